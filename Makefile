@@ -1,0 +1,37 @@
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint services setup upgrade clean
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY)  ## run a stateful flow on Spark, kill it, and see that nothing is lost or doubled
+	@$(BIN)/python examples/demo.py
+
+test: $(READY)  ## run every test, quick ones first (ARGS="-k batch" passes options to pytest)
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY)  ## check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+services:  ## install what some tests need beyond Python (as root, on Debian)
+	@scripts/services
+
+setup: $(READY)  ## make .venv with everything in it (PYTHON=... chooses the interpreter)
+	@echo ".venv is ready"
+
+$(READY): pyproject.toml constraints.txt
+	@PYTHON="$(PYTHON)" scripts/setup
+	@touch $@
+
+upgrade:  ## write constraints.txt anew from the newest versions
+	@PYTHON="$(PYTHON)" scripts/setup --upgrade
+	@touch $(READY)
+
+clean:  ## remove .venv and everything that can be made again
+	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
+	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,29 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["not_run", "chromium", "pytester"]
+
+ORDER = ["repo", "unit", "laws", "model", "snapshots", "regress", "conformance", "faults"]
+TESTS = Path(__file__).parent
+
+# "default" tries the same examples in every run; HYPOTHESIS_PROFILE=thorough looks for new ones.
+COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", COMMON, max_examples=100, derandomize=True)
+settings.register_profile("thorough", COMMON, max_examples=5000, derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def place(item: pytest.Item) -> tuple[bool, int]:
+    """Quick tests come before slow ones; among these the directories are in ORDER."""
+    is_slow = any(item.get_closest_marker(name) for name in ("slow", "spark"))
+    directory = item.path.relative_to(TESTS).parts[0]
+    if directory not in ORDER:
+        raise pytest.UsageError(f"{item.path}: a test goes into one of {', '.join(ORDER)}")
+    return is_slow, ORDER.index(directory)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=place)

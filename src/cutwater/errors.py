@@ -1,0 +1,102 @@
+"""Errors are sentences: subject, rule, actual value, way out.
+
+::
+
+    CutwaterError            everything this library raises on purpose
+    ├── FlowError            a flow that cannot mean anything
+    ├── InputError           data that does not fit: records, times, orders
+    ├── TargetError          a name on the command line that leads nowhere
+    └── RunError             a run that must not start, or could not go on
+
+Every error carries one or more `Problem`; validation collects them all before it raises.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+__all__ = [
+    "CutwaterError",
+    "FlowError",
+    "InputError",
+    "Problem",
+    "RunError",
+    "TargetError",
+    "embed",
+    "recover",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, in words a user can act on.
+
+    >>> print(Problem("unknown-field", "'at' is no field of Reading", "it has: sensor, time"))
+    [unknown-field] 'at' is no field of Reading
+      hint: it has: sensor, time
+    """
+
+    code: str
+    """A stable name for the rule that was broken."""
+    message: str
+    """Subject, rule and actual value, in one sentence."""
+    hint: str = ""
+    """The way out."""
+
+    def __str__(self) -> str:
+        text = f"[{self.code}] {self.message}"
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+class CutwaterError(Exception):
+    """Base of all errors raised on purpose; its text is meant to be shown to a user."""
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def __reduce__(self) -> tuple[type[CutwaterError], tuple[tuple[Problem, ...]]]:
+        return type(self), (self.problems,)
+
+
+class FlowError(CutwaterError):
+    """The flow is not well-formed; all its problems are listed."""
+
+
+class InputError(CutwaterError):
+    """A record, a time or an order does not keep its rule."""
+
+
+class TargetError(CutwaterError):
+    """A target such as ``module:flow`` cannot be loaded."""
+
+
+class RunError(CutwaterError):
+    """A run must not start, or could not go on."""
+
+
+_OPEN, _CLOSE = "<<cutwater:", ":cutwater>>"
+
+
+def embed(error: CutwaterError) -> str:
+    """The error as one line of ASCII that survives being quoted in another error's text.
+
+    >>> recover("Caused by: x " + embed(InputError(Problem("bad", "no")))).problems[0].message
+    'no'
+    """
+    data = {"type": type(error).__name__, "problems": [asdict(p) for p in error.problems]}
+    return _OPEN + json.dumps(data).encode().hex() + _CLOSE
+
+
+def recover(text: str) -> CutwaterError | None:
+    """The first error that `embed` hid in a text, or None."""
+    start = text.find(_OPEN)
+    end = text.find(_CLOSE, start)
+    if start < 0 or end < 0:
+        return None
+    data = json.loads(bytes.fromhex(text[start + len(_OPEN) : end]))
+    kinds = {kind.__name__: kind for kind in (FlowError, InputError, TargetError, RunError)}
+    kind = kinds.get(data["type"], CutwaterError)
+    return kind(Problem(**problem) for problem in data["problems"])

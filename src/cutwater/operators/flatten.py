@@ -1,0 +1,36 @@
+"""Single values out of lists of them (P4, section 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cutwater.events import Data, Event, Watermark
+from cutwater.operators.compose import always
+from cutwater.operators.operator import Operator
+
+__all__ = ["flatten"]
+
+
+def flatten() -> Operator:
+    """Emits each element of each value, at the value's time (P4: ``flatten_op``).
+
+    Keeps nothing.
+
+    Laws
+    ----
+    The data of ``produce(flatten(), xs)`` are those of `xs`, spread out in order; watermarks stay
+    where they are, so monotone and productive streams stay so.
+
+    Examples
+    --------
+    >>> from cutwater.operators import produce
+    >>> list(produce(flatten(), [Data(1, "ab"), Data(2, "")]))
+    [Data(time=1, value='a'), Data(time=1, value='b')]
+    """
+
+    def step(state: None, event: Event) -> tuple[None, Sequence[Event]]:
+        if isinstance(event, Watermark):
+            return state, (event,)
+        return state, [Data(event.time, element) for element in event.value]
+
+    return Operator(None, step, is_idle=always, is_blank=always)

@@ -1,0 +1,84 @@
+"""One operator for many keys: the states of all keys, visited no more than they must be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cutwater.events import Data, Event, Watermark
+from cutwater.operators.operator import Operator
+
+__all__ = ["Emitted", "Keyed"]
+
+Emitted = tuple[bytes, Any, Sequence[Event]]
+"""Canonical bytes of the key, the key, and what it emitted."""
+
+
+class Keyed:
+    """The states of one operator, one for each key.
+
+    A watermark visits only the keys for which it can matter, an epoch's border only those that
+    were touched, both in the order of the canonical bytes of the keys; watermarks that the
+    operator emits are dropped here, since it is for the holder to pass on what all keys passed.
+
+    >>> from cutwater.operators import batch
+    >>> from cutwater.order import canonical
+    >>> held = Keyed(batch())
+    >>> _ = held.data("k", canonical("k"), Data(1, "a"))
+    >>> [outputs for _, _, outputs in held.watermarks([1])]
+    [[Data(time=1, value=((1, 'a'),))]]
+    """
+
+    def __init__(self, op: Operator) -> None:
+        self.op = op
+        self.states: dict[bytes, tuple[Any, Any]] = {}
+        self._busy: set[bytes] = set()
+        self._touched: set[bytes] = set()
+
+    def data(self, key: Any, key_bytes: bytes, event: Data) -> Sequence[Event]:
+        """What an event of a key causes."""
+        kept = self.states.get(key_bytes)
+        state = self.op.start_for(key) if kept is None else kept[1]
+        state, outputs = self.op.step(state, event)
+        self._keep(key, key_bytes, state)
+        if self.op.border:
+            self._touched.add(key_bytes)
+        return outputs
+
+    def watermarks(self, times: Sequence[Any]) -> Iterable[Emitted]:
+        """What watermarks cause, key by key."""
+        for key_bytes in sorted(self._busy) if times else ():
+            key, state = self.states[key_bytes]
+            emitted: list[Event] = []
+            for time in times:
+                state, outputs = self.op.step(state, Watermark(time))
+                emitted += [event for event in outputs if isinstance(event, Data)]
+            self._keep(key, key_bytes, state)
+            yield key_bytes, key, emitted
+
+    def border(self) -> Iterable[Emitted]:
+        """What the end of an epoch causes, key by key."""
+        touched, self._touched = sorted(self._touched), set()
+        for key_bytes in touched:
+            if self.op.border and key_bytes in self.states:
+                key, state = self.states[key_bytes]
+                state, outputs = self.op.border(state)
+                self._keep(key, key_bytes, state)
+                yield key_bytes, key, outputs
+
+    def finish(self) -> Iterable[Emitted]:
+        """What the end of the input causes, key by key."""
+        for key_bytes in sorted(self.states):
+            key, state = self.states[key_bytes]
+            yield key_bytes, key, [e for e in self.op.finish(state) if isinstance(e, Data)]
+
+    def _keep(self, key: Any, key_bytes: bytes, state: Any) -> None:
+        if self.op.is_blank(state):
+            self.states.pop(key_bytes, None)
+            self._busy.discard(key_bytes)
+            return
+        self.states[key_bytes] = (key, state)
+        if self.op.is_idle(state):
+            self._busy.discard(key_bytes)
+        else:
+            self._busy.add(key_bytes)

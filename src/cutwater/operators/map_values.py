@@ -1,0 +1,37 @@
+"""A function on every value (P4, section 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cutwater.events import Data, Event, Watermark
+from cutwater.operators.compose import always
+from cutwater.operators.operator import Operator
+
+__all__ = ["map_values"]
+
+
+def map_values(f: Callable[[Any, Any], Any]) -> Operator:
+    """Replaces each value by ``f(time, value)``; times and watermarks stay (P4: ``map_op``).
+
+    Keeps nothing.
+
+    Laws
+    ----
+    ``produce(map_values(f), xs)`` is `xs` with each value replaced, so monotone and productive
+    streams stay so; ``compose(map_values(f), map_values(g))`` maps by ``g(t, f(t, v))``.
+
+    Examples
+    --------
+    >>> from cutwater.operators import produce
+    >>> list(produce(map_values(lambda time, value: (value, time)), [Data(1, "a"), Watermark(1)]))
+    [Data(time=1, value=('a', 1)), Watermark(time=1)]
+    """
+
+    def step(state: None, event: Event) -> tuple[None, Sequence[Event]]:
+        if isinstance(event, Watermark):
+            return state, (event,)
+        return state, (Data(event.time, f(event.time, event.value)),)
+
+    return Operator(None, step, is_idle=always, is_blank=always)

@@ -1,0 +1,171 @@
+"""Windows in event time, and the aggregates over them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cutwater.events import Data, Event
+from cutwater.operators.aggregate import MakeRecord, add_to, results_of, zeros
+from cutwater.operators.aggregates import Aggregate
+from cutwater.operators.operator import Operator
+from cutwater.times import just_before
+
+__all__ = ["Session", "Sliding", "Window", "aggregate_windows", "session", "sliding", "tumbling"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """Windows of one size, one beginning every so often; tumbling if the two are equal."""
+
+    size: Any
+    every: Any
+    offset: Any = None
+    """Where a window begins; None: at zero, or at the beginning of 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Windows of events that are less than `gap` apart."""
+
+    gap: Any
+
+
+Window = Sliding | Session
+
+
+def tumbling(size: Any, *, offset: Any = None) -> Sliding:
+    """Windows of one size that follow one another: ``[0, size)``, ``[size, 2 * size)``, …
+
+    >>> list(starts_of(tumbling(10), 25))
+    [20]
+    """
+    return Sliding(size, size, offset)
+
+
+def sliding(size: Any, *, every: Any, offset: Any = None) -> Sliding:
+    """Windows of one size, one beginning every so often; an event is in ``size / every`` of them.
+
+    >>> list(starts_of(sliding(10, every=5), 12))
+    [5, 10]
+    """
+    return Sliding(size, every, offset)
+
+
+def session(gap: Any) -> Session:
+    """Windows that end when no event came for `gap`."""
+    return Session(gap)
+
+
+def starts_of(window: Sliding, time: Any) -> list[Any]:
+    """Where the windows that hold a time begin, earliest first."""
+    origin = window.offset if window.offset is not None else _zero(time)
+    start = origin + (time - origin) // window.every * window.every
+    starts = []
+    while start + window.size > time:
+        starts.append(start)
+        start = start - window.every
+    return starts[::-1]
+
+
+def _zero(time: Any) -> Any:
+    if isinstance(time, dt.datetime):
+        return dt.datetime(1970, 1, 1, tzinfo=time.tzinfo and dt.UTC)
+    if isinstance(time, dt.date):
+        return dt.date(1970, 1, 1)
+    return 0
+
+
+def aggregate_windows(
+    window: Window, aggregates: Sequence[Aggregate], make: MakeRecord
+) -> Operator:
+    """Aggregates over each window, shown once as ``make(key, start, end, *results)``.
+
+    A window ``[start, end)`` is complete when a watermark is at or past the last time in it; the
+    result has that last time. The end of the input completes every window.
+
+    Keeps one value per aggregate for every window that is not complete.
+
+    Laws
+    ----
+    Each result is the aggregate of exactly the events in its window; monotone streams stay
+    monotone and productive ones productive.
+
+    Examples
+    --------
+    >>> from cutwater.events import Watermark
+    >>> from cutwater.operators import aggregates as agg, produce
+    >>> op = aggregate_windows(tumbling(10), [agg.count()], lambda key, *row: row)
+    >>> list(produce(op, [Data(1, "a"), Data(12, "b"), Data(3, "c"), Watermark(9)]))
+    [Data(time=9, value=(0, 10, 2)), Watermark(time=9), Data(time=19, value=(10, 20, 1))]
+    """
+    add = _session_adder(window, aggregates) if isinstance(window, Session) else None
+    add = add or _sliding_adder(window, aggregates)  # type: ignore[arg-type]
+
+    def show(key: Any, windows: Iterable[_Open]) -> list[Event]:
+        return [
+            Data(just_before(end), make(key, start, end, *results_of(aggregates, kept)))
+            for start, end, kept in windows
+        ]
+
+    def step(state: Any, event: Event) -> tuple[Any, Sequence[Event]]:
+        key, opened = state
+        if isinstance(event, Data):
+            return (key, add(opened, event.time, event.value)), ()
+        complete = [w for w in opened if just_before(w[1]) <= event.time]
+        if not complete:
+            return state, (event,)
+        still_open = tuple(w for w in opened if not just_before(w[1]) <= event.time)
+        return (key, still_open), [*show(key, complete), event]
+
+    return Operator(
+        (None, ()),
+        step,
+        lambda state: show(state[0], state[1]),
+        start=lambda key: (key, ()),
+        is_idle=lambda state: not state[1],
+        is_blank=lambda state: not state[1],
+    )
+
+
+_Open = tuple[Any, Any, tuple[Any, ...]]
+"""An open window: start, end, what its aggregates keep."""
+
+_Add = Callable[[tuple[_Open, ...], Any, Any], tuple[_Open, ...]]
+
+
+def _sliding_adder(window: Sliding, aggregates: Sequence[Aggregate]) -> _Add:
+    empty = zeros(aggregates)
+
+    def add(opened: tuple[_Open, ...], time: Any, value: Any) -> tuple[_Open, ...]:
+        by_start = {w[0]: w for w in opened}
+        for start in starts_of(window, time):
+            kept = by_start[start][2] if start in by_start else empty
+            by_start[start] = (start, start + window.size, add_to(aggregates, kept, value))
+        return tuple(by_start[start] for start in sorted(by_start))
+
+    return add
+
+
+def _session_adder(window: Session, aggregates: Sequence[Aggregate]) -> _Add:
+    empty = zeros(aggregates)
+
+    def add(opened: tuple[_Open, ...], time: Any, value: Any) -> tuple[_Open, ...]:
+        start, end, kept = time, time + window.gap, empty
+        apart: list[_Open] = []
+        for other in opened:
+            if other[0] < end and start < other[1]:
+                start, end = min(start, other[0]), max(end, other[1])
+                kept = _merge(aggregates, kept, other[2])
+            else:
+                apart.append(other)
+        joined = (start, end, add_to(aggregates, kept, value))
+        return tuple(sorted([*apart, joined], key=lambda w: w[0]))
+
+    return add
+
+
+def _merge(aggregates: Sequence[Aggregate], a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(g.merge(x, y) for g, x, y in zip(aggregates, a, b, strict=True))

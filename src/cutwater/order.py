@@ -1,0 +1,143 @@
+"""The total order of a run: canonical bytes of keys, buckets, and order keys.
+
+An input has the order ``(source rank, partition, position)`` within its epoch; an output adds
+``(canonical key bytes, step rank, index)`` to the order of what caused it. In memory an order is
+a flat tuple; between processes it is bytes that sort alike (`order_bytes`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+import math
+import uuid
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import xxhash
+
+from cutwater.errors import InputError, Problem
+
+__all__ = ["NO_KEY", "bucket_of", "canonical", "order_bytes"]
+
+NO_KEY = b""
+"""The canonical bytes of "no key": where a stream is not keyed."""
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+def canonical(value: Any) -> bytes:
+    """Bytes that are equal exactly for equal keys, in every process and for ever.
+
+    Numbers that Python calls equal are one key: ``1``, ``1.0``, ``True`` and ``Decimal(1)``. All
+    NaNs are one key, and so are ``0.0`` and ``-0.0``. Integers, text and datetimes sort as they
+    do in Python.
+
+    >>> canonical(1) == canonical(1.0) == canonical(True), canonical(0.0) == canonical(-0.0)
+    (True, True)
+    >>> canonical(9) < canonical(10), canonical("1") == canonical(1)
+    (True, False)
+    """
+    kind = type(value)
+    if kind is str:
+        return b"\x10" + value.encode("utf-8", "surrogatepass")  # type: ignore[no-any-return]
+    if kind is int:
+        return b"\x03" + _integer(value)
+    return _canonical_slow(value)
+
+
+def _canonical_slow(value: Any) -> bytes:
+    match value:
+        case None:
+            return b"\x01"
+        case int() | float() | Decimal() | Fraction():
+            return _number(value)
+        case str():
+            return canonical(str.__str__(value))
+        case bytes():
+            return b"\x11" + value
+        case dt.datetime():
+            return _datetime(value)
+        case dt.date():
+            return b"\x22" + _integer(value.toordinal())
+        case dt.timedelta():
+            return b"\x23" + _integer(value // _MICROSECOND)
+        case uuid.UUID():
+            return b"\x30" + value.bytes
+        case enum.Enum():
+            return b"\x31" + _sequence([type(value).__qualname__, value.name])
+        case tuple():
+            return b"\x40" + _sequence(value)
+        case frozenset():
+            return b"\x41" + b"".join(_terminated(item) for item in sorted(map(canonical, value)))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        values = [getattr(value, field.name) for field in dataclasses.fields(value)]
+        return b"\x42" + _sequence([type(value).__qualname__, *values])
+    raise InputError(
+        Problem(
+            "not-a-key",
+            f"{value!r} is a {type(value).__name__}; a key is None, a number, text, bytes, a "
+            "date or datetime, a UUID, an enum, or a tuple, frozenset or dataclass of these",
+            "key by a field of one of these types, or by a function that returns one",
+        )
+    )
+
+
+def _number(value: int | float | Decimal | Fraction) -> bytes:
+    if value != value:
+        return b"\x05"
+    if isinstance(value, (float, Decimal)) and math.isinf(value):
+        return b"\x04" if value > 0 else b"\x02"
+    numerator, denominator = value.as_integer_ratio()
+    whole = _integer(numerator // denominator)
+    if denominator == 1:
+        return b"\x03" + whole
+    return b"\x03" + whole + f"{numerator}/{denominator}".encode()
+
+
+def _integer(value: int) -> bytes:
+    """Big-endian behind its length, negative numbers complemented: sorts as the number does."""
+    magnitude = value if value >= 0 else ~value
+    data = magnitude.to_bytes((magnitude.bit_length() + 7) // 8, "big")
+    size = bytes([len(data)]) if len(data) < 255 else b"\xff" + len(data).to_bytes(8, "big")
+    signed = b"\x81" + size + data
+    return signed if value >= 0 else bytes(255 - byte for byte in signed)
+
+
+def _datetime(value: dt.datetime) -> bytes:
+    if value.tzinfo is None:
+        return b"\x21" + _integer((value - _EPOCH) // _MICROSECOND)
+    return b"\x20" + _integer((value - _EPOCH.replace(tzinfo=dt.UTC)) // _MICROSECOND)
+
+
+def _sequence(values: Sequence[Any]) -> bytes:
+    return b"".join(_terminated(canonical(value)) for value in values)
+
+
+def _terminated(data: bytes) -> bytes:
+    """The bytes with an end that sorts before any continuation."""
+    return data.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
+
+
+def bucket_of(key: bytes, buckets: int) -> int:
+    """The bucket of a key, by its canonical bytes; the same in every process and for ever.
+
+    >>> [bucket_of(canonical(name), 16) for name in ("ada", "ben", "cy")]
+    [11, 6, 8]
+    """
+    return xxhash.xxh64_intdigest(key) % buckets
+
+
+def order_bytes(order: Sequence[int | bytes]) -> bytes:
+    """Bytes that sort as the tuple does: numbers as eight bytes, key bytes with an end.
+
+    >>> order_bytes((0, 1, 5)) < order_bytes((0, 1, 5, b"k", 2, 0)) < order_bytes((0, 1, 6))
+    True
+    """
+    return b"".join(
+        part.to_bytes(8, "big") if isinstance(part, int) else _terminated(part) for part in order
+    )

@@ -1,0 +1,202 @@
+"""Record types: what their annotations say, and how values become bytes and come back.
+
+Records and states are dataclasses, msgspec structs or builtin types. Encoding is msgpack by
+`msgspec`; nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+
+from cutwater.errors import FlowError, InputError, Problem
+
+__all__ = ["Codec", "describe", "fields_of", "fits", "is_immutable", "members", "union_of"]
+
+
+def members(tp: Any) -> tuple[Any, ...]:
+    """The alternatives of a union, or the type alone.
+
+    >>> members(int | str)
+    (<class 'int'>, <class 'str'>)
+    """
+    if get_origin(tp) in (Union, types.UnionType):
+        return get_args(tp)
+    return (tp,)
+
+
+def union_of(tps: list[Any]) -> Any:
+    """The union of types, each once; `Any` if one of them is unknown.
+
+    >>> union_of([int, str, int])
+    int | str
+    """
+    flat = list(dict.fromkeys(member for tp in tps for member in members(tp)))
+    if Any in flat or not flat:
+        return Any
+    result = flat[0]
+    for tp in flat[1:]:
+        result = result | tp
+    return result
+
+
+def describe(tp: Any) -> str:
+    """A type the way a user writes it.
+
+    >>> describe(list[int]), describe(int | None)
+    ('list[int]', 'int | None')
+    """
+    if tp is type(None):
+        return "None"
+    if get_origin(tp) in (Union, types.UnionType):
+        return " | ".join(describe(member) for member in get_args(tp))
+    if isinstance(tp, type) and not get_args(tp):
+        return tp.__name__
+    return str(tp).replace("typing.", "")
+
+
+def fields_of(tp: Any) -> dict[str, Any] | None:
+    """Name and type of each field; for a union what all its members have; None if unknown.
+
+    >>> @dataclasses.dataclass
+    ... class Point:
+    ...     x: int
+    >>> fields_of(Point), fields_of(int), fields_of(Any)
+    ({'x': <class 'int'>}, {}, None)
+    """
+    known: list[dict[str, Any]] = []
+    for member in members(tp):
+        if member is Any:
+            return None
+        known.append(_fields_of_one(member))
+    shared = set(known[0]).intersection(*known[1:])
+    return {
+        name: union_of([fields[name] for fields in known]) for name in known[0] if name in shared
+    }
+
+
+def _fields_of_one(tp: Any) -> dict[str, Any]:
+    declares_fields = dataclasses.is_dataclass(tp) or (
+        isinstance(tp, type) and (issubclass(tp, msgspec.Struct) or hasattr(tp, "_fields"))
+    )
+    if not declares_fields:
+        return {}
+    try:
+        hints = typing.get_type_hints(tp)
+    except NameError as error:
+        raise FlowError(
+            Problem(
+                "unresolved-annotation",
+                f"the annotations of {describe(tp)} cannot be resolved: {error}",
+                "define the types it names at the top level of a module",
+            )
+        ) from None
+    if dataclasses.is_dataclass(tp):
+        names = [field.name for field in dataclasses.fields(tp)]
+    else:
+        names = list(getattr(tp, "__struct_fields__", None) or tp._fields)
+    return {name: hints.get(name, Any) for name in names}
+
+
+def fits(given: Any, wanted: Any) -> bool:
+    """May a value of type `given` be used where `wanted` is asked for? Unknown types fit.
+
+    >>> fits(bool, int), fits(int | str, int), fits(list[int], list), fits(Any, int)
+    (True, False, True, True)
+    """
+    if given is Any or wanted is Any:
+        return True
+    return all(any(_fits_one(g, w) for w in members(wanted)) for g in members(given))
+
+
+def _fits_one(given: Any, wanted: Any) -> bool:
+    given_class, wanted_class = get_origin(given) or given, get_origin(wanted) or wanted
+    if wanted in (Any, object) or given is Any:
+        return True
+    if wanted_class is float and given_class is int:
+        return True
+    if not (isinstance(given_class, type) and isinstance(wanted_class, type)):
+        return bool(given == wanted)
+    if not issubclass(given_class, wanted_class):
+        return False
+    given_args, wanted_args = get_args(given), get_args(wanted)
+    if not given_args or not wanted_args or len(given_args) != len(wanted_args):
+        return True
+    return all(fits(g, w) for g, w in zip(given_args, wanted_args, strict=True))
+
+
+def is_immutable(value: Any) -> bool:
+    """Can the value be shared without being copied, whatever its holder does?
+
+    >>> is_immutable((1, "a")), is_immutable([1])
+    (True, False)
+    """
+    if value is None or isinstance(value, (int, float, str, bytes, complex)):
+        return True
+    if isinstance(value, (tuple, frozenset)) and type(value) in (tuple, frozenset):
+        return all(is_immutable(item) for item in value)
+    params = getattr(type(value), "__dataclass_params__", None)
+    if params is not None and params.frozen:
+        return all(is_immutable(getattr(value, f.name)) for f in dataclasses.fields(value))
+    return False
+
+
+class Codec:
+    """Values of one type as bytes and back.
+
+    A union of record types is told apart by a leading byte, the member's position.
+
+    >>> Codec(tuple[int, str]).decode(Codec(tuple[int, str]).encode((1, "a")))
+    (1, 'a')
+    """
+
+    def __init__(self, tp: Any) -> None:
+        self.type = tp
+        alternatives = members(tp)
+        decoder = _decoder(tp)
+        if decoder is not None:
+            self.encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
+            self.decode: Callable[[bytes], Any] = decoder
+            return
+        decoders = [_decoder(member) for member in alternatives]
+        if len(alternatives) == 1 or None in decoders:
+            raise FlowError(
+                Problem(
+                    "type-without-encoding",
+                    f"{describe(tp)} cannot be encoded; records and states are dataclasses or "
+                    "builtin types, and a field is no union of two dataclasses",
+                    "use a dataclass with annotated fields",
+                )
+            )
+        self._tags = {member: bytes([i]) for i, member in enumerate(alternatives)}
+        self._decoders: list[Any] = decoders
+        self._encoder = msgspec.msgpack.Encoder()
+        self.encode, self.decode = self._encode_tagged, self._decode_tagged
+
+    def _encode_tagged(self, value: Any) -> bytes:
+        tag = self._tags.get(type(value))
+        if tag is None:
+            raise InputError(
+                Problem(
+                    "value-of-another-type",
+                    f"{value!r} is a {type(value).__name__}; this stream carries "
+                    f"{describe(self.type)}",
+                    "correct the annotation, or what the step returns",
+                )
+            )
+        return tag + self._encoder.encode(value)
+
+    def _decode_tagged(self, data: bytes) -> Any:
+        return self._decoders[data[0]](data[1:])
+
+
+def _decoder(tp: Any) -> Callable[[bytes], Any] | None:
+    try:
+        return msgspec.msgpack.Decoder(tp).decode
+    except (TypeError, NameError):
+        return None

@@ -1,0 +1,19 @@
+"""Defining flows: builder, validation, fusing into segments, drawing. Nothing here runs."""
+
+from cutwater.flow.builder import Flow, Stream, WindowedStream
+from cutwater.flow.fusing import Plan, Segment, plan
+from cutwater.flow.tasks import Task, task
+from cutwater.flow.watermarks import BoundedDelay, bounded_delay
+
+__all__ = [
+    "BoundedDelay",
+    "Flow",
+    "Plan",
+    "Segment",
+    "Stream",
+    "Task",
+    "WindowedStream",
+    "bounded_delay",
+    "plan",
+    "task",
+]

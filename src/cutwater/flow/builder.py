@@ -1,0 +1,256 @@
+"""Defining a flow. Building is pure: nothing runs, nothing is checked before `validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cutwater.flow import steps as s
+from cutwater.flow.tasks import Task
+from cutwater.flow.validation import checked
+from cutwater.flow.watermarks import BoundedDelay
+from cutwater.flow.where import here
+from cutwater.operators.aggregates import Aggregate
+from cutwater.operators.windows import Window
+
+__all__ = ["Flow", "Stream", "WindowedStream"]
+
+
+class Flow:
+    """A dataflow as inert data: steps in the order of their definition.
+
+    Examples
+    --------
+    >>> flow = Flow("lengths")
+    >>> words = flow.source("words", str)
+    >>> _ = flow.sink("lengths", words.map(len))
+    >>> [step.name for step in flow.steps]
+    ['words', 'len', 'lengths']
+    """
+
+    def __init__(self, name: str, steps: Iterable[s.Step] = ()) -> None:
+        self.name = name
+        self._steps: list[s.Step] = list(steps)
+
+    @property
+    def steps(self) -> tuple[s.Step, ...]:
+        """The steps, each at its number."""
+        return tuple(self._steps)
+
+    def source(
+        self,
+        name: str,
+        type: Any,
+        *,
+        time: str | None = None,
+        watermark: BoundedDelay | None = None,
+    ) -> Stream:
+        """A stream of records, bound to data when the flow runs.
+
+        Parameters
+        ----------
+        name
+            What the data are bound by.
+        type
+            A dataclass or a builtin type.
+        time
+            The field that holds the event time. Without it, plain values are numbered 0, 1, 2, …
+            and each epoch completes what it numbered; events bring their own times.
+        watermark
+            How far behind the newest an event may be, see `bounded_delay`. Without it nothing is
+            complete before the end of the input, unless watermarks come with the events.
+        """
+        return self._add(
+            s.Source(name=name, where=here(), type=type, time=time, watermark=watermark)
+        )
+
+    def sink(self, name: str, stream: Stream) -> Stream:
+        """An end of the flow, bound to a place when it runs."""
+        inputs = self._numbers([stream])
+        return self._add(s.Sink(name=name, where=here(), inputs=inputs))
+
+    def validate(self) -> None:
+        """Raise `FlowError` with every problem the flow has."""
+        checked(self.steps)
+
+    def _add(self, step: s.Step) -> Stream:
+        self._steps.append(step)
+        return Stream(self, len(self._steps) - 1)
+
+    def _numbers(self, streams: Iterable[Any]) -> tuple[int, ...]:
+        """The numbers of streams; -1 for what is no stream of this flow, for `validate` to say."""
+        return tuple(
+            stream.number if isinstance(stream, Stream) and stream.flow is self else -1
+            for stream in streams
+        )
+
+    def _free_name(self, wanted: str) -> str:
+        taken = {step.name for step in self._steps}
+        if wanted not in taken:
+            return wanted
+        number = 2
+        while f"{wanted}_{number}" in taken:
+            number += 1
+        return f"{wanted}_{number}"
+
+    def __repr__(self) -> str:
+        return f"<Flow {self.name!r} of {len(self._steps)} steps>"
+
+
+class Stream:
+    """The output of a step; its methods add further steps. A stream may be read many times."""
+
+    def __init__(self, flow: Flow, number: int) -> None:
+        self.flow = flow
+        self.number = number
+
+    def map(self, f: Callable[[Any], Any], *, name: str | None = None) -> Stream:
+        """``f(value)`` for each value; the time stays."""
+        return self._stateless(s.Map, f, name)
+
+    def flat_map(self, f: Callable[[Any], Iterable[Any]], *, name: str | None = None) -> Stream:
+        """Each element of ``f(value)``; the time stays."""
+        return self._stateless(s.FlatMap, f, name)
+
+    def filter(self, f: Callable[[Any], Any], *, name: str | None = None) -> Stream:
+        """The values for which ``f(value)`` is true."""
+        return self._stateless(s.Filter, f, name)
+
+    def key_by(self, *fields: str | Callable[[Any], Any], name: str | None = None) -> Stream:
+        """An exchange: what follows keeps a state for each value of the fields, or of a function.
+
+        The stream stays keyed through later steps until it is keyed anew.
+        """
+        f = fields[0] if len(fields) == 1 and callable(fields[0]) else None
+        names = () if f else tuple(fields)
+        label = name or "_".join(str(field) for field in names) or _name_of(f)
+        return self._then(s.KeyBy, self.flow._free_name(f"by_{label}"), fields=names, f=f)
+
+    def merge(self, *others: Stream, name: str | None = None) -> Stream:
+        """This stream and others as one, in the order of the run; the types may differ.
+
+        Within an epoch sources follow one another by name, not by event time. What all inputs
+        have completed is complete.
+        """
+        return self._then(s.Merge, name or self.flow._free_name("merge"), others)
+
+    def union(self, other: Stream, *, name: str | None = None) -> Stream:
+        """This stream and another of the same type as one (P4's union)."""
+        return self._then(s.Union, name or self.flow._free_name("union"), [other])
+
+    def apply(self, task: Task, *, name: str | None = None, expire_after: Any = None) -> Stream:
+        """A task on each event, with a state for each key (one for all if there is no key).
+
+        With `expire_after` the state of a key goes away once that much event time is complete
+        after its last event.
+        """
+        label = name or str(getattr(task, "name", "task"))
+        return self._then(s.Apply, label, task=task, expire_after=expire_after)
+
+    def batch(self, *, name: str | None = None) -> Stream:
+        """For each watermark, what it completes: a tuple of ``(time, value)`` (P4).
+
+        Keeps a value until it is complete.
+        """
+        return self._then(s.Batch, name or "batch")
+
+    def accumulate(self, *, unbounded: bool = False, name: str | None = None) -> Stream:
+        """Batches that include all earlier ones, for each time of the newest (P4).
+
+        Keeps every value for ever, so it asks for ``unbounded=True``.
+        """
+        return self._then(s.Accumulate, name or "accumulate", unbounded=unbounded)
+
+    def histogram(
+        self, *, paths: bool = False, unbounded: bool = False, name: str | None = None
+    ) -> Stream:
+        """For each completed time, how often each value occurred up to then (P4).
+
+        Over numbers and other totally ordered fields it keeps one count. Over times whose order
+        may be partial, and with ``paths=True`` (a value counts once for every path to a time),
+        it keeps every value for ever, so it asks for ``unbounded=True``.
+        """
+        return self._then(s.Histogram, name or "histogram", paths=paths, unbounded=unbounded)
+
+    def join(
+        self, other: Stream, f: Callable[[Any, Any], Any], *, name: str | None = None
+    ) -> Stream:
+        """``f(left, right)`` for each pair of one key and one time; None is left out (P4).
+
+        Keeps a value until its time is complete on both sides.
+        """
+        return self._then(s.Join, name or "join", [other], f=f)
+
+    def aggregate(self, *, emit: str = "event", name: str | None = None, **by: Aggregate) -> Stream:
+        """Running aggregates: ``stream.aggregate(orders=agg.count())``.
+
+        Emits a record of the key and the aggregates after each event, or with ``emit="epoch"``
+        once for each key that an epoch touched. Keeps one value per aggregate and key.
+        """
+        label = name or "aggregate"
+        return self._then(s.AggregateAll, label, aggregates=tuple(by.items()), emit=emit)
+
+    def window(self, window: Window) -> WindowedStream:
+        """`tumbling`, `sliding` or `session` windows, to be aggregated."""
+        return WindowedStream(self, window)
+
+    def on_complete(
+        self,
+        receive: Callable[[Any, Any, Any], Any],
+        complete: Callable[[Any, Any], Any],
+        *,
+        initial: Any,
+        name: str | None = None,
+    ) -> Stream:
+        """A step that asks to be told when times are complete (P3's notification).
+
+        ``receive(state, time, value)`` and ``complete(state, time)`` return a state and a list
+        of outputs; a `Notify` among them asks for ``complete`` to be called, once, after all
+        events at or before that time, minimal times first.
+        """
+        label = name or _name_of(complete)
+        return self._then(s.OnComplete, label, receive=receive, complete=complete, initial=initial)
+
+    def iterate(self, body: Callable[[Stream], Stream], *, name: str | None = None) -> Stream:
+        """A loop (P3); not there yet, as `validate` says."""
+        return self._then(s.Iterate, name or "iterate", body=body)
+
+    def sink(self, name: str) -> Stream:
+        """``flow.sink(name, stream)``, the other way round."""
+        return self.flow.sink(name, self)
+
+    def _stateless(self, kind: type[s.Step], f: Callable[..., Any], name: str | None) -> Stream:
+        return self._then(kind, name or self.flow._free_name(_name_of(f)), f=f)
+
+    def _then(
+        self, kind: type[s.Step], name: str, others: Iterable[Any] = (), **settings: Any
+    ) -> Stream:
+        inputs = self.flow._numbers([self, *others])
+        return self.flow._add(kind(name=name, where=here(), inputs=inputs, **settings))
+
+    def __repr__(self) -> str:
+        return f"<Stream {self.flow.steps[self.number].name!r} of flow {self.flow.name!r}>"
+
+
+class WindowedStream:
+    """A stream in windows, waiting for its aggregates."""
+
+    def __init__(self, stream: Stream, window: Window) -> None:
+        self._stream = stream
+        self._window = window
+
+    def aggregate(self, *, name: str | None = None, **by: Aggregate) -> Stream:
+        """A record of the key, ``window_start``, ``window_end`` and the aggregates, per window.
+
+        Emitted once, when the window is complete. Keeps one value per aggregate, key and open
+        window.
+        """
+        label = name or "window"
+        return self._stream._then(
+            s.AggregateWindows, label, window=self._window, aggregates=tuple(by.items())
+        )
+
+
+def _name_of(f: Any) -> str:
+    name = getattr(f, "__name__", type(f).__name__)
+    return "function" if name == "<lambda>" else str(name)

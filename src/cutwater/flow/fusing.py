@@ -1,0 +1,194 @@
+"""Fusing: maximal chains of steps between exchanges become one composed operator.
+
+A segment is a chain in which every step but the last has one reader, every step but the first
+has one input, and no exchange is needed: it ends where the key changes, where streams fork or
+meet, and before a stateful step that needs its events in another place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from cutwater import operators as op
+from cutwater.flow import steps as s
+from cutwater.flow.builder import Flow
+from cutwater.flow.inference import StreamType
+from cutwater.flow.lowering import key_function, operator_of
+from cutwater.flow.validation import checked
+from cutwater.times import Left, Right
+
+__all__ = ["Input", "Placement", "Plan", "Segment", "plan"]
+
+Placement = Literal["anywhere", "by key", "in one place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An edge into a segment."""
+
+    segment: int
+    """The segment it comes from."""
+    side: type[Left] | type[Right] | None = None
+    """For a join: the side that times get."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A chain of steps that runs as one operator."""
+
+    number: int
+    """Its place in the plan; inputs come from smaller numbers."""
+    steps: tuple[s.Step, ...]
+    inputs: tuple[Input, ...]
+    """Where its events come from; none for a source."""
+    operator: op.Operator
+    """The composed operator of all steps."""
+    key: Callable[[Any], Any] | None
+    """If it begins with a key_by: the key of an incoming value."""
+    placement: Placement
+    """Where its events must be: anywhere, together with their key, or all in one place."""
+    given: StreamType
+    """What comes in."""
+    output: StreamType
+    """What goes out."""
+    rank: int
+    """Its place in the total order: the number of its chain's first step."""
+    depth: int = 0
+    """Its place in the chain, where chains are not fused."""
+
+    @property
+    def name(self) -> str:
+        """The name of its first step."""
+        return self.steps[0].name
+
+    @property
+    def is_stateful(self) -> bool:
+        """Does one of its steps keep a state?"""
+        return any(step.is_stateful for step in self.steps)
+
+    @property
+    def source(self) -> s.Source | None:
+        """The source it begins with, if it does."""
+        first = self.steps[0]
+        return first if isinstance(first, s.Source) else None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A flow as segments, in an order in which every segment comes after its inputs."""
+
+    flow: Flow
+    segments: tuple[Segment, ...]
+    sinks: tuple[tuple[s.Sink, int], ...]
+    """Each sink and the segment that feeds it."""
+
+    @cached_property
+    def readers(self) -> dict[int, tuple[tuple[int, int], ...]]:
+        """For each segment the segments that read it, with the input they read it by."""
+        found: dict[int, list[tuple[int, int]]] = {seg.number: [] for seg in self.segments}
+        for segment in self.segments:
+            for port, edge in enumerate(segment.inputs):
+                found[edge.segment].append((segment.number, port))
+        return {number: tuple(readers) for number, readers in found.items()}
+
+    def is_exchange(self, segment: Segment) -> bool:
+        """Must the events be brought together before this segment?"""
+        return segment.is_stateful and segment.source is None
+
+
+def plan(flow: Flow, *, fuse: bool = True) -> Plan:
+    """The segments of a valid flow; with ``fuse=False`` every step is one of its own."""
+    steps = flow.steps
+    types = checked(steps)
+    chains = _chains(steps, types)
+    pieces = [(tuple(chain), chain[0], 0) for chain in chains]
+    if not fuse:
+        pieces = [((n,), chain[0], depth) for chain in chains for depth, n in enumerate(chain)]
+    pieces.sort(key=lambda piece: piece[0][-1])
+    holder = {n: i for i, (piece, _, _) in enumerate(pieces) for n in piece}
+    places = _placements(steps, types)
+    segments = tuple(
+        Segment(
+            number=i,
+            steps=tuple(steps[n] for n in piece),
+            inputs=_edges(steps[piece[0]], holder),
+            operator=_composed(piece, steps, types),
+            key=_key_of(steps[piece[0]]),
+            placement=places[piece[-1]],
+            given=_given(piece[0], steps, types),
+            output=types[piece[-1]],
+            rank=rank,
+            depth=depth,
+        )
+        for i, (piece, rank, depth) in enumerate(pieces)
+    )
+    sinks = tuple((sk, holder[sk.inputs[0]]) for sk in steps if isinstance(sk, s.Sink))
+    return Plan(flow, segments, sinks)
+
+
+def _chains(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[list[int]]:
+    readers: dict[int, list[int]] = {n: [] for n in range(len(steps))}
+    for number, step in enumerate(steps):
+        for i in step.inputs:
+            readers[i].append(number)
+    places = _placements(steps, types)
+    chains: dict[int, list[int]] = {}
+    for number, step in enumerate(steps):
+        if isinstance(step, s.Sink):
+            continue
+        before = step.inputs[0] if step.inputs else -1
+        fits_behind = (
+            len(step.inputs) == 1
+            and readers[before] == [number]
+            and not isinstance(step, s.KeyBy)
+            and places[before] == places[number]
+        )
+        chain = chains[before] if fits_behind else []
+        chain.append(number)
+        chains[number] = chain
+    return list({id(chain): chain for chain in chains.values()}.values())
+
+
+def _placements(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[Placement]:
+    places: list[Placement] = []
+    for number, step in enumerate(steps):
+        if types[number].key is not None:
+            places.append("by key")
+        elif step.is_stateful or _stays_in_one_place(step, places):
+            places.append("in one place")
+        else:
+            places.append("anywhere")
+    return places
+
+
+def _stays_in_one_place(step: s.Step, places: Sequence[Placement]) -> bool:
+    return len(step.inputs) == 1 and places[step.inputs[0]] == "in one place"
+
+
+def _edges(first: s.Step, holder: dict[int, int]) -> tuple[Input, ...]:
+    sides = (Left, Right) if isinstance(first, s.Join) else (None,) * len(first.inputs)
+    return tuple(Input(holder[n], side) for n, side in zip(first.inputs, sides, strict=True))
+
+
+def _key_of(first: s.Step) -> Callable[[Any], Any] | None:
+    return key_function(first) if isinstance(first, s.KeyBy) else None
+
+
+def _given(number: int, steps: Sequence[s.Step], types: Sequence[StreamType]) -> StreamType:
+    inputs = steps[number].inputs
+    return types[inputs[0]] if len(inputs) == 1 else types[number]
+
+
+def _composed(
+    piece: Sequence[int], steps: Sequence[s.Step], types: Sequence[StreamType]
+) -> op.Operator:
+    parts = [operator_of(steps[n], _given(n, steps, types), types[n]) for n in piece]
+    working = [part for n, part in zip(piece, parts, strict=True) if _works(steps[n])]
+    return op.compose(*working)
+
+
+def _works(step: s.Step) -> bool:
+    return not isinstance(step, (s.Source, s.KeyBy, s.Merge, s.Union))

@@ -1,0 +1,364 @@
+"""What every stream of a flow carries, derived from annotations; and what does not fit."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, make_dataclass, replace
+from decimal import Decimal
+from typing import Any, cast, get_args
+
+from cutwater.errors import FlowError, Problem
+from cutwater.flow import steps as s
+from cutwater.flow.tasks import Task, element_of, signature_of
+from cutwater.operators.aggregates import Aggregate
+from cutwater.operators.batch import Pairs
+from cutwater.operators.windows import Session
+from cutwater.records import describe, fields_of, fits, members, union_of
+
+__all__ = ["StreamType", "infer", "is_total"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamType:
+    """What a stream carries; `Any` where that is not known."""
+
+    value: Any = Any
+    time: Any = Any
+    key: tuple[tuple[str, Any], ...] | None = None
+    """Name and type of each part of the key; None: not keyed."""
+
+
+_TOTAL = (int, float, str, Decimal, dt.datetime, dt.date, dt.timedelta)
+
+
+def is_total(tp: Any) -> bool:
+    """Is the order of this type of times known to be total?"""
+    return all(isinstance(m, type) and issubclass(m, _TOTAL) for m in members(tp))
+
+
+def infer(steps: Sequence[s.Step]) -> tuple[list[StreamType], list[Problem]]:
+    """The type of each step's output, and all problems found on the way."""
+    types: list[StreamType] = []
+    problems: list[Problem] = []
+    for step in steps:
+        inputs = [types[number] for number in step.inputs]
+        try:
+            types.append(_output(step, inputs, problems))
+        except FlowError as error:
+            problems.extend(error.problems)
+            types.append(StreamType())
+    return types, problems
+
+
+def _output(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> StreamType:
+    given = inputs[0] if inputs else StreamType()
+    match step:
+        case s.Source():
+            return _source(step, problems)
+        case s.Map():
+            _check_takes(step, step.f, 0, given.value, problems)
+            return replace(given, value=signature_of(step.f).result)
+        case s.FlatMap():
+            _check_takes(step, step.f, 0, given.value, problems)
+            return replace(given, value=element_of(signature_of(step.f).result))
+        case s.Filter():
+            _check_takes(step, step.f, 0, given.value, problems)
+            return given
+        case s.KeyBy():
+            return replace(given, key=_key(step, given.value, problems))
+        case s.Merge():
+            return _merged(inputs)
+        case s.Union():
+            _check_same(step, inputs, problems)
+            return _merged(inputs)
+        case s.Apply():
+            return _apply(step, given, problems)
+        case s.Batch():
+            return replace(given, value=tuple[tuple[given.time, given.value], ...])  # type: ignore[name-defined]
+        case s.Accumulate():
+            return _accumulate(step, given, problems)
+        case s.Histogram():
+            return _histogram(step, given, problems)
+        case s.Join():
+            return _join(step, inputs, problems)
+        case s.AggregateAll():
+            return _aggregate_all(step, given, problems)
+        case s.AggregateWindows():
+            return _aggregate_windows(step, given, problems)
+        case s.OnComplete():
+            _check_takes(step, step.receive, 2, given.value, problems)
+            return replace(given, value=_output_of(step.receive, step.complete))
+        case s.Iterate():
+            problems.append(
+                Problem(
+                    "no-loops-yet",
+                    f"{step.title} is a loop; loops cannot be run by this version",
+                    "unroll the loop into a fixed number of steps",
+                )
+            )
+            return replace(given, value=Any)
+    return given
+
+
+def _source(step: s.Source, problems: list[Problem]) -> StreamType:
+    if step.time is None:
+        if step.watermark is not None:
+            problems.append(
+                Problem(
+                    "missing-time",
+                    f"{step.title} has a watermark but no time; a watermark is derived from the "
+                    "times of the records",
+                    "name the field that holds the time, for example time='at'",
+                )
+            )
+        return StreamType(step.type)
+    fields = fields_of(step.type)
+    time = Any if fields is None else _field(step, step.time, fields, step.type, problems)
+    if step.watermark is not None and not _has_predecessors(time):
+        problems.append(
+            Problem(
+                "time-has-no-predecessor",
+                f"{step.title} takes its time from '{step.time}', which is {describe(time)}; "
+                "bounded_delay needs a number, a date or a datetime",
+                "give watermarks as events, or choose a field of such a type",
+            )
+        )
+    return StreamType(step.type, time)
+
+
+def _has_predecessors(tp: Any) -> bool:
+    return tp is Any or (is_total(tp) and str not in members(tp))
+
+
+def _key(step: s.KeyBy, value: Any, problems: list[Problem]) -> tuple[tuple[str, Any], ...]:
+    if step.f is not None:
+        _check_takes(step, step.f, 0, value, problems)
+        return (("key", signature_of(step.f).result),)
+    if not step.fields or not all(isinstance(name, str) for name in step.fields):
+        problems.append(
+            Problem(
+                "no-key",
+                f"{step.title} names {list(step.fields)!r}; a key is one or more fields, or one "
+                "function",
+                "for example key_by('sensor') or key_by(lambda reading: reading.sensor)",
+            )
+        )
+        return (("key", Any),)
+    fields = fields_of(value)
+    if fields is None:
+        return tuple((name, Any) for name in step.fields)
+    return tuple((name, _field(step, name, fields, value, problems)) for name in step.fields)
+
+
+def _field(
+    step: s.Step, name: str, fields: dict[str, Any], owner: Any, problems: list[Problem]
+) -> Any:
+    if name in fields:
+        return fields[name]
+    has = ", ".join(fields) or "no fields that all of its types share"
+    problems.append(
+        Problem(
+            "unknown-field",
+            f"{step.title} names the field '{name}', which {describe(owner)} does not have",
+            f"it has: {has}",
+        )
+    )
+    return Any
+
+
+def _merged(inputs: list[StreamType]) -> StreamType:
+    keys = {given.key for given in inputs}
+    key = keys.pop() if len(keys) == 1 else None
+    return StreamType(
+        union_of([given.value for given in inputs]), union_of([given.time for given in inputs]), key
+    )
+
+
+def _check_same(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> None:
+    left, right = inputs[0].value, inputs[-1].value
+    if not (fits(left, right) and fits(right, left)):
+        problems.append(
+            Problem(
+                "union-of-different-types",
+                f"{step.title} joins {describe(left)} with {describe(right)}; a union has one type",
+                "use merge, or map one side to the type of the other",
+            )
+        )
+
+
+def _apply(step: s.Apply, given: StreamType, problems: list[Problem]) -> StreamType:
+    if not isinstance(cast(object, step.task), Task):
+        problems.append(
+            Problem(
+                "not-a-task",
+                f"{step.title} applies {step.task!r}; apply takes a task",
+                "decorate the function with @cw.task(initial=...)",
+            )
+        )
+        return replace(given, value=Any)
+    if not fits(given.value, step.task.event_type):
+        problems.append(
+            Problem(
+                "event-type",
+                f"{step.title} takes {describe(step.task.event_type)} (task at {step.task.where}); "
+                f"its stream carries {describe(given.value)}",
+                "widen the annotation of the event, or map the stream to that type",
+            )
+        )
+    if step.expire_after is not None and not _has_predecessors(given.time):
+        problems.append(_needs_numbers(step, "expire_after", given.time))
+    return replace(given, value=step.task.output_type)
+
+
+def _check_takes(step: s.Step, f: Any, position: int, value: Any, problems: list[Problem]) -> None:
+    if not callable(f):
+        problems.append(
+            Problem(
+                "not-a-function",
+                f"{step.title} was given {f!r}; it takes a function",
+                "pass a function of one value",
+            )
+        )
+        return
+    parameters = signature_of(f).parameters
+    wanted = parameters[position] if len(parameters) > position else Any
+    if not fits(value, wanted):
+        problems.append(
+            Problem(
+                "event-type",
+                f"{step.title} takes {describe(wanted)}; its stream carries {describe(value)}",
+                "widen the annotation, or map the stream to that type",
+            )
+        )
+
+
+def _accumulate(step: s.Accumulate, given: StreamType, problems: list[Problem]) -> StreamType:
+    if given.value is not Any and not fits(given.value, Pairs):
+        problems.append(
+            Problem(
+                "not-batches",
+                f"{step.title} reads {describe(given.value)}; it accumulates batches",
+                "put batch() before it",
+            )
+        )
+    if not step.unbounded:
+        problems.append(_never_frees(step))
+    return given
+
+
+def _histogram(step: s.Histogram, given: StreamType, problems: list[Problem]) -> StreamType:
+    if not step.unbounded and (step.paths or not is_total(given.time)):
+        problems.append(_never_frees(step))
+    value = dict if given.value is Any else dict[given.value, int]  # type: ignore[name-defined]
+    return replace(given, value=value)
+
+
+def _never_frees(step: s.Step) -> Problem:
+    return Problem(
+        "unbounded-state",
+        f"{step.title} keeps every value for ever; a step that never frees its state asks for it",
+        "say unbounded=True if the input is finite or small, or use windows",
+    )
+
+
+def _join(step: s.Join, inputs: list[StreamType], problems: list[Problem]) -> StreamType:
+    left, right = inputs[0], inputs[-1]
+    if (left.key is None) != (right.key is None):
+        problems.append(
+            Problem(
+                "join-of-keyed-with-unkeyed",
+                f"{step.title} reads one keyed stream and one without a key; a join pairs values "
+                "of one key",
+                "key both sides by what they share",
+            )
+        )
+    _check_takes(step, step.f, 0, left.value, problems)
+    _check_takes(step, step.f, 1, right.value, problems)
+    result = signature_of(step.f).result if callable(step.f) else Any
+    kinds = [member for member in members(result) if member is not type(None)]
+    return replace(left, value=union_of(kinds), time=union_of([left.time, right.time]))
+
+
+def _aggregate_all(step: s.AggregateAll, given: StreamType, problems: list[Problem]) -> StreamType:
+    if step.emit not in ("event", "epoch"):
+        problems.append(
+            Problem(
+                "unknown-emit",
+                f"{step.title} has emit={step.emit!r}; it emits per 'event' or per 'epoch'",
+                "say emit='event' or emit='epoch'",
+            )
+        )
+    return replace(given, value=_record(step, step.aggregates, given, [], problems))
+
+
+def _aggregate_windows(
+    step: s.AggregateWindows, given: StreamType, problems: list[Problem]
+) -> StreamType:
+    lengths = (
+        [step.window.gap]
+        if isinstance(step.window, Session)
+        else [step.window.size, step.window.every]
+    )
+    if any(not length > length * 0 for length in lengths):
+        problems.append(
+            Problem(
+                "empty-window",
+                f"{step.title} has windows of {step.window}; sizes and gaps are larger than zero",
+                "choose a positive size",
+            )
+        )
+    if not _has_predecessors(given.time):
+        problems.append(_needs_numbers(step, "a window", given.time))
+    bounds = [("window_start", given.time), ("window_end", given.time)]
+    return replace(given, value=_record(step, step.aggregates, given, bounds, problems))
+
+
+def _needs_numbers(step: s.Step, what: str, time: Any) -> Problem:
+    return Problem(
+        "time-is-no-number",
+        f"{step.title} runs on times of type {describe(time)}; {what} needs numbers, dates or "
+        "datetimes",
+        "choose a source field of such a type as its time",
+    )
+
+
+def _record(
+    step: s.Step,
+    aggregates: Sequence[tuple[str, Aggregate]],
+    given: StreamType,
+    bounds: list[tuple[str, Any]],
+    problems: list[Problem],
+) -> Any:
+    fields = fields_of(given.value)
+    results: list[tuple[str, Any]] = []
+    for name, aggregate in aggregates:
+        read = given.value
+        if aggregate.field is not None:
+            known = fields is not None
+            read = _field(step, aggregate.field, fields, given.value, problems) if known else Any  # type: ignore[arg-type]
+        results.append((name, aggregate.type_of(read)))
+    columns = [*(given.key or ()), *bounds, *results]
+    twice = [name for name, n in Counter(name for name, _ in columns).items() if n > 1]
+    if twice or not results:
+        said = f"has the column '{twice[0]}' twice" if twice else "has no aggregates"
+        problems.append(
+            Problem(
+                "aggregate-columns",
+                f"{step.title} {said}; key, window bounds and aggregates are columns of one record",
+                "give each aggregate a name of its own: total=agg.sum('amount')",
+            )
+        )
+        return Any
+    title = "".join(part.capitalize() for part in step.name.split("_"))
+    return make_dataclass(title, columns, frozen=True)
+
+
+def _output_of(*functions: Any) -> Any:
+    outputs = []
+    for f in functions:
+        args = get_args(signature_of(f).result)
+        element = element_of(args[1]) if len(args) == 2 else Any
+        outputs += [m for m in members(element) if getattr(m, "__name__", "") != "Notify"]
+    return union_of(outputs)

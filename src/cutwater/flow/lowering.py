@@ -1,0 +1,96 @@
+"""The operator of each step: what it does, made of the pure operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+from cutwater import operators as op
+from cutwater.errors import CutwaterError, Problem, RunError
+from cutwater.flow import steps as s
+from cutwater.flow.inference import StreamType, is_total
+from cutwater.operators.aggregate import aggregate
+from cutwater.operators.join_by_time import join_by_time
+from cutwater.operators.notify import on_complete
+from cutwater.operators.task import task
+from cutwater.operators.windows import aggregate_windows
+
+__all__ = ["key_function", "operator_of"]
+
+
+def operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Operator:
+    """What the step does to the events of one key."""
+    match step:
+        case s.Map():
+            f = _named(step, step.f)
+            return op.map_values(lambda _time, value: f(value))
+        case s.FlatMap():
+            f = _named(step, step.f)
+            return op.compose(op.map_values(lambda _time, value: f(value)), op.flatten())
+        case s.Filter():
+            f = _named(step, step.f)
+            kept = op.map_values(lambda _time, value: (value,) if f(value) else ())
+            return op.compose(kept, op.flatten())
+        case s.Apply():
+            f = _named(step, step.task.f)
+            return task(f, step.task.initial, name=step.name, expire_after=step.expire_after)
+        case s.Batch():
+            return op.batch()
+        case s.Accumulate():
+            return op.accumulate()
+        case s.Histogram(paths=True):
+            return op.histogram_paths()
+        case s.Histogram():
+            return op.histogram_total() if is_total(given.time) else op.histogram()
+        case s.Join():
+            return join_by_time(_named(step, step.f))
+        case s.AggregateAll():
+            make = _record_maker(given, output.value)
+            return aggregate([a for _, a in step.aggregates], make, emit=step.emit)
+        case s.AggregateWindows():
+            make = _record_maker(given, output.value)
+            return aggregate_windows(step.window, [a for _, a in step.aggregates], make)
+        case s.OnComplete():
+            receive, complete = _named(step, step.receive), _named(step, step.complete)
+            return on_complete(receive, complete, step.initial, name=step.name)
+    return op.identity()
+
+
+def key_function(step: s.KeyBy) -> Callable[[Any], Any]:
+    """The key of a value: one field alone, several as a tuple, or what the function says."""
+    return _named(step, step.f or attrgetter(*step.fields))
+
+
+def _record_maker(given: StreamType, record: Any) -> Callable[..., Any]:
+    parts = len(given.key or ())
+    if parts == 1:
+        return lambda key, *rest: record(key, *rest)
+    if parts == 0:
+        return lambda _key, *rest: record(*rest)
+    return lambda key, *rest: record(*key, *rest)
+
+
+def _named(step: s.Step, f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with a sentence that names the step and the event where it fails."""
+
+    def call(*args: Any) -> Any:
+        try:
+            return f(*args)
+        except CutwaterError:
+            raise
+        except Exception as error:
+            raise _failed(step, args, error) from error
+
+    return call
+
+
+def _failed(step: s.Step, args: Sequence[Any], error: Exception) -> RunError:
+    return RunError(
+        Problem(
+            "step-failed",
+            f"{step.title} raised {type(error).__name__}: {error}; it was given "
+            + ", ".join(repr(arg)[:200] for arg in args),
+            "correct the function, or filter out such values before this step",
+        )
+    )

@@ -1,0 +1,208 @@
+"""The steps a flow is made of: inert data, one class per verb.
+
+`inputs` are the numbers of earlier steps; a step's own number is its place in the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from cutwater.flow.tasks import Task
+from cutwater.flow.watermarks import BoundedDelay
+from cutwater.flow.where import Where
+from cutwater.operators.aggregates import Aggregate
+from cutwater.operators.windows import Window
+
+__all__ = [
+    "Accumulate",
+    "AggregateAll",
+    "AggregateWindows",
+    "Apply",
+    "Batch",
+    "Filter",
+    "FlatMap",
+    "Histogram",
+    "Iterate",
+    "Join",
+    "KeyBy",
+    "Map",
+    "Merge",
+    "OnComplete",
+    "Sink",
+    "Source",
+    "Step",
+    "Union",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What every step has."""
+
+    name: str
+    """Unique among steps of its sort; names the state in a checkpoint."""
+    where: Where
+    """Where the user defined it."""
+    inputs: tuple[int, ...] = ()
+    """Numbers of the steps it reads."""
+
+    is_stateful: ClassVar[bool] = False
+    verb: ClassVar[str] = "step"
+
+    @property
+    def title(self) -> str:
+        """How messages name it."""
+        return f"{self.verb} '{self.name}' ({self.where})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(Step):
+    """Where records come in; bound to real data by name when the flow runs."""
+
+    verb: ClassVar[str] = "source"
+    type: Any
+    time: str | None = None
+    """The field that holds the time; None: events are numbered, or bring their times along."""
+    watermark: BoundedDelay | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map(Step):
+    """One value for each."""
+
+    verb: ClassVar[str] = "map"
+    f: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatMap(Step):
+    """Any number of values for each."""
+
+    verb: ClassVar[str] = "flat_map"
+    f: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter(Step):
+    """Only the values for which a condition holds."""
+
+    verb: ClassVar[str] = "filter"
+    f: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyBy(Step):
+    """An exchange: from here on each key has a state of its own."""
+
+    verb: ClassVar[str] = "key_by"
+    fields: tuple[str, ...] = ()
+    f: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merge(Step):
+    """Several streams as one, in the order of the run."""
+
+    verb: ClassVar[str] = "merge"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Union(Step):
+    """Two streams of one type as one (P4's union)."""
+
+    verb: ClassVar[str] = "union"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Apply(Step):
+    """A task (P1)."""
+
+    verb: ClassVar[str] = "apply"
+    is_stateful: ClassVar[bool] = True
+    task: Task
+    expire_after: Any | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch(Step):
+    """What each watermark completes, as one value (P4)."""
+
+    verb: ClassVar[str] = "batch"
+    is_stateful: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accumulate(Step):
+    """Batches that include all earlier ones (P4)."""
+
+    verb: ClassVar[str] = "accumulate"
+    is_stateful: ClassVar[bool] = True
+    unbounded: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram(Step):
+    """How often each value occurred up to each completed time (P4)."""
+
+    verb: ClassVar[str] = "histogram"
+    is_stateful: ClassVar[bool] = True
+    paths: bool = False
+    unbounded: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Join(Step):
+    """Pairs of one key and one time from two streams (P4)."""
+
+    verb: ClassVar[str] = "join"
+    is_stateful: ClassVar[bool] = True
+    f: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateAll(Step):
+    """Running aggregates."""
+
+    verb: ClassVar[str] = "aggregate"
+    is_stateful: ClassVar[bool] = True
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    emit: str = "event"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateWindows(Step):
+    """Aggregates over windows in event time."""
+
+    verb: ClassVar[str] = "window"
+    is_stateful: ClassVar[bool] = True
+    window: Window
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnComplete(Step):
+    """A step that asks to be told when times are complete (P3)."""
+
+    verb: ClassVar[str] = "on_complete"
+    is_stateful: ClassVar[bool] = True
+    receive: Callable[[Any, Any, Any], Any]
+    complete: Callable[[Any, Any], Any]
+    initial: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iterate(Step):
+    """A loop (P3)."""
+
+    verb: ClassVar[str] = "iterate"
+    is_stateful: ClassVar[bool] = True
+    body: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sink(Step):
+    """Where results go out; bound to a real place by name when the flow runs."""
+
+    verb: ClassVar[str] = "sink"

@@ -1,0 +1,112 @@
+"""Whether a flow can mean anything: every problem at once, each as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cutwater.errors import FlowError, Problem
+from cutwater.flow import steps as s
+from cutwater.flow.inference import StreamType, infer
+
+__all__ = ["checked", "problems_of"]
+
+
+def problems_of(steps: Sequence[s.Step]) -> list[Problem]:
+    """Everything that is wrong with the steps of a flow, in their order."""
+    shape = [*_names(steps), *_inputs(steps)]
+    if any(problem.code in ("foreign-stream", "cycle", "unreached-sink") for problem in shape):
+        return shape
+    return [*shape, *_ends(steps), *infer(steps)[1]]
+
+
+def checked(steps: Sequence[s.Step]) -> list[StreamType]:
+    """The type of each step's output; raises `FlowError` if the flow has problems."""
+    problems = problems_of(steps)
+    if problems:
+        raise FlowError(problems)
+    return infer(steps)[0]
+
+
+def _names(steps: Sequence[s.Step]) -> list[Problem]:
+    first: dict[tuple[str, str], s.Step] = {}
+    problems = []
+    for step in steps:
+        sort = step.verb if isinstance(step, (s.Source, s.Sink)) else "step"
+        if not isinstance(step.name, str) or not step.name:
+            problems.append(
+                Problem("no-name", f"{step.title} has no name", "name it by a non-empty string")
+            )
+        earlier = first.setdefault((sort, step.name), step)
+        if earlier is not step:
+            problems.append(
+                Problem(
+                    "duplicate-step",
+                    f"{step.title} has the name of a {sort} that is already defined at "
+                    f"{earlier.where}; steps name their state in the checkpoint, so a name is "
+                    "used once",
+                    f"rename one of them, for example name='{step.name}_2'",
+                )
+            )
+    return problems
+
+
+def _inputs(steps: Sequence[s.Step]) -> list[Problem]:
+    problems = []
+    for number, step in enumerate(steps):
+        if isinstance(step, s.Sink) and any(i < 0 for i in step.inputs):
+            problems.append(
+                Problem(
+                    "unreached-sink",
+                    f"{step.title} is reached by no stream of this flow",
+                    "pass it a stream that was made from this flow: flow.sink('name', stream)",
+                )
+            )
+        elif any(i < 0 or i >= len(steps) for i in step.inputs):
+            problems.append(
+                Problem(
+                    "foreign-stream",
+                    f"{step.title} reads something that is no stream of this flow",
+                    "pass a stream that was made from this flow",
+                )
+            )
+        elif any(i >= number for i in step.inputs):
+            problems.append(
+                Problem(
+                    "cycle",
+                    f"{step.title} reads its own output, directly or through "
+                    f"{steps[max(step.inputs)].title}; a cycle needs a loop",
+                    "use iterate for a loop, or read a step that is defined earlier",
+                )
+            )
+    return problems
+
+
+def _ends(steps: Sequence[s.Step]) -> list[Problem]:
+    problems = []
+    if not any(isinstance(step, s.Sink) for step in steps):
+        problems.append(
+            Problem(
+                "no-sink",
+                "the flow has no sink; nobody would see its results",
+                "end it with flow.sink('name', stream)",
+            )
+        )
+    if not any(isinstance(step, s.Source) for step in steps):
+        problems.append(
+            Problem(
+                "no-source",
+                "the flow has no source; nothing would ever come in",
+                "begin it with flow.source('name', type)",
+            )
+        )
+    used = {i for step in steps for i in step.inputs}
+    for number, step in enumerate(steps):
+        if number not in used and not isinstance(step, s.Sink):
+            problems.append(
+                Problem(
+                    "unused-step",
+                    f"the output of {step.title} is read by nothing",
+                    "lead it to a sink, or remove it",
+                )
+            )
+    return problems

@@ -1,0 +1,40 @@
+"""Where in the user's code a step was defined."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Where", "here", "of_function"]
+
+_PACKAGE = str(Path(__file__).parent.parent) + os.sep
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A file and a line, shown relative to the current folder where that is shorter."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        relative = os.path.relpath(self.file) if Path(self.file).is_absolute() else self.file
+        return f"{min(relative, self.file, key=len)}:{self.line}"
+
+
+def here() -> Where:
+    """The nearest line on the stack that is not in this package."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return Where(frame.f_code.co_filename, frame.f_lineno)
+
+
+def of_function(f: Callable[..., Any]) -> Where:
+    """Where a function is defined; the line of the caller for what has no code of its own."""
+    code = getattr(f, "__code__", None)
+    return Where(code.co_filename, code.co_firstlineno) if code else here()

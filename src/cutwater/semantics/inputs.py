@@ -1,0 +1,161 @@
+"""The inputs of a simulated run: values and events by source, cut into epochs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cutwater.errors import InputError, Problem
+from cutwater.events import Data, Event, Watermark
+from cutwater.flow.steps import Source
+from cutwater.records import describe, fits, members
+from cutwater.times import maximal
+
+__all__ = ["BORDER", "Border", "SourceReader", "epochs_of"]
+
+
+class Border:
+    """The type of `BORDER`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "BORDER"
+
+
+BORDER = Border()
+"""In the input of a source: the end of an epoch."""
+
+
+def epochs_of(
+    sources: Sequence[Source], inputs: Mapping[str, Iterable[Any]], epoch_size: int | None
+) -> list[dict[str, list[Any]]]:
+    """The items of each source in each epoch; the end of the input is a border.
+
+    A source with fewer epochs than the others has nothing in the later ones.
+    """
+    _check_names(sources, inputs)
+    cut = {source.name: _cut(list(inputs[source.name]), epoch_size) for source in sources}
+    count = max((len(epochs) for epochs in cut.values()), default=0)
+    return [
+        {name: epochs[i] if i < len(epochs) else [] for name, epochs in cut.items()}
+        for i in range(count)
+    ]
+
+
+def _check_names(sources: Sequence[Source], inputs: Mapping[str, Any]) -> None:
+    names = [source.name for source in sources]
+    problems = []
+    for name in inputs:
+        if name not in names:
+            close = difflib.get_close_matches(str(name), names, 1)
+            hint = f"did you mean '{close[0]}'?" if close else f"its sources: {', '.join(names)}"
+            problems.append(
+                Problem("unknown-source", f"there is an input for '{name}'; no such source", hint)
+            )
+    for source in sources:
+        if source.name not in inputs:
+            problems.append(
+                Problem(
+                    "missing-input",
+                    f"{source.title} has no input; every source needs one",
+                    f"pass {{'{source.name}': []}} for an empty source",
+                )
+            )
+    if problems:
+        raise InputError(problems)
+
+
+def _cut(items: list[Any], epoch_size: int | None) -> list[list[Any]]:
+    epochs: list[list[Any]] = [[]]
+    has_borders = any(item is BORDER for item in items)
+    size = None if has_borders else epoch_size
+    if size is not None and size < 1:
+        raise InputError(
+            Problem("epoch-size", f"epoch_size is {size}; an epoch has at least one event", "use 1")
+        )
+    for item in items:
+        if item is BORDER:
+            epochs.append([])
+            continue
+        if size is not None and len(epochs[-1]) == size:
+            epochs.append([])
+        epochs[-1].append(item)
+    if has_borders and not epochs[-1]:
+        epochs.pop()
+    return epochs
+
+
+@dataclass
+class SourceReader:
+    """Turns the items of one source into events with times; counts the late ones."""
+
+    source: Source
+    late: int = 0
+    """Events dropped because a watermark had completed their time."""
+    _numbered: int = 0
+    _newest: Any = None
+    _announced: list[Any] = field(default_factory=list)
+
+    def read(self, items: Iterable[Any]) -> list[tuple[int, Event]]:
+        """The events of an epoch with their positions; late ones are left out."""
+        events = []
+        for position, item in enumerate(items):
+            event = self._event(item)
+            if isinstance(event, Watermark):
+                self._announced = maximal([*self._announced, event.time])
+            elif any(event.time <= time for time in self._announced):
+                self.late += 1
+                continue
+            elif self.source.watermark or not self._brings_times(item):
+                is_newest = self._newest is None or self._newest <= event.time
+                self._newest = event.time if is_newest else self._newest
+            events.append((position, event))
+        return events
+
+    def watermark(self) -> Any | None:
+        """What the epoch just read completes by the source's own rule; None if nothing new."""
+        if self._newest is None:
+            return None
+        rule = self.source.watermark
+        if rule is None and self.source.time is not None:
+            return None
+        time = rule.watermark(self._newest) if rule else self._newest
+        if any(time <= announced for announced in self._announced):
+            return None
+        self._announced = maximal([*self._announced, time])
+        return time
+
+    def _brings_times(self, item: Any) -> bool:
+        return isinstance(item, Data) or self.source.time is not None
+
+    def _event(self, item: Any) -> Event:
+        if isinstance(item, Watermark):
+            return item
+        value = item.value if isinstance(item, Data) else item
+        self._check(value)
+        if isinstance(item, Data):
+            return item
+        if self.source.time is not None:
+            return Data(getattr(value, self.source.time), value)
+        self._numbered += 1
+        return Data(self._numbered - 1, value)
+
+    def _check(self, value: Any) -> None:
+        wanted = self.source.type
+        if any(_is_of(value, member) for member in members(wanted)):
+            return
+        raise InputError(
+            Problem(
+                "record-type",
+                f"{self.source.title} was given {value!r}, a {type(value).__name__}; "
+                f"it carries {describe(wanted)}",
+                "correct the input, or the type of the source",
+            )
+        )
+
+
+def _is_of(value: Any, tp: Any) -> bool:
+    return tp is Any or fits(type(value), tp)

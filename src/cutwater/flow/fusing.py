@@ -44,8 +44,8 @@ class Segment:
     steps: tuple[s.Step, ...]
     inputs: tuple[Input, ...]
     """Where its events come from; none for a source."""
-    operator: op.Operator
-    """The composed operator of all steps."""
+    parts: tuple[tuple[s.Step, op.Operator], ...]
+    """The steps that work, each with its operator."""
     key: Callable[[Any], Any] | None
     """If it begins with a key_by: the key of an incoming value."""
     placement: Placement
@@ -63,6 +63,11 @@ class Segment:
     def name(self) -> str:
         """The name of its first step."""
         return self.steps[0].name
+
+    @cached_property
+    def operator(self) -> op.Operator:
+        """The composed operator of all steps."""
+        return op.compose(*(part for _, part in self.parts))
 
     @property
     def is_stateful(self) -> bool:
@@ -115,7 +120,7 @@ def plan(flow: Flow, *, fuse: bool = True) -> Plan:
             number=i,
             steps=tuple(steps[n] for n in piece),
             inputs=_edges(steps[piece[0]], holder),
-            operator=_composed(piece, steps, types),
+            parts=_parts(piece, steps, types),
             key=_key_of(steps[piece[0]]),
             placement=places[piece[-1]],
             given=_given(piece[0], steps, types),
@@ -182,12 +187,14 @@ def _given(number: int, steps: Sequence[s.Step], types: Sequence[StreamType]) ->
     return types[inputs[0]] if len(inputs) == 1 else types[number]
 
 
-def _composed(
+def _parts(
     piece: Sequence[int], steps: Sequence[s.Step], types: Sequence[StreamType]
-) -> op.Operator:
-    parts = [operator_of(steps[n], _given(n, steps, types), types[n]) for n in piece]
-    working = [part for n, part in zip(piece, parts, strict=True) if _works(steps[n])]
-    return op.compose(*working)
+) -> tuple[tuple[s.Step, op.Operator], ...]:
+    return tuple(
+        (steps[n], operator_of(steps[n], _given(n, steps, types), types[n]))
+        for n in piece
+        if _works(steps[n])
+    )
 
 
 def _works(step: s.Step) -> bool:

@@ -36,7 +36,7 @@ def aggregate(
     """Keeps aggregates over all events so far and shows them as ``make(key, *results)``.
 
     With ``emit="event"`` after each event, at its time; with ``emit="epoch"`` once at the end of
-    each epoch with events, at the time of the last of them.
+    each epoch with events, at the time of the last of them; the end of the input is a border.
 
     Keeps one value per aggregate and key for ever.
 
@@ -75,9 +75,13 @@ def aggregate(
             return state, ()
         return (key, kept, None), shown(state, touched[0])
 
+    def finish(state: Any) -> Sequence[Event]:
+        return border(state)[1]
+
     return Operator(
         start(None),
         step,
+        finish,
         start=start,
         border=border if emit == "epoch" else None,
         is_idle=lambda _state: True,

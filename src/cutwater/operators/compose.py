@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cutwater.operators.operator import Operator, produce
@@ -24,7 +23,7 @@ def always(_state: Any) -> bool:
 def compose(*operators: Operator) -> Operator:
     """Feeds the outputs of each operator to the next (P4: ``comp_op``).
 
-    The state is the pair of states.
+    The state is the tuple of their states, one for each.
 
     Laws
     ----
@@ -42,41 +41,56 @@ def compose(*operators: Operator) -> Operator:
     >>> list(produce(compose(double, double), [Data(1, 3)]))
     [Data(time=1, value=12)]
     """
-    if not operators:
-        return identity()
-    return reduce(_compose_two, operators)
-
-
-def _compose_two(a: Operator, b: Operator) -> Operator:
-    def feed(state_b: Any, events: Iterable[Any]) -> tuple[Any, list[Any]]:
-        outputs: list[Any] = []
-        for event in events:
-            state_b, more = b.step(state_b, event)
-            outputs.extend(more)
-        return state_b, outputs
+    if len(operators) < 2:
+        return operators[0] if operators else identity()
 
     def step(state: Any, event: Any) -> tuple[Any, Sequence[Any]]:
-        state_a, between = a.step(state[0], event)
-        state_b, outputs = feed(state[1], between)
-        return (state_a, state_b), outputs
+        states = list(state)
+        events: Sequence[Any] = (event,)
+        for i, op in enumerate(operators):
+            states[i], events = _feed(op, states[i], events)
+            if not events:
+                break
+        return tuple(states), events
 
     def finish(state: Any) -> Iterable[Any]:
-        return produce(b.at(state[1]), a.finish(state[0]))
+        events = operators[0].finish(state[0])
+        for op, inner in zip(operators[1:], state[1:], strict=True):
+            events = produce(op.at(inner), events)
+        return events
 
     def border(state: Any) -> tuple[Any, Sequence[Any]]:
-        state_a, between = a.border(state[0]) if a.border else (state[0], ())
-        state_b, outputs = feed(state[1], between)
-        if b.border:
-            state_b, more = b.border(state_b)
-            outputs.extend(more)
-        return (state_a, state_b), outputs
+        states = list(state)
+        events: list[Any] = []
+        for i, op in enumerate(operators):
+            states[i], events = _feed(op, states[i], events)
+            if op.border:
+                states[i], more = op.border(states[i])
+                events = [*events, *more]
+        return tuple(states), events
 
     return Operator(
-        (a.initial, b.initial),
+        tuple(op.initial for op in operators),
         step,
         finish,
-        start=(lambda key: (a.start_for(key), b.start_for(key))) if a.start or b.start else None,
-        border=border if a.border or b.border else None,
-        is_idle=lambda state: a.is_idle(state[0]) and b.is_idle(state[1]),
-        is_blank=lambda state: a.is_blank(state[0]) and b.is_blank(state[1]),
+        start=_start_all(operators) if any(op.start for op in operators) else None,
+        border=border if any(op.border for op in operators) else None,
+        is_idle=lambda state: all(
+            op.is_idle(inner) for op, inner in zip(operators, state, strict=True)
+        ),
+        is_blank=lambda state: all(
+            op.is_blank(inner) for op, inner in zip(operators, state, strict=True)
+        ),
     )
+
+
+def _feed(op: Operator, state: Any, events: Iterable[Any]) -> tuple[Any, list[Any]]:
+    outputs: list[Any] = []
+    for event in events:
+        state, more = op.step(state, event)
+        outputs.extend(more)
+    return state, outputs
+
+
+def _start_all(operators: Sequence[Operator]) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda key: tuple(op.start_for(key) for op in operators)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from cutwater.events import Data, Event
@@ -55,19 +56,45 @@ def sliding(size: Any, *, every: Any, offset: Any = None) -> Sliding:
 
 
 def session(gap: Any) -> Session:
-    """Windows that end when no event came for `gap`."""
+    """Windows that end when no event came for `gap`.
+
+    Where an event joins two sessions, what the earlier one kept comes first, whichever of their
+    events came first in the order of the run.
+    """
     return Session(gap)
 
 
 def starts_of(window: Sliding, time: Any) -> list[Any]:
     """Where the windows that hold a time begin, earliest first."""
+    return [start for start, _ in windows_of(window, time)]
+
+
+def windows_of(window: Sliding, time: Any) -> list[tuple[Any, Any]]:
+    """Start and end of the windows that hold a time, earliest first.
+
+    Both are computed from the number of the window alone, so that a window has the same bounds
+    for each of its events, and with floats, too, a tumbling window ends where the next begins.
+    """
     origin = window.offset if window.offset is not None else _zero(time)
-    start = origin + (time - origin) // window.every * window.every
-    starts = []
-    while start + window.size > time:
-        starts.append(start)
-        start = start - window.every
-    return starts[::-1]
+
+    def start(number: Any) -> Any:
+        return origin + number * window.every
+
+    def end(number: Any) -> Any:
+        is_tumbling = window.size == window.every
+        return start(number + 1) if is_tumbling else start(number) + window.size
+
+    number = (time - origin) // window.every
+    # Decimals divide towards zero, floats round
+    while start(number) > time:
+        number -= 1
+    while start(number + 1) <= time:
+        number += 1
+    found = []
+    while end(number) > time:
+        found.append((start(number), end(number)))
+        number -= 1
+    return found[::-1]
 
 
 def _zero(time: Any) -> Any:
@@ -75,16 +102,23 @@ def _zero(time: Any) -> Any:
         return dt.datetime(1970, 1, 1, tzinfo=time.tzinfo and dt.UTC)
     if isinstance(time, dt.date):
         return dt.date(1970, 1, 1)
-    return 0
+    return dt.timedelta() if isinstance(time, dt.timedelta) else 0
 
 
 def aggregate_windows(
-    window: Window, aggregates: Sequence[Aggregate], make: MakeRecord
+    window: Window,
+    aggregates: Sequence[Aggregate],
+    make: MakeRecord,
+    *,
+    number: type[float] | type[Decimal] | None = None,
 ) -> Operator:
     """Aggregates over each window, shown once as ``make(key, start, end, *results)``.
 
     A window ``[start, end)`` is complete when a watermark is at or past the last time in it; the
     result has that last time. The end of the input completes every window.
+
+    `number` is what times are even where one is written as an int: the last float before 10 is
+    not 9.
 
     Keeps one value per aggregate for every window that is not complete.
 
@@ -113,7 +147,8 @@ def aggregate_windows(
     def step(state: Any, event: Event) -> tuple[Any, Sequence[Event]]:
         key, opened = state
         if isinstance(event, Data):
-            return (key, add(opened, event.time, event.value)), ()
+            time = number(event.time) if number else event.time
+            return (key, add(opened, time, event.value)), ()
         complete = [w for w in opened if just_before(w[1]) <= event.time]
         if not complete:
             return state, (event,)
@@ -141,9 +176,9 @@ def _sliding_adder(window: Sliding, aggregates: Sequence[Aggregate]) -> _Add:
 
     def add(opened: tuple[_Open, ...], time: Any, value: Any) -> tuple[_Open, ...]:
         by_start = {w[0]: w for w in opened}
-        for start in starts_of(window, time):
+        for start, end in windows_of(window, time):
             kept = by_start[start][2] if start in by_start else empty
-            by_start[start] = (start, start + window.size, add_to(aggregates, kept, value))
+            by_start[start] = (start, end, add_to(aggregates, kept, value))
         return tuple(by_start[start] for start in sorted(by_start))
 
     return add

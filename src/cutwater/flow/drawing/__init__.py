@@ -1,0 +1,6 @@
+"""Pictures of flows, with exchanges and fused segments marked: Mermaid text and SVG."""
+
+from cutwater.flow.drawing.mermaid import mermaid
+from cutwater.flow.drawing.svg import svg
+
+__all__ = ["mermaid", "svg"]

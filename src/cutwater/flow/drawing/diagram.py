@@ -1,0 +1,161 @@
+"""What there is to draw in a flow: steps, groups of fused steps, edges, and what is exchanged."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Union, get_args, get_origin
+
+from cutwater.flow import steps as s
+from cutwater.flow.builder import Flow
+from cutwater.flow.fusing import Placement, Plan, Segment, plan
+from cutwater.flow.inference import infer
+from cutwater.records import describe
+
+__all__ = ["Diagram", "Edge", "Group", "Node", "Sort", "diagram_of"]
+
+Sort = Literal["source", "step", "stateful", "sink"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One step."""
+
+    number: int
+    """Its place in the flow."""
+    verb: str
+    name: str
+    sort: Sort
+    carries: str
+    """The type of what it gives on (a sink: of what it takes); empty if not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Steps that run as one operator, or a step that stands alone."""
+
+    nodes: tuple[int, ...]
+    """The numbers of its steps, from first to last."""
+    placement: Placement
+    """Where its events must be."""
+    exchange: str | None = None
+    """What its inputs are brought together by; None: they may stay where they are."""
+
+    @property
+    def is_fused(self) -> bool:
+        """Is it more than one step?"""
+        return len(self.nodes) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A stream from one step to another."""
+
+    source: int
+    target: int
+    exchange: str | None = None
+    """What it is exchanged by; None: it stays where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A flow, ready to be drawn."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    """Each at its number."""
+    groups: tuple[Group, ...]
+    """Every step is in one; edges between groups lead from smaller to larger steps."""
+    edges: tuple[Edge, ...]
+
+    @property
+    def exchanges(self) -> tuple[Group, ...]:
+        """The groups whose inputs are exchanged."""
+        return tuple(group for group in self.groups if group.exchange)
+
+
+def diagram_of(plan_or_flow: Plan | Flow) -> Diagram:
+    """The steps, groups and edges of a plan; a flow is planned first, so it must be valid.
+
+    Examples
+    --------
+    >>> flow = Flow("lengths")
+    >>> words = flow.source("words", str)
+    >>> _ = words.map(len).key_by(abs).batch().sink("lengths")
+    >>> diagram = diagram_of(flow)
+    >>> [[diagram.nodes[n].name for n in group.nodes] for group in diagram.groups]
+    [['words', 'len'], ['by_abs', 'batch'], ['lengths']]
+    >>> [edge.exchange for edge in diagram.edges]
+    [None, 'by abs', None, None]
+    """
+    planned = plan(plan_or_flow) if isinstance(plan_or_flow, Flow) else plan_or_flow
+    steps = planned.flow.steps
+    carried = [_type_text(stream.value) for stream in infer(steps)[0]]
+    groups = _groups(planned)
+    first_of = {group.nodes[0]: group for group in groups}
+    return Diagram(
+        planned.flow.name,
+        tuple(_node(n, step, carried[n]) for n, step in enumerate(steps)),
+        groups,
+        tuple(
+            Edge(i, n, first_of[n].exchange if n in first_of else None)
+            for n, step in enumerate(steps)
+            for i in step.inputs
+        ),
+    )
+
+
+def _node(number: int, step: s.Step, carries: str) -> Node:
+    sort: Sort = "stateful" if step.is_stateful else "step"
+    if isinstance(step, s.Source):
+        sort = "source"
+    elif isinstance(step, s.Sink):
+        sort = "sink"
+    return Node(number, step.verb, step.name, sort, carries)
+
+
+def _groups(planned: Plan) -> tuple[Group, ...]:
+    steps = planned.flow.steps
+    numbers = {id(step): n for n, step in enumerate(steps)}
+    groups = [
+        Group(
+            tuple(numbers[id(step)] for step in segment.steps),
+            segment.placement,
+            _exchange(segment, numbers[id(segment.steps[0])], steps)
+            if planned.is_exchange(segment)
+            else None,
+        )
+        for segment in planned.segments
+    ]
+    groups += [Group((numbers[id(sink)],), "anywhere") for sink, _ in planned.sinks]
+    return tuple(sorted(groups, key=lambda group: group.nodes))
+
+
+def _exchange(segment: Segment, number: int, steps: Sequence[s.Step]) -> str:
+    if segment.placement != "by key":
+        return "all in one place"
+    step = steps[number]
+    while not isinstance(step, s.KeyBy):
+        step = steps[step.inputs[0]]
+    return "by " + (", ".join(step.fields) or step.name.removeprefix("by_"))
+
+
+def _type_text(tp: Any) -> str:
+    """A type without the modules it comes from; empty if it is not known.
+
+    >>> _type_text(tuple[tuple[int, Node], ...]), _type_text(Node | None), _type_text(Any)
+    ('tuple[tuple[int, Node], ...]', 'Node | None', '')
+    """
+    return "" if tp is Any else _short(tp)
+
+
+def _short(tp: Any) -> str:
+    if tp is Ellipsis:
+        return "..."
+    origin, args = get_origin(tp), get_args(tp)
+    if origin in (Union, types.UnionType):
+        return " | ".join(map(_short, args))
+    if isinstance(origin, type) and args:
+        return f"{origin.__name__}[{', '.join(map(_short, args))}]"
+    return describe(tp)

@@ -1,0 +1,124 @@
+"""The ways of edges: level through the columns, bending only between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cutwater.flow.drawing.diagram import Edge
+
+__all__ = ["Box", "Column", "Grid", "Route", "Run", "routed"]
+
+_BETWEEN_PORTS = 12.0
+_PORTS_SHARE = 0.55  # of a side, so that edges do not enter at a corner
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        """Its right side."""
+        return self.x + self.width
+
+    @property
+    def middle(self) -> float:
+        """Its middle line."""
+        return self.y + self.height / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A level line."""
+
+    start: float
+    end: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way of an edge: level runs, with a bend from the end of each to the next."""
+
+    edge: Edge
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The room of a layer; between two columns there are only edges."""
+
+    left: float
+    body: float
+    """Where groups begin; badges stand left of it."""
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Where the vertices of a layering stand."""
+
+    heights: Mapping[int, float]
+    """The middle line of each."""
+    columns: Mapping[int, Column]
+    """The column of each."""
+    paths: Mapping[int, tuple[int, ...]]
+    """The vertices that an edge passes, by its number; none for an edge within a group."""
+
+
+def routed(
+    edges: Sequence[Edge], boxes: Sequence[Box], entrances: Mapping[int, Box], grid: Grid
+) -> tuple[Route, ...]:
+    """The way of each edge from the box of its source to that of its target.
+
+    Where a target has an entrance, its edges end there.
+
+    Examples
+    --------
+    >>> boxes = [Box(0, 0, 50, 20), Box(80, 0, 50, 20)]
+    >>> routed([Edge(0, 1)], boxes, {}, Grid({}, {}, {}))[0].runs
+    (Run(start=50, end=80, y=10.0),)
+    """
+    ends = [entrances.get(edge.target, boxes[edge.target]) for edge in edges]
+    ports = _ports(edges, ends, grid)
+    return tuple(
+        Route(edge, _runs(boxes[edge.source], end, port, grid, grid.paths.get(n, ())))
+        for n, (edge, end, port) in enumerate(zip(edges, ends, ports, strict=True))
+    )
+
+
+def _runs(
+    source: Box, target: Box, port: float, grid: Grid, path: tuple[int, ...]
+) -> tuple[Run, ...]:
+    if not path:
+        return (Run(source.right, target.x, source.middle),)
+    first, *bends, last = (grid.columns[vertex] for vertex in path)
+    return (
+        Run(source.right, first.right, source.middle),
+        *(
+            Run(column.left, column.right, grid.heights[vertex])
+            for vertex, column in zip(path[1:-1], bends, strict=True)
+        ),
+        Run(last.left, target.x, target.middle + port),
+    )
+
+
+def _ports(edges: Sequence[Edge], ends: Sequence[Box], grid: Grid) -> list[float]:
+    """For each edge how far from the middle it enters, in the order in which edges arrive."""
+    arriving: dict[int, list[int]] = {}
+    for n, path in grid.paths.items():
+        arriving.setdefault(path[-1], []).append(n)
+    ports = [0.0] * len(edges)
+    for numbers in arriving.values():
+        numbers.sort(key=lambda n: (grid.heights[grid.paths[n][-2]], n))
+        room = ends[numbers[0]].height * _PORTS_SHARE
+        step = min(_BETWEEN_PORTS, room / max(1, len(numbers) - 1))
+        for i, n in enumerate(numbers):
+            ports[n] = (i - (len(numbers) - 1) / 2) * step
+    return ports

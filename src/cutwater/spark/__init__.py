@@ -1,0 +1,20 @@
+"""A flow on Spark Structured Streaming; the only package that imports pyspark.
+
+======================================  ====================================================
+the papers                              here
+======================================  ====================================================
+epoch and its border (P1)               one micro-batch, replayed from the offset log
+snapshot archive (P1)                   state store versions (RocksDB), the commit log
+out(c): what an observer sees (P1)      the epochs that `folder` sinks have published
+task instance with its state (P1)       a bucket of keys: one state store group (`buckets`)
+total order (P2)                        the order of each event, carried in rows (`rows`)
+ledger, fence (P2)                      generation and manifest of each sink (`folder`)
+======================================  ====================================================
+"""
+
+from cutwater.spark.folder import Folder as folder
+from cutwater.spark.job import JsonLines as json_lines
+from cutwater.spark.runner import Progress, RunResult, run
+from cutwater.spark.support import SUPPORT
+
+__all__ = ["SUPPORT", "Progress", "RunResult", "folder", "json_lines", "run"]

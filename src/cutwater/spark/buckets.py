@@ -1,0 +1,139 @@
+"""The state of one bucket: all its keys together, as pages and a short log of changes.
+
+State is kept per step and key, encoded. An epoch appends what it changed to the log; when the log
+outgrows the pages, the whole is written as pages again. A worker keeps a copy between epochs and
+catches up from the log; since workers take turns, and since a failed attempt may have changed a
+copy that looks fresh by number, every log entry carries a random token and its predecessor's: a
+copy is used only if its token is the newest, or is found in the log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+__all__ = ["BucketStates", "Change", "StateStore"]
+
+PAGE_BYTES = 1 << 20
+SMALLEST_LOG = 64 << 10
+"""A log shorter than this is never folded into pages."""
+
+Change = tuple[str, bytes, bytes | None]
+"""Step, canonical key, encoded state; None: deleted."""
+
+_HEAD = StructType(
+    [
+        StructField("token", BinaryType()),
+        StructField("base_bytes", LongType()),
+        StructField("log_bytes", LongType()),
+    ]
+)
+_PAGE = StructType([StructField("page", BinaryType())])
+_LOG = StructType([StructField(name, BinaryType()) for name in ("token", "previous", "changes")])
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Change]).decode
+
+States = dict[tuple[str, bytes], bytes]
+
+_copies: dict[tuple[str, int, int], tuple[bytes, States]] = {}
+"""Copies held by this worker: (query, level, label) -> (token, states)."""
+
+
+class StateStore:
+    """The three state variables of a level, for whichever bucket is being worked on."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self.head = handle.getValueState("head", _HEAD)
+        self.pages = handle.getListState("pages", _PAGE)
+        self.log = handle.getListState("log", _LOG)
+
+
+class BucketStates:
+    """The states of one bucket during one epoch."""
+
+    def __init__(self, store: StateStore, query_id: str, level: int, label: int) -> None:
+        self._store = store
+        self._place = (query_id, level, label)
+        head = store.head.get() if store.head.exists() else None
+        self._token, self._base_bytes, self._log_bytes = head if head else (b"", 0, 0)
+        self._token = bytes(self._token)
+        self._states = self._load()
+        self._changes: list[Change] = []
+
+    def get(self, step: str, key: bytes) -> bytes | None:
+        """The encoded state of a key."""
+        return self._states.get((step, key))
+
+    def put(self, step: str, key: bytes, state: bytes | None) -> None:
+        """Change the encoded state of a key; None deletes it."""
+        place = (step, key)
+        if self._states.get(place) == state:
+            return
+        self._changes.append((step, key, state))
+        if state is None:
+            self._states.pop(place, None)
+        else:
+            self._states[place] = state
+
+    def save(self) -> None:
+        """Write what changed, as a log entry or, when the log is long, as new pages."""
+        if not self._changes:
+            _copies[self._place] = (self._token, self._states)
+            return
+        token = os.urandom(16)
+        changes = _encode(self._changes)
+        log_bytes = self._log_bytes + len(changes)
+        if log_bytes > max(self._base_bytes, SMALLEST_LOG):
+            pages = [(page,) for page in _pages(self._states)]
+            self._store.pages.put(pages)
+            self._store.log.clear()
+            self._base_bytes, log_bytes = sum(len(page) for (page,) in pages), 0
+        else:
+            self._store.log.appendValue((token, self._token, changes))
+        self._store.head.update((token, self._base_bytes, log_bytes))
+        _copies[self._place] = (token, self._states)
+
+    def _load(self) -> States:
+        token, states = _copies.pop(self._place, (b"", {}))
+        if token == self._token:
+            return states
+        log = [tuple(bytes(part) for part in entry) for entry in self._store.log.get()]
+        known = {previous: i for i, (_, previous, _) in enumerate(log)}
+        if token and token in known:
+            return _replay(states, log[known[token] :])
+        states = {}
+        for (page,) in self._store.pages.get():
+            _apply(states, bytes(page))
+        return _replay(states, log)
+
+
+def _replay(states: States, log: list[tuple[Any, ...]]) -> States:
+    for _, _, changes in log:
+        _apply(states, changes)
+    return states
+
+
+def _apply(states: States, changes: bytes) -> None:
+    for step, key, state in _decode(changes):
+        if state is None:
+            states.pop((step, key), None)
+        else:
+            states[step, key] = state
+
+
+def _pages(states: States) -> Iterator[bytes]:
+    page: list[Change] = []
+    size = 0
+    for (step, key), state in states.items():
+        page.append((step, key, state))
+        size += len(step) + len(key) + len(state)
+        if size >= PAGE_BYTES:
+            yield _encode(page)
+            page, size = [], 0
+    yield _encode(page)

@@ -1,0 +1,53 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from cutwater.errors import Problem, RunError
+
+__all__ = ["read_json", "sync_folder", "write_file", "write_json"]
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file so that after a crash it is as before or as asked, never in between."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    with fresh.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    sync_folder(path.parent)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON, durably."""
+    write_file(path, json.dumps(value, indent=1).encode() + b"\n")
+
+
+def read_json(path: Path, what: str) -> Any | None:
+    """What `write_json` wrote; None if there is no file; a sentence if it is damaged."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise RunError(
+            Problem(
+                "damaged-file",
+                f"{what} {path} is damaged: {error}",
+                "restore it from a backup together with the files beside it",
+            )
+        ) from None
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder survive a crash."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,131 @@
+"""Which files a source has read, in which epoch and in which order: a durable log of chunks.
+
+Files are numbered in the order in which they were first seen, so a number and a byte offset give
+every line a position that never changes. An entry is written before Spark may log the offset
+that names it; an entry that no offset names (a crash came between) is the next epoch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cutwater.errors import InputError, Problem
+from cutwater.spark.durable import read_json, write_json
+
+__all__ = ["Chunk", "FileLog", "split_at_lines"]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A run of whole lines in a file, and what the file was when it was first seen."""
+
+    number: int
+    """The file's place among all files of the source."""
+    path: str
+    size: int
+    modified_ns: int
+    start: int
+    end: int
+
+    def check_unchanged(self) -> None:
+        """Raise `InputError` if the file is not what it was when it was first seen."""
+        try:
+            now = Path(self.path).stat()
+        except OSError as error:
+            raise InputError(
+                Problem(
+                    "unreadable-file",
+                    f"{self.path} cannot be read: {error.strerror}",
+                    "put it back, or start with a new checkpoint; files stay until they are read",
+                )
+            ) from None
+        if (now.st_size, now.st_mtime_ns) != (self.size, self.modified_ns):
+            raise InputError(
+                Problem(
+                    "changed-file",
+                    f"{self.path} has changed since it was first seen ({self.size} bytes then, "
+                    f"{now.st_size} now); a file of a source does not change once it is there",
+                    "write files elsewhere and move them in when they are complete",
+                )
+            )
+
+
+class FileLog:
+    """The log of one source; entries count from 1."""
+
+    def __init__(self, folder: Path, log: Path) -> None:
+        self._folder = folder
+        self._log = log
+        self._log.mkdir(parents=True, exist_ok=True)
+        self._entries = [self.read(n) for n in range(1, self._newest_on_disk() + 1)]
+        self._seen = {chunk.path for entry in self._entries for chunk in entry}
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest entry."""
+        return len(self._entries)
+
+    def read(self, number: int) -> list[Chunk]:
+        """The chunks of an entry."""
+        path = self._log / f"{number}.json"
+        data = read_json(path, "the log of files")
+        if data is None:
+            raise InputError(
+                Problem(
+                    "missing-entry",
+                    f"{path} is missing; the checkpoint says it was read",
+                    "restore the checkpoint from a backup, whole",
+                )
+            )
+        return [Chunk(**chunk) for chunk in data]
+
+    def unread(self) -> list[str]:
+        """The files that no entry has taken yet, by name."""
+        with os.scandir(self._folder) as found:
+            paths = [e.path for e in found if e.name[0] not in "._" and e.is_file()]
+        return sorted(path for path in paths if path not in self._seen)
+
+    def extend(self, files: Iterable[str], max_bytes: int) -> int:
+        """Take up to `max_bytes` of what is unread into a new entry; the newest entry's number."""
+        chunks: list[Chunk] = []
+        left = max_bytes
+        for chunk in self._candidates(files):
+            if left <= 0:
+                break
+            end = split_at_lines(chunk.path, chunk.start, chunk.end, left)
+            if end > chunk.start:
+                chunks.append(Chunk(**{**vars(chunk), "end": end}))
+                left -= end - chunk.start
+            self._seen.add(chunk.path)
+        if chunks:
+            write_json(self._log / f"{self.newest + 1}.json", [vars(chunk) for chunk in chunks])
+            self._entries.append(chunks)
+        return self.newest
+
+    def _candidates(self, files: Iterable[str]) -> Iterable[Chunk]:
+        last = self._entries[-1][-1] if self._entries else None
+        if last and last.end < last.size:
+            last.check_unchanged()
+            yield Chunk(**{**vars(last), "start": last.end, "end": last.size})
+        number = last.number if last else -1
+        for path in files:
+            number += 1
+            found = Path(path).stat()
+            yield Chunk(number, path, found.st_size, found.st_mtime_ns, 0, found.st_size)
+
+    def _newest_on_disk(self) -> int:
+        numbers = [int(p.stem) for p in self._log.glob("*.json") if p.stem.isdigit()]
+        return max(numbers, default=0)
+
+
+def split_at_lines(path: str, start: int, end: int, size: int) -> int:
+    """The first end of a line at or after ``start + size``, or `end`."""
+    if start + size >= end:
+        return end
+    with Path(path).open("rb") as file:
+        file.seek(start + size - 1)
+        file.readline()
+        return min(file.tell(), end)

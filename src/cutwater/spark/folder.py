@@ -1,0 +1,213 @@
+"""The folder sink: an epoch appears by one rename of a directory, or not at all.
+
+::
+
+    out/
+      epoch=0/part-00000.jsonl      what readers see: whole epochs, each once
+              _manifest.json        rows and last order of each lane, published with them
+      epoch=1/…
+      _cutwater/ledger.json         whose output this is, and the newest generation
+      _cutwater/staging/            files of epochs that are not published yet
+
+Ordinary readers pass over names that begin with an underscore.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cutwater.errors import Problem, RunError
+from cutwater.spark.durable import read_json, sync_folder, write_json
+
+__all__ = ["Folder", "Staged"]
+
+LEDGER_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What one attempt of one task wrote for one sink, not yet published."""
+
+    sink: str
+    path: str
+    lanes: tuple[tuple[int, int, str], ...]
+    """Label, rows and last order (as hex) of each lane in the file."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of JSON lines, one directory for each epoch."""
+
+    path: str
+
+    @property
+    def root(self) -> Path:
+        """The folder."""
+        return Path(self.path)
+
+    @property
+    def _ledger(self) -> Path:
+        return self.root / "_cutwater" / "ledger.json"
+
+    @property
+    def _staging(self) -> Path:
+        return self.root / "_cutwater" / "staging"
+
+    def published(self) -> list[int]:
+        """The epochs that readers see."""
+        try:
+            names = [path.name for path in self.root.iterdir()]
+        except FileNotFoundError:
+            return []
+        return sorted(int(name[6:]) for name in names if _is_epoch(name))
+
+    def check(self, sink: str, query_id: str | None, next_epoch: int) -> list[Problem]:
+        """Why this output must not be written to by this checkpoint; nothing is changed.
+
+        `query_id` is None for a checkpoint that does not exist yet; `next_epoch` is the first
+        epoch that the checkpoint knows nothing of.
+        """
+        if self.root.exists() and not self.root.is_dir():
+            return [_unwritable(sink, self.root, "it is a file")]
+        ledger = read_json(self._ledger, "the ledger")
+        published = self.published()
+        if ledger is None:
+            return [_foreign_output(sink, self.root)] if published else []
+        if ledger.get("format") != LEDGER_FORMAT:
+            return [_other_format(sink, self._ledger, ledger.get("format"))]
+        if ledger["query_id"] != query_id:
+            return [_other_checkpoint(sink, self.root, published)]
+        if published and published[-1] >= next_epoch:
+            return [_ahead(sink, self.root, published[-1], next_epoch)]
+        return []
+
+    def generation(self) -> int:
+        """The newest generation that took this output; 0 if none did."""
+        ledger = read_json(self._ledger, "the ledger")
+        return int(ledger["generation"]) if ledger else 0
+
+    def take(self, flow: str, sink: str, query_id: str, generation: int) -> None:
+        """Write this generation into the ledger, which fences all earlier ones; sweep orphans."""
+        try:
+            self._staging.mkdir(parents=True, exist_ok=True)
+            ledger = {
+                "format": LEDGER_FORMAT,
+                "flow": flow,
+                "sink": sink,
+                "query_id": query_id,
+                "generation": generation,
+            }
+            write_json(self._ledger, ledger)
+        except OSError as error:
+            raise RunError(_unwritable(sink, self.root, error.strerror or str(error))) from None
+        for orphan in self._staging.iterdir():
+            shutil.rmtree(orphan) if orphan.is_dir() else orphan.unlink()
+
+    def stage(
+        self, sink: str, epoch: int, lines: Sequence[bytes], lanes: Sequence[tuple[int, int, str]]
+    ) -> Staged:
+        """Write rows where no reader looks."""
+        path = self._staging / f"{epoch}-{uuid.uuid4().hex}.jsonl"
+        with path.open("wb") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        return Staged(sink, str(path), tuple(lanes))
+
+    def publish(self, epoch: int, generation: int, query_id: str, staged: Sequence[Staged]) -> None:
+        """Show an epoch, at once and whole; one that is already shown stays as it is."""
+        self._check_fence(epoch, generation, query_id)
+        target = self.root / f"epoch={epoch}"
+        if not target.exists() and staged:
+            whole = self._staging / f"epoch={epoch}.{uuid.uuid4().hex}"
+            whole.mkdir()
+            for number, part in enumerate(sorted(staged, key=lambda s: s.lanes)):
+                Path(part.path).rename(whole / f"part-{number:05d}.jsonl")
+            lanes = {label: (rows, last) for p in staged for label, rows, last in p.lanes}
+            manifest = {
+                "query_id": query_id,
+                "generation": generation,
+                "epoch": epoch,
+                "rows": sum(rows for rows, _ in lanes.values()),
+                "lanes": lanes,
+            }
+            write_json(whole / "_manifest.json", manifest)
+            try:
+                whole.rename(target)
+            except OSError:
+                if not target.exists():
+                    raise
+            sync_folder(self.root)
+        for part in staged:
+            Path(part.path).unlink(missing_ok=True)
+
+    def rows(self) -> int:
+        """How many rows readers see, by the manifests."""
+        manifests = (self.root / f"epoch={epoch}" / "_manifest.json" for epoch in self.published())
+        found = (read_json(path, "the manifest") for path in manifests)
+        return sum(manifest["rows"] for manifest in found if manifest)
+
+    def _check_fence(self, epoch: int, generation: int, query_id: str) -> None:
+        ledger = read_json(self._ledger, "the ledger") or {}
+        if (ledger.get("query_id"), ledger.get("generation")) != (query_id, generation):
+            raise RunError(
+                Problem(
+                    "fenced",
+                    f"epoch {epoch} was not published to {self.root}: generation "
+                    f"{ledger.get('generation')} has taken over from generation {generation}",
+                    "another run of this flow is active; stop one of the two",
+                )
+            )
+
+
+def _is_epoch(name: str) -> bool:
+    return name.startswith("epoch=") and name[6:].isdigit()
+
+
+def _unwritable(sink: str, root: Path, why: str) -> Problem:
+    return Problem(
+        "unwritable-output",
+        f"sink '{sink}' cannot write to {root}: {why}",
+        "choose a folder that you may write to",
+    )
+
+
+def _foreign_output(sink: str, root: Path) -> Problem:
+    return Problem(
+        "foreign-output",
+        f"sink '{sink}' goes to {root}, which has epochs but no ledger; what wrote them is unknown",
+        "choose an empty folder, or move the old output away",
+    )
+
+
+def _other_format(sink: str, ledger: Path, found: object) -> Problem:
+    return Problem(
+        "ledger-format",
+        f"sink '{sink}': {ledger} has format {found}; this version writes format {LEDGER_FORMAT}",
+        "use the version that wrote it, or another folder",
+    )
+
+
+def _other_checkpoint(sink: str, root: Path, published: Sequence[int]) -> Problem:
+    return Problem(
+        "another-checkpoint",
+        f"sink '{sink}' goes to {root}, which belongs to another checkpoint and shows "
+        f"{len(published)} epochs of it; epochs begin anew with this checkpoint, so its rows would "
+        "be dropped or doubled",
+        "run with the checkpoint that wrote it; or, if that was deleted, choose an empty folder "
+        "or move the old output away",
+    )
+
+
+def _ahead(sink: str, root: Path, newest: int, next_epoch: int) -> Problem:
+    return Problem(
+        "output-ahead",
+        f"sink '{sink}': {root} shows epoch {newest}, but the checkpoint knows only the epochs "
+        f"before {next_epoch}; the checkpoint is older than its output",
+        "restore the newest checkpoint, or move the output away and start with a new checkpoint",
+    )

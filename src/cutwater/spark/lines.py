@@ -1,0 +1,211 @@
+"""A folder of JSON-lines files as a Python data source with our own order.
+
+Spark has no position for a line of text; here it is the number of the file and the byte offset,
+which also gives the line number of a bad record. The segment behind the source runs here too,
+so that lines never travel: what leaves is addressed to a bucket or a sink.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from cutwater.errors import InputError, Problem
+from cutwater.events import Data
+from cutwater.order import NO_KEY, bucket_of, order_bytes
+from cutwater.spark.filelog import Chunk, FileLog, split_at_lines
+from cutwater.spark.job import Job, load_job, speaking
+from cutwater.spark.rows import ROW_SCHEMA, Outbox, to_columns
+
+__all__ = ["JsonLinesSource", "bad_records_sink"]
+
+ARROW_SCHEMA = pa.schema(
+    [("label", pa.int32()), ("target", pa.int32()), ("kind", pa.int8()), ("body", pa.binary())]
+)
+
+
+def bad_records_sink(source: str) -> str:
+    """The name of the sink that keeps the bad records of a source."""
+    return f"bad records: {source}"
+
+
+class JsonLinesSource(DataSource):
+    """One source of a job; a class of its own is made for each, which carries the job."""
+
+    job: bytes
+    source: str
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.__name__
+
+    @classmethod
+    def of(cls, job: bytes, source: str, number: int) -> type[JsonLinesSource]:
+        """The data source of one source of a job."""
+        return type(f"cutwater_source_{number}", (cls,), {"job": job, "source": source})
+
+    def schema(self) -> StructType:
+        return ROW_SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return _Reader(self.job, self.source)
+
+
+@dataclass
+class _Part(InputPartition):
+    chunks: list[Chunk]
+
+
+class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans in one long-lived process; reads in the workers."""
+
+    def __init__(self, job: bytes, source: str) -> None:
+        self._job = job
+        self._source = source
+        self._log: FileLog | None = None
+        self._until: list[str] | None = None
+
+    def _open(self) -> tuple[Job, FileLog]:
+        job = load_job(self._job)
+        if self._log is None:
+            folder = Path(job.sources[self._source].path)
+            self._log = FileLog(folder, Path(job.checkpoint) / "sources" / self._source)
+        return job, self._log
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {"entry": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxBytes(load_job(self._job).sources[self._source].max_bytes_per_epoch)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with speaking():
+            self._until = self._open()[1].unread()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        with speaking():
+            job, log = self._open()
+            if log.newest > start["entry"]:
+                return {"entry": start["entry"] + 1}
+            files = log.unread()
+            if self._until is not None:
+                files = [path for path in files if path in self._until]
+            return {"entry": log.extend(files, job.sources[self._source].max_bytes_per_epoch)}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        with speaking():
+            job, log = self._open()
+            entries = range(start["entry"] + 1, end["entry"] + 1)
+            chunks = [chunk for number in entries for chunk in log.read(number)]
+            return list(_shares(chunks, job.parallelism))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Part)
+        with speaking():
+            work = _Lines(load_job(self._job), self._source)
+            for chunk in partition.chunks:
+                yield from work.read(chunk)
+            yield from work.rest()
+
+
+def _shares(chunks: list[Chunk], count: int) -> Iterator[_Part]:
+    """The chunks in about `count` parts of equal size."""
+    size = max(sum(chunk.end - chunk.start for chunk in chunks) // count, 64 << 10)
+    share: list[Chunk] = []
+    room = size
+    for chunk in chunks:
+        start = chunk.start
+        while start < chunk.end:
+            end = split_at_lines(chunk.path, start, chunk.end, room)
+            share.append(Chunk(**{**vars(chunk), "start": start, "end": end}))
+            room -= end - start
+            start = end
+            if room <= 0:
+                yield _Part(share)
+                share, room = [], size
+    if share:
+        yield _Part(share)
+
+
+class _Lines:
+    """Reads lines, runs the source's segment on them, and addresses what comes out."""
+
+    def __init__(self, job: Job, source: str) -> None:
+        self._job = job
+        self._source = source
+        self._segment = next(s for s in job.plan.segments if s.source and s.name == source)
+        self._outbox = Outbox()
+        assert self._segment.source is not None
+        self._decode = msgspec.json.Decoder(self._segment.source.type).decode
+        self._rank = job.source_ranks[source]
+
+    def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
+        chunk.check_unchanged()
+        with Path(chunk.path).open("rb") as file:
+            file.seek(chunk.start)
+            lines = file.read(chunk.end - chunk.start).split(b"\n")
+        chunk.check_unchanged()
+        operator = self._segment.operator
+        file_order = order_bytes((self._rank, chunk.number))
+        position = chunk.start
+        for line in lines:
+            if line and not line.isspace():
+                try:
+                    value = self._decode(line)
+                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                    self._bad_record(chunk, position, line, str(error))
+                else:
+                    order = file_order + position.to_bytes(8, "big")
+                    _, outputs = operator.step(operator.initial, Data(None, value))
+                    self._job.send(self._outbox, self._segment, order, NO_KEY, outputs)
+            position += len(line) + 1
+        yield from _record_batches(self._outbox.take_closed())
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        yield from _record_batches(list(self._outbox.take_all()))
+
+    def _bad_record(self, chunk: Chunk, position: int, line: bytes, error: str) -> None:
+        with Path(chunk.path).open("rb") as file:
+            line_number = file.read(position).count(b"\n") + 1
+        if not self._job.skip_bad_records:
+            shown = line[:200].decode("utf-8", "replace")
+            raise InputError(
+                Problem(
+                    "bad-record",
+                    f"{chunk.path}:{line_number} is no record of source '{self._source}': "
+                    f"{error}; the line is {shown}",
+                    "correct the file, or run with --on-bad-record skip, which counts such "
+                    "records and keeps them aside",
+                )
+            )
+        record = {
+            "file": chunk.path,
+            "line": line_number,
+            "error": error,
+            "text": line.decode("utf-8", "replace"),
+        }
+        order = order_bytes((self._rank, chunk.number, position))
+        label = self._job.labels[bucket_of(order, self._job.buckets)]
+        target = self._job.target_of_sink(bad_records_sink(self._source))
+        self._outbox.add(label, target, (order, NO_KEY, None, json.dumps(record).encode() + b"\n"))
+
+
+def _record_batches(rows: list[tuple[int, int, int, bytes]]) -> Iterator[pa.RecordBatch]:
+    if rows:
+        columns = zip(to_columns(rows), ARROW_SCHEMA.types, strict=True)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(column, kind) for column, kind in columns], schema=ARROW_SCHEMA
+        )

@@ -1,0 +1,62 @@
+"""The command line as a whole: its verbs, and one handler for every error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import cutwater
+from cutwater.cli.graph import graph
+from cutwater.cli.run import run
+from cutwater.cli.screen import errors
+from cutwater.cli.simulate import simulate
+from cutwater.errors import CutwaterError
+
+__all__ = ["main"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(simulate)
+app.command()(run)
+app.command()(graph)
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"cutwater {cutwater.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="The version")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors")] = False,
+) -> None:
+    """Stateful dataflow on Spark whose guarantees can be checked.
+
+    A target is module:name or path/to/file.py:name.
+    Exit codes: 0 it holds, 1 it does not, 2 wrong use or bad input.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command; a wrong use or a bad input is a sentence on standard error and exit code 2."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    is_debug = "--debug" in given
+    given = [argument for argument in given if argument != "--debug"]
+    try:
+        app(given, prog_name="cutwater")
+    except CutwaterError as error:
+        if is_debug:
+            raise
+        errors.print(f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+        sys.exit(2)

@@ -1,0 +1,100 @@
+"""``cutwater run``: a flow on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cutwater.cli.screen import errors, live, output, print_json, show_counts
+from cutwater.cli.targets import load_flow
+from cutwater.errors import Problem, RunError
+
+__all__ = ["run"]
+
+Bindings = list[str]
+
+
+def run(
+    target: Annotated[str, typer.Argument(help="The flow: module:name or file.py:name")],
+    source: Annotated[Bindings, typer.Option(help="NAME=FOLDER of JSON lines; once for each")],
+    sink: Annotated[Bindings, typer.Option(help="NAME=FOLDER to write to; once for each")],
+    checkpoint: Annotated[Path, typer.Option(help="The folder that remembers how far the run is")],
+    until: Annotated[
+        str, typer.Option(help="'caught-up': all that is there now; 'stopped': for ever")
+    ] = "caught-up",
+    on_bad_record: Annotated[
+        str, typer.Option(help="'fail', or 'skip': count them and keep them aside")
+    ] = "fail",
+    max_bytes_per_epoch: Annotated[
+        int, typer.Option(help="How much of each source one epoch reads at the most", min=1)
+    ] = 32 << 20,
+    master: Annotated[str, typer.Option(help="Where Spark runs")] = "local[*]",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+) -> None:
+    """Run a flow exactly-once on Spark; after a crash, run the same command again.
+
+    Example:  cutwater run averages.py:flow --source readings=in --sink means=out --checkpoint state
+    """
+    flow, _ = load_flow(target)
+    sources, sinks = _pairs("--source", source), _pairs("--sink", sink)
+    flow.validate()
+    try:
+        from cutwater import spark
+    except ModuleNotFoundError as error:
+        raise RunError(
+            Problem(
+                "no-spark",
+                f"running on Spark needs the package '{error.name}', which is not installed",
+                "pip install 'cutwater[spark,java]'",
+            )
+        ) from None
+    with live(f"{flow.name}: starting Spark") as progress:
+        result = spark.run(
+            flow,
+            sources={n: spark.json_lines(p, max_bytes_per_epoch) for n, p in sources.items()},
+            sinks=sinks,
+            checkpoint=checkpoint,
+            until=until,
+            on_bad_record=on_bad_record,
+            master=master,
+            on_progress=lambda p: progress.say(
+                f"{flow.name}: epoch {p.epoch} finished in {p.duration_ms / 1000:.1f} s"
+            ),
+            tell=lambda sentence: errors.print(sentence, highlight=False, soft_wrap=True),
+        )
+    if as_json:
+        print_json(result)
+        return
+    output.print(
+        f"{flow.name}: {result.epochs} epochs in run {result.generation} of this checkpoint",
+        highlight=False,
+    )
+    show_counts("sink", result.rows)
+    for name, count in result.bad_records.items():
+        kept = checkpoint / "bad-records" / name
+        output.print(f"{count} bad records of '{name}' are in {kept}", soft_wrap=True)
+
+
+def _pairs(option: str, values: Bindings) -> dict[str, str]:
+    problems = []
+    pairs: dict[str, str] = {}
+    for value in values:
+        name, equals, folder = value.partition("=")
+        if not (name and equals and folder):
+            problems.append(
+                Problem(
+                    "not-a-binding",
+                    f"{option} is {value!r}; it binds a name to a folder",
+                    f"{option} NAME=FOLDER",
+                )
+            )
+        elif name in pairs:
+            problems.append(
+                Problem("bound-twice", f"{option} binds '{name}' twice", "leave one of the two out")
+            )
+        pairs[name] = folder
+    if problems:
+        raise RunError(problems)
+    return pairs

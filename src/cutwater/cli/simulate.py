@@ -1,0 +1,73 @@
+"""``cutwater simulate``: a flow in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from cutwater.cli.screen import output, print_json
+from cutwater.cli.targets import load, load_flow, load_module, split_target
+from cutwater.errors import InputError, Problem
+from cutwater.semantics import Simulation
+from cutwater.semantics import simulate as run_in_memory
+
+__all__ = ["simulate"]
+
+
+def simulate(
+    target: Annotated[str, typer.Argument(help="The flow: module:name or file.py:name")],
+    inputs: Annotated[
+        str | None,
+        typer.Option(
+            help="A dict from source to values: module:name; default: 'inputs' beside the flow"
+        ),
+    ] = None,
+    epoch_size: Annotated[int | None, typer.Option(help="Items in an epoch; default: all")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+) -> None:
+    """Run a flow in memory and show what each sink sees, epoch by epoch.
+
+    Example:  cutwater simulate examples/averages.py:flow --epoch-size 2
+    """
+    flow, module = load_flow(target)
+    place, name = split_target(inputs) if inputs else (target, "inputs")
+    found = load(load_module(place) if inputs else module, place, name or "inputs")
+    if not isinstance(found, Mapping):
+        raise InputError(
+            Problem(
+                "not-inputs",
+                f"{place}:{name} is a {type(found).__name__}; inputs are a dict from source to "
+                "values",
+                "for example inputs = {'words': ['a', 'b']}",
+            )
+        )
+    result = run_in_memory(flow, found, epoch_size=epoch_size)
+    if as_json:
+        print_json(_as_data(flow.name, result))
+    else:
+        _show(result)
+
+
+def _as_data(flow: str, result: Simulation) -> dict[str, Any]:
+    return {
+        "flow": flow,
+        "epochs": result.epochs,
+        "sinks": {sink: result.by_epoch(sink) for sink in result.events},
+        "late": dict(result.late),
+    }
+
+
+def _show(result: Simulation) -> None:
+    for sink in result.events:
+        output.print(f"[bold]{sink}[/bold]")
+        for number, values in enumerate(result.by_epoch(sink), 1):
+            title = "end" if number == result.epochs else f"epoch {number}"
+            if values:
+                output.print(f"  {title}", style="dim")
+            for value in values:
+                output.print(f"    {value!r}", highlight=False, markup=False, soft_wrap=True)
+    for source, count in result.late.items():
+        if count:
+            output.print(f"{count} late events of '{source}' were dropped")

@@ -1,0 +1,120 @@
+"""Targets on the command line: ``module:name`` or ``path/to/file.py:name``."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cutwater.errors import CutwaterError, Problem, TargetError
+from cutwater.flow import Flow
+
+__all__ = ["load", "load_flow", "load_module", "split_target"]
+
+
+def split_target(target: str) -> tuple[str, str | None]:
+    """The module or file, and the name in it if there is one.
+
+    >>> split_target("jobs.py:flow"), split_target("package.jobs")
+    (('jobs.py', 'flow'), ('package.jobs', None))
+    """
+    place, colon, name = target.rpartition(":")
+    return (place, name) if colon and name.isidentifier() else (target, None)
+
+
+def load_flow(target: str) -> tuple[Flow, ModuleType]:
+    """The flow a target names, and its module; a name may be left out if there is one flow."""
+    place, name = split_target(target)
+    module = load_module(place)
+    if name is None:
+        flows = {n: v for n, v in vars(module).items() if isinstance(v, Flow)}
+        if len(flows) != 1:
+            said = f"{len(flows)} flows: {', '.join(flows)}" if flows else "no flow"
+            raise TargetError(
+                Problem("which-flow", f"{place} defines {said}", f"name one: {place}:NAME")
+            )
+        return next(iter(flows.values())), module
+    found = load(module, place, name)
+    if not isinstance(found, Flow):
+        raise TargetError(
+            Problem(
+                "not-a-flow",
+                f"{target} is a {type(found).__name__}; a flow is needed",
+                _names_hint(module, Flow) or "define one with cutwater.Flow('name')",
+            )
+        )
+    return found, module
+
+
+def load(module: ModuleType, place: str, name: str) -> Any:
+    """What a name stands for in a module."""
+    if hasattr(module, name):
+        return getattr(module, name)
+    close = difflib.get_close_matches(name, [n for n in vars(module) if n[0] != "_"], 1)
+    hint = f"did you mean '{close[0]}'?" if close else _names_hint(module, Flow)
+    raise TargetError(Problem("unknown-name", f"{place} has no '{name}'", hint or "define it"))
+
+
+def _names_hint(module: ModuleType, kind: type) -> str:
+    names = [name for name, value in vars(module).items() if isinstance(value, kind)]
+    return f"its flows: {', '.join(names)}" if names else ""
+
+
+def load_module(place: str) -> ModuleType:
+    """Import a module by name, or a file by path."""
+    try:
+        return _import_file(Path(place)) if place.endswith(".py") else _import_name(place)
+    except CutwaterError:
+        raise
+    except Exception as error:
+        where = _last_line(error, place)
+        raise TargetError(
+            Problem(
+                "target-does-not-import",
+                f"{place} does not import: {type(error).__name__}: {error}{where}",
+                "run it with python to see the whole error, or add --debug",
+            )
+        ) from error
+
+
+def _import_name(name: str) -> ModuleType:
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = importlib.util.find_spec(name)
+    except (ModuleNotFoundError, ValueError):
+        found = None
+    if found is None:
+        raise TargetError(
+            Problem(
+                "unknown-module",
+                f"there is no module '{name}'",
+                "give a module that can be imported from here, or a path that ends in .py",
+            )
+        )
+    return importlib.import_module(name)
+
+
+def _import_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise TargetError(Problem("no-such-file", f"{path} is no file", "correct the path"))
+    spec = importlib.util.spec_from_file_location(path.stem, path.absolute())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.absolute().parent))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _last_line(error: Exception, place: str) -> str:
+    if isinstance(error, SyntaxError):
+        return ""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+    return f" (line {frames[-1].lineno} of {Path(frames[-1].filename).name})" if frames else ""

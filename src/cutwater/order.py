@@ -21,7 +21,7 @@ import xxhash
 
 from cutwater.errors import InputError, Problem
 
-__all__ = ["NO_KEY", "bucket_of", "canonical", "order_bytes"]
+__all__ = ["NO_KEY", "bucket_of", "canonical", "order_bytes", "terminated"]
 
 NO_KEY = b""
 """The canonical bytes of "no key": where a stream is not keyed."""
@@ -73,9 +73,10 @@ def _canonical_slow(value: Any) -> bytes:
         case tuple():
             return b"\x40" + _sequence(value)
         case frozenset():
-            return b"\x41" + b"".join(_terminated(item) for item in sorted(map(canonical, value)))
+            return b"\x41" + b"".join(terminated(item) for item in sorted(map(canonical, value)))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        values = [getattr(value, field.name) for field in dataclasses.fields(value)]
+        compared = (field for field in dataclasses.fields(value) if field.compare)
+        values = [getattr(value, field.name) for field in compared]
         return b"\x42" + _sequence([type(value).__qualname__, *values])
     raise InputError(
         Problem(
@@ -90,13 +91,14 @@ def _canonical_slow(value: Any) -> bytes:
 def _number(value: int | float | Decimal | Fraction) -> bytes:
     if value != value:
         return b"\x05"
-    if isinstance(value, (float, Decimal)) and math.isinf(value):
+    # math.isinf would turn a large Decimal into an infinite float
+    if value.is_infinite() if isinstance(value, Decimal) else value in (math.inf, -math.inf):
         return b"\x04" if value > 0 else b"\x02"
     numerator, denominator = value.as_integer_ratio()
     whole = _integer(numerator // denominator)
     if denominator == 1:
         return b"\x03" + whole
-    return b"\x03" + whole + f"{numerator}/{denominator}".encode()
+    return b"\x03" + whole + f"{numerator:x}/{denominator:x}".encode()
 
 
 def _integer(value: int) -> bytes:
@@ -115,10 +117,10 @@ def _datetime(value: dt.datetime) -> bytes:
 
 
 def _sequence(values: Sequence[Any]) -> bytes:
-    return b"".join(_terminated(canonical(value)) for value in values)
+    return b"".join(terminated(canonical(value)) for value in values)
 
 
-def _terminated(data: bytes) -> bytes:
+def terminated(data: bytes) -> bytes:
     """The bytes with an end that sorts before any continuation."""
     return data.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
 
@@ -139,5 +141,5 @@ def order_bytes(order: Sequence[int | bytes]) -> bytes:
     True
     """
     return b"".join(
-        part.to_bytes(8, "big") if isinstance(part, int) else _terminated(part) for part in order
+        part.to_bytes(8, "big") if isinstance(part, int) else terminated(part) for part in order
     )

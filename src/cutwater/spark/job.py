@@ -10,18 +10,14 @@ from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any
 
-import msgspec
 from pyspark import cloudpickle
 
 from cutwater.errors import CutwaterError, embed
-from cutwater.events import Data
 from cutwater.flow import Flow, Task
 from cutwater.flow.fusing import Plan, Segment, plan
-from cutwater.order import NO_KEY, bucket_of, canonical, order_bytes
 from cutwater.records import Codec
 from cutwater.spark.folder import Folder
 from cutwater.spark.labels import labels
-from cutwater.spark.rows import Outbox
 
 __all__ = ["Job", "JsonLines", "load_job", "speaking"]
 
@@ -102,34 +98,6 @@ class Job:
                 found[depth[segment.number] - 1].append(segment)
         return found
 
-    def send(
-        self, outbox: Outbox, segment: Segment, order: bytes, key: bytes, outputs: Sequence[Any]
-    ) -> None:
-        """Address what a segment emits; stateless segments behind it run here and now."""
-        readers = self.plan.readers[segment.number]
-        sinks = self.sinks_after[segment.number]
-        for index, event in enumerate(outputs):
-            place = order + order_bytes((key, segment.rank, index))
-            for target in sinks:
-                entry = (place, key, None, encode_for_sink(event.value))
-                outbox.add(self.labels[bucket_of(key, self.buckets)], target, entry)
-            for number, _port in readers:
-                self._send_to(outbox, self.plan.segments[number], place, key, event.value)
-
-    def _send_to(
-        self, outbox: Outbox, reader: Segment, order: bytes, key: bytes, value: Any
-    ) -> None:
-        if reader.key is not None:
-            key = canonical(reader.key(value))
-        elif reader.placement == "in one place":
-            key = NO_KEY
-        if reader.is_stateful:
-            entry = (order, key, None, self.codecs[reader.number].encode(value))
-            outbox.add(self.labels[bucket_of(key, self.buckets)], reader.number, entry)
-            return
-        _, outputs = reader.operator.step(reader.operator.initial, Data(None, value))
-        self.send(outbox, reader, order, key, outputs)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Job, tuple(getattr(self, field.name) for field in fields(self))
 
@@ -171,14 +139,6 @@ def _is_installed(module: str) -> bool:
     path = getattr(sys.modules[module], "__file__", None) or sys.base_prefix
     is_ours = module.split(".")[0] == __name__.split(".")[0]
     return is_ours or "site-packages" in path or path.startswith(sys.base_prefix)
-
-
-_json = msgspec.json.Encoder().encode
-
-
-def encode_for_sink(value: Any) -> bytes:
-    """A value as a line of JSON."""
-    return _json(value) + b"\n"
 
 
 @lru_cache(maxsize=4)

@@ -19,6 +19,7 @@ from cutwater.flow.steps import Apply
 from cutwater.records import Codec
 from cutwater.spark.buckets import BucketStates, StateStore
 from cutwater.spark.job import Job, load_job, speaking
+from cutwater.spark.routing import sender
 from cutwater.spark.rows import ROW_SCHEMA, Entry, Outbox, unpack
 
 __all__ = ["Level"]
@@ -80,11 +81,12 @@ def _run(
     entries.sort(key=itemgetter(0))
     decode = job.codecs[segment.number].decode
     step = segment.operator.step
+    send = sender(job, segment, outbox)
     live = _LiveStates(segment, states)
     for order, key, _time, payload in entries:
         state, outputs = step(live.get(key), Data(None, decode(payload)))
         live.states[key] = state
-        job.send(outbox, segment, order, key, outputs)
+        send(order, key, outputs)
     live.write_back()
 
 

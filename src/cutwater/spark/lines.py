@@ -28,6 +28,7 @@ from cutwater.events import Data
 from cutwater.order import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.filelog import Chunk, FileLog, split_at_lines
 from cutwater.spark.job import Job, load_job, speaking
+from cutwater.spark.routing import sender
 from cutwater.spark.rows import ROW_SCHEMA, Outbox, to_columns
 
 __all__ = ["JsonLinesSource", "bad_records_sink"]
@@ -151,6 +152,7 @@ class _Lines:
         assert self._segment.source is not None
         self._decode = msgspec.json.Decoder(self._segment.source.type).decode
         self._rank = job.source_ranks[source]
+        self._send = sender(job, self._segment, self._outbox)
 
     def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         chunk.check_unchanged()
@@ -170,7 +172,7 @@ class _Lines:
                 else:
                     order = file_order + position.to_bytes(8, "big")
                     _, outputs = operator.step(operator.initial, Data(None, value))
-                    self._job.send(self._outbox, self._segment, order, NO_KEY, outputs)
+                    self._send(order, NO_KEY, outputs)
             position += len(line) + 1
         yield from _record_batches(self._outbox.take_closed())
 

@@ -28,7 +28,7 @@ _BADGE_HEIGHT, _BADGE_WIDTH, _BADGE_PADDING = 22.0, 190.0, 10.0
 _STUB = 18.0
 _BETWEEN_STEPS, _BETWEEN_GROUPS = 30.0, 24.0
 _FRAME, _FRAME_SIDE = Extent(above=28.0, below=13.0), 13.0
-_COLUMN_GAPS = (40.0, 104.0)
+_COLUMN_GAPS = (46.0, 112.0)
 _SLOPE = 0.24  # how much wider a gap gets for each pixel that an edge climbs in it
 
 

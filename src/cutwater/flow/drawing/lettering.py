@@ -14,18 +14,19 @@ __all__ = ["BADGE", "LEGEND", "NAME", "SMALL", "TITLE", "VERB", "Font", "clean"]
 
 # In ems, of regular weight; the widest of DejaVu Sans, Verdana and the system fonts.
 _WIDTHS = {
-    "iIjl|'`": 0.36,
+    "iIjl|'": 0.36,
     " .,:;!/\\": 0.42,
-    'ft()[]{}-"*': 0.47,
-    "rJs_°^": 0.54,
-    "mwMWGOQCD&…": 0.90,
-    "@%": 1.02,
-    "+<>=~#": 0.86,
+    'ft()[]-"': 0.47,
+    "rJs°*`_": 0.58,
+    "{}ħ": 0.72,
+    "wGOQCD&+<>=~#^¬±×÷…–—→ŵŉ": 0.90,
+    "mMW@%©®¼½¾ÆæŒœĦŴ": 1.08,
+    "ЉЊЖШЩЮЫшщюжфыФ": 1.20,
 }
 _WIDTH = {char: width for chars, width in _WIDTHS.items() for char in chars}
 _BOLD = 1.12
-_LATIN, _UPPER, _ALPHABET, _SQUARE, _EMOJI = 0.66, 0.77, 0.9, 1.0, 1.3
-_TYPICAL = 0.75  # of what is forced into its room anyway
+_LATIN, _UPPER, _ALPHABET, _SQUARE, _EMOJI = 0.67, 0.80, 0.92, 1.0, 1.3
+_TYPICAL = 0.65  # of what is forced into its room anyway
 
 # What XML cannot hold, what is no character, and what turns the direction of the text around.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u200e\u200f\u202a-\u202e]")
@@ -95,7 +96,7 @@ def _ems(char: str) -> float:
         return _WIDTH[char]
     if unicodedata.combining(char):
         return 0.0
-    if ord(char) < 0x250:
+    if ord(char) < 0x180:
         return _UPPER if char.isupper() else _LATIN
     if _is_wide(char):
         return _EMOJI if unicodedata.category(char) == "So" else _SQUARE
@@ -109,5 +110,5 @@ def _is_wide(char: str) -> bool:
 def _is_common(char: str) -> bool:
     """Is it of a script that fonts draw alike: alphabets of Europe, or East Asian squares?"""
     point = ord(char)
-    is_alphabet = point < 0x250 or 0x370 <= point < 0x590 or char in "–—‘’“”…→"
-    return is_alphabet or _is_wide(char)
+    is_alphabet = point < 0x180 or 0x370 <= point < 0x3E0 or 0x400 <= point < 0x460
+    return is_alphabet or char in "‘’“”…–—→" or _is_wide(char)

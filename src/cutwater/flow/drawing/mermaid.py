@@ -25,10 +25,16 @@ _CLASSES: dict[Sort, str] = {
     "sink": "stroke:#dd7a3b,stroke-width:2px",
 }
 
-# Letters and digits of any script stand for themselves, as do spaces, commas, and the signs
-# below between two of them ('by_sensor', '1.5'). In ASCII all else means something to Mermaid,
-# to Markdown or to HTML in one place or another; '°' and '¶' are its own marks for entities.
-_PLAIN = re.compile(r"(?<=[^\W_])[._-]+(?=[^\W_])|[^\W_]+|[ ,]|[^\x00-\x7f°¶]")
+# Letters and digits of any script stand for themselves, and so do these signs between them:
+# 'by_sensor', '1.5'. Other signs are written as entities, which is enough for Mermaid's grammar
+# and for HTML.
+_PLAIN = re.compile(r"(?<=[^\W_])[_-]+(?=[^\W_])|(?<=\d)\.(?=\d)|[^\W_]+|[ ,]|[^\x00-\x7f°¶]")
+
+# Some versions read Markdown, links, icons and formulas after the entities are resolved. What
+# begins one of these is kept apart from its neighbours by a word joiner, which has no width.
+_APART = re.compile(r"[:@\\$°¶_.]|\](?=[(\[])")
+_JOINER = "#8288;"
+_LOOKALIKES = {"*": "∗", "`": "ˋ", "~": "∼"}
 
 
 def mermaid(plan_or_flow: Plan | Flow) -> str:
@@ -107,9 +113,18 @@ def _escaped(text: str) -> str:
     ('by_sensor', 'a #34;b#34; #60;c#62;', 'list#91;int#93;')
     """
     line = clean(text)
-    result, at = [], 0
+    result = [] if line[:1].isalpha() else [_JOINER]
+    at = 0
     while at < len(line):
         plain = _PLAIN.match(line, at)
-        result.append(plain.group() if plain else f"#{ord(line[at])};")
+        result.append(plain.group() if plain else _entity(line, at))
         at = plain.end() if plain else at + 1
     return "".join(result)
+
+
+def _entity(line: str, at: int) -> str:
+    char = line[at]
+    if char in _LOOKALIKES:
+        return _LOOKALIKES[char]
+    entity = f"#{ord(char)};"
+    return f"{_JOINER}{entity}{_JOINER}" if _APART.match(line, at) else entity

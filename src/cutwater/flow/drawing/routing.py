@@ -10,6 +10,7 @@ from cutwater.flow.drawing.diagram import Edge
 __all__ = ["Box", "Column", "Grid", "Route", "Run", "routed"]
 
 _BETWEEN_PORTS = 12.0
+_LEAD = 10.0  # an edge is level where its arrow head is
 _PORTS_SHARE = 0.55  # of a side, so that edges do not enter at a corner
 
 
@@ -105,7 +106,7 @@ def _runs(
             Run(column.left, column.right, grid.heights[vertex])
             for vertex, column in zip(path[1:-1], bends, strict=True)
         ),
-        Run(last.left, target.x, target.middle + port),
+        Run(last.left - _LEAD, target.x, target.middle + port),
     )
 
 

@@ -92,11 +92,11 @@ def _description(diagram: Diagram) -> str:
     said = []
     for node in diagram.nodes:
         edges = [edge for edge in diagram.edges if edge.target == node.number]
-        names = " and ".join(clean(diagram.nodes[edge.source].name) for edge in edges)
+        names = " and ".join(diagram.nodes[edge.source].name for edge in edges)
         exchange = f", exchanged {edges[0].exchange}" if edges and edges[0].exchange else ""
         reads = f" reads {names}{exchange}" if names else ""
-        said.append(f"{node.verb} {clean(node.name)}{reads}")
-    return f"Flow {clean(diagram.name)}: " + "; ".join(said) + "."
+        said.append(f"{node.verb} {node.name}{reads}")
+    return clean(f"Flow {diagram.name}: " + "; ".join(said) + ".")
 
 
 def _drawing(diagram: Diagram, layout: Layout) -> Iterator[str]:

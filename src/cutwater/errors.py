@@ -14,6 +14,7 @@ Every error carries one or more `Problem`; validation collects them all before i
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
@@ -92,11 +93,12 @@ def embed(error: CutwaterError) -> str:
 
 def recover(text: str) -> CutwaterError | None:
     """The first error that `embed` hid in a text, or None."""
-    start = text.find(_OPEN)
-    end = text.find(_CLOSE, start)
-    if start < 0 or end < 0:
-        return None
-    data = json.loads(bytes.fromhex(text[start + len(_OPEN) : end]))
     kinds = {kind.__name__: kind for kind in (FlowError, InputError, TargetError, RunError)}
-    kind = kinds.get(data["type"], CutwaterError)
-    return kind(Problem(**problem) for problem in data["problems"])
+    for found in re.finditer(f"{_OPEN}((?:[0-9a-f]{{2}})+){_CLOSE}", text):
+        try:
+            data = json.loads(bytes.fromhex(found[1]))
+            problems = [Problem(**problem) for problem in data["problems"]]
+            return kinds.get(data["type"], CutwaterError)(problems)
+        except (ValueError, TypeError, KeyError):  # only looks like one
+            continue
+    return None

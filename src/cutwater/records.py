@@ -10,9 +10,10 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
+import msgspec.inspect
 
 from cutwater.errors import FlowError, InputError, Problem
 
@@ -70,7 +71,7 @@ def fields_of(tp: Any) -> dict[str, Any] | None:
     ({'x': <class 'int'>}, {}, None)
     """
     known: list[dict[str, Any]] = []
-    for member in members(tp):
+    for member in map(_plain, members(tp)):
         if member is Any:
             return None
         known.append(_fields_of_one(member))
@@ -81,6 +82,7 @@ def fields_of(tp: Any) -> dict[str, Any] | None:
 
 
 def _fields_of_one(tp: Any) -> dict[str, Any]:
+    tp = get_origin(tp) or tp
     declares_fields = dataclasses.is_dataclass(tp) or (
         isinstance(tp, type) and (issubclass(tp, msgspec.Struct) or hasattr(tp, "_fields"))
     )
@@ -109,25 +111,54 @@ def fits(given: Any, wanted: Any) -> bool:
     >>> fits(bool, int), fits(int | str, int), fits(list[int], list), fits(Any, int)
     (True, False, True, True)
     """
+    given, wanted = _plain(given), _plain(wanted)
     if given is Any or wanted is Any:
         return True
     return all(any(_fits_one(g, w) for w in members(wanted)) for g in members(given))
 
 
+def _plain(tp: Any) -> Any:
+    """The classes behind a literal, an alias, a new type or a type variable."""
+    if get_origin(tp) is Literal:
+        return union_of([type(value) for value in get_args(tp)])
+    if get_origin(tp) is Annotated:
+        return _plain(get_args(tp)[0])
+    if isinstance(tp, TypeVar):
+        return Any
+    for behind in ("__supertype__", "__value__"):
+        if not isinstance(tp, type) and hasattr(tp, behind):
+            return _plain(getattr(tp, behind))
+    return type(None) if tp is None else tp
+
+
 def _fits_one(given: Any, wanted: Any) -> bool:
+    given, wanted = _plain(given), _plain(wanted)
     given_class, wanted_class = get_origin(given) or given, get_origin(wanted) or wanted
     if wanted in (Any, object) or given is Any:
         return True
-    if wanted_class is float and given_class is int:
-        return True
     if not (isinstance(given_class, type) and isinstance(wanted_class, type)):
         return bool(given == wanted)
-    if not issubclass(given_class, wanted_class):
-        return False
-    given_args, wanted_args = get_args(given), get_args(wanted)
-    if not given_args or not wanted_args or len(given_args) != len(wanted_args):
+    if wanted_class is float and issubclass(given_class, int):
         return True
-    return all(fits(g, w) for g, w in zip(given_args, wanted_args, strict=True))
+    try:
+        if not issubclass(given_class, wanted_class):
+            return False
+    except TypeError:  # a protocol or a typed dict, which cannot tell
+        return True
+    return _arguments_fit(given_class, get_args(given), wanted_class, get_args(wanted))
+
+
+def _arguments_fit(
+    given_class: type, given: tuple[Any, ...], wanted_class: type, wanted: tuple[Any, ...]
+) -> bool:
+    if not given or not wanted:
+        return True
+    if given_class is tuple and wanted_class is tuple and ... in (*given, *wanted):
+        firsts, lasts = ([arg for arg in args if arg is not ...] for args in (given, wanted))
+        return all(fits(g, w) for g in firsts for w in lasts)
+    if len(given) != len(wanted):
+        return given_class is not tuple or wanted_class is not tuple
+    return all(fits(g, w) for g, w in zip(given, wanted, strict=True))
 
 
 def is_immutable(value: Any) -> bool:
@@ -173,13 +204,15 @@ class Codec:
                     "use a dataclass with annotated fields",
                 )
             )
-        self._tags = {member: bytes([i]) for i, member in enumerate(alternatives)}
+        self._tags = {get_origin(m) or m: bytes([i]) for i, m in enumerate(alternatives)}
         self._decoders: list[Any] = decoders
         self._encoder = msgspec.msgpack.Encoder()
         self.encode, self.decode = self._encode_tagged, self._decode_tagged
 
     def _encode_tagged(self, value: Any) -> bytes:
-        tag = self._tags.get(type(value))
+        tag = self._tags.get(type(value)) or next(
+            (tag for member, tag in self._tags.items() if fits(type(value), member)), None
+        )
         if tag is None:
             raise InputError(
                 Problem(
@@ -197,6 +230,19 @@ class Codec:
 
 def _decoder(tp: Any) -> Callable[[bytes], Any] | None:
     try:
-        return msgspec.msgpack.Decoder(tp).decode
+        decode = msgspec.msgpack.Decoder(tp).decode
+        return None if _has_custom(msgspec.inspect.type_info(tp), set()) else decode
     except (TypeError, NameError):
         return None
+
+
+def _has_custom(info: Any, seen: set[int]) -> bool:
+    """Is there a type, at any depth, that msgspec would leave to a hook of ours?"""
+    if isinstance(info, tuple):
+        return any(_has_custom(part, seen) for part in info)
+    if not isinstance(info, (msgspec.inspect.Type, msgspec.inspect.Field)) or id(info) in seen:
+        return False
+    seen.add(id(info))
+    return isinstance(info, msgspec.inspect.CustomType) or any(
+        _has_custom(getattr(info, name), seen) for name in info.__struct_fields__
+    )

@@ -185,8 +185,8 @@ def minimal(times: Iterable[Any]) -> list[Any]:
 def check_order(samples: Iterable[Any]) -> None:
     """Raise `InputError` if ``<=`` is no partial order on the samples.
 
-    Looks at every triple, so give it tens of samples, not thousands. It also asks that equal
-    times have equal hashes, since times are kept in sets.
+    Looks at every triple, so give it tens of samples, not thousands. It also asks that times can
+    be hashed, and equal times have equal hashes, since times are kept in sets.
 
     >>> check_order([Product(a, b) for a in range(3) for b in range(3)])
     >>> check_order([1.0, float("nan")])
@@ -197,12 +197,13 @@ def check_order(samples: Iterable[Any]) -> None:
     """
     times = list(samples)
     for a in times:
-        if not a <= a:
+        _check_hashable(a)
+        if not _is_below(a, a):
             raise _broken(
                 f"{a!r} is not <= itself; an order is reflexive",
                 "a value that is not equal to itself cannot be a time",
             )
-    above = [[bool(a <= b) for b in times] for a in times]
+    above = [[_is_below(a, b) for b in times] for a in times]
     for i, a in enumerate(times):
         for j, b in enumerate(times):
             _check_pair(a, b, above[i][j] and above[j][i])
@@ -217,10 +218,35 @@ def check_order(samples: Iterable[Any]) -> None:
                     )
 
 
+def _check_hashable(time: Any) -> None:
+    try:
+        hash(time)
+    except TypeError:
+        raise _broken(
+            f"{time!r} cannot be hashed; times are kept in sets",
+            "define __hash__ from what __eq__ compares",
+        ) from None
+
+
+def _is_below(a: Any, b: Any) -> bool:
+    try:
+        return bool(a <= b)
+    except TypeError:
+        raise _broken(
+            f"{a!r} and {b!r} cannot be compared by <=; unrelated times are not <= each other",
+            "return False where neither comes before the other",
+        ) from None
+
+
 def _check_pair(a: Any, b: Any, both_ways: bool) -> None:
     if both_ways and a != b:
         raise _broken(
             f"{a!r} <= {b!r} and {b!r} <= {a!r}, but they are not equal; an order is antisymmetric",
+            "make == compare what <= compares",
+        )
+    if a == b and not both_ways:
+        raise _broken(
+            f"{a!r} == {b!r}, but one is not <= the other; an order is reflexive",
             "make == compare what <= compares",
         )
     if a == b and hash(a) != hash(b):
@@ -238,10 +264,23 @@ def just_before(time: Any) -> Any:
     """The largest time of the same kind that is smaller.
 
     Watermarks are inclusive, so "everything before 10 is complete" is ``Watermark(9)`` for ints.
+    The smallest time of a kind has none, which is an `InputError`, as for times of other kinds.
 
     >>> just_before(10), just_before(dt.date(2024, 3, 1))
     (9, datetime.date(2024, 2, 29))
     """
+    try:
+        before = _step_back(time)
+        if before < time:
+            return before
+    except ArithmeticError:  # what dates and decimals raise at their limits
+        pass
+    raise _no_predecessor(
+        f"{time!r} has no {type(time).__name__} before it", "leave this watermark out"
+    )
+
+
+def _step_back(time: Any) -> Any:
     match time:
         case bool():
             pass
@@ -251,15 +290,16 @@ def just_before(time: Any) -> Any:
             return math.nextafter(time, -math.inf)
         case Decimal():
             return time.next_minus()
-        case dt.datetime():
+        case dt.datetime() | dt.timedelta():
             return time - dt.timedelta(microseconds=1)
         case dt.date():
             return time - dt.timedelta(days=1)
-    raise InputError(
-        Problem(
-            "time-has-no-predecessor",
-            f"{time!r} is a {type(time).__name__}; only numbers, dates and datetimes "
-            "have a time just before them",
-            "give watermarks as events, or use a number, date or datetime as the time",
-        )
+    raise _no_predecessor(
+        f"{time!r} is a {type(time).__name__}; only numbers, dates, datetimes and durations "
+        "have a time just before them",
+        "give watermarks as events, or use a number, date or datetime as the time",
     )
+
+
+def _no_predecessor(message: str, hint: str) -> InputError:
+    return InputError(Problem("time-has-no-predecessor", message, hint))

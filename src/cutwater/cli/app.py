@@ -15,7 +15,7 @@ from cutwater.cli.screen import errors
 from cutwater.cli.simulate import simulate
 from cutwater.errors import CutwaterError
 
-__all__ = ["main"]
+__all__ = ["app", "main"]
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -11,7 +11,7 @@ from cutwater.cli.screen import errors, live, output, print_json, show_counts
 from cutwater.cli.targets import load_flow
 from cutwater.errors import Problem, RunError
 
-__all__ = ["run"]
+__all__ = ["Bindings", "run"]
 
 Bindings = list[str]
 
@@ -62,7 +62,7 @@ def run(
             on_progress=lambda p: progress.say(
                 f"{flow.name}: epoch {p.epoch} finished in {p.duration_ms / 1000:.1f} s"
             ),
-            tell=lambda sentence: errors.print(sentence, highlight=False, soft_wrap=True),
+            tell=lambda text: errors.print(text, highlight=False, markup=False, soft_wrap=True),
         )
     if as_json:
         print_json(result)
@@ -70,11 +70,16 @@ def run(
     output.print(
         f"{flow.name}: {result.epochs} epochs in run {result.generation} of this checkpoint",
         highlight=False,
+        markup=False,
+        soft_wrap=True,
     )
     show_counts("sink", result.rows)
-    for name, count in result.bad_records.items():
-        kept = checkpoint / "bad-records" / name
-        output.print(f"{count} bad records of '{name}' are in {kept}", soft_wrap=True)
+    for what, counts in (("bad records", result.bad_records), ("late events", result.late)):
+        for name, count in counts.items():
+            if count:
+                kept = checkpoint / what.replace(" ", "-") / name
+                said = f"{what} of '{name}': {count}, kept in {kept}"
+                output.print(said, highlight=False, markup=False, soft_wrap=True)
 
 
 def _pairs(option: str, values: Bindings) -> dict[str, str]:

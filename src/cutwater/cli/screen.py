@@ -9,17 +9,26 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["Live", "errors", "live", "output", "print_json", "table"]
+from cutwater.errors import CutwaterError, Problem
+
+__all__ = ["Live", "errors", "live", "output", "print_json", "show_counts", "table"]
 
 output = Console()
 errors = Console(stderr=True)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    """One JSON document on standard output; what has no form in JSON is shown as Python does."""
+    try:
+        encoded = msgspec.json.encode(value, enc_hook=repr)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CutwaterError(
+            Problem("not-json", f"the result cannot be shown as JSON: {error}", "leave --json out")
+        ) from None
+    sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -27,14 +36,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for index, column in enumerate(columns):
         is_number = all(isinstance(row[index], (int, float)) for row in rows)
-        shown.add_column(column, justify="right" if is_number else "left", overflow="fold")
+        shown.add_column(escape(column), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         shown.add_row(*(_cell(value) for value in row))
     output.print(shown)
 
 
 def _cell(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else escape(str(value))
 
 
 class Live:
@@ -46,17 +55,17 @@ class Live:
     def say(self, text: str) -> None:
         """Replace the line."""
         if self._status is not None:
-            self._status.update(text)
+            self._status.update(escape(text))
 
 
 @contextmanager
 def live(first: str) -> Iterator[Live]:
     """Show a line of progress on standard error while something takes long."""
     if not errors.is_terminal:
-        errors.print(first, highlight=False)
+        errors.print(first, highlight=False, markup=False, soft_wrap=True)
         yield Live(None)
         return
-    with errors.status(first) as status:
+    with errors.status(escape(first)) as status:
         yield Live(status)
 
 

@@ -61,7 +61,7 @@ def _as_data(flow: str, result: Simulation) -> dict[str, Any]:
 
 def _show(result: Simulation) -> None:
     for sink in result.events:
-        output.print(f"[bold]{sink}[/bold]")
+        output.print(sink, style="bold", highlight=False, markup=False, soft_wrap=True)
         for number, values in enumerate(result.by_epoch(sink), 1):
             title = "end" if number == result.epochs else f"epoch {number}"
             if values:
@@ -70,4 +70,5 @@ def _show(result: Simulation) -> None:
                 output.print(f"    {value!r}", highlight=False, markup=False, soft_wrap=True)
     for source, count in result.late.items():
         if count:
-            output.print(f"{count} late events of '{source}' were dropped")
+            said = f"{count} late events of '{source}' were dropped"
+            output.print(said, highlight=False, markup=False, soft_wrap=True)

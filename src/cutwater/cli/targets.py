@@ -71,7 +71,7 @@ def load_module(place: str) -> ModuleType:
         return _import_file(Path(place)) if place.endswith(".py") else _import_name(place)
     except CutwaterError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         where = _last_line(error, place)
         raise TargetError(
             Problem(
@@ -103,17 +103,24 @@ def _import_name(name: str) -> ModuleType:
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise TargetError(Problem("no-such-file", f"{path} is no file", "correct the path"))
+    loaded = sys.modules.get(path.stem)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path.absolute()):
+        return loaded  # run twice, its classes would not be the same classes
     spec = importlib.util.spec_from_file_location(path.stem, path.absolute())
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     sys.path.insert(0, str(path.absolute().parent))
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
     return module
 
 
-def _last_line(error: Exception, place: str) -> str:
+def _last_line(error: BaseException, place: str) -> str:
     if isinstance(error, SyntaxError):
         return ""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]

@@ -65,9 +65,10 @@ class Flow:
         )
 
     def sink(self, name: str, stream: Stream) -> Stream:
-        """An end of the flow, bound to a place when it runs."""
+        """An end of the flow, bound to a place when it runs; gives the stream back."""
         inputs = self._numbers([stream])
-        return self._add(s.Sink(name=name, where=here(), inputs=inputs))
+        self._add(s.Sink(name=name, where=here(), inputs=inputs))
+        return stream
 
     def validate(self) -> None:
         """Raise `FlowError` with every problem the flow has."""
@@ -123,8 +124,9 @@ class Stream:
         """
         f = fields[0] if len(fields) == 1 and callable(fields[0]) else None
         names = () if f else tuple(fields)
-        label = name or "_".join(str(field) for field in names) or _name_of(f)
-        return self._then(s.KeyBy, self.flow._free_name(f"by_{label}"), fields=names, f=f)
+        label = "_".join(field for field in names if isinstance(field, str)) or _name_of(f)
+        free = self.flow._free_name(f"by_{label}")
+        return self._then(s.KeyBy, name or free, fields=names, f=f)
 
     def merge(self, *others: Stream, name: str | None = None) -> Stream:
         """This stream and others as one, in the order of the run; the types may differ.

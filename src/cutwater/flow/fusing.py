@@ -2,7 +2,9 @@
 
 A segment is a chain in which every step but the last has one reader, every step but the first
 has one input, and no exchange is needed: it ends where the key changes, where streams fork or
-meet, and before a stateful step that needs its events in another place.
+meet, and before a stateful step that needs its events in another place. A step that emits once an
+epoch begins a segment behind one that emits when times are complete: an epoch's border comes
+before its watermarks, and what these complete still belongs to the epoch.
 """
 
 from __future__ import annotations
@@ -56,6 +58,8 @@ class Segment:
     """What goes out."""
     rank: int
     """Its place in the total order: the number of its chain's first step."""
+    stage: int
+    """How many exchanges, forks and meetings lie before it, at most."""
     depth: int = 0
     """Its place in the chain, where chains are not fused."""
 
@@ -69,7 +73,7 @@ class Segment:
         """The composed operator of all steps."""
         return op.compose(*(part for _, part in self.parts))
 
-    @property
+    @cached_property
     def is_stateful(self) -> bool:
         """Does one of its steps keep a state?"""
         return any(step.is_stateful for step in self.steps)
@@ -114,6 +118,7 @@ def plan(flow: Flow, *, fuse: bool = True) -> Plan:
         pieces = [((n,), chain[0], depth) for chain in chains for depth, n in enumerate(chain)]
     pieces.sort(key=lambda piece: piece[0][-1])
     holder = {n: i for i, (piece, _, _) in enumerate(pieces) for n in piece}
+    stages = _stages(steps, chains)
     places = _placements(steps, types)
     segments = tuple(
         Segment(
@@ -126,6 +131,7 @@ def plan(flow: Flow, *, fuse: bool = True) -> Plan:
             given=_given(piece[0], steps, types),
             output=types[piece[-1]],
             rank=rank,
+            stage=stages[rank],
             depth=depth,
         )
         for i, (piece, rank, depth) in enumerate(pieces)
@@ -152,9 +158,25 @@ def _chains(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[list[i
             and places[before] == places[number]
         )
         chain = chains[before] if fits_behind else []
+        if _emits_per_epoch(step) and any(steps[n].waits for n in chain):
+            chain = []
         chain.append(number)
         chains[number] = chain
     return list({id(chain): chain for chain in chains.values()}.values())
+
+
+def _emits_per_epoch(step: s.Step) -> bool:
+    return isinstance(step, s.AggregateAll) and step.emit == "epoch"
+
+
+def _stages(steps: Sequence[s.Step], chains: Sequence[Sequence[int]]) -> dict[int, int]:
+    """The stage of each chain, by the number of its first step."""
+    first = {n: chain[0] for chain in chains for n in chain}
+    stages: dict[int, int] = {}
+    for number in sorted(set(first.values())):
+        before = (stages[first[i]] for i in steps[number].inputs)
+        stages[number] = 1 + max(before, default=-1)
+    return stages
 
 
 def _placements(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[Placement]:

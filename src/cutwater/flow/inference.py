@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, make_dataclass, replace
-from decimal import Decimal
+from functools import cache
 from typing import Any, cast, get_args
 
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
+from cutwater.flow.lengths import has_predecessors, is_length, is_total, length_in_words
 from cutwater.flow.tasks import Task, element_of, signature_of
+from cutwater.flow.watermarks import BoundedDelay
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.batch import Pairs
-from cutwater.operators.windows import Session
+from cutwater.operators.windows import Session, Window
 from cutwater.records import describe, fields_of, fits, members, union_of
 
-__all__ = ["StreamType", "infer", "is_total"]
+__all__ = ["StreamType", "infer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +31,22 @@ class StreamType:
     """Name and type of each part of the key; None: not keyed."""
 
 
-_TOTAL = (int, float, str, Decimal, dt.datetime, dt.date, dt.timedelta)
-
-
-def is_total(tp: Any) -> bool:
-    """Is the order of this type of times known to be total?"""
-    return all(isinstance(m, type) and issubclass(m, _TOTAL) for m in members(tp))
-
-
 def infer(steps: Sequence[s.Step]) -> tuple[list[StreamType], list[Problem]]:
     """The type of each step's output, and all problems found on the way."""
     types: list[StreamType] = []
     problems: list[Problem] = []
-    for step in steps:
-        inputs = [types[number] for number in step.inputs]
+    unknown: set[int] = set()
+    for number, step in enumerate(steps):
+        types.append(StreamType())
+        # what reads something unknown has no problem of its own
+        if any(i not in range(number) or i in unknown for i in step.inputs):
+            unknown.add(number)
+            continue
         try:
-            types.append(_output(step, inputs, problems))
+            types[number] = _output(step, [types[i] for i in step.inputs], problems)
         except FlowError as error:
             problems.extend(error.problems)
-            types.append(StreamType())
+            unknown.add(number)
     return types, problems
 
 
@@ -69,10 +67,10 @@ def _output(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> 
         case s.KeyBy():
             return replace(given, key=_key(step, given.value, problems))
         case s.Merge():
-            return _merged(inputs)
+            return _merged(step, inputs, problems)
         case s.Union():
             _check_same(step, inputs, problems)
-            return _merged(inputs)
+            return _merged(step, inputs, problems)
         case s.Apply():
             return _apply(step, given, problems)
         case s.Batch():
@@ -89,6 +87,7 @@ def _output(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> 
             return _aggregate_windows(step, given, problems)
         case s.OnComplete():
             _check_takes(step, step.receive, 2, given.value, problems)
+            _check_is_function(step, step.complete, problems)
             return replace(given, value=_output_of(step.receive, step.complete))
         case s.Iterate():
             problems.append(
@@ -103,6 +102,15 @@ def _output(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> 
 
 
 def _source(step: s.Source, problems: list[Problem]) -> StreamType:
+    if not isinstance(cast(object, step.watermark), BoundedDelay | None):
+        problems.append(
+            Problem(
+                "not-a-watermark",
+                f"{step.title} has watermark={step.watermark!r}; a watermark is derived by a rule",
+                "for example watermark=cw.bounded_delay(5)",
+            )
+        )
+        step = replace(step, watermark=None)
     if step.time is None:
         if step.watermark is not None:
             problems.append(
@@ -116,7 +124,7 @@ def _source(step: s.Source, problems: list[Problem]) -> StreamType:
         return StreamType(step.type)
     fields = fields_of(step.type)
     time = Any if fields is None else _field(step, step.time, fields, step.type, problems)
-    if step.watermark is not None and not _has_predecessors(time):
+    if step.watermark is not None and not has_predecessors(time):
         problems.append(
             Problem(
                 "time-has-no-predecessor",
@@ -125,11 +133,25 @@ def _source(step: s.Source, problems: list[Problem]) -> StreamType:
                 "give watermarks as events, or choose a field of such a type",
             )
         )
+    elif step.watermark is not None:
+        _check_length(step, "bounded_delay", step.watermark.delay, time, problems, least=0)
     return StreamType(step.type, time)
 
 
-def _has_predecessors(tp: Any) -> bool:
-    return tp is Any or (is_total(tp) and str not in members(tp))
+def _check_length(
+    step: s.Step, what: str, length: Any, time: Any, problems: list[Problem], *, least: int | None
+) -> None:
+    if is_length(length, time, least=least):
+        return
+    bound = "not negative" if least == 0 else "larger than zero"
+    problems.append(
+        Problem(
+            "not-a-length",
+            f"{step.title} has {what}={length!r}; over times of type {describe(time)} it is "
+            f"{length_in_words(time)}, {bound}",
+            "give it in the unit of the times",
+        )
+    )
 
 
 def _key(step: s.KeyBy, value: Any, problems: list[Problem]) -> tuple[tuple[str, Any], ...]:
@@ -168,12 +190,25 @@ def _field(
     return Any
 
 
-def _merged(inputs: list[StreamType]) -> StreamType:
+def _merged(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> StreamType:
     keys = {given.key for given in inputs}
     key = keys.pop() if len(keys) == 1 else None
-    return StreamType(
-        union_of([given.value for given in inputs]), union_of([given.time for given in inputs]), key
-    )
+    time = _common_time(step, inputs, problems)
+    return StreamType(union_of([given.value for given in inputs]), time, key)
+
+
+def _common_time(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> Any:
+    time = union_of([given.time for given in inputs])
+    if all(is_total(given.time) for given in inputs) and not is_total(time):
+        problems.append(
+            Problem(
+                "times-do-not-compare",
+                f"{step.title} reads streams with times of type {describe(time)}; times that meet "
+                "are of one kind",
+                "choose source fields of one kind as their times",
+            )
+        )
+    return time
 
 
 def _check_same(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> None:
@@ -207,20 +242,28 @@ def _apply(step: s.Apply, given: StreamType, problems: list[Problem]) -> StreamT
                 "widen the annotation of the event, or map the stream to that type",
             )
         )
-    if step.expire_after is not None and not _has_predecessors(given.time):
-        problems.append(_needs_numbers(step, "expire_after", given.time))
+    if step.expire_after is not None:
+        if has_predecessors(given.time):
+            _check_length(step, "expire_after", step.expire_after, given.time, problems, least=0)
+        else:
+            problems.append(_needs_numbers(step, "expire_after", given.time))
     return replace(given, value=step.task.output_type)
 
 
-def _check_takes(step: s.Step, f: Any, position: int, value: Any, problems: list[Problem]) -> None:
+def _check_is_function(step: s.Step, f: Any, problems: list[Problem]) -> bool:
     if not callable(f):
         problems.append(
             Problem(
                 "not-a-function",
                 f"{step.title} was given {f!r}; it takes a function",
-                "pass a function of one value",
+                "pass the function itself, for example a lambda",
             )
         )
+    return callable(f)
+
+
+def _check_takes(step: s.Step, f: Any, position: int, value: Any, problems: list[Problem]) -> None:
+    if not _check_is_function(step, f, problems):
         return
     parameters = signature_of(f).parameters
     wanted = parameters[position] if len(parameters) > position else Any
@@ -274,11 +317,13 @@ def _join(step: s.Join, inputs: list[StreamType], problems: list[Problem]) -> St
                 "key both sides by what they share",
             )
         )
-    _check_takes(step, step.f, 0, left.value, problems)
-    _check_takes(step, step.f, 1, right.value, problems)
-    result = signature_of(step.f).result if callable(step.f) else Any
+    if _check_is_function(step, step.f, problems):
+        _check_takes(step, step.f, 0, left.value, problems)
+        _check_takes(step, step.f, 1, right.value, problems)
+    result = signature_of(step.f).result
     kinds = [member for member in members(result) if member is not type(None)]
-    return replace(left, value=union_of(kinds), time=union_of([left.time, right.time]))
+    time = _common_time(step, inputs, problems)
+    return replace(left, value=union_of(kinds), time=time)
 
 
 def _aggregate_all(step: s.AggregateAll, given: StreamType, problems: list[Problem]) -> StreamType:
@@ -296,23 +341,39 @@ def _aggregate_all(step: s.AggregateAll, given: StreamType, problems: list[Probl
 def _aggregate_windows(
     step: s.AggregateWindows, given: StreamType, problems: list[Problem]
 ) -> StreamType:
-    lengths = (
-        [step.window.gap]
-        if isinstance(step.window, Session)
-        else [step.window.size, step.window.every]
-    )
-    if any(not length > length * 0 for length in lengths):
+    if not isinstance(cast(object, step.window), Window):
         problems.append(
             Problem(
-                "empty-window",
-                f"{step.title} has windows of {step.window}; sizes and gaps are larger than zero",
-                "choose a positive size",
+                "not-a-window",
+                f"{step.title} has windows of {step.window!r}; a window is tumbling, sliding or "
+                "a session",
+                "for example window(cw.tumbling(10))",
             )
         )
-    if not _has_predecessors(given.time):
+    elif not has_predecessors(given.time):
         problems.append(_needs_numbers(step, "a window", given.time))
+    else:
+        _check_window(step, step.window, given.time, problems)
     bounds = [("window_start", given.time), ("window_end", given.time)]
     return replace(given, value=_record(step, step.aggregates, given, bounds, problems))
+
+
+def _check_window(step: s.Step, window: Window, time: Any, problems: list[Problem]) -> None:
+    lengths = ["gap"] if isinstance(window, Session) else ["size", "every"]
+    if not isinstance(window, Session) and window.size == window.every:
+        lengths = ["size"]
+    for name in lengths:
+        _check_length(step, name, getattr(window, name), time, problems, least=None)
+    offset = None if isinstance(window, Session) else window.offset
+    if offset is not None and not fits(type(offset), time):
+        problems.append(
+            Problem(
+                "window-offset",
+                f"{step.title} has offset={offset!r}; an offset is a time at which a window "
+                f"begins, here {describe(time)}",
+                "give a time, not a distance",
+            )
+        )
 
 
 def _needs_numbers(step: s.Step, what: str, time: Any) -> Problem:
@@ -334,6 +395,16 @@ def _record(
     fields = fields_of(given.value)
     results: list[tuple[str, Any]] = []
     for name, aggregate in aggregates:
+        if not isinstance(cast(object, aggregate), Aggregate):
+            problems.append(
+                Problem(
+                    "not-an-aggregate",
+                    f"{step.title} has {name}={aggregate!r}; it takes aggregates",
+                    f"for example {name}=agg.count()",
+                )
+            )
+            results.append((name, Any))
+            continue
         read = given.value
         if aggregate.field is not None:
             known = fields is not None
@@ -351,7 +422,12 @@ def _record(
             )
         )
         return Any
-    title = "".join(part.capitalize() for part in step.name.split("_"))
+    return _record_class("".join(map(str.capitalize, step.name.split("_"))), tuple(columns))
+
+
+@cache
+def _record_class(title: str, columns: tuple[tuple[str, Any], ...]) -> Any:
+    """The same class whenever it is asked for, so that the records of two runs compare."""
     return make_dataclass(title, columns, frozen=True)
 
 

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
 from cutwater import operators as op
-from cutwater.errors import CutwaterError, Problem, RunError
+from cutwater.errors import CutwaterError, InputError, Problem, RunError
 from cutwater.flow import steps as s
-from cutwater.flow.inference import StreamType, is_total
+from cutwater.flow.inference import StreamType
+from cutwater.flow.lengths import is_total
 from cutwater.operators.aggregate import aggregate
 from cutwater.operators.join_by_time import join_by_time
 from cutwater.operators.notify import on_complete
 from cutwater.operators.task import task
 from cutwater.operators.windows import aggregate_windows
+from cutwater.order import canonical
+from cutwater.records import members
 
-__all__ = ["key_function", "operator_of"]
+__all__ = ["key_bytes_of", "key_function", "operator_of"]
 
 
 def operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Operator:
     """What the step does to the events of one key."""
+    operator = _operator_of(step, given, output)
+    is_guarded = step.is_stateful or isinstance(step, s.FlatMap)
+    return _guarded(step, operator) if is_guarded else operator
+
+
+def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Operator:
     match step:
         case s.Map():
             f = _named(step, step.f)
@@ -50,7 +61,8 @@ def operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Opera
             return aggregate([a for _, a in step.aggregates], make, emit=step.emit)
         case s.AggregateWindows():
             make = _record_maker(given, output.value)
-            return aggregate_windows(step.window, [a for _, a in step.aggregates], make)
+            aggregates = [a for _, a in step.aggregates]
+            return aggregate_windows(step.window, aggregates, make, number=_number(given.time))
         case s.OnComplete():
             receive, complete = _named(step, step.receive), _named(step, step.complete)
             return on_complete(receive, complete, step.initial, name=step.name)
@@ -62,6 +74,21 @@ def key_function(step: s.KeyBy) -> Callable[[Any], Any]:
     return _named(step, step.f or attrgetter(*step.fields))
 
 
+def key_bytes_of(step: s.Step, key: Any) -> bytes:
+    """The canonical bytes of a key, or a sentence that names the step that made it."""
+    try:
+        return canonical(key)
+    except InputError as error:
+        problem = error.problems[0]
+        said = f"the key that {step.title} made: {problem.message}"
+        raise InputError(replace(problem, message=said)) from None
+
+
+def _number(time: Any) -> type[float] | type[Decimal] | None:
+    kinds = members(time)
+    return float if float in kinds else Decimal if Decimal in kinds else None
+
+
 def _record_maker(given: StreamType, record: Any) -> Callable[..., Any]:
     parts = len(given.key or ())
     if parts == 1:
@@ -71,7 +98,7 @@ def _record_maker(given: StreamType, record: Any) -> Callable[..., Any]:
     return lambda key, *rest: record(*key, *rest)
 
 
-def _named(step: s.Step, f: Callable[..., Any]) -> Callable[..., Any]:
+def _named(step: s.Step, f: Callable[..., Any], *, shown: int = 0) -> Callable[..., Any]:
     """The function, with a sentence that names the step and the event where it fails."""
 
     def call(*args: Any) -> Any:
@@ -80,16 +107,31 @@ def _named(step: s.Step, f: Callable[..., Any]) -> Callable[..., Any]:
         except CutwaterError:
             raise
         except Exception as error:
-            raise _failed(step, args, error) from error
+            raise _failed(step, args[shown:], error) from error
 
     return call
+
+
+def _guarded(step: s.Step, operator: op.Operator) -> op.Operator:
+    """The operator, with such a sentence where a value does not suit what is built in."""
+
+    def finish(state: Any) -> list[Any]:
+        return list(operator.finish(state))
+
+    return replace(
+        operator,
+        step=_named(step, operator.step, shown=1),
+        finish=_named(step, finish, shown=1),
+        border=operator.border and _named(step, operator.border, shown=1),
+    )
 
 
 def _failed(step: s.Step, args: Sequence[Any], error: Exception) -> RunError:
     return RunError(
         Problem(
             "step-failed",
-            f"{step.title} raised {type(error).__name__}: {error}; it was given "
+            f"{step.title} raised {type(error).__name__}: {error}"
+            + ("; it was given " if args else "; the input had ended")
             + ", ".join(repr(arg)[:200] for arg in args),
             "correct the function, or filter out such values before this step",
         )

@@ -48,8 +48,10 @@ class Step:
     inputs: tuple[int, ...] = ()
     """Numbers of the steps it reads."""
 
-    is_stateful: ClassVar[bool] = False
     verb: ClassVar[str] = "step"
+    is_stateful: ClassVar[bool] = False
+    waits: ClassVar[bool] = False
+    """Does it emit when times are complete?"""
 
     @property
     def title(self) -> str:
@@ -131,6 +133,7 @@ class Batch(Step):
 
     verb: ClassVar[str] = "batch"
     is_stateful: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +151,7 @@ class Histogram(Step):
 
     verb: ClassVar[str] = "histogram"
     is_stateful: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
     paths: bool = False
     unbounded: bool = False
 
@@ -158,6 +162,7 @@ class Join(Step):
 
     verb: ClassVar[str] = "join"
     is_stateful: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
     f: Callable[[Any, Any], Any]
 
 
@@ -177,6 +182,7 @@ class AggregateWindows(Step):
 
     verb: ClassVar[str] = "window"
     is_stateful: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
     window: Window
     aggregates: tuple[tuple[str, Aggregate], ...]
 
@@ -187,6 +193,7 @@ class OnComplete(Step):
 
     verb: ClassVar[str] = "on_complete"
     is_stateful: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
     receive: Callable[[Any, Any, Any], Any]
     complete: Callable[[Any, Any], Any]
     initial: Any

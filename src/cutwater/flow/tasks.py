@@ -30,7 +30,8 @@ def signature_of(f: Callable[..., Any]) -> Signature:
         hints = typing.get_type_hints(f)
     except (NameError, TypeError):
         hints = {}
-    names = code.co_varnames[: code.co_argcount]
+    is_bound = getattr(f, "__self__", None) is not None
+    names = code.co_varnames[is_bound : code.co_argcount]
     return Signature(tuple(hints.get(name, Any) for name in names), hints.get("return", Any))
 
 

@@ -12,11 +12,8 @@ __all__ = ["checked", "problems_of"]
 
 
 def problems_of(steps: Sequence[s.Step]) -> list[Problem]:
-    """Everything that is wrong with the steps of a flow, in their order."""
-    shape = [*_names(steps), *_inputs(steps)]
-    if any(problem.code in ("foreign-stream", "cycle", "unreached-sink") for problem in shape):
-        return shape
-    return [*shape, *_ends(steps), *infer(steps)[1]]
+    """Everything that is wrong with the steps of a flow."""
+    return [*_names(steps), *_inputs(steps), *_ends(steps), *infer(steps)[1]]
 
 
 def checked(steps: Sequence[s.Step]) -> list[StreamType]:

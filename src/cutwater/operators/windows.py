@@ -8,13 +8,24 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from cutwater.errors import InputError, Problem
 from cutwater.events import Data, Event
 from cutwater.operators.aggregate import MakeRecord, add_to, results_of, zeros
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.operator import Operator
 from cutwater.times import just_before
 
-__all__ = ["Session", "Sliding", "Window", "aggregate_windows", "session", "sliding", "tumbling"]
+__all__ = [
+    "Session",
+    "Sliding",
+    "Window",
+    "aggregate_windows",
+    "session",
+    "sliding",
+    "starts_of",
+    "tumbling",
+    "windows_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,10 @@ def windows_of(window: Sliding, time: Any) -> list[tuple[Any, Any]]:
     Both are computed from the number of the window alone, so that a window has the same bounds
     for each of its events, and with floats, too, a tumbling window ends where the next begins.
     """
-    origin = window.offset if window.offset is not None else _zero(time)
+    if time + window.every == time:
+        raise _too_far(window, time)
+    # bounds are of the type of the time, so that the last time before an end is, too
+    origin = (_zero(time) if window.offset is None else window.offset) + (time - time)
 
     def start(number: Any) -> Any:
         return origin + number * window.every
@@ -84,7 +98,7 @@ def windows_of(window: Sliding, time: Any) -> list[tuple[Any, Any]]:
         is_tumbling = window.size == window.every
         return start(number + 1) if is_tumbling else start(number) + window.size
 
-    number = (time - origin) // window.every
+    number = int((time - origin) // window.every)
     # Decimals divide towards zero, floats round
     while start(number) > time:
         number -= 1
@@ -95,6 +109,16 @@ def windows_of(window: Sliding, time: Any) -> list[tuple[Any, Any]]:
         found.append((start(number), end(number)))
         number -= 1
     return found[::-1]
+
+
+def _too_far(window: Sliding, time: Any) -> InputError:
+    return InputError(
+        Problem(
+            "window-too-small",
+            f"at time {time!r} windows every {window.every!r} cannot be told apart",
+            "choose larger windows, or another unit of time",
+        )
+    )
 
 
 def _zero(time: Any) -> Any:

@@ -104,16 +104,26 @@ class SourceReader:
         events = []
         for position, item in enumerate(items):
             event = self._event(item)
-            if isinstance(event, Watermark):
-                self._announced = maximal([*self._announced, event.time])
-            elif any(event.time <= time for time in self._announced):
-                self.late += 1
-                continue
-            elif self.source.watermark or not self._brings_times(item):
-                is_newest = self._newest is None or self._newest <= event.time
-                self._newest = event.time if is_newest else self._newest
-            events.append((position, event))
+            try:
+                if self._take(event, is_by_rule=not self._brings_times(item)):
+                    events.append((position, event))
+            except TypeError as error:
+                raise self._no_time(event.time, str(error)) from None
         return events
+
+    def _take(self, event: Event, is_by_rule: bool) -> bool:
+        """Note the time of an event; False if it is late."""
+        if not event.time <= event.time:
+            raise self._no_time(event.time, "it is not <= itself")
+        if isinstance(event, Watermark):
+            self._announced = maximal([*self._announced, event.time])
+        elif any(event.time <= time for time in self._announced):
+            self.late += 1
+            return False
+        elif self.source.watermark or is_by_rule:
+            is_newest = self._newest is None or self._newest <= event.time
+            self._newest = event.time if is_newest else self._newest
+        return True
 
     def watermark(self) -> Any | None:
         """What the epoch just read completes by the source's own rule; None if nothing new."""
@@ -142,6 +152,16 @@ class SourceReader:
             return Data(getattr(value, self.source.time), value)
         self._numbered += 1
         return Data(self._numbered - 1, value)
+
+    def _no_time(self, time: Any, reason: str) -> InputError:
+        return InputError(
+            Problem(
+                "not-a-time",
+                f"{self.source.title} was given the time {time!r}; it has no place in an order: "
+                f"{reason}",
+                "times of a source are of one kind and have <=; correct the input",
+            )
+        )
 
     def _check(self, value: Any) -> None:
         wanted = self.source.type

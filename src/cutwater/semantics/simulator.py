@@ -1,10 +1,11 @@
 """The meaning of a flow, run in memory: no JVM, no clock, one result.
 
 Each epoch runs the segments one after the other. A segment sorts the events it was sent by the
-total order (``order.py``), works on them, and sends on what they cause. Watermarks that a source
-derives by its own rule take effect once, after all data of the epoch, so that the result does
-not depend on how sources are split; watermarks among the events take effect where they stand.
-The end of the input is an epoch of its own, in which every operator finishes.
+total order (``order.py``), works on them, and sends on what they cause; then comes the epoch's
+border. Watermarks that a source derives by its own rule take effect once, after the border, so
+that the result does not depend on how sources are split and nothing comes too late; watermarks
+among the events take effect where they stand. The end of the input is an epoch of its own, in
+which every operator finishes.
 """
 
 from __future__ import annotations
@@ -13,25 +14,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cutwater.errors import Problem, TargetError
+from cutwater.errors import Problem, RunError, TargetError
 from cutwater.events import Data, Event, Watermark
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
+from cutwater.flow.lowering import key_bytes_of
 from cutwater.operators.frontier import Frontier
 from cutwater.operators.keyed import Emitted, Keyed
-from cutwater.order import NO_KEY, canonical
+from cutwater.order import NO_KEY
 from cutwater.semantics.inputs import SourceReader, epochs_of
 from cutwater.times import maximal
 
-__all__ = ["Simulation", "simulate"]
+__all__ = ["AFTER_DATA", "Order", "Simulation", "simulate"]
 
 Order = tuple[int | bytes, ...]
 
 AFTER_DATA = 1 << 40
-"""Ranks above all sources: watermarks by rule, then borders, then the end of the input."""
-_BY_RULE: Order = (AFTER_DATA, 0, 0)
-_BORDER: Order = (AFTER_DATA + 1, 0, 0)
-_END: Order = (AFTER_DATA + 2, 0, 0)
+"""A rank above all sources: of the end of an epoch, and one more of the end of the input."""
 _AFTER_KEYS = b"\xff"
 """Sorts after the canonical bytes of every key."""
 
@@ -139,11 +138,12 @@ class _Run:
             self._read(items)
             for node in self.nodes:
                 self._work(node)
-                self._emit(node, _BORDER, node.keyed.border())
+                self._emit(node, (AFTER_DATA, node.segment.stage, 0), node.keyed.border())
+                self._advance(node)
         self._begin_epoch()
         for node in self.nodes:
             self._work(node)
-            self._emit(node, _END, node.keyed.finish())
+            self._emit(node, (AFTER_DATA + 1, node.segment.stage, 0), node.keyed.finish())
         late = {reader.source.name: reader.late for _, reader in self.readers}
         return Simulation(len(cut) + 1, {n: _sorted(e) for n, e in self.seen.items()}, late)
 
@@ -163,38 +163,49 @@ class _Run:
         rows, node.rows = sorted(node.rows, key=lambda item: item[1].order), []
         for port, row in rows:
             if isinstance(row.event, Watermark):
-                self._advance(node, row.order, [(port, row.event.time)])
+                self._watermark(node, port, row, row.event.time)
             else:
                 self._data(node, port, row, row.event)
-        advances, node.advances = node.advances, []
-        self._advance(node, _BY_RULE, advances)
 
     def _data(self, node: _Node, port: int, row: _Row, event: Data) -> None:
         segment = node.segment
         key, key_bytes = row.key, row.key_bytes
         if segment.key is not None:
             key = segment.key(event.value)
-            key_bytes = canonical(key)
+            key_bytes = key_bytes_of(segment.steps[0], key)
+        elif segment.placement != "by key":  # keyed streams may have met others
+            key, key_bytes = None, NO_KEY
         side = segment.inputs[port].side if segment.inputs else None
         if side is not None:
             event = Data(side(event.time), event.value)
         emitted = [(key_bytes, key, node.keyed.data(key, key_bytes, event))]
         self._emit(node, row.order, emitted)
 
-    def _advance(self, node: _Node, order: Order, marks: Sequence[tuple[int, Any]]) -> None:
+    def _watermark(self, node: _Node, port: int, row: _Row, time: Any) -> None:
+        """A watermark among the events: what it completes, key by key, and then itself."""
+        rank = node.segment.rank
+        # within a chain it is still the watermark that came to the chain
+        cause = row.order[:-4] if node.segment.depth else row.order
+        common = _common(node, port, time)
+        for number, completed in enumerate(common):
+            order = (*cause, _AFTER_KEYS, rank, 0, number) if number else cause
+            self._emit(node, order, node.keyed.watermarks([completed]))
+            last = (*order, _AFTER_KEYS, rank, 0, 0)
+            self._send(node, _Row(last, None, NO_KEY, Watermark(completed)))
+
+    def _advance(self, node: _Node) -> None:
+        """The watermarks that sources derived by their rules, all inputs at once."""
+        order = (AFTER_DATA, node.segment.stage, 1)
+        advances, node.advances = node.advances, []
         common: list[Any] = []
-        for port, time in marks:
-            node.frontier, more = node.frontier.advance(port, [time])
-            common += more
-        if order is _BY_RULE:
-            common = maximal(common)
+        for port, time in advances:
+            common += _common(node, port, time)
+        common = maximal(common)
         self._emit(node, order, node.keyed.watermarks(common))
         for time in common:
-            if order is _BY_RULE:
-                self._send_advance(node, time)
-            else:
-                last = (*order, _AFTER_KEYS, node.segment.rank, node.segment.depth, 0)
-                self._send(node, _Row(last, None, NO_KEY, Watermark(time)))
+            for number, port in self.plan.readers[node.segment.number]:
+                self.nodes[number].advances.append((port, time))
+            self._show(node, _Row((*order, _AFTER_KEYS), None, NO_KEY, Watermark(time)))
 
     def _emit(self, node: _Node, order: Order, emitted: Iterable[Emitted]) -> None:
         segment = node.segment
@@ -206,17 +217,28 @@ class _Run:
     def _send(self, node: _Node, row: _Row) -> None:
         for number, port in self.plan.readers[node.segment.number]:
             self.nodes[number].rows.append((port, row))
+        self._show(node, row)
+
+    def _show(self, node: _Node, row: _Row) -> None:
         for sink, number in self.plan.sinks:
             if number == node.segment.number:
                 self.seen[sink.name][-1].append(row)
 
-    def _send_advance(self, node: _Node, time: Any) -> None:
-        for number, port in self.plan.readers[node.segment.number]:
-            self.nodes[number].advances.append((port, time))
-        shown = _Row((*_BY_RULE, _AFTER_KEYS), None, NO_KEY, Watermark(time))
-        for sink, number in self.plan.sinks:
-            if number == node.segment.number:
-                self.seen[sink.name][-1].append(shown)
+
+def _common(node: _Node, port: int, time: Any) -> list[Any]:
+    """What is complete at all inputs now that one has a watermark."""
+    try:
+        node.frontier, common = node.frontier.advance(port, [time])
+    except TypeError as error:
+        raise RunError(
+            Problem(
+                "times-do-not-compare",
+                f"{node.segment.steps[0].title} reads streams whose times cannot be compared: "
+                f"{error}",
+                "give their sources times of one kind",
+            )
+        ) from None
+    return common
 
 
 def _sorted(epochs: list[list[_Row]]) -> list[list[Event]]:

@@ -8,6 +8,7 @@
       sources/<name>/   the log of files of each source
       spark/            Spark's own checkpoint: offsets, commits, state
       bad-records/      what --on-bad-record skip kept aside
+      late-events/      events that came after their time was complete
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -25,10 +26,10 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
-from cutwater.flow.fusing import Plan
+from cutwater.flow.fusing import Plan, Segment
 from cutwater.flow.steps import Apply, Source
 from cutwater.records import describe
-from cutwater.spark.durable import read_json, write_json
+from cutwater.spark.durable import read_json, why_unwritable, write_json
 
 __all__ = ["Checkpoint", "Identity", "identity_of", "locked"]
 
@@ -46,7 +47,8 @@ class Identity:
     partitions: int
     states: dict[str, str]
     """Each step that keeps a state, and the schema of it."""
-    levels: int
+    levels: list[list[str]]
+    """The steps that keep their states in each level: a state is found only where it was put."""
     sources: list[str]
     format: int = FORMAT
 
@@ -60,6 +62,9 @@ class Checkpoint:
 
     def identity(self) -> Identity | None:
         """Whose checkpoint this is; None if there is none yet."""
+        hindrance = why_unwritable(self.root)
+        if hindrance:
+            raise RunError(_unwritable(self.root, hindrance))
         data = read_json(self.root / "cutwater.json", "the checkpoint's identity")
         if data is None:
             if self.root.exists() and any(self.root.iterdir()) and self.spark.exists():
@@ -94,13 +99,7 @@ class Checkpoint:
             probe.touch()
             probe.unlink()
         except OSError as error:
-            raise RunError(
-                Problem(
-                    "unwritable-checkpoint",
-                    f"the checkpoint {self.root} cannot be written: {error.strerror}",
-                    "choose a folder that you may write to",
-                )
-            ) from None
+            raise RunError(_unwritable(self.root, error.strerror or str(error))) from None
 
     def next_epoch(self) -> int:
         """The first epoch that Spark's offset log does not have."""
@@ -109,8 +108,18 @@ class Checkpoint:
         return max((int(name) for name in names if name.isdigit()), default=-1) + 1
 
 
-def identity_of(plan: Plan, buckets: int, partitions: int, levels: int) -> Identity:
-    """The identity of a new checkpoint for a plan."""
+def _unwritable(root: Path, why: str) -> Problem:
+    return Problem(
+        "unwritable-checkpoint",
+        f"the checkpoint {root} cannot be written: {why}",
+        "choose a folder that you may write to",
+    )
+
+
+def identity_of(
+    plan: Plan, buckets: int, partitions: int, levels: Sequence[Sequence[Segment]]
+) -> Identity:
+    """The identity of a new checkpoint for a plan whose stateful segments lie in levels."""
     steps = plan.flow.steps
     return Identity(
         flow=plan.flow.name,
@@ -119,7 +128,10 @@ def identity_of(plan: Plan, buckets: int, partitions: int, levels: int) -> Ident
         buckets=buckets,
         partitions=partitions,
         states={step.name: _schema(step) for step in steps if isinstance(step, Apply)},
-        levels=levels,
+        levels=[
+            [step.name for segment in level for step in segment.steps if isinstance(step, Apply)]
+            for level in levels
+        ],
         sources=sorted(step.name for step in steps if isinstance(step, Source)),
     )
 
@@ -165,7 +177,7 @@ def locked(
     """
     jvm = spark._jvm
     assert jvm is not None
-    held, name = jvm.java.lang.System.getProperties(), f"cutwater.lock:{checkpoint.root}"
+    held, name = jvm.java.lang.System.getProperties(), f"cutwater.lock:{checkpoint.root.resolve()}"
     # Closing a second channel to the file would drop the first one's lock: never open two.
     if held.get(name) is not None:
         raise RunError(_in_use(checkpoint))

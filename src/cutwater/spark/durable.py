@@ -9,7 +9,7 @@ from typing import Any
 
 from cutwater.errors import Problem, RunError
 
-__all__ = ["read_json", "sync_folder", "write_file", "write_json"]
+__all__ = ["read_json", "sync_folder", "why_unwritable", "write_file", "write_json"]
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -32,7 +32,7 @@ def read_json(path: Path, what: str) -> Any | None:
     """What `write_json` wrote; None if there is no file; a sentence if it is damaged."""
     try:
         return json.loads(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, UnicodeDecodeError) as error:
         raise RunError(
@@ -42,6 +42,16 @@ def read_json(path: Path, what: str) -> Any | None:
                 "restore it from a backup together with the files beside it",
             )
         ) from None
+
+
+def why_unwritable(folder: Path) -> str | None:
+    """Why a folder cannot be written to or made, as far as can be told without trying."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir():
+        return "it is a file" if there == folder else f"{there} is a file"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return "permission denied" if there == folder else f"permission denied in {there}"
+    return None
 
 
 def sync_folder(path: Path) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from cutwater.errors import InputError, Problem
+from cutwater.spark.clock import Clock, lines_of
 from cutwater.spark.durable import read_json, write_json
 
-__all__ = ["Chunk", "FileLog", "split_at_lines"]
+__all__ = ["Chunk", "FileLog", "files_in", "split_at_lines"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,10 @@ class Chunk:
     modified_ns: int
     start: int
     end: int
+    newest_before: Any = None
+    """The newest time of the source before this epoch, if it has a clock."""
+    newest_after: Any = None
+    """The newest time of the source once this epoch is read."""
 
     def check_unchanged(self) -> None:
         """Raise `InputError` if the file is not what it was when it was first seen."""
@@ -56,7 +62,8 @@ class Chunk:
 class FileLog:
     """The log of one source; entries count from 1."""
 
-    def __init__(self, folder: Path, log: Path) -> None:
+    def __init__(self, folder: Path, log: Path, clock: Clock | None = None) -> None:
+        self._clock = clock
         self._folder = folder
         self._log = log
         self._log.mkdir(parents=True, exist_ok=True)
@@ -84,9 +91,7 @@ class FileLog:
 
     def unread(self) -> list[str]:
         """The files that no entry has taken yet, by name."""
-        with os.scandir(self._folder) as found:
-            paths = [e.path for e in found if e.name[0] not in "._" and e.is_file()]
-        return sorted(path for path in paths if path not in self._seen)
+        return [path for path in files_in(self._folder) if path not in self._seen]
 
     def extend(self, files: Iterable[str], max_bytes: int) -> int:
         """Take up to `max_bytes` of what is unread into a new entry; the newest entry's number."""
@@ -99,11 +104,20 @@ class FileLog:
             if end > chunk.start:
                 chunks.append(Chunk(**{**vars(chunk), "end": end}))
                 left -= end - chunk.start
-            self._seen.add(chunk.path)
+                self._seen.add(chunk.path)
         if chunks:
+            chunks = self._timed(chunks)
             write_json(self._log / f"{self.newest + 1}.json", [vars(chunk) for chunk in chunks])
             self._entries.append(chunks)
         return self.newest
+
+    def _timed(self, chunks: list[Chunk]) -> list[Chunk]:
+        if self._clock is None:
+            return chunks
+        before = after = self._entries[-1][-1].newest_after if self._entries else None
+        for chunk in chunks:
+            after = self._clock.newest(after, lines_of(chunk.path, chunk.start, chunk.end))
+        return [replace(chunk, newest_before=before, newest_after=after) for chunk in chunks]
 
     def _candidates(self, files: Iterable[str]) -> Iterable[Chunk]:
         last = self._entries[-1][-1] if self._entries else None
@@ -113,12 +127,21 @@ class FileLog:
         number = last.number if last else -1
         for path in files:
             number += 1
-            found = Path(path).stat()
+            try:
+                found = Path(path).stat()
+            except FileNotFoundError:  # taken away before it was read
+                continue
             yield Chunk(number, path, found.st_size, found.st_mtime_ns, 0, found.st_size)
 
     def _newest_on_disk(self) -> int:
         numbers = [int(p.stem) for p in self._log.glob("*.json") if p.stem.isdigit()]
         return max(numbers, default=0)
+
+
+def files_in(folder: Path) -> list[str]:
+    """The files of a source, by name; names that begin with a dot or underscore do not count."""
+    with os.scandir(folder) as found:
+        return sorted(e.path for e in found if e.name[0] not in "._" and e.is_file())
 
 
 def split_at_lines(path: str, start: int, end: int, size: int) -> int:

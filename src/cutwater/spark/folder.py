@@ -14,6 +14,7 @@ Ordinary readers pass over names that begin with an underscore.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import uuid
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cutwater.errors import Problem, RunError
-from cutwater.spark.durable import read_json, sync_folder, write_json
+from cutwater.spark.durable import read_json, sync_folder, why_unwritable, write_json
 
 __all__ = ["Folder", "Staged"]
 
@@ -37,6 +38,10 @@ class Staged:
     path: str
     lanes: tuple[tuple[int, int, str], ...]
     """Label, rows and last order (as hex) of each lane in the file."""
+
+    def last_order(self) -> str:
+        """The order of the last row: where the parts of a lane follow one another, by this."""
+        return max((last for _, _, last in self.lanes), default="")
 
 
 @dataclass(frozen=True)
@@ -72,8 +77,9 @@ class Folder:
         `query_id` is None for a checkpoint that does not exist yet; `next_epoch` is the first
         epoch that the checkpoint knows nothing of.
         """
-        if self.root.exists() and not self.root.is_dir():
-            return [_unwritable(sink, self.root, "it is a file")]
+        hindrance = why_unwritable(self.root)
+        if hindrance:
+            return [_unwritable(sink, self.root, hindrance)]
         ledger = read_json(self._ledger, "the ledger")
         published = self.published()
         if ledger is None:
@@ -82,6 +88,8 @@ class Folder:
             return [_other_format(sink, self._ledger, ledger.get("format"))]
         if ledger["query_id"] != query_id:
             return [_other_checkpoint(sink, self.root, published)]
+        if ledger["sink"] != sink:
+            return [_other_sink(sink, self.root, ledger["sink"])]
         if published and published[-1] >= next_epoch:
             return [_ahead(sink, self.root, published[-1], next_epoch)]
         return []
@@ -105,8 +113,19 @@ class Folder:
             write_json(self._ledger, ledger)
         except OSError as error:
             raise RunError(_unwritable(sink, self.root, error.strerror or str(error))) from None
-        for orphan in self._staging.iterdir():
-            shutil.rmtree(orphan) if orphan.is_dir() else orphan.unlink()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Delete what earlier runs staged.
+
+        A run that was killed may still be publishing: a directory is taken away by one rename
+        before it is emptied, so that it is either published whole or not at all.
+        """
+        for orphan in list(self._staging.iterdir()):
+            doomed = self._staging / f"swept-{uuid.uuid4().hex}"
+            with contextlib.suppress(FileNotFoundError):
+                orphan.rename(doomed)
+                shutil.rmtree(doomed) if doomed.is_dir() else doomed.unlink()
 
     def stage(
         self, sink: str, epoch: int, lines: Sequence[bytes], lanes: Sequence[tuple[int, int, str]]
@@ -126,15 +145,14 @@ class Folder:
         if not target.exists() and staged:
             whole = self._staging / f"epoch={epoch}.{uuid.uuid4().hex}"
             whole.mkdir()
-            for number, part in enumerate(sorted(staged, key=lambda s: s.lanes)):
+            for number, part in enumerate(sorted(staged, key=Staged.last_order)):
                 Path(part.path).rename(whole / f"part-{number:05d}.jsonl")
-            lanes = {label: (rows, last) for p in staged for label, rows, last in p.lanes}
             manifest = {
                 "query_id": query_id,
                 "generation": generation,
                 "epoch": epoch,
-                "rows": sum(rows for rows, _ in lanes.values()),
-                "lanes": lanes,
+                "rows": sum(rows for part in staged for _, rows, _ in part.lanes),
+                "lanes": _whole_lanes(staged),
             }
             write_json(whole / "_manifest.json", manifest)
             try:
@@ -163,6 +181,15 @@ class Folder:
                     "another run of this flow is active; stop one of the two",
                 )
             )
+
+
+def _whole_lanes(staged: Sequence[Staged]) -> dict[int, tuple[int, str]]:
+    """Rows and last order of each lane; without an exchange a lane has a part in every task."""
+    lanes: dict[int, tuple[int, str]] = {}
+    for label, rows, last in (lane for part in staged for lane in part.lanes):
+        before = lanes.get(label, (0, ""))
+        lanes[label] = (before[0] + rows, max(before[1], last))
+    return lanes
 
 
 def _is_epoch(name: str) -> bool:
@@ -201,6 +228,14 @@ def _other_checkpoint(sink: str, root: Path, published: Sequence[int]) -> Proble
         "be dropped or doubled",
         "run with the checkpoint that wrote it; or, if that was deleted, choose an empty folder "
         "or move the old output away",
+    )
+
+
+def _other_sink(sink: str, root: Path, owner: str) -> Problem:
+    return Problem(
+        "another-sink",
+        f"sink '{sink}' goes to {root}, which belongs to sink '{owner}' of the same checkpoint",
+        f"bind '{sink}' to the folder it had before, or to an empty one",
     )
 
 

@@ -36,6 +36,14 @@ exec '{java}' "$@"
 def java_home() -> Path:
     """The home of a Java runtime that Spark can run on, preferring one that is installed."""
     choice = os.environ.get(JAVA_CHOICE, "")
+    if choice not in ("", "system", "packaged"):
+        raise RunError(
+            Problem(
+                "unknown-choice",
+                f"{JAVA_CHOICE} is {choice!r}; it is 'system' or 'packaged'",
+                f"unset {JAVA_CHOICE}, or use one of the two",
+            )
+        )
     found = None if choice == "packaged" else _installed()
     if found is None and choice != "system":
         found = _packaged()

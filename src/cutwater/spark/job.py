@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import io
+import pickle
 import sys
+import sysconfig
+import typing
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
+from types import FunctionType, ModuleType
 from typing import Any
 
 from pyspark import cloudpickle
 
-from cutwater.errors import CutwaterError, embed
+from cutwater.errors import CutwaterError, Problem, RunError, embed
 from cutwater.flow import Flow, Task
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.records import Codec
+from cutwater.spark.clock import Clock
 from cutwater.spark.folder import Folder
 from cutwater.spark.labels import labels
 
@@ -62,6 +67,12 @@ class Job:
     def source_ranks(self) -> dict[str, int]:
         """The place of each source in the order: by name."""
         return {name: rank for rank, name in enumerate(sorted(self.sources))}
+
+    def clock_of(self, source: str) -> Clock | None:
+        """The clock of a source that has a watermark rule."""
+        segment = next(s for s in self.plan.segments if s.source and s.name == source)
+        step = segment.source
+        return Clock(step, segment.given) if step and step.watermark else None
 
     @cached_property
     def codecs(self) -> dict[int, Codec]:
@@ -113,32 +124,78 @@ class Job:
             buffer = io.BytesIO()
             _Pickler(buffer).dump(self)  # type: ignore[no-untyped-call]
             return buffer.getvalue()
+        except (TypeError, AttributeError, pickle.PicklingError) as error:
+            raise RunError(_cannot_travel(self.flow, error)) from error
         finally:
             for module in modules:
                 cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
+def _cannot_travel(flow: Flow, error: Exception) -> Problem:
+    return Problem(
+        "flow-cannot-travel",
+        f"flow '{flow.name}' cannot be sent to Spark's processes: {error}",
+        "open files, connections and locks inside the functions that use them",
+    )
+
+
 class _Pickler(cloudpickle.Pickler):
-    """Leaves out what msgspec remembers on a class, which cannot be pickled and is made anew."""
+    """Leaves out what msgspec remembers on a class, and says what annotations mean."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, type) and "__msgspec_cache__" in vars(obj):
             delattr(obj, "__msgspec_cache__")
-        return super().reducer_override(obj)  # type: ignore[no-untyped-call]
+        reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]
+        if isinstance(obj, (type, FunctionType)) and isinstance(reduced, tuple) and reduced[2:]:
+            _spell_out(obj, reduced[2])
+        return reduced
+
+
+def _spell_out(obj: Any, state: Any) -> None:
+    """Replace annotations that are text: the names in them mean nothing in another process.
+
+    `state` is what cloudpickle sends for a function or class that it sends by value.
+    """
+    attributes, slots = state
+    own = (slots if isinstance(obj, FunctionType) else attributes).get("__annotations__") or {}
+    if any(isinstance(annotation, str) for annotation in own.values()):
+        try:
+            hints = typing.get_type_hints(obj, include_extras=True)
+        except (NameError, TypeError):
+            return
+        spelled = {name: hints.get(name, annotation) for name, annotation in own.items()}
+        (slots if isinstance(obj, FunctionType) else attributes)["__annotations__"] = spelled
 
 
 def _own_modules(flow: Flow) -> set[str]:
-    """The modules of the user's functions and types that are not installed packages."""
+    """The modules of the user's functions and types, and what these import, if not installed."""
     things = [thing for step in flow.steps for thing in vars(step).values()]
     things += [thing.f for thing in things if isinstance(thing, Task)]
-    names = {str(getattr(thing, "__module__", None)) for thing in things}
-    return {name for name in names if name in sys.modules and not _is_installed(name)}
+    found: set[str] = set()
+    while things:
+        thing = things.pop()
+        name = thing.__name__ if isinstance(thing, ModuleType) else _module_of(thing)
+        if name in sys.modules and name not in found and not _is_installed(name):
+            found.add(name)
+            things += vars(sys.modules[name]).values()
+    return found
+
+
+def _module_of(thing: Any) -> str:
+    name = getattr(thing, "__module__", None)
+    return name if isinstance(name, str) else ""
+
+
+_STANDARD_LIBRARY = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib"))
 
 
 def _is_installed(module: str) -> bool:
-    path = getattr(sys.modules[module], "__file__", None) or sys.base_prefix
+    """Can every process import the module?"""
+    path = getattr(sys.modules[module], "__file__", None)
     is_ours = module.split(".")[0] == __name__.split(".")[0]
-    return is_ours or "site-packages" in path or path.startswith(sys.base_prefix)
+    if is_ours or path is None:
+        return True
+    return "site-packages" in path or "dist-packages" in path or path.startswith(_STANDARD_LIBRARY)
 
 
 @lru_cache(maxsize=4)

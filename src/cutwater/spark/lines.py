@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,13 @@ from pyspark.sql.types import StructType
 from cutwater.errors import InputError, Problem
 from cutwater.events import Data
 from cutwater.order import NO_KEY, bucket_of, order_bytes
+from cutwater.spark.clock import lines_of
 from cutwater.spark.filelog import Chunk, FileLog, split_at_lines
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.routing import sender
 from cutwater.spark.rows import ROW_SCHEMA, Outbox, to_columns
 
-__all__ = ["JsonLinesSource", "bad_records_sink"]
+__all__ = ["JsonLinesSource", "bad_records_sink", "late_events_sink"]
 
 ARROW_SCHEMA = pa.schema(
     [("label", pa.int32()), ("target", pa.int32()), ("kind", pa.int8()), ("body", pa.binary())]
@@ -41,6 +43,11 @@ ARROW_SCHEMA = pa.schema(
 def bad_records_sink(source: str) -> str:
     """The name of the sink that keeps the bad records of a source."""
     return f"bad records: {source}"
+
+
+def late_events_sink(source: str) -> str:
+    """The name of the sink that keeps the late events of a source."""
+    return f"late events: {source}"
 
 
 class JsonLinesSource(DataSource):
@@ -83,7 +90,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         job = load_job(self._job)
         if self._log is None:
             folder = Path(job.sources[self._source].path)
-            self._log = FileLog(folder, Path(job.checkpoint) / "sources" / self._source)
+            log = Path(job.checkpoint) / "sources" / self._source
+            self._log = FileLog(folder, log, job.clock_of(self._source))
         return job, self._log
 
     def initialOffset(self) -> dict[str, Any]:
@@ -152,36 +160,40 @@ class _Lines:
         assert self._segment.source is not None
         self._decode = msgspec.json.Decoder(self._segment.source.type).decode
         self._rank = job.source_ranks[source]
+        self._clock = job.clock_of(source)
         self._send = sender(job, self._segment, self._outbox)
 
     def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         chunk.check_unchanged()
-        with Path(chunk.path).open("rb") as file:
-            file.seek(chunk.start)
-            lines = file.read(chunk.end - chunk.start).split(b"\n")
+        lines = lines_of(chunk.path, chunk.start, chunk.end)
         chunk.check_unchanged()
+        clock = self._clock
+        completed = clock.completed(chunk.newest_before) if clock else None
         operator = self._segment.operator
         file_order = order_bytes((self._rank, chunk.number))
-        position = chunk.start
-        for line in lines:
+        next_position = chunk.start
+        for index, line in enumerate(lines):
+            position = next_position
+            next_position += len(line) + 1
             if line and not line.isspace():
                 try:
                     value = self._decode(line)
-                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                    self._bad_record(chunk, position, line, str(error))
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                    self._bad_record(chunk, position, index, line, str(error))
                 else:
+                    if clock and clock.is_late(value, completed):
+                        self._aside(late_events_sink(self._source), chunk, position, line)
+                        continue
                     order = file_order + position.to_bytes(8, "big")
                     _, outputs = operator.step(operator.initial, Data(None, value))
                     self._send(order, NO_KEY, outputs)
-            position += len(line) + 1
         yield from _record_batches(self._outbox.take_closed())
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         yield from _record_batches(list(self._outbox.take_all()))
 
-    def _bad_record(self, chunk: Chunk, position: int, line: bytes, error: str) -> None:
-        with Path(chunk.path).open("rb") as file:
-            line_number = file.read(position).count(b"\n") + 1
+    def _bad_record(self, chunk: Chunk, position: int, index: int, line: bytes, error: str) -> None:
+        line_number = _lines_before(chunk.path, chunk.start) + index + 1
         if not self._job.skip_bad_records:
             shown = line[:200].decode("utf-8", "replace")
             raise InputError(
@@ -199,10 +211,21 @@ class _Lines:
             "error": error,
             "text": line.decode("utf-8", "replace"),
         }
+        self._aside(bad_records_sink(self._source), chunk, position, json.dumps(record).encode())
+
+    def _aside(self, sink: str, chunk: Chunk, position: int, line: bytes) -> None:
+        """Send a line to a sink of its own, past the flow."""
         order = order_bytes((self._rank, chunk.number, position))
         label = self._job.labels[bucket_of(order, self._job.buckets)]
-        target = self._job.target_of_sink(bad_records_sink(self._source))
-        self._outbox.add(label, target, (order, NO_KEY, None, json.dumps(record).encode() + b"\n"))
+        entry = (order, NO_KEY, None, line.rstrip() + b"\n")
+        self._outbox.add(label, self._job.target_of_sink(sink), entry)
+
+
+@lru_cache(maxsize=8)
+def _lines_before(path: str, position: int) -> int:
+    """How many lines end before a position; counted once, however many records are bad."""
+    with Path(path).open("rb") as file:
+        return file.read(position).count(b"\n")
 
 
 def _record_batches(rows: list[tuple[int, int, int, bytes]]) -> Iterator[pa.RecordBatch]:

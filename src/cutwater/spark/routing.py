@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from cutwater.errors import InputError, Problem
 from cutwater.events import Data
 from cutwater.flow.fusing import Segment
 from cutwater.order import NO_KEY, bucket_of, canonical, order_bytes, terminated
@@ -47,10 +48,21 @@ def _to_sink(job: Job, target: int, outbox: Outbox) -> _Receive:
     labels, buckets = job.labels, job.buckets
 
     def receive(order: bytes, key: bytes, value: Any) -> None:
-        line = _json(value) + b"\n"
+        try:
+            line = _json(value) + b"\n"
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InputError(_not_json(value, error)) from None
         outbox.add(labels[bucket_of(key, buckets)], target, (order, key, None, line))
 
     return receive
+
+
+def _not_json(value: Any, error: Exception) -> Problem:
+    return Problem(
+        "not-json",
+        f"{repr(value)[:200]} cannot be written to a sink as JSON: {error}",
+        "map it to a dataclass or to builtin values before the sink",
+    )
 
 
 def _to_segment(job: Job, reader: Segment, outbox: Outbox) -> _Receive:

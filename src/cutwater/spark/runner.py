@@ -17,12 +17,13 @@ from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan, plan
 from cutwater.flow.steps import Sink, Source
 from cutwater.spark.checkpoint import Checkpoint, Identity, differences, identity_of, locked
+from cutwater.spark.filelog import files_in
 from cutwater.spark.folder import Folder
 from cutwater.spark.job import Job, JsonLines
 from cutwater.spark.level import Level
-from cutwater.spark.lines import JsonLinesSource, bad_records_sink
+from cutwater.spark.lines import JsonLinesSource, bad_records_sink, late_events_sink
 from cutwater.spark.rows import ROW_SCHEMA
-from cutwater.spark.session import check_session, embedded_session
+from cutwater.spark.session import check_session, embedded_session, stop_session
 from cutwater.spark.support import check_support
 from cutwater.spark.writer import SinksWriter
 
@@ -56,6 +57,8 @@ class RunResult:
     """Rows that readers of each sink see, from all runs."""
     bad_records: dict[str, int]
     """Bad records of each source that were kept aside, from all runs."""
+    late: dict[str, int]
+    """Late events of each source that has a watermark, kept aside, from all runs."""
 
 
 def run(
@@ -102,6 +105,10 @@ def run(
         for name in bound_sources:
             aside = Folder(str(place.root / "bad-records" / name))
             bound_sinks[bad_records_sink(name)] = aside
+    for step in flow.steps:
+        if isinstance(step, Source) and step.watermark:
+            aside = Folder(str(place.root / "late-events" / step.name))
+            bound_sinks[late_events_sink(step.name)] = aside
     draft = Job(
         flow,
         bound_sources,
@@ -113,9 +120,10 @@ def run(
         skip_bad_records=on_bad_record == "skip",
         permute=permute,
     )
+    draft.to_bytes()
     _refuse_mismatch(place, draft, planned)
     for name, source in bound_sources.items():
-        if not any(Path(source.path).iterdir()):
+        if not files_in(Path(source.path)):
             tell(f"source '{name}' is empty: {source.path} has no files")
     place.create()
     session = spark or embedded_session(
@@ -129,7 +137,7 @@ def run(
             return _result(job, place, epochs)
     finally:
         if spark is None:
-            session.stop()
+            stop_session(session)
 
 
 def _check_choices(until: str, on_bad_record: str) -> None:
@@ -172,13 +180,44 @@ def _bind(
                     "create it, or correct the path",
                 )
             )
-    if problems:
-        raise RunError(problems)
+        if source.max_bytes_per_epoch < 1:
+            problems.append(
+                Problem(
+                    "no-progress",
+                    f"source '{name}' may read {source.max_bytes_per_epoch} bytes in an epoch; "
+                    "an epoch reads at least one",
+                    "leave max_bytes_per_epoch out, or make it larger",
+                )
+            )
     places = {
-        name: value if isinstance(value, Folder) else Folder(str(Path(value).absolute()))
+        name: value if isinstance(value, Folder) else Folder(str(value))
         for name, value in sinks.items()
     }
-    return {n: replace(s, path=str(Path(s.path).absolute())) for n, s in found.items()}, places
+    problems += _shared_folders(places)
+    if problems:
+        raise RunError(problems)
+    return (
+        {n: replace(s, path=str(Path(s.path).absolute())) for n, s in found.items()},
+        {n: Folder(str(place.root.absolute())) for n, place in places.items()},
+    )
+
+
+def _shared_folders(sinks: Mapping[str, Folder]) -> list[Problem]:
+    """An epoch is one directory, so the second of two sinks in a folder would be dropped."""
+    problems = []
+    first: dict[Path, str] = {}
+    for name, sink in sinks.items():
+        earlier = first.setdefault(sink.root.resolve(), name)
+        if earlier != name:
+            problems.append(
+                Problem(
+                    "shared-folder",
+                    f"sinks '{earlier}' and '{name}' both go to {sink.root}; each sink has a "
+                    "folder of its own",
+                    f"choose another folder for '{name}'",
+                )
+            )
+    return problems
 
 
 def _binding_problems(kind: str, bound: list[str], names: list[str]) -> list[Problem]:
@@ -201,7 +240,7 @@ def _binding_problems(kind: str, bound: list[str], names: list[str]) -> list[Pro
 
 
 def _identity(draft: Job, planned: Plan) -> Identity:
-    return identity_of(planned, draft.buckets, PARTITIONS, len(draft.levels))
+    return identity_of(planned, draft.buckets, PARTITIONS, draft.levels)
 
 
 def _refuse_mismatch(place: Checkpoint, draft: Job, planned: Plan) -> Identity | None:
@@ -310,7 +349,8 @@ def _cause(text: str) -> str:
 
 
 def _result(job: Job, place: Checkpoint, epochs: int) -> RunResult:
-    aside = {name: job.sinks.get(bad_records_sink(name)) for name in job.sources}
+    bad = {name: job.sinks.get(bad_records_sink(name)) for name in job.sources}
+    late = {name: job.sinks.get(late_events_sink(name)) for name in job.sources}
     own = {s.name for s in job.flow.steps if isinstance(s, Sink)}
     return RunResult(
         flow=job.flow.name,
@@ -318,5 +358,6 @@ def _result(job: Job, place: Checkpoint, epochs: int) -> RunResult:
         epochs=epochs,
         next_epoch=place.next_epoch(),
         rows={name: sink.rows() for name, sink in job.sinks.items() if name in own},
-        bad_records={name: sink.rows() for name, sink in aside.items() if sink},
+        bad_records={name: sink.rows() for name, sink in bad.items() if sink},
+        late={name: sink.rows() for name, sink in late.items() if sink},
     )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
 from cutwater.spark.java import java_home
 
-__all__ = ["check_session", "embedded_session"]
+__all__ = ["check_session", "embedded_session", "stop_session"]
 
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHECKPOINTS = (
@@ -49,6 +52,14 @@ appender.file.layout.pattern = %d %p %c{{1}}: %m%n%ex
 
 def embedded_session(scratch: Path, *, master: str = "local[*]", partitions: int) -> SparkSession:
     """A session of our own; Spark's words go to ``spark.log`` in the scratch folder."""
+    if SparkContext._active_spark_context is not None:
+        raise RunError(
+            Problem(
+                "session-already-there",
+                "this process already has a Spark session, and a process can have only one",
+                "pass it: run(flow, spark, ...), or stop it first",
+            )
+        )
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     scratch.mkdir(parents=True, exist_ok=True)
@@ -66,9 +77,34 @@ def embedded_session(scratch: Path, *, master: str = "local[*]", partitions: int
     }
     conf = SparkConf(loadDefaults=False).setAppName("cutwater").setMaster(master)
     conf.setAll(list(settings.items()))
-    with (scratch / "jvm.log").open("ab") as log:
-        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-    return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    try:
+        with (scratch / "jvm.log").open("ab") as log:
+            # A process has one JVM for life: a second one would be started and never used.
+            gateway = SparkContext._gateway or launch_gateway(  # type: ignore[no-untyped-call]
+                conf, {"stdout": log, "stderr": log}
+            )
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except (Py4JError, PySparkRuntimeError) as error:
+        shutil.rmtree(sockets, ignore_errors=True)
+        raise RunError(_not_started(error, scratch)) from error
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop an embedded session and remove what it kept on disk while it ran."""
+    temporary = spark.sparkContext.getConf().get("spark.local.dir")
+    spark.stop()
+    if temporary:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _not_started(error: Exception, scratch: Path) -> Problem:
+    java = getattr(error, "java_exception", None)
+    said = str(java.getMessage() if java is not None else error).strip() or type(error).__name__
+    return Problem(
+        "spark-did-not-start",
+        f"Spark did not start: {said.splitlines()[0]}",
+        f"see {scratch / 'jvm.log'}, or run with --debug",
+    )
 
 
 def check_session(spark: SparkSession, *, partitions: int) -> None:

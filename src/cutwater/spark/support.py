@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cutwater.errors import Problem, RunError
+import msgspec
+
+from cutwater.errors import CutwaterError, Problem, RunError
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan
 from cutwater.records import Codec, describe
@@ -61,6 +63,10 @@ def _unencodable(plan: Plan) -> Sequence[Problem]:
     """What crosses an exchange, or is kept as state, needs a type that can be encoded."""
     problems = []
     for segment in plan.segments:
+        if segment.source is not None:
+            problem = _reading_problem(segment.source)
+            if problem:
+                problems.append(problem)
         if not segment.is_stateful:
             continue
         wanted = [(f"the events that come to {segment.steps[0].title}", segment.given.value)]
@@ -74,6 +80,21 @@ def _unencodable(plan: Plan) -> Sequence[Problem]:
             if problem:
                 problems.append(problem)
     return problems
+
+
+def _reading_problem(source: s.Source) -> Problem | None:
+    try:
+        msgspec.json.Decoder(source.type)
+        if source.type is not Any:
+            Codec(source.type)
+    except Exception as error:
+        return Problem(
+            "type-without-decoding",
+            f"{source.title} is of type {describe(source.type)}, which cannot be read from JSON: "
+            f"{error.problems[0].message if isinstance(error, CutwaterError) else error}",
+            "use a dataclass with annotated fields, and a source for each kind of record",
+        )
+    return None
 
 
 def _encoding_problem(what: str, tp: object) -> Problem | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -61,6 +61,11 @@ def _run(op: Operator, inputs: Iterable[Event]) -> _Run:
     return _Run(tuple(by_input), _at_end(op, state))
 
 
+def _fed(inputs: Sequence[Event], closing: Sequence[Event], lag: int) -> list[Event]:
+    """The inputs, the watermarks that complete them, and `lag` more of these: no end is needed."""
+    return [*inputs, *closing, *islice(cycle(closing), lag)]
+
+
 def check_soundness(op: Operator, is_sound: Soundness) -> Check:
     """Every data output is right, given all inputs."""
 
@@ -90,10 +95,9 @@ def check_completeness(
 
     def check(inputs: Sequence[Event]) -> Counterexample | None:
         ended = judge(list(inputs), _run(op, inputs).whole(), "the outputs are not complete")
-        closed = [*inputs, *closing]
-        if ended or not settled(list(closed)):
+        if ended or not settled([*inputs, *closing]):
             return ended
-        fed = [*closed, *islice(cycle(closing), lag)]
+        fed = _fed(inputs, closing, lag)
         late = "the outputs are complete only at the end of the input"
         return judge(fed, _run(op, fed).before_end(), late)
 
@@ -117,11 +121,10 @@ def check_productivity(op: Operator, closing: Sequence[Event], settled: Settled,
     """Whenever the input owes nothing, the output owes nothing `lag` inputs later."""
 
     def check(inputs: Sequence[Event]) -> Counterexample | None:
-        closed = [*inputs, *closing]
-        fed = [*closed, *islice(cycle(closing), lag)]
+        fed = _fed(inputs, closing, lag)
         run = _run(op, fed)
-        for n in range(1, len(closed) + 1):
-            if not settled(list(fed[:n])):
+        for n in range(1, len(fed) - lag + 1):
+            if not settled(fed[:n]):
                 continue
             outputs = run.before_end(n + lag)
             position = _owed(outputs[: len(run.before_end(n))], outputs)
@@ -156,24 +159,38 @@ class _ImpureError(Exception):
     """Why a call is not one of a pure function."""
 
 
-def check_purity(op: Operator) -> Check:
-    """Steps are functions: done twice they give the same events, and leave the state alone."""
+def check_purity(op: Operator, closing: Sequence[Event], lag: int) -> Check:
+    """Steps are functions: done twice they give the same events, and leave the state alone.
+
+    It does every step that the other checks do, so that these need not fear what is not pure.
+    """
 
     def check(inputs: Sequence[Event]) -> Counterexample | None:
+        fed = _fed(inputs, closing, lag)
         state: Any = _copy(op.initial)
         outputs: list[Event] = []
-        for n in range(len(inputs) + 1):
+        for name, call, taken in _calls(op, fed, ends={len(inputs), len(fed)}):
             try:
-                if n < len(inputs):
-                    state, more = _call_twice("step", partial(_step, op, inputs[n]), state)
-                else:
-                    _, more = _call_twice("finish", partial(_finish, op), state)
+                later, more = _call_twice(name, call, state)
             except _ImpureError as impure:
-                return Counterexample(tuple(inputs[: n + 1]), tuple(outputs), str(impure))
-            outputs.extend(more)
+                return Counterexample(tuple(fed[:taken]), tuple(outputs), str(impure))
+            if name == "step":
+                state = later
+                outputs.extend(more)
         return None
 
     return check
+
+
+def _calls(
+    op: Operator, inputs: Sequence[Event], ends: Collection[int]
+) -> Iterator[tuple[str, Callable[[Any], _Outcome], int]]:
+    """The calls for a stream that may end at several places, each with the inputs taken by then."""
+    for taken in range(len(inputs) + 1):
+        if taken:
+            yield "step", partial(_step, op, inputs[taken - 1]), taken
+        if taken in ends:
+            yield "finish", partial(_finish, op), taken
 
 
 _Outcome = tuple[Any, tuple[Any, ...]]

@@ -126,7 +126,7 @@ def check_operator(
     for samples in chosen:
         closing = samples.closing()
         checks = {
-            "purity": check_purity(op),
+            "purity": check_purity(op, closing, lag),
             "soundness": soundness and check_soundness(op, soundness),
             "completeness": completeness
             and check_completeness(op, completeness, closing, settled, lag),

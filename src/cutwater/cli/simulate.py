@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -34,12 +34,13 @@ def simulate(
     flow, module = load_flow(target)
     place, name = split_target(inputs) if inputs else (target, "inputs")
     found = load(load_module(place) if inputs else module, place, name or "inputs")
-    if not isinstance(found, Mapping):
+    is_dict = isinstance(found, Mapping)
+    if not is_dict or not all(isinstance(values, Iterable) for values in found.values()):
+        shown = f"a {type(found).__name__}" if not is_dict else repr(found)[:200]
         raise InputError(
             Problem(
                 "not-inputs",
-                f"{place}:{name} is a {type(found).__name__}; inputs are a dict from source to "
-                "values",
+                f"{place}:{name} is {shown}; inputs are a dict from source to values",
                 "for example inputs = {'words': ['a', 'b']}",
             )
         )

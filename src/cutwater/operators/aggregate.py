@@ -37,6 +37,8 @@ def aggregate(
 
     With ``emit="event"`` after each event, at its time; with ``emit="epoch"`` once at the end of
     each epoch with events, at the time of the last of them; the end of the input is a border.
+    A watermark in the middle of an epoch, which only simulated inputs have, may pass what is held
+    for the border.
 
     Keeps one value per aggregate and key for ever.
 

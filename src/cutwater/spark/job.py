@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import pickle
 import sys
@@ -140,9 +141,14 @@ def _cannot_travel(flow: Flow, error: Exception) -> Problem:
 
 
 class _Pickler(cloudpickle.Pickler):
-    """Leaves out what msgspec remembers on a class, and says what annotations mean."""
+    """Sends dataclasses so that they mean the same: required fields stay required.
+
+    Leaves out what msgspec remembers on a class, and says what annotations mean.
+    """
 
     def reducer_override(self, obj: Any) -> Any:
+        if obj is dataclasses.MISSING:  # a copy of it would be taken for a field's default
+            return "MISSING"
         if isinstance(obj, type) and "__msgspec_cache__" in vars(obj):
             delattr(obj, "__msgspec_cache__")
         reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]

@@ -27,7 +27,7 @@ LAYERS = {
     "operators": (LEAVES, CODEC),
     "flow": (f"{LEAVES} operators", CODEC),
     "semantics": (f"{LEAVES} operators flow", CODEC),
-    "checking": (f"{LEAVES} operators flow semantics", CODEC),
+    "checking": (f"{LEAVES} operators flow semantics", f"{CODEC} hypothesis"),
     "spark": (f"{LEAVES} operators flow", f"{CODEC} {ENGINE}"),
     "report": (f"{LEAVES} operators flow checking", f"{CODEC} rich"),
     "audit": (f"{LEAVES} operators flow spark report", CODEC),

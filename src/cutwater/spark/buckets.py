@@ -17,7 +17,7 @@ import msgspec
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-__all__ = ["BucketStates", "Change", "StateStore"]
+__all__ = ["PAGE_BYTES", "SMALLEST_LOG", "BucketStates", "Change", "StateStore", "States"]
 
 PAGE_BYTES = 1 << 20
 SMALLEST_LOG = 64 << 10

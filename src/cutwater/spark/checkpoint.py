@@ -31,7 +31,7 @@ from cutwater.flow.steps import Apply, Source
 from cutwater.records import describe
 from cutwater.spark.durable import read_json, why_unwritable, write_json
 
-__all__ = ["Checkpoint", "Identity", "identity_of", "locked"]
+__all__ = ["FORMAT", "Checkpoint", "Identity", "differences", "identity_of", "locked"]
 
 FORMAT = 1
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from cutwater.errors import Problem, RunError
 from cutwater.spark.durable import read_json, sync_folder, why_unwritable, write_json
 
-__all__ = ["Folder", "Staged"]
+__all__ = ["LEDGER_FORMAT", "Folder", "Staged"]
 
 LEDGER_FORMAT = 1
 

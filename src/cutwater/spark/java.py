@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cutwater.errors import Problem, RunError
 
-__all__ = ["JAVA_CHOICE", "java_home", "java_version"]
+__all__ = ["JAVA_CHOICE", "OLDEST_JAVA", "java_home", "java_version"]
 
 OLDEST_JAVA = 17
 JAVA_CHOICE = "CUTWATER_JAVA"

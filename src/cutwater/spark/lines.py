@@ -33,7 +33,7 @@ from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.routing import sender
 from cutwater.spark.rows import ROW_SCHEMA, Outbox, to_columns
 
-__all__ = ["JsonLinesSource", "bad_records_sink", "late_events_sink"]
+__all__ = ["ARROW_SCHEMA", "JsonLinesSource", "bad_records_sink", "late_events_sink"]
 
 ARROW_SCHEMA = pa.schema(
     [("label", pa.int32()), ("target", pa.int32()), ("kind", pa.int8()), ("body", pa.binary())]

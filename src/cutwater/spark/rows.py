@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from pyspark.sql.types import BinaryType, ByteType, IntegerType, StructField, StructType
 
-__all__ = ["DATA", "ROW_SCHEMA", "Entry", "Outbox", "pack", "unpack"]
+__all__ = ["DATA", "PARCEL_BYTES", "ROW_SCHEMA", "Entry", "Outbox", "pack", "to_columns", "unpack"]
 
 ROW_SCHEMA = StructType(
     [

@@ -27,7 +27,15 @@ from cutwater.spark.session import check_session, embedded_session, stop_session
 from cutwater.spark.support import check_support
 from cutwater.spark.writer import SinksWriter
 
-__all__ = ["Progress", "RunResult", "build_query", "run"]
+__all__ = [
+    "BUCKETS",
+    "LOCK_WAIT_SECONDS",
+    "PARTITIONS",
+    "Progress",
+    "RunResult",
+    "build_query",
+    "run",
+]
 
 BUCKETS = 16
 PARTITIONS = 2

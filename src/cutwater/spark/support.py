@@ -12,7 +12,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan
 from cutwater.records import Codec, describe
 
-__all__ = ["SUPPORT", "check_support"]
+__all__ = ["INLINE", "NEEDS_TIME", "STATE", "SUPPORT", "check_support"]
 
 INLINE = "inline: where its events come from"
 STATE = "in a level: one state store group per bucket of keys"

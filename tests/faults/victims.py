@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FLOW = Path(__file__).parents[2] / "examples" / "averages.py"
-EPOCHS = 30
+EPOCHS = 20
 BYTES_PER_EPOCH = 10_000
 DEADLINE_SECONDS = 600
 """How long to wait for something to be seen before giving up; machines may be slow."""
 
 
-def write_inputs(folder: Path, seed: int) -> Path:
+def write_inputs(folder: Path, seed: int, epochs: int = EPOCHS) -> Path:
     """Readings and resets for a few dozen small epochs."""
     rng = random.Random(seed)
     for name in ("readings", "resets"):
         (folder / name).mkdir(parents=True)
     size = at = 0
     with (folder / "readings" / "1.jsonl").open("w") as file:
-        while size < EPOCHS * BYTES_PER_EPOCH:
+        while size < epochs * BYTES_PER_EPOCH:
             at += 1
             record = {"sensor": f"s{rng.randrange(40)}", "at": at, "value": rng.random()}
             size += file.write(json.dumps(record) + "\n")

@@ -23,7 +23,7 @@ from cutwater.spark.job import Job, JsonLines
 from cutwater.spark.level import Level
 from cutwater.spark.lines import JsonLinesSource, bad_records_sink, late_events_sink
 from cutwater.spark.rows import ROW_SCHEMA
-from cutwater.spark.session import check_session, embedded_session, stop_session
+from cutwater.spark.session import check_session, embedded_session
 from cutwater.spark.support import check_support
 from cutwater.spark.writer import SinksWriter
 
@@ -145,7 +145,7 @@ def run(
             return _result(job, place, epochs)
     finally:
         if spark is None:
-            stop_session(session)
+            session.stop()
 
 
 def _check_choices(until: str, on_bad_record: str) -> None:

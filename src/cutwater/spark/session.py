@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -17,7 +19,7 @@ from pyspark.sql import SparkSession
 from cutwater.errors import Problem, RunError
 from cutwater.spark.java import java_home
 
-__all__ = ["check_session", "embedded_session", "stop_session"]
+__all__ = ["check_session", "embedded_session"]
 
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHECKPOINTS = (
@@ -65,13 +67,11 @@ def embedded_session(scratch: Path, *, master: str = "local[*]", partitions: int
     scratch.mkdir(parents=True, exist_ok=True)
     logging = scratch / "log4j2.properties"
     logging.write_text(_LOGGING.format(log=scratch / "spark.log"))
-    # A path of a Unix socket has at most 107 bytes, so it cannot lie in just any scratch folder.
-    sockets = tempfile.mkdtemp(prefix="cutwater-")
     settings = {
         **_SETTINGS,
         "spark.sql.shuffle.partitions": str(partitions),
-        "spark.python.unix.domain.socket.dir": sockets,
-        "spark.local.dir": sockets,
+        "spark.python.unix.domain.socket.dir": _temporary(),
+        "spark.local.dir": _temporary(),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Xss8m -Dlog4j2.configurationFile=file:{logging}",
     }
@@ -85,16 +85,18 @@ def embedded_session(scratch: Path, *, master: str = "local[*]", partitions: int
             )
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (Py4JError, PySparkRuntimeError) as error:
-        shutil.rmtree(sockets, ignore_errors=True)
         raise RunError(_not_started(error, scratch)) from error
 
 
-def stop_session(spark: SparkSession) -> None:
-    """Stop an embedded session and remove what it kept on disk while it ran."""
-    temporary = spark.sparkContext.getConf().get("spark.local.dir")
-    spark.stop()
-    if temporary:
-        shutil.rmtree(temporary, ignore_errors=True)
+@cache
+def _temporary() -> str:
+    """A folder for sockets and shuffled data: one for the JVM of this process, for life.
+
+    A path of a Unix socket has at most 107 bytes, so it cannot lie in just any scratch folder.
+    """
+    made = tempfile.mkdtemp(prefix="cutwater-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
 
 
 def _not_started(error: Exception, scratch: Path) -> Problem:

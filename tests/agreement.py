@@ -1,0 +1,111 @@
+"""What Spark wrote against what the simulator says, epoch by epoch.
+
+The epochs are read from the checkpoint: which lines each of them read. They are given to the
+simulator with borders between them, so the two must agree exactly.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import cutwater as cw
+from cutwater.flow.steps import Source
+
+Offsets = Sequence[Mapping[str, int]]
+"""For each epoch the newest entry of each source's log of files."""
+
+
+def offsets_of(checkpoint: Path, sources: Iterable[str]) -> list[dict[str, int]]:
+    """What Spark's offset log says about each epoch."""
+    names = sorted(sources)
+    found = []
+    for batch in sorted(int(p.name) for p in (checkpoint / "spark/offsets").glob("[0-9]*")):
+        assert batch == len(found), "an epoch is missing in the offset log"
+        _, _, *lines = (checkpoint / f"spark/offsets/{batch}").read_text().splitlines()
+        assert len(lines) == len(names)
+        before = found[-1] if found else dict.fromkeys(names, 0)
+        ends = [
+            before[n] if line == "-" else json.loads(line)["entry"]
+            for n, line in zip(names, lines, strict=True)
+        ]
+        found.append(dict(zip(names, ends, strict=True)))
+    return found
+
+
+def lines_of(checkpoint: Path, source: str, entry: int) -> list[bytes]:
+    """The lines of an entry of the log of files, blank ones left out."""
+    chunks = json.loads((checkpoint / "sources" / source / f"{entry}.json").read_bytes())
+    texts = [Path(c["path"]).read_bytes()[c["start"] : c["end"]] for c in chunks]
+    return [line for text in texts for line in text.split(b"\n") if line.strip()]
+
+
+def inputs_of(flow: cw.Flow, checkpoint: Path, offsets: Offsets) -> dict[str, list[Any]]:
+    """The inputs of a run, with a border after every epoch."""
+    inputs: dict[str, list[Any]] = {}
+    for source in (step for step in flow.steps if isinstance(step, Source)):
+        decode = msgspec.json.Decoder(source.type).decode
+        items = inputs.setdefault(source.name, [])
+        before = 0
+        for epoch in offsets:
+            for entry in range(before + 1, epoch[source.name] + 1):
+                items += [decode(line) for line in lines_of(checkpoint, source.name, entry)]
+            items.append(cw.BORDER)
+            before = epoch[source.name]
+    return inputs
+
+
+def expected(flow: cw.Flow, checkpoint: Path, offsets: Offsets) -> dict[str, list[list[bytes]]]:
+    """For each sink and epoch the lines that the simulator would have written, in order."""
+    if not offsets:
+        return {}
+    result = cw.simulate(flow, inputs_of(flow, checkpoint, offsets))
+    encode = msgspec.json.Encoder().encode
+    shown = {s: [[encode(v) for v in e] for e in result.by_epoch(s)] for s in result.events}
+    for epochs in shown.values():
+        assert epochs.pop() == [], "nothing is held back till the end"
+        assert len(epochs) == len(offsets)
+    return shown
+
+
+def parts_of(folder: Path) -> dict[int, list[list[bytes]]]:
+    """What a plain reader sees: the lines of each part file of each epoch."""
+    found: dict[int, list[list[bytes]]] = {}
+    for path in sorted(folder.glob("epoch=*/*.jsonl")):
+        found.setdefault(int(path.parent.name[6:]), []).append(path.read_bytes().splitlines())
+    return found
+
+
+def is_subsequence(part: Sequence[bytes], whole: Iterable[bytes]) -> bool:
+    """Are the lines of a part among the whole in the same order?"""
+    rest = iter(whole)
+    return all(line in rest for line in part)
+
+
+def assert_agreement(
+    wanted: Mapping[str, Sequence[Sequence[bytes]]],
+    folders: Mapping[str, Path],
+    key: Callable[[Any], Any] | None = None,
+) -> None:
+    """Each epoch has the same rows; each part is in order; each key's rows are in order."""
+    for sink, epochs in wanted.items():
+        parts = parts_of(folders[sink])
+        assert set(parts) == {number for number, lines in enumerate(epochs) if lines}
+        for number, lines in enumerate(epochs):
+            found = [line for part in parts.get(number, []) for line in part]
+            assert Counter(found) == Counter(lines), f"{sink}, epoch {number}"
+            for part in parts.get(number, []):
+                assert is_subsequence(part, lines), f"{sink}, epoch {number}: {part} not in order"
+            if key is not None:
+                assert by_key(found, key) == by_key(lines, key), f"{sink}, epoch {number}"
+
+
+def by_key(lines: Iterable[bytes], key: Callable[[Any], Any]) -> dict[Any, list[bytes]]:
+    """The lines of each key, in order."""
+    found: dict[Any, list[bytes]] = {}
+    for line in lines:
+        found.setdefault(key(json.loads(line)), []).append(line)
+    return found

@@ -1,0 +1,78 @@
+"""Random flows on our runtime without a JVM, killed anywhere, against the simulator."""
+
+import msgspec
+import pytest
+from agreement import assert_agreement, expected, inputs_of
+from hypothesis import given
+from hypothesis import strategies as st
+from random_flows import Item, RandomSource, RandomStep, Recipe
+from toy_spark import POINTS, ToySpark, make_job
+
+import cutwater as cw
+from cutwater.flow.fusing import plan
+from cutwater.spark.lines import late_events_sink
+from cutwater.spark.support import check_support
+
+VERBS = {"map": 1, "flat_map": 1, "filter": 1, "key_by": 1, "apply": 1, "merge": 2, "union": 2}
+ITEMS = st.lists(
+    st.builds(Item, st.sampled_from("abc"), st.integers(0, 7), st.integers(0, 4)), max_size=10
+)
+
+
+@st.composite
+def recipes(draw):
+    names = draw(st.permutations("xyz"))[: draw(st.integers(1, 3))]
+    kinds, delays = st.sampled_from(["numbered", "field", "rule"]), st.integers(0, 3)
+    sources = tuple(RandomSource(n, draw(kinds), draw(delays), tuple(draw(ITEMS))) for n in names)
+    steps = []
+    for number in range(draw(st.integers(1, 8))):
+        verb = draw(st.sampled_from(sorted(VERBS)))
+        here = len(sources) + number
+        newest = st.just(here - 1)
+        any_stream = st.one_of(newest, newest, st.integers(0, here - 1))
+        reads = tuple(draw(any_stream) for _ in range(VERBS[verb]))
+        steps.append(RandomStep(verb, reads, draw(st.integers(0, 1 + (verb == "key_by")))))
+    return Recipe(sources, tuple(steps))
+
+
+def write(folder, items, file_size):
+    for number in range(0, len(items), file_size):
+        lines = [msgspec.json.encode(item) for item in items[number : number + file_size]]
+        (folder / f"{number:04}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+
+
+@given(
+    recipe=recipes(),
+    max_bytes=st.integers(1, 300),
+    file_size=st.integers(1, 5),
+    kills=st.lists(st.sampled_from(POINTS), max_size=6),
+    permute=st.none() | st.integers(0, 9),
+    seed=st.integers(0, 99),
+    partitions=st.integers(1, 4),
+    parallelism=st.integers(1, 3),
+)
+def test_any_flow_killed_anywhere_shows_what_the_simulator_shows(
+    tmp_path_factory, recipe, max_bytes, file_size, kills, permute, seed, partitions, parallelism
+):
+    root, flow = tmp_path_factory.mktemp("toy"), recipe.flow()
+    check_support(plan(flow))
+    job = make_job(
+        flow, root, max_bytes_per_epoch=max_bytes, permute=permute, parallelism=parallelism
+    )
+    for source in recipe.sources:
+        write(root / "in" / source.name, source.items, file_size)
+    with pytest.MonkeyPatch.context() as patch:
+        toy = ToySpark(job, patch, seed, partitions)
+        toy.run_to_the_end(kills)
+    wanted = expected(flow, root / "checkpoint", toy.offsets)
+    folders = {name: sink.root for name, sink in job.sinks.items()}
+    assert_agreement(wanted, folders)
+    if toy.offsets:
+        late = cw.simulate(flow, inputs_of(flow, root / "checkpoint", toy.offsets)).late
+        kept = {s.name: late_events_sink(s.name) for s in recipe.sources if s.kind == "rule"}
+        assert {source: late[source] for source in kept} == {
+            source: job.sinks[sink].rows() for source, sink in kept.items()
+        }
+    for name, sink in job.sinks.items():
+        if name in wanted:
+            assert sink.rows() == sum(len(lines) for lines in wanted[name])

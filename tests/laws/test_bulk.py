@@ -1,0 +1,76 @@
+"""Working on several events at once (P4, section 3.1)."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from laws import machines
+from laws.infinite import infinite_streams, overdue
+from laws.machines import SYMBOLS
+from laws.orders import cases
+from laws.paper import mono
+
+from cutwater.events import Data, Watermark
+from cutwater.operators import bulk, fproduce, produce
+
+words = st.text(SYMBOLS, max_size=12)
+sizes = st.integers(0, 4)
+
+
+def joined(run):
+    return ["".join(run)]
+
+
+def in_order(run):
+    """The run as it arrived."""
+    return list(reversed(run))
+
+
+def runs(lxs, n, buffer):
+    """What each call of the function gets, newest first: (soundness and completeness at once)."""
+    arrived = [*reversed(buffer), *lxs]
+    first = max(n, 1, len(buffer) + 1)
+    found = []
+    while len(arrived) >= first:
+        found.append(arrived[:first][::-1])
+        arrived, first = arrived[first:], max(n, 1)
+    return [*found, arrived[::-1]]
+
+
+@given(words, sizes, st.text(SYMBOLS, max_size=5))
+def test_bulk_is_the_papers(lxs, n, buffer):
+    expected = machines.produce(machines.bulk_op(joined, n, list(buffer)), lxs)
+    assert list(produce(bulk(joined, n, buffer), lxs)) == list(expected)
+
+
+@given(words, sizes, st.text(SYMBOLS, max_size=5))
+def test_bulk_soundness_and_completeness(lxs, n, buffer):
+    outputs = list(produce(bulk(joined, n, buffer), lxs))
+    assert outputs == ["".join(run) for run in runs(lxs, n, buffer)]
+
+
+@given(cases(monotone=False), sizes)
+def test_bulk_in_order_is_the_identity(case, n):
+    assert list(produce(bulk(in_order, n), case.lxs)) == case.lxs
+
+
+@given(cases(), sizes)
+def test_bulk_in_order_preserves_monotonicity(case, n):
+    assert mono(list(produce(bulk(in_order, n), case.lxs)), case.seen)
+
+
+def test_bulk_does_not_preserve_monotonicity_if_its_function_does_not_keep_the_order():
+    """A run is given newest first, so that the watermark comes before what it completes."""
+    lxs = [Data(1, "a"), Watermark(1)]
+    assert mono(lxs, set())
+    assert not mono(list(produce(bulk(list, 2), lxs)), set())
+
+
+@given(infinite_streams(), st.integers(1, 4))
+def test_bulk_in_order_preserves_productivity(stream, n):
+    """Here the paper's "eventually" costs something: k' is the size of a run."""
+    assert overdue(bulk(in_order, n), stream, extra=n) == []
+
+
+@given(infinite_streams(), st.integers(0, 30), st.integers(1, 4))
+def test_bulk_holds_back_less_than_one_run(stream, m, n):
+    lxs = stream.prefix(m)
+    assert fproduce(bulk(in_order, n), lxs)[1] == lxs[: m - m % n]

@@ -1,0 +1,249 @@
+"""As much of Spark as our runtime uses, in one process and without a JVM.
+
+It runs the real reader, levels and writer over fake state, with two workers that keep copies of
+states, and it can be killed at every point at which Spark can.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row
+
+from cutwater.spark import buckets, writer
+from cutwater.spark.job import Job
+from cutwater.spark.labels import spark_hash
+from cutwater.spark.level import Level
+from cutwater.spark.lines import JsonLinesSource, late_events_sink
+from cutwater.spark.rows import ROW_SCHEMA
+from cutwater.spark.writer import SinksWriter
+
+POINTS = ("planned", "logged", "staged", "half published", "published", "never")
+"""Where an epoch may be cut off: after this, the process is gone."""
+
+
+class Killed(Exception):
+    """The process is gone."""
+
+
+class Value:
+    """A value state."""
+
+    def __init__(self) -> None:
+        self.value: tuple[Any, ...] | None = None
+
+    def exists(self) -> bool:
+        return self.value is not None
+
+    def get(self) -> tuple[Any, ...] | None:
+        return self.value
+
+    def update(self, value: Any) -> None:
+        self.value = tuple(value)
+
+
+class List:
+    """A list state; what is read is a copy in other types, as it comes from Java."""
+
+    def __init__(self) -> None:
+        self.items: list[tuple[Any, ...]] = []
+
+    def get(self) -> Iterator[tuple[bytearray, ...]]:
+        return iter([tuple(bytearray(part) for part in item) for item in self.items])
+
+    def put(self, items: list[tuple[Any, ...]]) -> None:
+        assert items, "Spark refuses an empty list"
+        self.items = list(items)
+
+    def appendValue(self, item: tuple[Any, ...]) -> None:
+        self.items.append(item)
+
+    def clear(self) -> None:
+        self.items = []
+
+
+class Store:
+    """The state of a group, which can be put back to where it was."""
+
+    def __init__(self) -> None:
+        self.head, self.pages, self.log = Value(), List(), List()
+
+    def save_point(self) -> tuple[Any, ...]:
+        return self.head.value, list(self.pages.items), list(self.log.items)
+
+    def roll_back(self, point: tuple[Any, ...]) -> None:
+        self.head.value, self.pages.items, self.log.items = point[0], list(point[1]), list(point[2])
+
+
+class Handle:
+    """A handle whose states are those of the group at hand."""
+
+    def __init__(self) -> None:
+        self.store = Store()
+
+    def getValueState(self, name: str, _schema: Any) -> Any:
+        return _Current(self, name)
+
+    getListState = getValueState
+
+
+class _Current:
+    def __init__(self, handle: Handle, name: str) -> None:
+        self._handle, self._name = handle, name
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(getattr(self._handle.store, self._name), method)
+
+
+class ToySpark:
+    """A checkpoint and what runs on it, over any number of lives."""
+
+    def __init__(self, job: Job, patch: pytest.MonkeyPatch, seed: int, partitions: int = 2) -> None:
+        self.job = replace(job, query_id="toy", generation=0)
+        self.offsets: list[dict[str, int]] = []
+        self.committed = 0
+        self.states: dict[tuple[int, int], Store] = {}
+        self._patch = patch
+        self._random = random.Random(seed)
+        self._partitions = partitions
+        self._workers: list[dict[Any, Any]] = [{}, {}]
+        self.start()
+
+    def start(self) -> None:
+        """A new life: the next generation takes the sinks."""
+        self.job = replace(self.job, generation=self.job.generation + 1)
+        for name, sink in self.job.sinks.items():
+            sink.take("toy", name, self.job.query_id, self.job.generation)
+        data = self.job.to_bytes()
+        if self._random.random() < 0.5:  # worker processes may outlive a query, not the JVM
+            self._workers = [{}, {}]
+        self.readers = {}
+        for number, name in enumerate(sorted(self.job.sources)):
+            source = JsonLinesSource.of(data, name, number)({})
+            self.readers[name] = source.streamReader(ROW_SCHEMA)
+            self.readers[name].prepareForTriggerAvailableNow()
+        self.levels = [Level(data, level) for level in range(len(self.job.levels))]
+        self.handles = [Handle() for _ in self.levels]
+        for level, handle in zip(self.levels, self.handles, strict=True):
+            level.init(handle)  # type: ignore[arg-type]
+        self.writer = SinksWriter.of(data)({}).streamWriter(ROW_SCHEMA, False)
+
+    def run(self, kill_at: str = "never") -> bool:
+        """Finish an epoch, or be killed in it; False if there was nothing left to do."""
+        if self.committed == len(self.offsets):
+            before = self.offsets[-1] if self.offsets else dict.fromkeys(self.readers, 0)
+            ends = {
+                name: reader.latestOffset({"entry": before[name]}, reader.getDefaultReadLimit())
+                for name, reader in self.readers.items()
+            }
+            entries = {name: end["entry"] for name, end in ends.items()}
+            if entries == before:
+                return False
+            self._maybe_die("planned", kill_at)
+            self.offsets.append(entries)
+        self._maybe_die("logged", kill_at)
+        before_states = {place: store.save_point() for place, store in self.states.items()}
+        try:
+            self._work(self.committed, kill_at)
+        except Killed:
+            self.states = {place: s for place, s in self.states.items() if place in before_states}
+            for place, point in before_states.items():
+                self.states[place].roll_back(point)
+            raise
+        self.committed += 1
+        return True
+
+    def run_to_the_end(self, kills: list[str]) -> None:
+        """Catch up; each kill happens in the epoch that is next then, and a new life follows."""
+        waiting = list(kills)
+        while True:
+            try:
+                if not self.run(waiting.pop(0) if waiting else "never"):
+                    return
+            except Killed:
+                self.start()
+
+    def _work(self, epoch: int, kill_at: str) -> None:
+        self._patch.setattr(writer, "epoch_of_task", lambda: epoch)
+        tasks = self._read(epoch)
+        for number in range(len(self.levels)):
+            tasks = [list(self._level(number, rows)) for rows in self._exchange(tasks)]
+        messages = [self.writer.write(_batches(rows)) for rows in tasks]
+        if self._random.random() < 0.3:  # a second attempt, of which nobody hears
+            self.writer.write(_batches(tasks[0]))
+        self._maybe_die("staged", kill_at)
+        if kill_at == "half published":
+            self._publish_one_sink(messages, epoch)
+            raise Killed
+        self.writer.commit(messages, epoch)
+        self._maybe_die("published", kill_at)
+
+    def _publish_one_sink(self, messages: list[Any], epoch: int) -> None:
+        name, sink = next(iter(self.job.sinks.items()))
+        staged = [part for message in messages for part in message.staged if part.sink == name]
+        sink.publish(epoch, self.job.generation, self.job.query_id, staged)
+
+    def _maybe_die(self, point: str, kill_at: str) -> None:
+        if point == kill_at:
+            raise Killed
+
+    def _read(self, epoch: int) -> list[list[Row]]:
+        tasks: list[list[Row]] = []
+        ends = self.offsets[epoch]
+        starts = self.offsets[epoch - 1] if epoch else dict.fromkeys(ends, 0)
+        for name, reader in self.readers.items():
+            for part in reader.partitions({"entry": starts[name]}, {"entry": ends[name]}):
+                batches = reader.read(part)
+                tasks.append([Row(**row) for batch in batches for row in batch.to_pylist()])
+        return tasks or [[]]
+
+    def _exchange(self, tasks: list[list[Row]]) -> list[list[Row]]:
+        """Rows by the hash of their label; what came from different tasks in any order."""
+        parts: list[list[Row]] = [[] for _ in range(self._partitions)]
+        for task in self._random.sample(tasks, len(tasks)):
+            for row in task:
+                parts[spark_hash(row.label) % self._partitions].append(row)
+        return parts
+
+    def _level(self, number: int, rows: list[Row]) -> Iterator[Row]:
+        groups: dict[int, list[Row]] = {}
+        for row in rows:
+            groups.setdefault(row.label, []).append(row)
+        self._patch.setattr(buckets, "_copies", self._random.choice(self._workers))
+        for label, group in groups.items():
+            self.handles[number].store = self.states.setdefault((number, label), Store())
+            yield from self.levels[number].handleInputRows((label,), iter(group), None)
+
+
+class _Batch:
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        return [row.asDict() for row in self._rows]
+
+
+def _batches(rows: list[Row]) -> Iterator[Any]:
+    return iter([_Batch(rows)] if rows else [])
+
+
+def make_job(flow: Any, root: Path, **settings: Any) -> Job:
+    """A job whose sources and sinks lie in folders of their names."""
+    from cutwater.flow.steps import Sink, Source
+    from cutwater.spark import folder, json_lines
+
+    max_bytes = settings.pop("max_bytes_per_epoch", 64)
+    names = [(type(step), step.name) for step in flow.steps]
+    sources = {
+        n: json_lines(str(root / "in" / n), max_bytes) for kind, n in names if kind is Source
+    }
+    sinks = {n: folder(str(root / "out" / n)) for kind, n in names if kind is Sink}
+    for step in flow.steps:
+        if isinstance(step, Source) and step.watermark:
+            sinks[late_events_sink(step.name)] = folder(str(root / "late" / step.name))
+    for source in sources.values():
+        Path(source.path).mkdir(parents=True, exist_ok=True)
+    return Job(flow, sources, sinks, "", 0, 16, str(root / "checkpoint"), **settings)

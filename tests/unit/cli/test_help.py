@@ -1,0 +1,71 @@
+"""The screens of the command line, character by character."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pinned import assert_pinned
+
+import cutwater
+
+SNAPSHOTS = Path(__file__).parent.parent.parent / "snapshots" / "cli"
+
+
+RUN = ["run", "a:b", "--source", "a=b", "--sink", "c=d", "--checkpoint", "e"]
+
+
+def run(*arguments):
+    """The real program, as in a terminal of 80 columns."""
+    env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
+    for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS", "TERMINAL_WIDTH"):
+        env.pop(name, None)
+    program = Path(sys.executable).parent / "cutwater"
+    return subprocess.run([program, *arguments], capture_output=True, text=True, env=env)
+
+
+def tidy(text):
+    return "".join(line.rstrip() + "\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("verb", ["", "simulate", "run", "graph"])
+def test_help(verb):
+    done = run(*filter(None, [verb]), "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_pinned(SNAPSHOTS / f"help{'-' * bool(verb)}{verb}.txt", tidy(done.stdout))
+    assert run(*filter(None, [verb]), "-h").stdout == done.stdout
+
+
+def test_no_command_shows_the_help():
+    done = run()
+    assert done.returncode == 2
+    assert tidy(done.stdout + done.stderr).strip() == (SNAPSHOTS / "help.txt").read_text().strip()
+
+
+def test_version():
+    done = run("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"cutwater {cutwater.__version__}\n",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nonsense"], "No such command"),
+        (["simulate"], "Missing argument"),
+        (["run", "job.py:flow"], "Missing option"),
+        (["simulate", "job.py:flow", "--nonsense"], "No such option"),
+        (["simulate", "job.py:flow", "--epoch-size", "x"], "Invalid value"),
+        ([*RUN, "--max-bytes-per-epoch", "0"], "Invalid value"),
+    ],
+)
+def test_wrong_use_is_exit_code_2_and_no_traceback(arguments, said):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,7 @@
+import pytest
+from embedded_spark import shared_session
+
+
+@pytest.fixture(scope="session")
+def spark():
+    return shared_session()

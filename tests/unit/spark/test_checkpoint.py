@@ -1,0 +1,141 @@
+"""Whose checkpoint it is, and what may not change between two runs."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+import cutwater as cw
+from cutwater.errors import RunError
+from cutwater.flow.fusing import plan
+from cutwater.spark.checkpoint import Checkpoint, differences, identity_of
+from cutwater.spark.job import Job
+
+
+@dataclass(frozen=True)
+class Item:
+    name: str
+    size: int
+
+
+@cw.task(initial=0)
+def count(seen: int, item: Item) -> tuple[int, list[Item]]:
+    return seen + 1, [Item(item.name, seen + 1)]
+
+
+@cw.task(initial=0)
+def total(seen: int, item: Item) -> tuple[int, list[Item]]:
+    return seen + item.size, [Item(item.name, seen + item.size)]
+
+
+@cw.task(initial=0.0, name="count")
+def count_in_floats(seen: float, item: Item) -> tuple[float, list[Item]]:
+    return seen + 1, [Item(item.name, int(seen) + 1)]
+
+
+def two_levels(first=count, second=total, name="flow", source="items", field="size"):
+    flow = cw.Flow(name)
+    items = flow.source(source, Item)
+    flow.sink("out", items.key_by("name").apply(first).key_by(field).apply(second))
+    return flow
+
+
+def identity(flow, buckets=16, partitions=2):
+    job = Job(flow, {}, {}, "", 0, buckets, "")
+    return identity_of(plan(flow), buckets, partitions, job.levels)
+
+
+def test_the_same_flow_has_no_differences():
+    assert identity(two_levels()).query_id != identity(two_levels()).query_id
+    later = replace(identity(two_levels()), generation=7)
+    assert differences(later, identity(two_levels())) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (identity(two_levels(name="other")), "its flow was flow and is other"),
+        (identity(two_levels(source="things")), "its sources was ['items'] and is ['things']"),
+        (identity(two_levels(), buckets=32), "its buckets was 16 and is 32"),
+        (identity(two_levels(), partitions=4), "its partitions was 2 and is 4"),
+    ],
+)
+def test_a_difference_is_a_sentence(changed, words):
+    (problem,) = differences(identity(two_levels()), changed)
+    assert problem.code == "changed-flow"
+    assert words in problem.message
+
+
+def test_a_state_of_another_type_is_refused():
+    (problem,) = differences(identity(two_levels()), identity(two_levels(first=count_in_floats)))
+    assert "the state of step 'count' was" in problem.message
+    assert "integer" in problem.message
+    assert "number" in problem.message
+
+
+def test_steps_that_change_places_are_refused():
+    """Their states lie in the store of a level; looked for in another they would seem new."""
+    swapped = identity(two_levels(first=total, second=count))
+    (problem,) = differences(identity(two_levels()), swapped)
+    assert "its levels" in problem.message
+
+
+def test_a_step_that_is_added_or_removed_is_refused_with_its_name():
+    flow = cw.Flow("flow")
+    flow.sink("out", flow.source("items", Item).key_by("name").apply(count))
+    fewer = identity(flow)
+    for before, after in ((fewer, identity(two_levels())), (identity(two_levels()), fewer)):
+        said = "\n".join(problem.message for problem in differences(before, after))
+        assert "the state of step 'total'" in said
+
+
+def test_all_differences_are_told_at_once():
+    changed = identity(two_levels(name="other", source="things"), buckets=8, partitions=1)
+    assert len(differences(identity(two_levels()), changed)) == 4
+
+
+def test_an_identity_is_read_as_it_was_written(tmp_path):
+    place = Checkpoint(tmp_path / "state")
+    place.create()
+    written = replace(identity(two_levels()), generation=3)
+    place.save(written)
+    assert place.identity() == written
+    assert (tmp_path / "state").stat().st_mode & 0o077 == 0
+
+
+def test_no_checkpoint_yet(tmp_path):
+    place = Checkpoint(tmp_path / "state")
+    assert place.identity() is None
+    assert place.next_epoch() == 0
+    assert not place.root.exists()
+
+
+def test_a_checkpoint_that_lost_its_identity_is_refused(tmp_path):
+    (tmp_path / "spark" / "offsets").mkdir(parents=True)
+    with pytest.raises(RunError, match="no-identity"):
+        Checkpoint(tmp_path).identity()
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("{", "damaged-file"), ('{"format": 99}', "checkpoint-format")]
+)
+def test_a_damaged_or_foreign_identity_is_a_sentence(tmp_path, text, code):
+    (tmp_path / "cutwater.json").write_text(text)
+    with pytest.raises(RunError, match=code):
+        Checkpoint(tmp_path).identity()
+
+
+@pytest.mark.parametrize("below", ["", "below"])
+def test_a_place_where_a_file_is_cannot_be_a_checkpoint(tmp_path, below):
+    (tmp_path / "file").write_text("mine")
+    place = Checkpoint(tmp_path / "file" / below if below else tmp_path / "file")
+    for use in (place.identity, place.create):
+        with pytest.raises(RunError, match="unwritable-checkpoint"):
+            use()
+
+
+def test_the_next_epoch_is_behind_the_newest_offset(tmp_path):
+    offsets = tmp_path / "spark" / "offsets"
+    offsets.mkdir(parents=True)
+    for name in ("9", "10", ".11.crc", ".12.a.tmp", "13.tmp"):
+        (offsets / name).touch()
+    assert Checkpoint(tmp_path).next_epoch() == 11

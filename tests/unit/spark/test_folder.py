@@ -1,0 +1,197 @@
+"""The folder sink: whole epochs, each once, from one owner."""
+
+import json
+
+import pytest
+
+from cutwater.errors import RunError
+from cutwater.spark.folder import Folder
+
+
+@pytest.fixture
+def out(tmp_path):
+    return Folder(str(tmp_path / "out"))
+
+
+def stage(out, epoch, *lines, label=1, last="aa"):
+    data = [line.encode() + b"\n" for line in lines]
+    return out.stage("means", epoch, data, [(label, len(lines), last)])
+
+
+def seen(out):
+    """What a plain reader sees: the rows of each epoch, part by part."""
+    found = {}
+    for path in sorted(out.root.glob("epoch=*/*.jsonl")):
+        found.setdefault(int(path.parent.name[6:]), []).extend(path.read_text().split())
+    return found
+
+
+def code(problems):
+    return [problem.code for problem in problems]
+
+
+def test_an_epoch_is_seen_when_it_is_published_and_not_before(out):
+    out.take("f", "means", "q", 1)
+    parts = [stage(out, 0, "a", "b"), stage(out, 0, "c", label=2, last="bb")]
+    assert seen(out) == {}
+    assert out.published() == []
+    out.publish(0, 1, "q", parts)
+    assert seen(out) == {0: ["a", "b", "c"]}
+    assert out.published() == [0]
+    assert out.rows() == 3
+    assert list(out.root.glob("_cutwater/staging/*")) == []
+
+
+def test_publishing_again_changes_nothing(out):
+    out.take("f", "means", "q", 1)
+    out.publish(0, 1, "q", [stage(out, 0, "first")])
+    out.publish(0, 1, "q", [stage(out, 0, "second")])
+    assert seen(out) == {0: ["first"]}
+    assert list(out.root.glob("_cutwater/staging/*")) == []
+
+
+def test_the_loser_of_a_race_leaves_what_is_there(out, monkeypatch):
+    """Two writers: the epoch appears between the look and the rename (cases.md, Recovery)."""
+    out.take("f", "means", "q", 1)
+    late, early = stage(out, 0, "late"), stage(out, 0, "early")
+    real = Folder._check_fence
+
+    def overtaken(self, *args):
+        real(self, *args)
+        monkeypatch.setattr(Folder, "_check_fence", real)
+        original = type(out.root).exists
+        monkeypatch.setattr(type(out.root), "exists", lambda path: False)
+        out.publish(0, 1, "q", [early])
+        monkeypatch.setattr(type(out.root), "exists", original)
+
+    monkeypatch.setattr(Folder, "_check_fence", overtaken)
+    out.publish(0, 1, "q", [late])
+    assert seen(out) == {0: ["early"]}
+
+
+def test_an_epoch_without_rows_leaves_a_gap(out):
+    out.take("f", "means", "q", 1)
+    out.publish(0, 1, "q", [])
+    out.publish(1, 1, "q", [stage(out, 1, "a")])
+    assert out.published() == [1]
+
+
+@pytest.mark.parametrize(("generation", "query_id"), [(1, "q"), (3, "q"), (2, "other")])
+def test_only_the_newest_generation_publishes(out, generation, query_id):
+    """A zombie of an older generation, and anybody who never took the output."""
+    out.take("f", "means", "q", 1)
+    out.take("f", "means", "q", 2)
+    part = stage(out, 0, "zombie")
+    with pytest.raises(RunError, match="fenced"):
+        out.publish(0, generation, query_id, [part])
+    assert seen(out) == {}
+    out.publish(0, 2, "q", [stage(out, 0, "living")])
+    assert seen(out) == {0: ["living"]}
+
+
+def test_taking_the_output_sweeps_what_was_staged(out):
+    out.take("f", "means", "q", 1)
+    stage(out, 0, "orphan")
+    (out.root / "_cutwater" / "staging" / "epoch=0.half").mkdir()
+    out.publish(1, 1, "q", [stage(out, 1, "a")])
+    out.take("f", "means", "q", 2)
+    assert list(out.root.glob("_cutwater/staging/*")) == []
+    assert seen(out) == {1: ["a"]}
+
+
+def test_a_zombie_whose_files_were_swept_publishes_nothing(out):
+    out.take("f", "means", "q", 1)
+    part = stage(out, 0, "zombie")
+    out.take("f", "means", "q", 2)
+    with pytest.raises(RunError, match="fenced"):
+        out.publish(0, 1, "q", [part])
+    with pytest.raises(FileNotFoundError):
+        out.publish(0, 2, "q", [part])
+    assert seen(out) == {}
+
+
+def test_parts_of_one_lane_follow_one_another(out):
+    """Without an exchange each task has a part of the same lane; fewer rows do not come first."""
+    out.take("f", "means", "q", 1)
+    parts = [stage(out, 0, "3", last="cc"), stage(out, 0, "1", "2", last="bb")]
+    out.publish(0, 1, "q", parts)
+    assert seen(out) == {0: ["1", "2", "3"]}
+    assert out.rows() == 3
+    manifest = json.loads((out.root / "epoch=0" / "_manifest.json").read_bytes())
+    assert manifest["lanes"] == {"1": [3, "cc"]}
+    assert manifest["rows"] == 3
+    assert (manifest["query_id"], manifest["generation"], manifest["epoch"]) == ("q", 1, 0)
+
+
+def test_a_new_folder_is_fine(out, tmp_path):
+    assert out.check("means", None, 0) == []
+    assert out.check("means", "q", 5) == []
+    assert list(tmp_path.iterdir()) == []
+    assert out.generation() == 0
+
+
+def test_an_output_of_a_deleted_checkpoint_is_refused(out):
+    out.take("f", "means", "q", 1)
+    out.publish(0, 1, "q", [stage(out, 0, "a")])
+    assert code(out.check("means", None, 0)) == ["another-checkpoint"]
+    assert code(out.check("means", "other", 1)) == ["another-checkpoint"]
+    assert out.check("means", "q", 1) == []
+
+
+def test_an_output_of_a_deleted_checkpoint_is_refused_before_its_first_epoch_too(out):
+    out.take("f", "means", "q", 1)
+    assert code(out.check("means", "other", 0)) == ["another-checkpoint"]
+
+
+def test_an_output_that_is_ahead_of_its_checkpoint_is_refused(out):
+    out.take("f", "means", "q", 1)
+    for epoch in (0, 1, 10):
+        out.publish(epoch, 1, "q", [stage(out, epoch, "a")])
+    assert out.check("means", "q", 11) == []
+    (problem,) = out.check("means", "q", 10)
+    assert problem.code == "output-ahead"
+    assert "epoch 10" in problem.message
+
+
+def test_epochs_without_a_ledger_are_foreign(out):
+    (out.root / "epoch=0").mkdir(parents=True)
+    assert code(out.check("means", None, 0)) == ["foreign-output"]
+
+
+def test_other_files_in_the_folder_are_no_matter(out):
+    out.root.mkdir()
+    for name in ("notes.txt", "epoch=", "epoch=x", "epoch=1.tmp"):
+        (out.root / name).mkdir()
+    assert out.check("means", None, 0) == []
+    assert out.published() == []
+
+
+def test_the_folder_of_another_sink_is_refused(out):
+    """Two sinks that change places would each have half of the other's rows."""
+    out.take("f", "means", "q", 1)
+    assert code(out.check("alarms", "q", 0)) == ["another-sink"]
+
+
+def test_another_format_is_refused(out):
+    out.take("f", "means", "q", 1)
+    path = out.root / "_cutwater" / "ledger.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
+    assert code(out.check("means", "q", 0)) == ["ledger-format"]
+
+
+def test_a_damaged_ledger_is_a_sentence(out):
+    out.take("f", "means", "q", 1)
+    (out.root / "_cutwater" / "ledger.json").write_text("{")
+    with pytest.raises(RunError, match="damaged-file"):
+        out.check("means", "q", 0)
+
+
+@pytest.mark.parametrize("below", ["", "below", "far/below"])
+def test_a_place_where_a_file_is_cannot_be_written_to(tmp_path, below):
+    file = tmp_path / "file"
+    file.write_text("mine")
+    out = Folder(str(file / below if below else file))
+    assert code(out.check("means", None, 0)) == ["unwritable-output"]
+    with pytest.raises(RunError, match="unwritable-output"):
+        out.take("f", "means", "q", 1)
+    assert file.read_text() == "mine"

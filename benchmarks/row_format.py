@@ -65,7 +65,7 @@ KEYS = 1_000
 ROWS_PER_ARROW_BATCH = 10_000
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Event:
     """A reading; the count puts its number in."""
 
@@ -101,10 +101,10 @@ def _part(part: int, size: int) -> Iterator[Sent]:
         sensor = f"sensor-{number:04}"
         key = canonical(sensor)
         sensors.append((labels(BUCKETS)[bucket_of(key, BUCKETS)], key, sensor))
-    for position in range(size):
-        label, key, sensor = rng.choice(sensors)
+    before = order_bytes((0, part))
+    for position, (label, key, sensor) in enumerate(rng.choices(sensors, k=size)):
         event = Event(sensor, 0, rng.random(), f"a note of some length {position:08}")
-        yield label, order_bytes((0, part, position)), key, event
+        yield label, before + position.to_bytes(8, "big"), key, event
 
 
 # --- the formats -----------------------------------------------------------------------------

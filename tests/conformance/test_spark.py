@@ -134,7 +134,18 @@ def late() -> cw.Flow:
     return flow
 
 
-FLOWS = [stateless, keyed, two_levels, fork, unkeyed, forgetting, chain, two_sources, late]
+# Each flow and its levels: the number of state operators that Spark may have for it.
+FLOWS = {
+    stateless: 0,
+    keyed: 1,
+    two_levels: 2,
+    fork: 3,
+    unkeyed: 1,
+    forgetting: 1,
+    chain: 1,
+    two_sources: 1,
+    late: 1,
+}
 
 
 def sources(flow):
@@ -178,8 +189,24 @@ def run(spark, tmp_path):
     return run
 
 
+@pytest.fixture
+def reports(monkeypatch):
+    """What Spark reports about every epoch."""
+    found, real = [], runner._watch
+
+    def watch(query, on_progress):
+        epochs = real(query, on_progress)
+        found.extend(query.recentProgress)
+        return epochs
+
+    monkeypatch.setattr(runner, "_watch", watch)
+    return found
+
+
 @pytest.mark.parametrize("make", FLOWS, ids=lambda make: make.__name__)
-def test_every_epoch_is_the_simulators(run, tmp_path, make):
+def test_every_epoch_is_the_simulators_with_one_state_operator_per_level(
+    run, tmp_path, reports, make
+):
     flow = make()
     write_items(flow, tmp_path, seed=len(make.__name__))
     result, wanted, folders = run(flow)
@@ -189,6 +216,12 @@ def test_every_epoch_is_the_simulators(run, tmp_path, make):
     # What is keyed by a field that the rows do not have cannot be told apart by key.
     by_name = {sink: epochs for sink, epochs in wanted.items() if sink != "d"}
     assert_agreement(by_name, folders, key=lambda row: row["name"])
+    assert len(reports) >= result.epochs
+    for report in reports:
+        names = [operator["operatorName"] for operator in report["stateOperators"]]
+        assert len(names) == FLOWS[make]
+        assert all(name.startswith("transformWithState") for name in names)
+        assert len(report["sources"]) == len(sources(flow))
 
 
 def test_late_events_are_counted_and_kept_aside(run, tmp_path):
@@ -383,28 +416,6 @@ def test_all_sorts_of_types(run, tmp_path):
     _, wanted, folders = run(flow, max_bytes=4000)
     assert len(wanted["reports"]) >= 3
     assert_agreement(wanted, folders, key=lambda row: row["key"])
-
-
-@pytest.mark.parametrize("make", [stateless, keyed, two_levels, fork])
-def test_there_are_as_many_state_operators_as_levels(spark, run, tmp_path, monkeypatch, make):
-    flow = make()
-    write_items(flow, tmp_path, seed=6, files=1)
-    reports, real = [], runner._watch
-
-    def watch(query, on_progress):
-        epochs = real(query, on_progress)
-        reports.extend(query.recentProgress)
-        return epochs
-
-    monkeypatch.setattr(runner, "_watch", watch)
-    run(flow)
-    levels = {"stateless": 0, "keyed": 1, "two_levels": 2, "fork": 3}[make.__name__]
-    assert reports
-    for report in reports:
-        assert len(report["stateOperators"]) == levels
-        names = {operator["operatorName"] for operator in report["stateOperators"]}
-        assert all(name.startswith("transformWithState") for name in names)
-        assert len(report["sources"]) == len(sources(flow))
 
 
 def test_results_do_not_depend_on_how_epochs_are_cut(run, tmp_path):

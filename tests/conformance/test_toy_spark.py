@@ -54,7 +54,20 @@ def write(folder, items, file_size):
 def test_any_flow_killed_anywhere_shows_what_the_simulator_shows(
     tmp_path_factory, recipe, max_bytes, file_size, kills, permute, seed, partitions, parallelism
 ):
-    root, flow = tmp_path_factory.mktemp("toy"), recipe.flow()
+    root = tmp_path_factory.mktemp("toy")
+    check(root, recipe, max_bytes, file_size, kills, permute, seed, partitions, parallelism)
+
+
+def test_streams_of_different_keys_that_meet_have_one_state(tmp_path):
+    items = tuple(Item("abc"[n % 3], n, n % 5) for n in range(12))
+    sources = (RandomSource("x", "numbered", 0, items), RandomSource("y", "numbered", 0, items))
+    keys = (RandomStep("key_by", (0,), 0), RandomStep("key_by", (1,), 1))
+    recipe = Recipe(sources, (*keys, RandomStep("merge", (2, 3)), RandomStep("apply", (4,))))
+    check(tmp_path, recipe, 200, 5, [], 1, 1, 2, 2)
+
+
+def check(root, recipe, max_bytes, file_size, kills, permute, seed, partitions, parallelism):
+    flow = recipe.flow()
     check_support(plan(flow))
     job = make_job(
         flow, root, max_bytes_per_epoch=max_bytes, permute=permute, parallelism=parallelism

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from types import FunctionType, ModuleType
 from typing import Any
 
+import msgspec
 from pyspark import cloudpickle
 
 from cutwater.errors import CutwaterError, Problem, RunError, embed
@@ -140,6 +141,16 @@ def _cannot_travel(flow: Flow, error: Exception) -> Problem:
     )
 
 
+def _struct_cannot_travel(struct: type) -> Problem:
+    """A struct that is sent by value arrives without its fields."""
+    return Problem(
+        "struct-cannot-travel",
+        f"{struct.__name__} is a msgspec.Struct of module '{struct.__module__}', which Spark's "
+        "processes cannot import",
+        "make it a dataclass, or put it into an installed package",
+    )
+
+
 class _Pickler(cloudpickle.Pickler):
     """Sends dataclasses so that they mean the same: required fields stay required.
 
@@ -152,6 +163,9 @@ class _Pickler(cloudpickle.Pickler):
         if isinstance(obj, type) and "__msgspec_cache__" in vars(obj):
             delattr(obj, "__msgspec_cache__")
         reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]
+        is_struct = isinstance(obj, type) and issubclass(obj, msgspec.Struct)
+        if is_struct and isinstance(reduced, tuple):
+            raise RunError(_struct_cannot_travel(obj))
         if isinstance(obj, (type, FunctionType)) and isinstance(reduced, tuple) and reduced[2:]:
             _spell_out(obj, reduced[2])
         return reduced

@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 from toy_spark import make_job
 
@@ -75,7 +76,22 @@ class Shape:
     at: Point
     colour: Colour = Colour.RED
 """,
-    "maths.py": "import shapes\nFACTOR = 10\n\ndef scaled(x):\n    return FACTOR * x\n",
+    "pairs.py": """
+from __future__ import annotations
+from typing import NamedTuple
+
+class Pair(NamedTuple):
+    left: int
+    right: int = 5
+""",
+    "maths.py": """
+import pairs
+import shapes
+FACTOR = 10
+
+def scaled(x):
+    return FACTOR * sum(pairs.Pair(x, 0))
+""",
     "job.py": """
 from __future__ import annotations
 import cutwater as cw
@@ -108,7 +124,7 @@ shape = msgspec.json.decode(b'{"name": "a", "at": {"x": 2, "next": {"x": 1}}}',
 (point,) = cw.simulate(job.flow, {"shapes": [shape]})["out"]
 codec = next(iter(job.codecs.values()))
 assert codec.decode(codec.encode(point)) == point
-assert not {"job", "maths", "shapes"} & set(sys.modules)
+assert not {"job", "maths", "pairs", "shapes"} & set(sys.modules)
 try:
     print(msgspec.json.decode(b'{"name": "a"}', type=job.flow.steps[0].type))
 except msgspec.ValidationError:
@@ -122,12 +138,12 @@ def test_modules_beside_the_flow_travel_with_it(tmp_path, monkeypatch):
     for name, text in PROJECT.items():
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    for name in ("job", "maths", "shapes"):
+    for name in ("job", "maths", "pairs", "shapes"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     import job as user_module  # type: ignore[import-not-found]
 
     data = make_job(user_module.flow, tmp_path).to_bytes()
-    for name in ("job", "maths", "shapes"):
+    for name in ("job", "maths", "pairs", "shapes"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     far_away = tmp_path / "elsewhere"
     far_away.mkdir()
@@ -167,6 +183,19 @@ def test_what_cannot_travel_is_a_sentence(tmp_path):
     flow = cw.Flow("locks")
     flow.sink("out", flow.source("items", Item).map(guarded))
     with pytest.raises(RunError, match="flow-cannot-travel"):
+        make_job(flow, tmp_path).to_bytes()
+
+
+class Struct(msgspec.Struct, frozen=True):
+    """Sent by value it would arrive without its fields."""
+
+    name: str
+
+
+def test_a_struct_that_cannot_be_imported_there_is_refused(tmp_path):
+    flow = cw.Flow("structs")
+    flow.sink("out", flow.source("items", Struct))
+    with pytest.raises(RunError, match="struct-cannot-travel"):
         make_job(flow, tmp_path).to_bytes()
 
 

@@ -75,7 +75,7 @@ def test_a_forbidden_word_is_found(line):
 
 
 @pytest.mark.parametrize(
-    "line", ["src/work/plan.py", "~/home/", "https://www.apache.org/licenses/", "/usr/lib/jvm"]
+    "line", ["src/plan/work.py", "~/home/", "https://www.apache.org/licenses/", "/usr/lib/jvm"]
 )
 def test_an_ordinary_line_passes(line):
     assert forbidden("README.md", line) == []

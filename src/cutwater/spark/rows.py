@@ -5,8 +5,8 @@ and a body of many events, each ``(order, key, time, payload)``. One row for man
 Spark's cost is per row: in large batches packed rows moved about four times as many events per
 second as one row each through the same interface, and about one and a half times as many as one
 row each through pandas; in small batches there was no difference (``benchmarks/row_format.py``).
-Payloads are encoded by the codec of their target, so
-that a vectorised target may choose a columnar one.
+Payloads are encoded by the codec of their target, so that a vectorised target may choose a
+columnar one.
 """
 
 from __future__ import annotations

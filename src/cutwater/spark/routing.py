@@ -14,7 +14,8 @@ import msgspec
 from cutwater.errors import InputError, Problem
 from cutwater.events import Data
 from cutwater.flow.fusing import Segment
-from cutwater.order import NO_KEY, bucket_of, canonical, order_bytes, terminated
+from cutwater.flow.lowering import key_bytes_of
+from cutwater.order import NO_KEY, bucket_of, order_bytes, terminated
 from cutwater.spark.job import Job
 from cutwater.spark.rows import Outbox
 
@@ -66,15 +67,14 @@ def _not_json(value: Any, error: Exception) -> Problem:
 
 
 def _to_segment(job: Job, reader: Segment, outbox: Outbox) -> _Receive:
-    key_of, is_in_one_place = reader.key, reader.placement == "in one place"
-    onward = (
-        _to_bucket(job, reader, outbox) if reader.is_stateful else _through(job, reader, outbox)
-    )
+    key_of, is_keyed, first = reader.key, reader.placement == "by key", reader.steps[0]
+    make = _to_bucket if reader.is_stateful else _through
+    onward = make(job, reader, outbox)
 
     def receive(order: bytes, key: bytes, value: Any) -> None:
         if key_of is not None:
-            key = canonical(key_of(value))
-        elif is_in_one_place:
+            key = key_bytes_of(first, key_of(value))
+        elif not is_keyed:
             key = NO_KEY
         onward(order, key, value)
 

@@ -109,14 +109,7 @@ def run(
     _check_choices(until, on_bad_record)
     bound_sources, bound_sinks = _bind(planned, sources, sinks)
     place = Checkpoint(Path(checkpoint).absolute())
-    if on_bad_record == "skip":
-        for name in bound_sources:
-            aside = Folder(str(place.root / "bad-records" / name))
-            bound_sinks[bad_records_sink(name)] = aside
-    for step in flow.steps:
-        if isinstance(step, Source) and step.watermark:
-            aside = Folder(str(place.root / "late-events" / step.name))
-            bound_sinks[late_events_sink(step.name)] = aside
+    bound_sinks |= _asides(flow, place.root, is_skipping=on_bad_record == "skip")
     draft = Job(
         flow,
         bound_sources,
@@ -146,6 +139,19 @@ def run(
     finally:
         if spark is None:
             session.stop()
+
+
+def _asides(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Folder]:
+    """The sinks of what does not go through the flow: bad records and late events."""
+    sinks = {}
+    for source in (step for step in flow.steps if isinstance(step, Source)):
+        if is_skipping:
+            folder = Folder(str(root / "bad-records" / source.name))
+            sinks[bad_records_sink(source.name)] = folder
+        if source.watermark:
+            folder = Folder(str(root / "late-events" / source.name))
+            sinks[late_events_sink(source.name)] = folder
+    return sinks
 
 
 def _check_choices(until: str, on_bad_record: str) -> None:

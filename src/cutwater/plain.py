@@ -1,0 +1,126 @@
+"""Any value as plain data: what JSON can carry, and read back is the same.
+
+Traces and reports hold plain data. What JSON has no form for is an object with one key that
+begins with ``$``; a record is an object whose first key, ``$``, names its type.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+import math
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+__all__ = ["Plain", "plain", "shown"]
+
+Plain = Any
+"""None, bool, int, float, str, or a list or dict of these."""
+
+_RECORD = "$"
+_LARGEST = 2**63
+
+
+def plain(value: Any) -> Plain:
+    """A value as plain data; equal results for equal values of one type.
+
+    >>> plain((1, "a")), plain({1: 2.5})
+    ({'$tuple': [1, 'a']}, {'$dict': [[1, 2.5]]})
+    """
+    match value:
+        case None | bool():
+            return value
+        case enum.Enum():
+            return {"$enum": f"{type(value).__name__}.{value.name}"}
+        case int():
+            return int(value) if -_LARGEST <= value < _LARGEST else {"$int": str(int(value))}
+        case float():
+            return float(value) if math.isfinite(value) else {"$float": str(float(value))}
+        case str():
+            return _text(value)
+        case list():
+            return [plain(item) for item in value]
+        case dict():
+            return _dict(value)
+        case msgspec.Struct():
+            return _record(value, value.__struct_fields__)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _record(value, [field.name for field in dataclasses.fields(value)])
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return _record(value, value._fields)
+    return _tagged(value)
+
+
+def _text(value: str) -> Plain:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # lone surrogates
+        return {"$text": value.encode("unicode_escape").decode()}
+    return str(value)
+
+
+def _record(value: Any, names: Any) -> Plain:
+    return {_RECORD: type(value).__name__, **{n: plain(getattr(value, n)) for n in names}}
+
+
+def _dict(value: dict[Any, Any]) -> Plain:
+    if all(type(key) is str and not key.startswith("$") for key in value):
+        return {plain(key): plain(item) for key, item in value.items()}
+    return {"$dict": [[plain(key), plain(item)] for key, item in value.items()]}
+
+
+def _tagged(value: Any) -> Plain:
+    match value:
+        case tuple():
+            return {"$tuple": [plain(item) for item in value]}
+        case set() | frozenset():
+            return {"$set": sorted((plain(item) for item in value), key=_sort_key)}
+        case bytes() | bytearray():
+            return {"$bytes": value.hex()}
+        case Decimal():
+            return {"$decimal": str(value)}
+        case dt.datetime():
+            return {"$datetime": value.isoformat()}
+        case dt.date():
+            return {"$date": value.isoformat()}
+        case dt.timedelta():
+            return {"$seconds": value.total_seconds()}
+    return {"$repr": repr(value)}
+
+
+def _sort_key(value: Plain) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def shown(value: Plain) -> str:
+    """Plain data as a person would write it, on one line.
+
+    >>> shown(plain((1, "a"))), shown({"$": "Mean", "of": 2.5}), shown([{"$decimal": "1.5"}])
+    ("(1, 'a')", 'Mean(of=2.5)', '[1.5]')
+    """
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown, value))}]"
+    if not isinstance(value, dict):
+        return repr(value)
+    if _RECORD in value:
+        fields = (f"{name}={shown(item)}" for name, item in value.items() if name != _RECORD)
+        return f"{value[_RECORD]}({', '.join(fields)})"
+    if len(value) == 1:
+        ((tag, item),) = value.items()
+        if tag.startswith("$"):
+            return _shown_tagged(tag, item)
+    return "{" + ", ".join(f"{key!r}: {shown(item)}" for key, item in value.items()) + "}"
+
+
+def _shown_tagged(tag: str, item: Plain) -> str:
+    if tag == "$tuple":
+        inside = ", ".join(map(shown, item))
+        return f"({inside},)" if len(item) == 1 else f"({inside})"
+    if tag == "$set":
+        return "{" + ", ".join(map(shown, item)) + "}"
+    if tag == "$dict":
+        return "{" + ", ".join(f"{shown(key)}: {shown(value)}" for key, value in item) + "}"
+    return f"{item} s" if tag == "$seconds" else str(item)

@@ -1,0 +1,409 @@
+"""Stateful dataflow with asynchronous barrier snapshots: the rules (P1, section 4).
+
+=====================================  =====================================================
+P1                                     here
+=====================================  =====================================================
+configuration ⟨Π, Σ, N, M, D⟩          `Configuration`: graph, states, positions, messages,
+                                       inputs
+processor TK⟨f, S, o⟩                  `Task`
+state ⟨a, σ_V⟩; fl; ⟨e, v⟩             `TaskState`; `FAILED`; `Running`
+message n s ⟨e, d_C⟩; EV⟨w⟩; BD        `Message`; its ``content`` is an `Event` or `BORDER`
+actions + s d, − s d                   `Produce`, `Consume`
+Def. 4.1, action application           `apply_actions`; None where it is undefined
+S-Step                                 `take_step`; S-AbsX and S-AbsP, which drop labels from the
+                                       arrow, are the dropping of its arguments
+I-Event, I-Border, F-Fail              `event_step`, `border_step`, `fail_step`: local steps
+F-Recover                              `recover`
+Def. 4.2, gce                          `greatest_common_epoch`
+Def. 4.3, out                          `output`
+Def. 4.4, M ↓ s                        ``Messages.on``
+Def. 4.5, lcs                          `latest_common_snapshot`
+Def. 6.8, K                            `initial_configuration`, validated
+=====================================  =====================================================
+
+Where we read the paper our way (2026-11-16):
+
+- Archives start as ``{0: initial}`` and work starts in epoch 1. Appendix A.2 prints I-Event with a
+  superscript on what is consumed and leaves F-Fail out; section 4.2.1 holds.
+- Lemma B.6 says ``dom(a') = {gce}`` after a recovery; Definition 4.5 keeps all epochs up to it, and
+  it holds.
+- The set of inputs D is M_0, so a recovery makes the sources replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+__all__ = [
+    "BORDER",
+    "FAILED",
+    "Action",
+    "Configuration",
+    "Consume",
+    "Event",
+    "Graph",
+    "LocalStep",
+    "Message",
+    "Messages",
+    "Produce",
+    "Running",
+    "Task",
+    "TaskState",
+    "apply_actions",
+    "border_step",
+    "event_step",
+    "fail_step",
+    "greatest_common_epoch",
+    "initial_configuration",
+    "latest_common_snapshot",
+    "output",
+    "recover",
+    "take_step",
+]
+
+
+class _Border(msgspec.Struct, frozen=True):
+    """The type of `BORDER`."""
+
+    def __repr__(self) -> str:
+        return "BORDER"
+
+
+class _Failed(msgspec.Struct, frozen=True):
+    """The type of `FAILED`."""
+
+    def __repr__(self) -> str:
+        return "FAILED"
+
+
+BORDER = _Border()
+"""The content of a message that ends an epoch (P1: BD)."""
+FAILED = _Failed()
+"""The volatile state of a task that has crashed (P1: fl)."""
+
+
+class Event(msgspec.Struct, frozen=True, cache_hash=True):
+    """The content of a message that carries data (P1: EV⟨w⟩)."""
+
+    word: Any
+    """What it carries; hashable."""
+
+
+Content = Event | _Border
+
+
+class Message(msgspec.Struct, frozen=True, cache_hash=True):
+    """A message at its place on a stream (P1: n s ⟨e, d_C⟩)."""
+
+    n: int
+    """Its sequence number on the stream, from 0."""
+    stream: str
+    epoch: int
+    """The epoch it belongs to."""
+    content: Content
+
+
+class Produce(msgspec.Struct, frozen=True):
+    """The action of sending a message (P1: + s d)."""
+
+    stream: str
+    epoch: int
+    content: Content
+
+
+class Consume(msgspec.Struct, frozen=True):
+    """The action of taking the next message of a stream, which must be this one (P1: − s d)."""
+
+    stream: str
+    epoch: int
+    content: Content
+
+
+Action = Produce | Consume
+
+
+class Messages:
+    """The messages in the system (P1: M): a set, found by their places."""
+
+    __slots__ = ("_places", "all")
+
+    def __init__(self, messages: frozenset[Message]) -> None:
+        self.all = messages
+        """Every message that was sent and not taken back."""
+        self._places: dict[tuple[str, int], tuple[Message, ...]] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Messages) and self.all == other.all
+
+    def __hash__(self) -> int:
+        return hash(self.all)
+
+    def __repr__(self) -> str:
+        ordered = sorted(self.all, key=lambda m: (m.stream, m.n, repr(m.content)))
+        return f"Messages({ordered!r})"
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __contains__(self, message: Message) -> bool:
+        return message in self.all
+
+    def at(self, stream: str, n: int) -> tuple[Message, ...]:
+        """What stands at a place: in a well-formed configuration one message at most."""
+        if self._places is None:
+            places: dict[tuple[str, int], tuple[Message, ...]] = {}
+            for message in self.all:
+                place = (message.stream, message.n)
+                places[place] = (*places.get(place, ()), message)
+            self._places = places
+        return self._places.get((stream, n), ())
+
+    def on(self, stream: str) -> frozenset[Message]:
+        """Definition 4.4: the messages on a stream."""
+        return frozenset(message for message in self.all if message.stream == stream)
+
+    def with_message(self, message: Message) -> Messages:
+        """These and one more."""
+        if message in self.all:
+            return self
+        extended = Messages(self.all | {message})
+        if self._places is not None:
+            place = (message.stream, message.n)
+            extended._places = {**self._places, place: (*self.at(*place), message)}
+        return extended
+
+
+@dataclass(frozen=True)
+class Task:
+    """A processor (P1: TK⟨f, S, o⟩), with the value it starts with."""
+
+    name: str
+    f: Callable[[Any, Any], tuple[Any, Sequence[Any]]]
+    """``(value, word) -> (value, words)``; pure. Values and words are hashable."""
+    inputs: tuple[str, ...]
+    """The streams it reads."""
+    output: str
+    """The stream it writes."""
+    initial: Any = None
+    """Its value before the first event."""
+
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it has a position on: its inputs, then its output."""
+        return (*self.inputs, self.output)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The processors (P1: Π), which no step changes; two graphs are equal if they are one."""
+
+    tasks: tuple[Task, ...]
+    """In an order in which each task comes after those it reads."""
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The place of each task by its name."""
+        return {task.name: i for i, task in enumerate(self.tasks)}
+
+    @cached_property
+    def produced(self) -> frozenset[str]:
+        """The streams that tasks write; the others are inputs."""
+        return frozenset(task.output for task in self.tasks)
+
+
+class Running(msgspec.Struct, frozen=True, cache_hash=True):
+    """The volatile state of a task at work (P1: ⟨e, v⟩)."""
+
+    epoch: int
+    """The epoch it works on."""
+    value: Any
+    """What its function has made of the events so far; hashable."""
+
+
+class TaskState(msgspec.Struct, frozen=True, cache_hash=True):
+    """The state of a task (P1: ⟨a, σ_V⟩)."""
+
+    archive: tuple[tuple[int, Any], ...]
+    """Its snapshots: pairs of an epoch and the value at its end, in order of epochs."""
+    volatile: Running | _Failed
+    """What a crash loses."""
+
+    @property
+    def newest(self) -> int:
+        """The newest epoch it has a snapshot of (P1: max(dom(a)))."""
+        return self.archive[-1][0]
+
+    def snapshot(self, epoch: int) -> Any:
+        """The value it had at the end of an epoch (P1: a(e))."""
+        return next(value for known, value in self.archive if known == epoch)
+
+
+class Configuration(msgspec.Struct, frozen=True, cache_hash=True):
+    """A point of an execution (P1: ⟨Π, Σ, N, M, D⟩)."""
+
+    graph: Graph
+    """Π: the tasks and how they are connected."""
+    states: tuple[TaskState, ...]
+    """Σ: the state of each task, in the order of the graph."""
+    positions: tuple[tuple[int, ...], ...]
+    """N: for each task its place on each of its streams, the next to be read or written."""
+    messages: Messages
+    """M: what was sent on all streams."""
+    inputs: Messages
+    """D: the messages that were there at first, to be replayed."""
+
+    def position(self, number: int, stream: str) -> int:
+        """N_p(s): the place of a task on one of its streams."""
+        return self.positions[number][self.graph.tasks[number].streams.index(stream)]
+
+    @property
+    def is_failed(self) -> bool:
+        """Has some task crashed and not been recovered?"""
+        return any(state.volatile is FAILED for state in self.states)
+
+
+class LocalStep(msgspec.Struct, frozen=True):
+    """What a task may do by itself (P1: π ⊩ σ –X→ σ'): its actions and its next state."""
+
+    actions: tuple[Action, ...]
+    state: TaskState
+
+
+def apply_actions(
+    actions: Iterable[Action], streams: Sequence[str], at: tuple[int, ...], messages: Messages
+) -> tuple[tuple[int, ...], Messages] | None:
+    """Definition 4.1: positions and messages after the actions; None where it is undefined."""
+    positions = list(at)
+    for action in actions:
+        place = streams.index(action.stream)
+        message = Message(positions[place], action.stream, action.epoch, action.content)
+        if isinstance(action, Produce):
+            messages = messages.with_message(message)
+        elif message not in messages:
+            return None
+        positions[place] += 1
+    return tuple(positions), messages
+
+
+def take_step(c: Configuration, number: int, local: LocalStep) -> Configuration | None:
+    """Rule S-Step: a task does a local step whose actions can be applied."""
+    # PREMISE: X(N_p, M) = (N_p', M')
+    streams = c.graph.tasks[number].streams
+    applied = apply_actions(local.actions, streams, c.positions[number], c.messages)
+    if applied is None:
+        return None
+    # STATE
+    position, messages = applied
+    states = (*c.states[:number], local.state, *c.states[number + 1 :])
+    positions = (*c.positions[:number], position, *c.positions[number + 1 :])
+    # RESULT
+    return Configuration(c.graph, states, positions, messages, c.inputs)
+
+
+def event_step(task: Task, state: TaskState, stream: str, word: Any) -> LocalStep | None:
+    """Rule I-Event: take an event of this epoch from one input, work, and send what comes of it."""
+    # PREMISE: the task runs; f(v, w) = v', W'
+    if not isinstance(state.volatile, Running):
+        return None
+    epoch = state.volatile.epoch
+    value, words = task.f(state.volatile.value, word)
+    # STATE
+    after = TaskState(state.archive, Running(epoch, value))
+    # RESULT
+    taken = Consume(stream, epoch, Event(word))
+    sent = (Produce(task.output, epoch, Event(out)) for out in words)
+    return LocalStep((taken, *sent), after)
+
+
+def border_step(task: Task, state: TaskState) -> LocalStep | None:
+    """Rule I-Border: align, snapshot, pass the border on, enter the next epoch."""
+    # PREMISE: the task runs; that the next message on every input is the border is for S-Step
+    if not isinstance(state.volatile, Running):
+        return None
+    epoch, value = state.volatile.epoch, state.volatile.value
+    # STATE
+    after = TaskState((*state.archive, (epoch, value)), Running(epoch + 1, value))
+    # RESULT
+    taken = (Consume(stream, epoch, BORDER) for stream in task.inputs)
+    return LocalStep((*taken, Produce(task.output, epoch, BORDER)), after)
+
+
+def fail_step(state: TaskState) -> LocalStep:
+    """Rule F-Fail: the volatile state is lost."""
+    # PREMISE: none; STATE
+    after = TaskState(state.archive, FAILED)
+    # RESULT
+    return LocalStep((), after)
+
+
+def recover(c: Configuration) -> Configuration | None:
+    """Rule F-Recover: all tasks go back to the latest common snapshot."""
+    # PREMISE: some task has failed
+    if not c.is_failed:
+        return None
+    # RESULT
+    return latest_common_snapshot(c)
+
+
+def greatest_common_epoch(c: Configuration) -> int:
+    """Definition 4.2: the newest epoch of which every task has a snapshot."""
+    return min(state.newest for state in c.states)
+
+
+def output(c: Configuration) -> frozenset[Message]:
+    """Definition 4.3: what an observer may rely on: the messages of common epochs."""
+    epoch = greatest_common_epoch(c)
+    return frozenset(message for message in c.messages if message.epoch <= epoch)
+
+
+def latest_common_snapshot(c: Configuration) -> Configuration:
+    """Definition 4.5: the configuration as if nothing after the common epoch had happened."""
+    epoch = greatest_common_epoch(c)
+    kept = output(c)
+    states = tuple(
+        TaskState(
+            tuple((known, value) for known, value in state.archive if known <= epoch),
+            Running(epoch + 1, state.snapshot(epoch)),
+        )
+        for state in c.states
+    )
+    count = dict.fromkeys((s for task in c.graph.tasks for s in task.streams), 0)
+    for message in kept:
+        count[message.stream] += 1
+    positions = tuple(tuple(count[stream] for stream in task.streams) for task in c.graph.tasks)
+    return Configuration(c.graph, states, positions, Messages(c.inputs.all | kept), c.inputs)
+
+
+def initial_configuration(
+    graph: Graph, inputs: Mapping[str, Sequence[Sequence[Any]]]
+) -> Configuration:
+    """The configuration before the first step: each input stream has its epochs, each closed.
+
+    Not validated here: see `cutwater.semantics.wellformed`.
+    """
+    messages = Messages(
+        frozenset(message for stream in inputs for message in _closed(stream, inputs[stream]))
+    )
+    states = tuple(
+        TaskState(((0, task.initial),), Running(1, task.initial)) for task in graph.tasks
+    )
+    positions = tuple((0,) * len(task.streams) for task in graph.tasks)
+    return Configuration(graph, states, positions, messages, messages)
+
+
+def _closed(stream: str, epochs: Sequence[Sequence[Any]]) -> Iterator[Message]:
+    n = 0
+    for epoch, words in enumerate(epochs, 1):
+        for word in words:
+            yield Message(n, stream, epoch, Event(word))
+            n += 1
+        yield Message(n, stream, epoch, BORDER)
+        n += 1

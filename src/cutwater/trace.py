@@ -1,0 +1,188 @@
+"""Traces: a run as the sequence of its steps (P1, Definition 6.1), and their files.
+
+=====================================  =====================================================
+P1                                     here
+=====================================  =====================================================
+trace Z                                `Trace`: a `Header` and its steps
+⟨I-Event, p, N_p, X⟩                   ``TraceStep("event", p, epoch, consumed, produced)``
+⟨I-Border, p, N_p, X⟩                  ``TraceStep("border", …)``
+⟨F-Fail, p⟩                            ``TraceStep("fail", p, epoch)``: the epoch p was in
+⟨F-Recover⟩                            ``TraceStep("recover", None, epoch)``: the epoch that is
+                                       recovered
+N_p and X                              ``consumed`` and ``produced``: each message carries its
+                                       sequence number, so N_p at its streams can be read off
+Π, M_0                                 ``Header.tasks`` (without their functions) and
+                                       ``Header.inputs``
+=====================================  =====================================================
+
+A trace holds plain data (`cutwater.plain`), so that written and read back it is the same. Its file
+is JSON lines: the header, then one step a line. A file that ends early at the end of a line is a
+prefix of the trace, which is a trace (P1, Lemma B.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from cutwater.errors import InputError, Problem
+from cutwater.plain import Plain
+
+__all__ = [
+    "Header",
+    "Rule",
+    "TaskShape",
+    "Trace",
+    "TraceMessage",
+    "TraceStep",
+    "read_trace",
+    "write_trace",
+]
+
+FORMAT = 1
+"""The version of the file format."""
+
+Rule = Literal["event", "border", "fail", "recover"]
+
+
+class TraceMessage(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A message: its place on a stream, its epoch, and an event or a border."""
+
+    stream: str
+    n: int
+    """Its sequence number on the stream, from 0."""
+    epoch: int
+    event: Plain | msgspec.UnsetType = msgspec.UNSET
+    """What it carries; unset for a border."""
+    border: bool = False
+
+
+class TraceStep(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One step of a run."""
+
+    rule: Rule
+    task: str | None
+    """The task that took it; None for a recovery, which is of all tasks."""
+    epoch: int
+    """The epoch the task was in; for a recovery the one that is gone back to."""
+    consumed: tuple[TraceMessage, ...] = ()
+    produced: tuple[TraceMessage, ...] = ()
+    state: Plain | msgspec.UnsetType = msgspec.UNSET
+    """The task's value after the step, where it was recorded."""
+
+
+class TaskShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A task without its function: its place in the graph."""
+
+    name: str
+    inputs: tuple[str, ...]
+    output: str
+    initial: Plain = None
+    """The value it starts with, for the reader."""
+
+
+class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a trace is a trace of."""
+
+    flow: str
+    tasks: tuple[TaskShape, ...]
+    """In an order in which each comes after those it reads."""
+    inputs: dict[str, tuple[tuple[Plain, ...], ...]]
+    """For each input stream its epochs, each a sequence of events; a border ends each."""
+    sinks: dict[str, tuple[str, ...]] = {}
+    """For each sink the streams it shows."""
+    version: str = ""
+    """The version of the code that wrote it."""
+    note: str = ""
+    """What this trace is there for, if it has a title."""
+    trace: int = FORMAT
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """All streams: inputs first, then the tasks' outputs."""
+        return (*self.inputs, *(task.output for task in self.tasks))
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """A run: what it is of, and its steps in order."""
+
+    header: Header
+    steps: tuple[TraceStep, ...]
+
+
+_HEADER = msgspec.json.Decoder(Header)
+_STEP = msgspec.json.Decoder(TraceStep)
+
+
+def write_trace(trace: Trace, path: str | Path) -> None:
+    """Write a trace as JSON lines."""
+    encode = msgspec.json.Encoder().encode
+    try:
+        with Path(path).open("wb") as file:
+            file.write(encode(trace.header) + b"\n")
+            file.writelines(encode(step) + b"\n" for step in trace.steps)
+    except OSError as error:
+        raise InputError(
+            Problem(
+                "unwritable-file",
+                f"{path} cannot be written: {error.strerror}",
+                "choose a folder that you may write to",
+            )
+        ) from None
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read a trace; a file that is no trace raises `InputError`, which names the line."""
+    try:
+        with Path(path).open("rb") as file:
+            return _parse(file, str(path))
+    except OSError as error:
+        raise InputError(
+            Problem("unreadable-file", f"{path} cannot be read: {error.strerror}", "give a trace")
+        ) from None
+
+
+def _parse(lines: Iterable[bytes], path: str) -> Trace:
+    numbered = enumerate(lines, 1)
+    first = next(numbered, (1, b""))[1]
+    header = _decoded(_HEADER, first, path, 1, "no header of a trace")
+    if header.trace != FORMAT:
+        raise _damaged(path, 1, f"a trace of format {header.trace}; this version reads {FORMAT}")
+    return Trace(header, tuple(_steps(numbered, header, path)))
+
+
+def _steps(numbered: Iterator[tuple[int, bytes]], header: Header, path: str) -> Iterator[TraceStep]:
+    tasks = {task.name for task in header.tasks}
+    streams = set(header.streams)
+    for number, line in numbered:
+        step = _decoded(_STEP, line, path, number, "no step of a trace")
+        if (step.task in tasks) == (step.rule == "recover"):
+            raise _damaged(path, number, f"a step of {step.task!r}, which the header does not name")
+        for message in (*step.consumed, *step.produced):
+            if message.stream not in streams:
+                raise _damaged(path, number, f"a step on the unknown stream {message.stream!r}")
+            if message.border == (message.event is not msgspec.UNSET):
+                raise _damaged(path, number, "a message that is not either an event or a border")
+        yield step
+
+
+def _decoded(decoder: Any, line: bytes, path: str, number: int, otherwise: str) -> Any:
+    if not line.endswith(b"\n"):
+        raise _damaged(path, number, "empty" if not line else "cut off before its end")
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _damaged(path, number, f"{otherwise}: {error}") from None
+
+
+def _damaged(path: str, number: int, what: str) -> InputError:
+    return InputError(
+        Problem(
+            "damaged-trace",
+            f"line {number} of {path} is {what}",
+            "make the trace again; the lines before this one are whole",
+        )
+    )

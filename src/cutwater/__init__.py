@@ -21,13 +21,14 @@ from cutwater.flow import Flow, Stream, Task, bounded_delay, task
 from cutwater.operators import aggregates as agg
 from cutwater.operators.notify import Notify
 from cutwater.operators.windows import session, sliding, tumbling
-from cutwater.semantics import BORDER, Simulation, simulate
+from cutwater.semantics import BORDER, CRASH, Simulation, crash, simulate
 from cutwater.times import Antichain, Left, Product, Right, check_order, maximal
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BORDER",
+    "CRASH",
     "Antichain",
     "CutwaterError",
     "Data",
@@ -47,6 +48,7 @@ __all__ = [
     "agg",
     "bounded_delay",
     "check_order",
+    "crash",
     "maximal",
     "monotone",
     "productive",

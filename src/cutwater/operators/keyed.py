@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.operator import Operator
+from cutwater.records import is_immutable
 
 __all__ = ["Emitted", "Keyed"]
 
@@ -34,6 +36,21 @@ class Keyed:
         self.states: dict[bytes, tuple[Any, Any]] = {}
         self._busy: set[bytes] = set()
         self._touched: set[bytes] = set()
+
+    def copy(self) -> Keyed:
+        """One with states of its own, whatever is done to a state in place."""
+        other = Keyed(self.op)
+        other.states = {
+            key_bytes: (key, state if is_immutable(state) else copy.deepcopy(state))
+            for key_bytes, (key, state) in self.states.items()
+        }
+        other._busy, other._touched = set(self._busy), set(self._touched)
+        return other
+
+    @property
+    def touched(self) -> frozenset[bytes]:
+        """The keys that the epoch's border will visit."""
+        return frozenset(self._touched)
 
     def data(self, key: Any, key_bytes: bytes, event: Data) -> Sequence[Event]:
         """What an event of a key causes."""

@@ -32,6 +32,7 @@ Where we read the paper our way (2026-11-16):
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -144,7 +145,7 @@ class Messages:
         return hash(self.all)
 
     def __repr__(self) -> str:
-        ordered = sorted(self.all, key=lambda m: (m.stream, m.n, repr(m.content)))
+        ordered = sorted(self.all, key=lambda m: (m.stream, m.n, m.epoch, repr(m.content)))
         return f"Messages({ordered!r})"
 
     def __iter__(self) -> Iterator[Message]:
@@ -375,9 +376,7 @@ def latest_common_snapshot(c: Configuration) -> Configuration:
         )
         for state in c.states
     )
-    count = dict.fromkeys((s for task in c.graph.tasks for s in task.streams), 0)
-    for message in kept:
-        count[message.stream] += 1
+    count = Counter(message.stream for message in kept)
     positions = tuple(tuple(count[stream] for stream in task.streams) for task in c.graph.tasks)
     return Configuration(c.graph, states, positions, Messages(c.inputs.all | kept), c.inputs)
 

@@ -13,7 +13,7 @@ from cutwater.flow.steps import Source
 from cutwater.records import describe, fits, members
 from cutwater.times import maximal
 
-__all__ = ["BORDER", "Border", "SourceReader", "epochs_of"]
+__all__ = ["BORDER", "CRASH", "Border", "Crash", "SourceReader", "crash", "epochs_of", "split"]
 
 
 class Border:
@@ -27,6 +27,29 @@ class Border:
 
 BORDER = Border()
 """In the input of a source: the end of an epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """In the input of a source: when it is reached, a step crashes, or all do; then they recover.
+
+    It crashes once: what is read again after the recovery passes it.
+    """
+
+    step: str | None = None
+    """The name of the step; None: all of them."""
+
+    def __repr__(self) -> str:
+        return f"crash({self.step!r})" if self.step else "CRASH"
+
+
+CRASH = Crash()
+"""In the input of a source: everything crashes and recovers when the source reaches it."""
+
+
+def crash(step: str) -> Crash:
+    """In the input of a source: one step crashes when the source reaches it, and all recover."""
+    return Crash(step)
 
 
 def epochs_of(
@@ -66,6 +89,33 @@ def _check_names(sources: Sequence[Source], inputs: Mapping[str, Any]) -> None:
             )
     if problems:
         raise InputError(problems)
+
+
+def split(
+    inputs: Mapping[str, Iterable[Any]], epoch_size: int | None
+) -> tuple[dict[str, list[Any]], dict[str, list[tuple[int, int, Crash]]]]:
+    """The inputs without crashes; and for each source its crashes: epoch, index in it, which.
+
+    Epochs count from 0; a crash stands before the item of its index.
+    """
+    plain: dict[str, list[Any]] = {}
+    crashes: dict[str, list[tuple[int, int, Crash]]] = {}
+    for name, given in inputs.items():
+        items = list(given)
+        plain[name] = [item for item in items if not isinstance(item, Crash)]
+        size = None if any(item is BORDER for item in items) else epoch_size
+        epoch = index = 0
+        for item in items:
+            if isinstance(item, Crash):
+                crashes.setdefault(name, []).append((epoch, index, item))
+                continue
+            if item is BORDER:
+                epoch, index = epoch + 1, 0
+                continue
+            if size is not None and index == size:
+                epoch, index = epoch + 1, 0
+            index += 1
+    return plain, crashes
 
 
 def _cut(items: list[Any], epoch_size: int | None) -> list[list[Any]]:

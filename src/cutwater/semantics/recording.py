@@ -107,7 +107,8 @@ class Recorder:
         return self._messages[message]
 
     def _inputs(self, initial: Configuration) -> dict[str, tuple[tuple[Any, ...], ...]]:
-        streams: dict[str, list[list[Any]]] = {}
+        read = {stream for task in initial.graph.tasks for stream in task.inputs}
+        streams = {name: [list[Any]()] for name in sorted(read - initial.graph.produced)}
         for message in sorted(initial.inputs, key=lambda m: (m.stream, m.n)):
             epochs = streams.setdefault(message.stream, [[]])
             if message.content is BORDER:

@@ -14,33 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cutwater.errors import Problem, RunError, TargetError
-from cutwater.events import Data, Event, Watermark
+from cutwater.errors import Problem, TargetError
+from cutwater.events import Data, Event
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
-from cutwater.flow.lowering import key_bytes_of
-from cutwater.operators.frontier import Frontier
-from cutwater.operators.keyed import Emitted, Keyed
 from cutwater.order import NO_KEY
-from cutwater.semantics.inputs import SourceReader, epochs_of
-from cutwater.times import maximal
+from cutwater.semantics.crashing import run_with_crashes
+from cutwater.semantics.inputs import Crash, SourceReader, epochs_of
+from cutwater.semantics.segments import Row, SegmentAtWork, last_row
+from cutwater.trace import Trace
 
-__all__ = ["AFTER_DATA", "Order", "Simulation", "simulate"]
-
-Order = tuple[int | bytes, ...]
-
-AFTER_DATA = 1 << 40
-"""A rank above all sources: of the end of an epoch, and one more of the end of the input."""
-_AFTER_KEYS = b"\xff"
-"""Sorts after the canonical bytes of every key."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    order: Order
-    key: Any
-    key_bytes: bytes
-    event: Event
+__all__ = ["Simulation", "shown", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +40,8 @@ class Simulation:
     """For each sink and epoch the events it saw, watermarks among them."""
     late: Mapping[str, int] = field(default_factory=dict)
     """For each source how many events were dropped as late."""
+    trace: Trace | None = None
+    """The run step by step, if it was asked for or had crashes."""
 
     def __getitem__(self, sink: str) -> list[Any]:
         """All values a sink saw, in order."""
@@ -80,6 +66,8 @@ def simulate(
     *,
     epoch_size: int | None = None,
     fuse: bool = True,
+    trace: bool = False,
+    instances: int = 1,
 ) -> Simulation:
     """Run a flow in memory, deterministically, and show what each sink sees in each epoch.
 
@@ -90,10 +78,17 @@ def simulate(
     inputs
         For each source its values, or events (`Data`, `Watermark`), or both. `BORDER` ends an
         epoch. Plain values get their time from the source's ``time=`` field, else 0, 1, 2, …
+        Where a source reaches `CRASH`, every step loses what it has not snapshot, and all go
+        back to the last border they all passed; ``crash("step")`` is the crash of one step.
     epoch_size
         Where there are no borders, how many items an epoch has; None: one epoch for all.
     fuse
         Whether steps are fused into segments; the result is the same.
+    trace
+        Whether to keep the run step by step, by the rules of barrier snapshots; the result is
+        the same. A run with crashes always has a trace.
+    instances
+        For a trace: how many instances a keyed step has.
 
     Examples
     --------
@@ -107,17 +102,27 @@ def simulate(
     >>> simulate(flow, {"words": ["a", "b", "A"]})["counts"]
     [('a', 1), ('b', 1), ('A', 2)]
     """
-    return _Run(plan(flow, fuse=fuse)).run(inputs, epoch_size)
+    given = {name: list(items) for name, items in inputs.items()}
+    if trace or any(isinstance(item, Crash) for items in given.values() for item in items):
+        return _traced(plan(flow), given, epoch_size, instances)
+    return _Run(plan(flow, fuse=fuse)).run(given, epoch_size)
+
+
+def _traced(
+    plan: Plan, inputs: Mapping[str, Iterable[Any]], epoch_size: int | None, instances: int
+) -> Simulation:
+    run = run_with_crashes(plan, inputs, epoch_size=epoch_size, instances=instances)
+    events = {sink: shown(epochs) for sink, epochs in run.rows.items()}
+    return Simulation(run.epochs, events, run.late, run.trace)
 
 
 class _Node:
-    """A segment at work: its states, its frontier, and what it was sent."""
+    """A segment at work, and what it was sent."""
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
-        self.keyed = Keyed(segment.operator)
-        self.frontier = Frontier.of(len(segment.inputs) or 1)
-        self.rows: list[tuple[int, _Row]] = []
+        self.work = SegmentAtWork(segment, len(segment.inputs))
+        self.rows: list[tuple[int, Row]] = []
         self.advances: list[tuple[int, Any]] = []
 
 
@@ -125,7 +130,7 @@ class _Run:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.nodes = [_Node(segment) for segment in plan.segments]
-        self.seen: dict[str, list[list[_Row]]] = {sink.name: [] for sink, _ in plan.sinks}
+        self.seen: dict[str, list[list[Row]]] = {sink.name: [] for sink, _ in plan.sinks}
         sources = sorted(
             (node for node in self.nodes if node.segment.source), key=lambda n: n.segment.name
         )
@@ -138,14 +143,13 @@ class _Run:
             self._read(items)
             for node in self.nodes:
                 self._work(node)
-                self._emit(node, (AFTER_DATA, node.segment.stage, 0), node.keyed.border())
-                self._advance(node)
+                self._end_epoch(node)
         self._begin_epoch()
         for node in self.nodes:
             self._work(node)
-            self._emit(node, (AFTER_DATA + 1, node.segment.stage, 0), node.keyed.finish())
+            self._send(node, node.work.finish())
         late = {reader.source.name: reader.late for _, reader in self.readers}
-        return Simulation(len(cut) + 1, {n: _sorted(e) for n, e in self.seen.items()}, late)
+        return Simulation(len(cut) + 1, {n: shown(e) for n, e in self.seen.items()}, late)
 
     def _begin_epoch(self) -> None:
         for epochs in self.seen.values():
@@ -154,7 +158,7 @@ class _Run:
     def _read(self, items: Mapping[str, list[Any]]) -> None:
         for rank, (node, reader) in enumerate(self.readers):
             for position, event in reader.read(items[reader.source.name]):
-                node.rows.append((0, _Row((rank, 0, position), None, NO_KEY, event)))
+                node.rows.append((0, Row((rank, 0, position), None, NO_KEY, event)))
             time = reader.watermark()
             if time is not None:
                 node.advances.append((0, time))
@@ -162,84 +166,30 @@ class _Run:
     def _work(self, node: _Node) -> None:
         rows, node.rows = sorted(node.rows, key=lambda item: item[1].order), []
         for port, row in rows:
-            if isinstance(row.event, Watermark):
-                self._watermark(node, port, row, row.event.time)
-            else:
-                self._data(node, port, row, row.event)
+            self._send(node, node.work.take(port, port, row))
 
-    def _data(self, node: _Node, port: int, row: _Row, event: Data) -> None:
-        segment = node.segment
-        key, key_bytes = row.key, row.key_bytes
-        if segment.key is not None:
-            key = segment.key(event.value)
-            key_bytes = key_bytes_of(segment.steps[0], key)
-        elif segment.placement != "by key":  # keyed streams may have met others
-            key, key_bytes = None, NO_KEY
-        side = segment.inputs[port].side if segment.inputs else None
-        if side is not None:
-            event = Data(side(event.time), event.value)
-        emitted = [(key_bytes, key, node.keyed.data(key, key_bytes, event))]
-        self._emit(node, row.order, emitted)
-
-    def _watermark(self, node: _Node, port: int, row: _Row, time: Any) -> None:
-        """A watermark among the events: what it completes, key by key, and then itself."""
-        rank = node.segment.rank
-        # within a chain it is still the watermark that came to the chain
-        cause = row.order[:-4] if node.segment.depth else row.order
-        common = _common(node, port, time)
-        for number, completed in enumerate(common):
-            order = (*cause, _AFTER_KEYS, rank, 0, number) if number else cause
-            self._emit(node, order, node.keyed.watermarks([completed]))
-            last = (*order, _AFTER_KEYS, rank, 0, 0)
-            self._send(node, _Row(last, None, NO_KEY, Watermark(completed)))
-
-    def _advance(self, node: _Node) -> None:
-        """The watermarks that sources derived by their rules, all inputs at once."""
-        order = (AFTER_DATA, node.segment.stage, 1)
+    def _end_epoch(self, node: _Node) -> None:
         advances, node.advances = node.advances, []
-        common: list[Any] = []
-        for port, time in advances:
-            common += _common(node, port, time)
-        common = maximal(common)
-        self._emit(node, order, node.keyed.watermarks(common))
+        rows, common = node.work.end_epoch(advances)
+        self._send(node, rows)
         for time in common:
             for number, port in self.plan.readers[node.segment.number]:
                 self.nodes[number].advances.append((port, time))
-            self._show(node, _Row((*order, _AFTER_KEYS), None, NO_KEY, Watermark(time)))
+            self._show(node, last_row(node.segment, time))
 
-    def _emit(self, node: _Node, order: Order, emitted: Iterable[Emitted]) -> None:
-        segment = node.segment
-        for key_bytes, key, outputs in emitted:
-            for index, event in enumerate(outputs):
-                place = (*order, key_bytes, segment.rank, segment.depth, index)
-                self._send(node, _Row(place, key, key_bytes, event))
+    def _send(self, node: _Node, rows: Iterable[Row]) -> None:
+        readers = self.plan.readers[node.segment.number]
+        for row in rows:
+            for number, port in readers:
+                self.nodes[number].rows.append((port, row))
+            self._show(node, row)
 
-    def _send(self, node: _Node, row: _Row) -> None:
-        for number, port in self.plan.readers[node.segment.number]:
-            self.nodes[number].rows.append((port, row))
-        self._show(node, row)
-
-    def _show(self, node: _Node, row: _Row) -> None:
+    def _show(self, node: _Node, row: Row) -> None:
         for sink, number in self.plan.sinks:
             if number == node.segment.number:
                 self.seen[sink.name][-1].append(row)
 
 
-def _common(node: _Node, port: int, time: Any) -> list[Any]:
-    """What is complete at all inputs now that one has a watermark."""
-    try:
-        node.frontier, common = node.frontier.advance(port, [time])
-    except TypeError as error:
-        raise RunError(
-            Problem(
-                "times-do-not-compare",
-                f"{node.segment.steps[0].title} reads streams whose times cannot be compared: "
-                f"{error}",
-                "give their sources times of one kind",
-            )
-        ) from None
-    return common
-
-
-def _sorted(epochs: list[list[_Row]]) -> list[list[Event]]:
+def shown(epochs: Iterable[Iterable[Row]]) -> list[list[Event]]:
+    """The rows of each epoch as a sink shows them: events, in order."""
     return [[row.event for row in sorted(rows, key=lambda r: r.order)] for rows in epochs]

@@ -119,7 +119,7 @@ def test_a_histogram_over_numbers_keeps_one_count():
     running = _Run(plan(flow))
     items = [Item("a", n, 0) for n in range(5)]
     running.run({"items": [*items, cw.Watermark(3)]}, None)
-    ((_, state),) = running.nodes[-1].keyed.states.values()
+    ((_, state),) = running.nodes[-1].work.keyed.states.values()
     count, held = state
     assert (count, list(held)) == (Counter("aaaa"), [(4, "a")])
 
@@ -163,7 +163,7 @@ def test_a_join_frees_what_is_complete_on_both_sides(lefts, rights):
     running = _Run(plan(flow))
     running.run({"l": [*lefts, cw.Watermark(20)], "r": [*rights, cw.Watermark(7)]}, None)
     joining = next(node for node in running.nodes if node.segment.name == "join")
-    held = {side.time for _, state in joining.keyed.states.values() for side, _ in state}
+    held = {side.time for _, state in joining.work.keyed.states.values() for side, _ in state}
     assert held == {item.at for item in [*lefts, *rights] if item.at > 7}
 
 

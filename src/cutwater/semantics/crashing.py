@@ -1,0 +1,188 @@
+"""A flow run in its total order by P1's rules, with crashes where its input has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cutwater.errors import InputError, Problem
+from cutwater.events import Data
+from cutwater.flow.fusing import Plan, Segment
+from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, TakeBorder, TakeEvent
+from cutwater.semantics.barriers import FAILED, Configuration, Event, Running
+from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, shown_word
+from cutwater.semantics.inputs import Crash, epochs_of, split
+from cutwater.semantics.recording import Recorder
+from cutwater.semantics.segments import Row, last_row
+from cutwater.trace import Trace
+
+__all__ = ["CrashingRun", "run_with_crashes"]
+
+
+@dataclass(frozen=True)
+class CrashingRun:
+    """What a run by P1's rules left behind."""
+
+    epochs: int
+    rows: dict[str, list[list[Row]]]
+    """For each sink and epoch the rows an observer sees in the end."""
+    late: dict[str, int]
+    trace: Trace
+
+
+def run_with_crashes(
+    plan: Plan,
+    inputs: Mapping[str, Iterable[Any]],
+    *,
+    epoch_size: int | None = None,
+    instances: int = 1,
+    version: str = "",
+) -> CrashingRun:
+    """Run a flow, each epoch in its total order, and crash where the input says so."""
+    plain, crashes = split(inputs, epoch_size)
+    sources = [segment.source for segment in plan.segments if segment.source]
+    cut = epochs_of(sources, plain, epoch_size)
+    tasks = FlowTasks(plan, instances=instances, in_order=True)
+    words, readers = tasks.read(cut)
+    initial = tasks.initial(words)
+    recorder = Recorder(
+        initial,
+        plan.flow.name,
+        sinks=tasks.sinks,
+        show=shown_word,
+        show_value=lambda value: value.shown(),
+        version=version,
+    )
+    due = _places(tasks, crashes, words)
+    final = _Scheduler(tasks, initial, due, recorder).run()
+    late = {name: reader.late for name, reader in readers.items()}
+    epochs = len(cut) + 1
+    shown = {
+        sink.name: _shown(final, plan.segments[number], tasks.outputs(number), epochs)
+        for sink, number in plan.sinks
+    }
+    return CrashingRun(epochs, shown, late, recorder.trace())
+
+
+def _places(
+    tasks: FlowTasks,
+    crashes: Mapping[str, Sequence[tuple[int, int, Crash]]],
+    words: Mapping[str, Sequence[Sequence[Any]]],
+) -> dict[tuple[str, int], list[Crash]]:
+    """For each place on a source stream the crashes that come before it is read."""
+    due: dict[tuple[str, int], list[Crash]] = {}
+    for name, marks in crashes.items():
+        if name not in words:
+            continue
+        for epoch, index, crash in marks:
+            _check_step(tasks, crash)
+            epoch = min(epoch, len(words[name]) - 1)
+            place = sum(len(rows) + 1 for rows in words[name][:epoch])  # and their borders
+            place += sum(
+                isinstance(word, Sent) and word.row.order[-1] < index  # type: ignore[operator]
+                for word in words[name][epoch]
+            )
+            due.setdefault((name, place), []).append(crash)
+    return due
+
+
+def _check_step(tasks: FlowTasks, crash: Crash) -> None:
+    if crash.step is not None and not tasks.tasks_of(crash.step):
+        names = ", ".join(
+            step.name for seg in tasks.instances.values() for step in seg.segment.steps
+        )
+        raise InputError(
+            Problem(
+                "unknown-step",
+                f"an input has {crash!r}; no step of that name runs",
+                f"these do: {names}",
+            )
+        )
+
+
+class _Scheduler:
+    """Takes the steps of a run in the total order of each epoch."""
+
+    def __init__(
+        self,
+        tasks: FlowTasks,
+        initial: Configuration,
+        due: dict[tuple[str, int], list[Crash]],
+        recorder: Recorder,
+    ) -> None:
+        self.tasks, self.here, self.due, self.recorder = tasks, initial, due, recorder
+        self.protocol = Barriers()
+
+    def run(self) -> Configuration:
+        while (move := self._next()) is not None:
+            crashes = self._crashes_before(move)
+            for crash in crashes:
+                self._crash(crash)
+            if not crashes:
+                self._take(move)
+        return self.here
+
+    def _next(self) -> Move | None:
+        """The oldest epoch first; in it what is furthest from the sources."""
+        best: tuple[int, int, Move] | None = None
+        for number, task in enumerate(self.here.graph.tasks):
+            volatile = self.here.states[number].volatile
+            assert isinstance(volatile, Running)
+            rank = (volatile.epoch, -number)
+            if best is not None and best[:2] < rank:
+                continue
+            move = self._move_of(task.name, volatile.epoch)
+            if move is not None:
+                best = (*rank, move)
+        return best[2] if best else None
+
+    def _move_of(self, task: str, epoch: int) -> Move | None:
+        number = self.here.graph.number[task]
+        moves = self.protocol.moves(self.here, number)
+        if not moves:
+            return None
+        if isinstance(moves[-1], TakeBorder):
+            return moves[-1]
+        message = self.tasks.next_input(self.here, task)
+        return None if message is None else TakeEvent(task, message)
+
+    def _crashes_before(self, move: Move) -> list[Crash]:
+        if not isinstance(move, TakeEvent):
+            return []
+        return self.due.pop((move.message.stream, move.message.n), [])
+
+    def _crash(self, crash: Crash) -> None:
+        names = self.tasks.tasks_of(crash.step) if crash.step else list(self.tasks.instances)
+        for name in names:
+            if self.here.states[self.here.graph.number[name]].volatile is not FAILED:
+                self._take(Fail(name))
+        if names:
+            self._take(Recover())
+
+    def _take(self, move: Move) -> None:
+        there = self.protocol.step(self.here, move)
+        self.recorder.add(self.here, move, there)
+        self.here = there
+
+
+def _shown(
+    final: Configuration, segment: Segment, streams: Sequence[str], epochs: int
+) -> list[list[Row]]:
+    """What a sink shows in each epoch; watermarks, which all instances pass, of the first alone."""
+    rows: list[list[Row]] = [[] for _ in range(epochs)]
+    for stream in streams:
+        for message in sorted(final.messages.on(stream), key=lambda message: message.n):
+            if isinstance(message.content, Event):
+                rows[message.epoch - 1] += [
+                    row
+                    for row in _rows(segment, message.content.word.thaw())
+                    if stream == streams[0] or isinstance(row.event, Data)
+                ]
+    return rows
+
+
+def _rows(segment: Segment, word: Sent | End) -> list[Row]:
+    if isinstance(word, Sent):
+        return [word.row]
+    return [last_row(segment, time) for time in word.times]

@@ -1,0 +1,400 @@
+"""A flow as a graph of P1's tasks: segments, instances of them, and what they send one another.
+
+=====================================  =====================================================
+P1                                     here
+=====================================  =====================================================
+source                                 an input stream of rows, closed in each epoch by an
+                                       `End`: what a border and a watermark cause are ordinary
+                                       messages here, since I-Border sends nothing but borders
+task TK⟨f, S, o⟩                       an instance of a segment; named after its last step
+parallel instance                      reads the whole stream and passes over keys that are not
+                                       its own; its readers have one input for each instance
+sink                                   the streams of the segment that feeds it
+=====================================  =====================================================
+
+With ``in_order`` rows carry their place in the total order and `FlowTasks.next_input` says which
+input a task reads next, so that a run has the result of `simulate`. Without it tasks take what
+comes, as in the paper, and every interleaving is a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from cutwater.events import Data
+from cutwater.flow import steps as s
+from cutwater.flow.fusing import Plan, Segment
+from cutwater.order import NO_KEY, bucket_of
+from cutwater.plain import Plain, plain
+from cutwater.semantics.barriers import (
+    Configuration,
+    Event,
+    Message,
+    Task,
+    initial_configuration,
+)
+from cutwater.semantics.frozen import Frozen, form
+from cutwater.semantics.inputs import SourceReader
+from cutwater.semantics.segments import AFTER_DATA, Order, Row, SegmentAtWork
+from cutwater.semantics.wellformed import checked, graph_of
+
+__all__ = ["End", "FlowTasks", "Instance", "Sent", "TaskValue", "shown_word"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A row on a stream."""
+
+    stream: str
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of an epoch on a stream, or of the input."""
+
+    stream: str
+    times: tuple[Any, ...] = ()
+    """The watermarks that the epoch completes by the sources' own rules."""
+    is_last: bool = False
+    """Is it the end of the input?"""
+
+
+Word = Sent | End
+
+_LAST: Order = (AFTER_DATA + 2,)
+"""The order of an end: after everything."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A task's part of a segment."""
+
+    segment: Segment
+    number: int
+    """Which of the instances it is."""
+    of: int
+    """How many instances there are."""
+    streams: tuple[str, ...]
+    """The streams it reads."""
+    slots: Mapping[str, tuple[tuple[int, int], ...]]
+    """For each stream the inputs of the segment it feeds, each with its place in the frontier."""
+    is_sorting: bool
+    """Must it wait for the end of an epoch and sort, because a stream is not in order itself?"""
+
+    @property
+    def name(self) -> str:
+        """The name of the task and of the stream it writes."""
+        return _names(self.segment, self.of)[self.number]
+
+    def start(self) -> SegmentAtWork:
+        """The segment before the first event."""
+        count = sum(len(slots) for slots in self.slots.values())
+        return SegmentAtWork(self.segment, count, self.owns if self.of > 1 else None)
+
+    def owns(self, key_bytes: bytes) -> bool:
+        """Is a key this instance's own?"""
+        return bucket_of(key_bytes, self.of) == self.number
+
+
+class TaskValue:
+    """The value of a task: its segment at work, and what it has of the epoch so far."""
+
+    __slots__ = ("_form", "_hash", "advances", "ended", "waiting", "work")
+
+    def __init__(
+        self,
+        work: SegmentAtWork,
+        ended: frozenset[str] = frozenset(),
+        advances: tuple[tuple[int, Any], ...] = (),
+        waiting: tuple[Sent, ...] = (),
+    ) -> None:
+        self.work = work
+        self.ended = ended
+        """The streams whose epoch has ended."""
+        self.advances = advances
+        """The watermarks they ended with, each with its place in the frontier."""
+        self.waiting = waiting
+        """Rows that wait to be sorted."""
+        keyed = work.keyed
+        states = {key_bytes: state for key_bytes, (_, state) in keyed.states.items()}
+        self._form = form((states, keyed.touched, work.frontier, ended, advances, waiting))
+        self._hash = hash(self._form)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, TaskValue) and self._hash == other._hash and self._form == other._form
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"TaskValue({self.shown()!r})"
+
+    def shown(self) -> Plain:
+        """The states by key, as a reader wants to see them."""
+        kept = list(self.work.keyed.states.values())
+        is_unkeyed = all(key is None for key, _ in kept)
+        state = plain(kept[0][1] if kept else None) if is_unkeyed else _by_key(kept)
+        return {"waiting": len(self.waiting), "state": state} if self.waiting else state
+
+
+def _by_key(states: Sequence[tuple[Any, Any]]) -> Plain:
+    if all(isinstance(key, str) and not key.startswith("$") for key, _ in states):
+        return {key: plain(state) for key, state in states}
+    return {"$dict": [[plain(key), plain(state)] for key, state in states]}
+
+
+class FlowTasks:
+    """The tasks of a plan.
+
+    Parameters
+    ----------
+    plan
+        The flow.
+    instances
+        How many instances a segment that is placed by key has.
+    in_order
+        Whether rows carry their order; see the module.
+    on_call
+        Called with the instance, the value before, the word, and the function that computes the
+        result; default: just compute it.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        instances: int = 1,
+        in_order: bool = False,
+        on_call: Callable[..., Any] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.in_order = in_order
+        self._instances = instances
+        self._on_call = on_call
+        self.instances: dict[str, Instance] = {}
+        for segment in plan.segments:
+            if not self._is_bare_source(segment):
+                for number in range(self._count(segment)):
+                    instance = self._instance(segment, number)
+                    self.instances[instance.name] = instance
+
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """P1's tasks."""
+        return tuple(
+            Task(
+                instance.name,
+                partial(self._call, instance),
+                instance.streams,
+                instance.name,
+                TaskValue(instance.start()),
+            )
+            for instance in self.instances.values()
+        )
+
+    @cached_property
+    def sinks(self) -> dict[str, tuple[str, ...]]:
+        """For each sink the streams it shows."""
+        return {sink.name: self.outputs(number) for sink, number in self.plan.sinks}
+
+    @cached_property
+    def needs_ends(self) -> bool:
+        """Does a step do anything at the end of an epoch, or when a time is complete?"""
+        return any(
+            step.is_stateful and not (isinstance(step, s.Apply) and step.expire_after is None)
+            for step in self.plan.flow.steps
+        )
+
+    def outputs(self, number: int) -> tuple[str, ...]:
+        """The streams that carry a segment's output."""
+        segment = self.plan.segments[number]
+        if self._is_bare_source(segment):
+            return (segment.name,)
+        return _names(segment, self._count(segment))
+
+    def tasks_of(self, step: str) -> list[str]:
+        """The tasks that run a step."""
+        return [
+            name
+            for name, instance in self.instances.items()
+            if any(part.name == step for part in instance.segment.steps)
+        ]
+
+    def initial(self, epochs: Mapping[str, Sequence[Sequence[Word]]]) -> Configuration:
+        """The configuration in which each source stream has these words."""
+        frozen = {name: [[Frozen(w) for w in words] for words in e] for name, e in epochs.items()}
+        return checked(initial_configuration(graph_of(self.tasks), frozen))
+
+    def read(
+        self, cut: Sequence[Mapping[str, Sequence[Any]]]
+    ) -> tuple[dict[str, list[list[Word]]], dict[str, SourceReader]]:
+        """The words of each source in each epoch, the end of the input included."""
+        sources = sorted((seg.source for seg in self.plan.segments if seg.source), key=_name)
+        readers = {source.name: SourceReader(source) for source in sources}
+        words: dict[str, list[list[Word]]] = {source.name: [] for source in sources}
+        for items in cut:
+            for rank, (name, reader) in enumerate(readers.items()):
+                rows: list[Word] = [
+                    Sent(name, Row(self._order(rank, position), None, NO_KEY, event))
+                    for position, event in reader.read(items[name])
+                ]
+                time = reader.watermark()
+                if self.in_order or self.needs_ends:
+                    rows.append(End(name, () if time is None else (time,)))
+                words[name].append(rows)
+        if self.in_order or self.needs_ends:
+            for name in words:
+                words[name].append([End(name, is_last=True)])
+        return words, readers
+
+    def next_input(self, c: Configuration, task: str) -> Message | None:
+        """The message a task reads next if it reads in order; None if it must wait for one."""
+        instance = self.instances[task]
+        number = c.graph.number[task]
+        heads = []
+        for stream, position in zip(instance.streams, c.positions[number], strict=False):
+            messages = c.messages.at(stream, position)
+            if not messages:
+                if not instance.is_sorting:
+                    return None
+                continue
+            if isinstance(messages[0].content, Event):
+                heads.append(messages[0])
+        return min(heads, key=_order_of, default=None)
+
+    def _order(self, rank: int, position: int) -> Order:
+        return (rank, 0, position) if self.in_order else ()
+
+    def _is_bare_source(self, segment: Segment) -> bool:
+        """Is it a source that others read, with nothing to do?"""
+        is_read = bool(self.plan.readers[segment.number])
+        return is_read and segment.source is not None and len(segment.steps) == 1
+
+    def _count(self, segment: Segment) -> int:
+        return self._instances if segment.placement == "by key" and segment.is_stateful else 1
+
+    def _instance(self, segment: Segment, number: int) -> Instance:
+        edges = [(edge.segment, port) for port, edge in enumerate(segment.inputs)]
+        slots: dict[str, list[tuple[int, int]]] = {}
+        if segment.source is not None:
+            slots[segment.name] = [(0, 0)]
+        for upstream, port in sorted(edges):
+            for stream in self.outputs(upstream):
+                place = sum(map(len, slots.values()))
+                slots.setdefault(stream, []).append((place, port))
+        return Instance(
+            segment,
+            number,
+            self._count(segment),
+            tuple(slots),
+            {stream: tuple(ports) for stream, ports in slots.items()},
+            self.in_order and any(not self._is_emitted_in_order[up] for up, _ in edges),
+        )
+
+    @cached_property
+    def _is_emitted_in_order(self) -> dict[int, bool]:
+        """Does a segment emit rows in their order, if it is given them in theirs?
+
+        Not if what came of one row can meet what came of it by a longer way: an order that begins
+        with another is after it, but what the first causes may be after what the second does.
+        """
+        lengths: dict[int, dict[int, set[int]]] = {}
+        verdict: dict[int, bool] = {}
+        for segment in self.plan.segments:
+            mine: dict[int, set[int]] = {segment.number: {0}}
+            for edge in segment.inputs:
+                for origin, known in lengths[edge.segment].items():
+                    mine.setdefault(origin, set()).update(length + 1 for length in known)
+            lengths[segment.number] = mine
+            verdict[segment.number] = all(len(known) == 1 for known in mine.values())
+        return verdict
+
+    def _call(self, instance: Instance, value: Any, word: Frozen[Word]) -> tuple[Any, list[Any]]:
+        if self._on_call is None:
+            return self.work(instance, value, word)
+        result: tuple[Any, list[Any]] = self._on_call(instance, value, word, self.work)
+        return result
+
+    def work(
+        self, instance: Instance, value: TaskValue, word: Frozen[Word]
+    ) -> tuple[TaskValue, list[Frozen[Word]]]:
+        """What a task makes of a word."""
+        given = word.thaw()
+        work = value.work.copy()
+        if isinstance(given, End):
+            return self._end(instance, value, work, given)
+        if instance.is_sorting:
+            waiting = (*value.waiting, given)
+            return TaskValue(work, value.ended, value.advances, waiting), []
+        rows = self._take(instance, work, given)
+        after = TaskValue(work, value.ended, value.advances)
+        return after, self._sent(instance, rows)
+
+    def _end(
+        self, instance: Instance, value: TaskValue, work: SegmentAtWork, end: End
+    ) -> tuple[TaskValue, list[Frozen[Word]]]:
+        ended = value.ended | {end.stream}
+        slots = instance.slots[end.stream]
+        advances = (*value.advances, *((slot, time) for time in end.times for slot, _ in slots))
+        if len(ended) < len(instance.streams):
+            return TaskValue(work, ended, advances, value.waiting), []
+        rows = []
+        for sent in sorted(value.waiting, key=lambda sent: sent.row.order):
+            rows += self._take(instance, work, sent)
+        if end.is_last:
+            rows += work.finish()
+            last = End(instance.name, is_last=True)
+        else:
+            more, common = work.end_epoch(sorted(advances, key=lambda pair: pair[0]))
+            rows += more
+            last = End(instance.name, tuple(common))
+        return TaskValue(work), [*self._sent(instance, rows), Frozen(last)]
+
+    def _take(self, instance: Instance, work: SegmentAtWork, sent: Sent) -> list[Row]:
+        return [
+            row
+            for slot, port in instance.slots[sent.stream]
+            for row in work.take(slot, port, sent.row)
+        ]
+
+    def _sent(self, instance: Instance, rows: Sequence[Row]) -> list[Frozen[Word]]:
+        if not self.in_order:
+            rows = [Row((), row.key, row.key_bytes, row.event) for row in rows]
+        return [Frozen(Sent(instance.name, row)) for row in rows]
+
+
+def _names(segment: Segment, count: int) -> tuple[str, ...]:
+    """The names of a segment's tasks."""
+    last = segment.steps[-1].name
+    if segment.source is not None and len(segment.steps) == 1:
+        return (f"read {last}",)
+    return (last,) if count == 1 else tuple(f"{last}/{i}" for i in range(count))
+
+
+def _name(source: s.Source) -> str:
+    return source.name
+
+
+def _order_of(message: Message) -> Order:
+    content = message.content
+    assert isinstance(content, Event)
+    word = content.word.thaw()
+    return word.row.order if isinstance(word, Sent) else _LAST
+
+
+def shown_word(word: Frozen[Word]) -> Plain:
+    """A word as a reader wants to see it: its value, a watermark, or an end."""
+    given = word.thaw()
+    if isinstance(given, End):
+        if given.is_last:
+            return {"$repr": "end of input"}
+        times = ", ".join(repr(time) for time in given.times)
+        return {"$repr": f"end of epoch, complete to {times}" if times else "end of epoch"}
+    event = given.row.event
+    return plain(event.value) if isinstance(event, Data) else plain(event)

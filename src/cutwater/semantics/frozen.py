@@ -1,0 +1,98 @@
+"""Any value as a value that can be hashed and kept: for states and events of users' own types."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import pickle
+from collections import deque
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from cutwater.operators.log import Log
+from cutwater.records import is_immutable
+
+__all__ = ["Frozen", "form"]
+
+T = TypeVar("T")
+
+
+class Frozen(Generic[T]):
+    """A value that is compared by what it holds, and given out as a copy if it could be changed.
+
+    >>> Frozen([1, 2]) == Frozen([1, 2]), Frozen([1]) == Frozen((1,)), Frozen(1) == Frozen(True)
+    (True, False, False)
+    """
+
+    __slots__ = ("_hash", "_value", "form")
+
+    def __init__(self, value: T) -> None:
+        self._value = value
+        self.form = form(value)
+        """What it is compared by."""
+        self._hash = hash(self.form)
+
+    def thaw(self) -> T:
+        """The value; a copy, unless nothing can change it."""
+        return self._value if is_immutable(self._value) else copy.deepcopy(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Frozen) and self._hash == other._hash and self.form == other.form
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return repr(self._value)
+
+
+def form(value: Any) -> Hashable:
+    """A hashable stand-in, equal exactly for values of one type that hold the same."""
+    kind = type(value)
+    if value is None or kind in (int, bool, str, bytes):
+        return (kind, value)
+    if kind is float:
+        return (kind, str(value) if math.isnan(value) else (value, math.copysign(1, value)))
+    if kind in (tuple, list):
+        return (kind, tuple(map(form, value)))
+    if kind is dict:
+        return (kind, frozenset((form(key), form(item)) for key, item in value.items()))
+    if kind in (set, frozenset):
+        return (kind, frozenset(map(form, value)))
+    if isinstance(value, msgspec.Struct):
+        return (kind, tuple(form(getattr(value, name)) for name in value.__struct_fields__))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return (kind, tuple(form(getattr(value, field.name)) for field in fields))
+    return _form_of_object(value)
+
+
+def _form_of_object(value: Any) -> Hashable:
+    kind = type(value)
+    if isinstance(value, (Sequence, deque, Log)):
+        return (kind, tuple(map(form, value)))
+    if isinstance(value, dict):
+        return (kind, frozenset((form(key), form(item)) for key, item in value.items()))
+    if isinstance(value, (set, frozenset)):
+        return (kind, frozenset(map(form, value)))
+    if _is_compared_by_content(kind, value):
+        return (kind, value)
+    names = [name for c in kind.__mro__ for name in getattr(c, "__slots__", ())]
+    held = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    held |= getattr(value, "__dict__", {})
+    return (kind, form(held)) if held else (kind, pickle.dumps(value))
+
+
+def _is_compared_by_content(kind: type, value: Any) -> bool:
+    if not any("__eq__" in vars(base) for base in kind.__mro__[:-1]):
+        return False
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

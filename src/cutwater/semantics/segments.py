@@ -1,0 +1,145 @@
+"""A segment at work: what it makes of the rows it is sent, in the total order of the run."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cutwater.errors import Problem, RunError
+from cutwater.events import Data, Event, Watermark
+from cutwater.flow.fusing import Segment
+from cutwater.flow.lowering import key_bytes_of
+from cutwater.operators.frontier import Frontier
+from cutwater.operators.keyed import Emitted, Keyed
+from cutwater.order import NO_KEY
+from cutwater.times import maximal
+
+__all__ = ["AFTER_DATA", "AFTER_KEYS", "Order", "Row", "SegmentAtWork", "last_row"]
+
+Order = tuple[int | bytes, ...]
+
+AFTER_DATA = 1 << 40
+"""A rank above all sources: of the end of an epoch, and one more of the end of the input."""
+AFTER_KEYS = b"\xff"
+"""Sorts after the canonical bytes of every key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An event on its way between segments."""
+
+    order: Order
+    """Its place in the total order of the epoch."""
+    key: Any
+    key_bytes: bytes
+    event: Event
+
+
+def last_row(segment: Segment, time: Any) -> Row:
+    """A watermark of a source's own rule, as a sink sees it at the end of an epoch."""
+    return Row((AFTER_DATA, segment.stage, 1, AFTER_KEYS), None, NO_KEY, Watermark(time))
+
+
+class SegmentAtWork:
+    """The states of a segment's keys and its frontier.
+
+    Parameters
+    ----------
+    segment
+        What it does.
+    inputs
+        How many streams it is sent; each has a watermark of its own.
+    owns
+        Which keys are its own, by their canonical bytes; default: all.
+    """
+
+    def __init__(
+        self, segment: Segment, inputs: int, owns: Callable[[bytes], bool] | None = None
+    ) -> None:
+        self.segment = segment
+        self.keyed = Keyed(segment.operator)
+        self.frontier = Frontier.of(inputs or 1)
+        self._owns = owns
+
+    def copy(self) -> SegmentAtWork:
+        """One that goes its own way from here."""
+        other = copy.copy(self)
+        other.keyed = self.keyed.copy()
+        return other
+
+    def take(self, number: int, port: int, row: Row) -> list[Row]:
+        """What a row causes that came on a stream, by one of the segment's inputs."""
+        if isinstance(row.event, Watermark):
+            return self._watermark(number, row, row.event.time)
+        return self._data(port, row, row.event)
+
+    def _data(self, port: int, row: Row, event: Data) -> list[Row]:
+        segment = self.segment
+        key, key_bytes = row.key, row.key_bytes
+        if segment.key is not None:
+            key = segment.key(event.value)
+            key_bytes = key_bytes_of(segment.steps[0], key)
+        elif segment.placement != "by key":  # keyed streams may have met others
+            key, key_bytes = None, NO_KEY
+        if self._owns is not None and not self._owns(key_bytes):
+            return []
+        side = segment.inputs[port].side if segment.inputs else None
+        if side is not None:
+            event = Data(side(event.time), event.value)
+        return self._rows(row.order, [(key_bytes, key, self.keyed.data(key, key_bytes, event))])
+
+    def _watermark(self, number: int, row: Row, time: Any) -> list[Row]:
+        """A watermark among the events: what it completes, key by key, and then itself."""
+        rank = self.segment.rank
+        # within a chain it is still the watermark that came to the chain
+        cause = row.order[:-4] if self.segment.depth else row.order
+        rows: list[Row] = []
+        for index, completed in enumerate(self._common(number, time)):
+            order = (*cause, AFTER_KEYS, rank, 0, index) if index else cause
+            rows += self._rows(order, self.keyed.watermarks([completed]))
+            last = (*order, AFTER_KEYS, rank, 0, 0)
+            rows.append(Row(last, None, NO_KEY, Watermark(completed)))
+        return rows
+
+    def end_epoch(self, advances: Iterable[tuple[int, Any]]) -> tuple[list[Row], list[Any]]:
+        """What the border causes, then the watermarks that sources derived by their rules.
+
+        Also returns the watermarks that all inputs have reached.
+        """
+        stage = self.segment.stage
+        rows = self._rows((AFTER_DATA, stage, 0), self.keyed.border())
+        common: list[Any] = []
+        for number, time in advances:
+            common += self._common(number, time)
+        common = maximal(common)
+        rows += self._rows((AFTER_DATA, stage, 1), self.keyed.watermarks(common))
+        return rows, common
+
+    def finish(self) -> list[Row]:
+        """What the end of the input causes."""
+        return self._rows((AFTER_DATA + 1, self.segment.stage, 0), self.keyed.finish())
+
+    def _rows(self, order: Order, emitted: Iterable[Emitted]) -> list[Row]:
+        rank, depth = self.segment.rank, self.segment.depth
+        return [
+            Row((*order, key_bytes, rank, depth, index), key, key_bytes, event)
+            for key_bytes, key, outputs in emitted
+            for index, event in enumerate(outputs)
+        ]
+
+    def _common(self, number: int, time: Any) -> list[Any]:
+        """What is complete at all inputs now that one has a watermark."""
+        try:
+            self.frontier, common = self.frontier.advance(number, [time])
+        except TypeError as error:
+            raise RunError(
+                Problem(
+                    "times-do-not-compare",
+                    f"{self.segment.steps[0].title} reads streams whose times cannot be compared: "
+                    f"{error}",
+                    "give their sources times of one kind",
+                )
+            ) from None
+        return common

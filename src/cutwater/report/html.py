@@ -1,0 +1,65 @@
+"""The report as one file for a browser: no network, no other file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from html import escape
+from importlib.resources import files
+
+from cutwater.checking.explanation import Explanation
+from cutwater.report.timeline import Timeline, timeline_of
+
+__all__ = ["render"]
+
+_ASSETS = files("cutwater.report") / "assets"
+_STYLES = ("report.css", "diagram.css", "panel.css", "print.css")
+_SCRIPTS = (
+    "data.js",
+    "words.js",
+    "marks.js",
+    "layout.js",
+    "diagram.js",
+    "panel.js",
+    "streams.js",
+    "overview.js",
+    "cursor.js",
+)
+
+
+def render(explanation: Explanation) -> str:
+    """An explanation as a page that is opened as it is."""
+    timeline = timeline_of(explanation)
+    script = f'"use strict";\n(() => {{\n{_joined(_SCRIPTS)}}})();\n'
+    parts = {
+        "title": escape(f"{timeline.flow}: a run explained"),
+        "script-hash": _hash(script),
+        "style": _joined(_STYLES),
+        "script": script,
+        "data": _data(timeline),
+    }
+    page = _asset("report.html")
+    before, *rest = page.split("{{")
+    pieces = [before]
+    for piece in rest:
+        name, after = piece.split("}}", 1)
+        pieces += [parts[name], after]
+    return "".join(pieces)
+
+
+def _data(timeline: Timeline) -> str:
+    """The data as JSON in which nothing can end, or begin, an element."""
+    return timeline.json().decode().replace("<", r"\u003c")
+
+
+def _hash(script: str) -> str:
+    """What the page's policy lets run: this script and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _joined(names: tuple[str, ...]) -> str:
+    return "\n".join(map(_asset, names))
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")

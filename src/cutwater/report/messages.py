@@ -1,0 +1,98 @@
+"""The messages of a run, each with a number of its own.
+
+A message that is sent again after a recovery has the same place on its stream as the one that was
+taken back, and is another message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from cutwater.plain import Plain
+from cutwater.trace import Header, TraceMessage, TraceStep
+
+__all__ = ["Message", "Numbered", "numbered"]
+
+_FIRST_EPOCH = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message."""
+
+    stream: int
+    n: int
+    """Its sequence number on the stream."""
+    epoch: int
+    text: str | None
+    """What it carries; None for a border."""
+    sender: int | None
+    """The step that sent it; None if it was there from the beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """All messages, and for each step which it consumed and produced."""
+
+    messages: tuple[Message, ...]
+    consumed: tuple[tuple[int, ...], ...]
+    produced: tuple[tuple[int, ...], ...]
+
+
+def numbered(header: Header, steps: Iterable[TraceStep], text: Callable[[Plain], str]) -> Numbered:
+    """Give each message of a run a number: those of the inputs first, then as they are sent."""
+    numbering = _Numbering(header, text)
+    consumed, produced = [], []
+    for index, step in enumerate(steps):
+        consumed.append(tuple(numbering.place_of(message) for message in step.consumed))
+        produced.append(tuple(numbering.add(message, index) for message in step.produced))
+        if step.rule == "recover":
+            numbering.take_back(step.epoch)
+    return Numbered(tuple(numbering.messages), tuple(consumed), tuple(produced))
+
+
+class _Numbering:
+    def __init__(self, header: Header, text: Callable[[Plain], str]) -> None:
+        self.messages: list[Message] = []
+        self._text = text
+        self._streams = {name: index for index, name in enumerate(header.streams)}
+        self._present: dict[tuple[int, int], int] = {}
+        self._sent: list[list[int]] = [[] for _ in header.streams]
+        for message in _inputs(header):
+            self.add(message, None)
+
+    def add(self, message: TraceMessage, sender: int | None) -> int:
+        """Take a message in; its number."""
+        stream = self._streams[message.stream]
+        text = None if message.event is msgspec.UNSET else self._text(message.event)
+        number = len(self.messages)
+        self.messages.append(Message(stream, message.n, message.epoch, text, sender))
+        self._present[stream, message.n] = number
+        if sender is not None:
+            self._sent[stream].append(number)
+        return number
+
+    def place_of(self, message: TraceMessage) -> int:
+        """The number of a message; a wrong trace may consume what nobody sent."""
+        found = self._present.get((self._streams[message.stream], message.n))
+        return self.add(message, None) if found is None else found
+
+    def take_back(self, epoch: int) -> None:
+        """Forget what was sent after an epoch; the inputs stay."""
+        for stream, sent in enumerate(self._sent):
+            while sent and self.messages[sent[-1]].epoch > epoch:
+                self._present.pop((stream, self.messages[sent.pop()].n), None)
+
+
+def _inputs(header: Header) -> Iterable[TraceMessage]:
+    for stream, epochs in header.inputs.items():
+        n = 0
+        for epoch, events in enumerate(epochs, _FIRST_EPOCH):
+            for event in events:
+                yield TraceMessage(stream, n, epoch, event)
+                n += 1
+            yield TraceMessage(stream, n, epoch, border=True)
+            n += 1

@@ -70,3 +70,16 @@ inputs = {
     ],
     "resets": [cw.BORDER, Reset("door", 5)],
 }
+
+crashing = {
+    "readings": [
+        Reading("door", 1, 1.0),
+        cw.BORDER,
+        Reading("door", 4, 3.0),
+        cw.CRASH,
+        Reading("roof", 4, 20.0),
+        cw.BORDER,
+        Reading("door", 6, 5.0),
+    ],
+    "resets": [cw.BORDER, Reset("door", 5), cw.crash("running_average")],
+}

@@ -1,20 +1,24 @@
 """Stateful dataflow on Spark whose guarantees can be checked.
 
-Define a flow once; simulate it in memory, run it exactly-once on Structured Streaming.
+Define a flow once; simulate it in memory, check it against crashes and reorderings, run it
+exactly-once on Structured Streaming, and explain a run with failures by one without.
 
 The layers, each depending only on those above it::
 
-    errors  times  events  records  order    leaves
+    errors  times  events  plain  trace  records  order    leaves
     operators/     pure operators (initial, step, finish) and their composition
     flow/          the definition: builder, validation, fusing into segments, drawing
     semantics/     what a flow means, executable, without a JVM
-    checking/      properties of operators, checked
+    checking/      a model checker, and what is claimed of operators, protocols and flows
     spark/         a flow on Structured Streaming; the only place that imports pyspark
-    cli/           one file per verb
+    report/        what was found as text and as one self-contained page
+    cli/           one file per verb;  testing.py is the pytest plugin
 
 ``semantics`` and ``spark`` never import each other. ``import cutwater`` needs no JVM.
 """
 
+from cutwater.checking import check_flow as check
+from cutwater.checking import explain
 from cutwater.errors import CutwaterError, FlowError, InputError, RunError, TargetError
 from cutwater.events import Data, Watermark, monotone, productive, uncompleted
 from cutwater.flow import Flow, Stream, Task, bounded_delay, task
@@ -23,6 +27,7 @@ from cutwater.operators.notify import Notify
 from cutwater.operators.windows import session, sliding, tumbling
 from cutwater.semantics import BORDER, CRASH, Simulation, crash, simulate
 from cutwater.times import Antichain, Left, Product, Right, check_order, maximal
+from cutwater.trace import Trace, read_trace, write_trace
 
 __version__ = "0.1.0"
 
@@ -44,18 +49,23 @@ __all__ = [
     "Stream",
     "TargetError",
     "Task",
+    "Trace",
     "Watermark",
     "agg",
     "bounded_delay",
+    "check",
     "check_order",
     "crash",
+    "explain",
     "maximal",
     "monotone",
     "productive",
+    "read_trace",
     "session",
     "simulate",
     "sliding",
     "task",
     "tumbling",
     "uncompleted",
+    "write_trace",
 ]

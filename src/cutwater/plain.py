@@ -69,7 +69,8 @@ def _record(value: Any, names: Any) -> Plain:
 def _dict(value: dict[Any, Any]) -> Plain:
     if all(type(key) is str and not key.startswith("$") for key in value):
         return {plain(key): plain(item) for key, item in value.items()}
-    return {"$dict": [[plain(key), plain(item)] for key, item in value.items()]}
+    pairs = [[plain(key), plain(item)] for key, item in value.items()]
+    return {"$dict": sorted(pairs, key=_sort_key)}
 
 
 def _tagged(value: Any) -> Plain:
@@ -92,7 +93,7 @@ def _tagged(value: Any) -> Plain:
 
 
 def _sort_key(value: Plain) -> bytes:
-    return msgspec.json.encode(value)
+    return msgspec.json.encode(value, order="deterministic")
 
 
 def shown(value: Plain) -> str:

@@ -4,6 +4,8 @@ A counterexample is a result, never an exception: it is shrunk, and the same see
 """
 
 from cutwater.checking.explanation import Commit, Explanation, Generation, NotExplained, explain
+from cutwater.checking.flow_report import Finding, FlowReport
+from cutwater.checking.flows import check_flow
 from cutwater.checking.model import Model, Property, always, eventually, sometimes
 from cutwater.checking.operator_report import Counterexample, OperatorReport, PropertyResult
 from cutwater.checking.operators import check_operator
@@ -27,6 +29,8 @@ __all__ = [
     "Discovery",
     "Explainability",
     "Explanation",
+    "Finding",
+    "FlowReport",
     "Generation",
     "Model",
     "NotExplained",
@@ -37,6 +41,7 @@ __all__ = [
     "PropertyResult",
     "always",
     "check",
+    "check_flow",
     "check_operator",
     "eventually",
     "explain",

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 import cutwater
+from cutwater.cli.check import check
+from cutwater.cli.explain import explain
 from cutwater.cli.graph import graph
 from cutwater.cli.run import run
 from cutwater.cli.screen import errors
@@ -24,7 +26,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(simulate)
+app.command()(check)
 app.command()(run)
+app.command()(explain)
 app.command()(graph)
 
 

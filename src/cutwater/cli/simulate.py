@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cutwater.cli.screen import output, print_json
-from cutwater.cli.targets import load, load_flow, load_module, split_target
-from cutwater.errors import InputError, Problem
+from cutwater.cli.targets import load_flow, load_inputs
 from cutwater.semantics import Simulation
 from cutwater.semantics import simulate as run_in_memory
+from cutwater.trace import write_trace
 
 __all__ = ["simulate"]
 
@@ -25,26 +25,23 @@ def simulate(
         ),
     ] = None,
     epoch_size: Annotated[int | None, typer.Option(help="Items in an epoch; default: all")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Where to write the run, step by step, for explain")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
     """Run a flow in memory and show what each sink sees, epoch by epoch.
 
     Example:  cutwater simulate examples/averages.py:flow --epoch-size 2
+
+    Example:  cutwater simulate examples/averages.py:flow
+    --inputs examples/averages.py:crashing --trace run.jsonl
     """
     flow, module = load_flow(target)
-    place, name = split_target(inputs) if inputs else (target, "inputs")
-    found = load(load_module(place) if inputs else module, place, name or "inputs")
-    is_dict = isinstance(found, Mapping)
-    if not is_dict or not all(isinstance(values, Iterable) for values in found.values()):
-        shown = f"a {type(found).__name__}" if not is_dict else repr(found)[:200]
-        raise InputError(
-            Problem(
-                "not-inputs",
-                f"{place}:{name} is {shown}; inputs are a dict from source to values",
-                "for example inputs = {'words': ['a', 'b']}",
-            )
-        )
-    result = run_in_memory(flow, found, epoch_size=epoch_size)
+    found = load_inputs(inputs, target, module)
+    result = run_in_memory(flow, found, epoch_size=epoch_size, trace=trace is not None)
+    if trace is not None and result.trace is not None:
+        write_trace(result.trace, trace)
     if as_json:
         print_json(_as_data(flow.name, result))
     else:

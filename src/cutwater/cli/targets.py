@@ -7,14 +7,15 @@ import importlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cutwater.errors import CutwaterError, Problem, TargetError
+from cutwater.errors import CutwaterError, InputError, Problem, TargetError
 from cutwater.flow import Flow
 
-__all__ = ["load", "load_flow", "load_module", "split_target"]
+__all__ = ["load", "load_flow", "load_inputs", "load_module", "split_target"]
 
 
 def split_target(target: str) -> tuple[str, str | None]:
@@ -58,6 +59,25 @@ def load(module: ModuleType, place: str, name: str) -> Any:
     close = difflib.get_close_matches(name, [n for n in vars(module) if n[0] != "_"], 1)
     hint = f"did you mean '{close[0]}'?" if close else _names_hint(module, Flow)
     raise TargetError(Problem("unknown-name", f"{place} has no '{name}'", hint or "define it"))
+
+
+def load_inputs(inputs: str | None, target: str, module: ModuleType) -> Mapping[str, Any]:
+    """The dict from source to values that a target names; default: ``inputs`` beside the flow."""
+    place, name = split_target(inputs) if inputs else (target, "inputs")
+    found = load(load_module(place) if inputs else module, place, name or "inputs")
+    if isinstance(found, Mapping):
+        if all(isinstance(values, Iterable) for values in found.values()):
+            return found
+        shown = repr(found)[:200]
+    else:
+        shown = f"a {type(found).__name__}"
+    raise InputError(
+        Problem(
+            "not-inputs",
+            f"{place}:{name} is {shown}; inputs are a dict from source to values",
+            "for example inputs = {'words': ['a', 'b']}",
+        )
+    )
 
 
 def _names_hint(module: ModuleType, kind: type) -> str:

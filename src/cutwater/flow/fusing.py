@@ -108,10 +108,20 @@ class Plan:
         return segment.is_stateful and segment.source is None
 
 
-def plan(flow: Flow, *, fuse: bool = True) -> Plan:
-    """The segments of a valid flow; with ``fuse=False`` every step is one of its own."""
+def plan(flow: Flow, *, fuse: bool = True, watch: Callable[[s.Step], s.Step] | None = None) -> Plan:
+    """The segments of a valid flow.
+
+    Parameters
+    ----------
+    fuse
+        Whether chains of steps become one segment; if not, every step is one of its own.
+    watch
+        Makes of each step the one that works in its place, for instance one whose functions are
+        watched; types are those of the flow's own steps.
+    """
     steps = flow.steps
     types = checked(steps)
+    at_work = tuple(map(watch, steps)) if watch else steps
     chains = _chains(steps, types)
     pieces = [(tuple(chain), chain[0], 0) for chain in chains]
     if not fuse:
@@ -125,8 +135,8 @@ def plan(flow: Flow, *, fuse: bool = True) -> Plan:
             number=i,
             steps=tuple(steps[n] for n in piece),
             inputs=_edges(steps[piece[0]], holder),
-            parts=_parts(piece, steps, types),
-            key=_key_of(steps[piece[0]]),
+            parts=_parts(piece, at_work, types),
+            key=_key_of(at_work[piece[0]]),
             placement=places[piece[-1]],
             given=_given(piece[0], steps, types),
             output=types[piece[-1]],

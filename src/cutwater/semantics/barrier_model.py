@@ -221,12 +221,25 @@ class BarrierModel:
         if not self.protocol.forgets and (state.crashes or c.is_failed):
             return None
         for number in range(len(c.graph.tasks)):
-            if not all(self.protocol.heads(c, number)):
+            if not self._is_settled(c, number):
                 continue
             moves = self.protocol.moves(c, number)
             if moves and all(self._is_unseen(c, move) for move in moves):
                 return moves
         return None
+
+    def _is_settled(self, c: Configuration, number: int) -> bool:
+        """Does every input have a next message, and can no second one come to stand beside it?
+
+        By the rules none can; where a variant recovers otherwise, a writer may stand before what
+        it has already written.
+        """
+        writer = c.graph.writer
+        return all(self.protocol.heads(c, number)) and all(
+            c.position(writer[stream], stream) > c.position(number, stream)
+            for stream in c.graph.tasks[number].inputs
+            if stream in writer
+        )
 
     def _is_unseen(self, c: Configuration, move: Move) -> bool:
         after = self.protocol.step(c, move)

@@ -215,9 +215,14 @@ class Graph:
         return {task.name: i for i, task in enumerate(self.tasks)}
 
     @cached_property
+    def writer(self) -> dict[str, int]:
+        """The place of the task that writes each stream; the other streams are inputs."""
+        return {task.output: i for i, task in enumerate(self.tasks)}
+
+    @cached_property
     def produced(self) -> frozenset[str]:
         """The streams that tasks write; the others are inputs."""
-        return frozenset(task.output for task in self.tasks)
+        return frozenset(self.writer)
 
 
 class Running(msgspec.Struct, frozen=True, cache_hash=True):

@@ -1,0 +1,99 @@
+"""The flow itself, run with a crash and without: does a sink show something else?"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from cutwater.checking.flow_report import Finding
+from cutwater.checking.flow_runs import many
+from cutwater.checking.given import Given
+from cutwater.checking.shrinking import shrink_inputs
+from cutwater.errors import CutwaterError
+from cutwater.semantics.inputs import CRASH
+from cutwater.semantics.simulator import Simulation, simulate
+
+__all__ = ["crash_witness"]
+
+
+def crash_witness(given: Sequence[Given], seed: int, *, tries: int = 40) -> Finding:
+    """The flow itself, run with a crash at places of its input, against itself without."""
+    check = "failure transparency, the flow itself"
+    drawn = random.Random(seed)
+    count = 0
+    for one in given:
+        base = _events(one, one.inputs)
+        if _events(one, one.inputs) != base:
+            return _unsteady(check, one, seed)
+        places = [(name, i) for name, items in one.inputs.items() for i in range(len(items) + 1)]
+        for place in drawn.sample(places, min(tries, len(places))):
+            count += 1
+            if _events(one, _with_crash(one.inputs, place)) != base:
+                return _seen(check, one, seed)
+    return Finding(check, f"run with {many(count, 'crash')}, one at a time", "not refuted")
+
+
+def _events(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Any:
+    """What the sinks show; a failure of the flow is a result like another."""
+    try:
+        result = _simulated(given, inputs)
+    except CutwaterError as error:
+        return str(error)
+    return {sink: result.by_epoch(sink) for sink in result.events}
+
+
+def _simulated(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Simulation:
+    return simulate(given.flow, inputs, epoch_size=given.epoch_size, trace=True)
+
+
+def _with_crash(
+    inputs: Mapping[str, Sequence[Any]], place: tuple[str, int]
+) -> dict[str, list[Any]]:
+    name, index = place
+    return {n: [*i[:index], CRASH, *i[index:]] if n == name else list(i) for n, i in inputs.items()}
+
+
+def _is_unsteady(given: Given, inputs: Mapping[str, list[Any]]) -> bool:
+    return bool(_events(given, inputs) != _events(given, inputs))
+
+
+def _is_seen(given: Given, inputs: Mapping[str, list[Any]]) -> bool:
+    return _crash_shows(given, inputs) is not None
+
+
+def _crash_shows(given: Given, inputs: Mapping[str, Sequence[Any]]) -> tuple[str, int] | None:
+    """A place where a crash shows, if there is one."""
+    base = _events(given, inputs)
+    for name, items in inputs.items():
+        for index in range(len(items) + 1):
+            if _events(given, _with_crash(inputs, (name, index))) != base:
+                return name, index
+    return None
+
+
+def _unsteady(check: str, given: Given, seed: int) -> Finding:
+    inputs, free = shrink_inputs(given, partial(_is_unsteady, given))
+    details = (
+        "two runs without failures already differ",
+        f"one run: {_events(given, inputs)!r}",
+        f"another: {_events(given, inputs)!r}",
+    )
+    return Finding(check, f"seed {seed}", "violated", details, inputs, free)
+
+
+def _seen(check: str, given: Given, seed: int) -> Finding:
+    inputs, free = shrink_inputs(given, partial(_is_seen, given))
+    place = _crash_shows(given, inputs)
+    crashed = _with_crash(inputs, place) if place else inputs
+    with_crash = _events(given, crashed)
+    details = (
+        "with a crash a sink shows something else",
+        f"without failures: {_events(given, inputs)!r}",
+        f"with the crash:   {with_crash!r}",
+    )
+    if place is not None:
+        free = frozenset((n, i + (n == place[0] and i >= place[1])) for n, i in free)
+    trace = _simulated(given, crashed).trace if not isinstance(with_crash, str) else None
+    return Finding(check, f"seed {seed}", "violated", details, crashed, free, trace)

@@ -1,0 +1,72 @@
+"""A flow with an input: what the checks of flows are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from cutwater.events import Watermark
+from cutwater.flow.builder import Flow
+from cutwater.flow.fusing import plan
+from cutwater.flow.steps import Source
+from cutwater.semantics.barrier_model import BarrierModel, Move
+from cutwater.semantics.flow_tasks import FlowTasks, Word, shown_word
+from cutwater.semantics.inputs import BORDER, epochs_of
+from cutwater.semantics.recording import record
+from cutwater.trace import Trace
+
+__all__ = ["Given"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """A flow with an input, and how it is run."""
+
+    flow: Flow
+    inputs: Mapping[str, list[Any]]
+    epoch_size: int | None
+    instances: int
+
+    @cached_property
+    def has_watermarks(self) -> bool:
+        """Are there watermarks among the inputs?"""
+        return any(isinstance(item, Watermark) for items in self.inputs.values() for item in items)
+
+    def words(self, tasks: FlowTasks) -> dict[str, list[list[Word]]]:
+        """What the sources send the tasks, epoch by epoch."""
+        sources = [step for step in self.flow.steps if isinstance(step, Source)]
+        return tasks.read(epochs_of(sources, self.inputs, self.epoch_size))[0]
+
+    def tasks(self, on_call: Callable[..., Any] | None = None) -> FlowTasks:
+        """The flow as tasks that take what comes."""
+        return FlowTasks(plan(self.flow), instances=self.instances, on_call=on_call)
+
+    def model(self, crashes: int, tasks: FlowTasks) -> BarrierModel:
+        """All runs of the flow on this input."""
+        return BarrierModel(tasks.initial(self.words(tasks)), crashes=crashes)
+
+    def cut(self, epochs: int, size: int) -> Given:
+        """The first epochs, and of each source the first items in each of them."""
+        sources = [step for step in self.flow.steps if isinstance(step, Source)]
+        kept: dict[str, list[Any]] = {source.name: [] for source in sources}
+        for number, items in enumerate(epochs_of(sources, self.inputs, self.epoch_size)[:epochs]):
+            for name, found in items.items():
+                kept[name] += [BORDER] if number else []
+                kept[name] += found[:size]
+        return replace(self, inputs=kept, epoch_size=None)
+
+    def trace(self, tasks: FlowTasks, initial: Any, moves: Sequence[Move], note: str) -> Trace:
+        """The trace of these moves."""
+        trace = record(
+            initial,
+            moves,
+            self.flow.name,
+            sinks=tasks.sinks,
+            show=shown_word,
+            show_value=lambda value: value.shown(),
+        )
+        return Trace(msgspec.structs.replace(trace.header, note=note), trace.steps)

@@ -1,0 +1,103 @@
+"""What a function's code names that a pure function need not: grounds for a warning, no proof."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+__all__ = ["suspicions"]
+
+_MODULES = {
+    "time": "the clock",
+    "random": "random numbers",
+    "secrets": "random numbers",
+    "uuid": "random numbers",
+    "os": "the operating system",
+    "sys": "the interpreter",
+    "socket": "the network",
+    "urllib": "the network",
+    "requests": "the network",
+    "httpx": "the network",
+    "subprocess": "other processes",
+    "threading": "threads",
+}
+_METHODS = {"now": "the clock", "today": "the clock", "utcnow": "the clock"}
+_BUILTINS = {
+    "open": "files",
+    "print": "output",
+    "input": "input",
+    "hash": "the hash seed of the process",
+    "id": "addresses in memory",
+}
+_CONSTANT = (int, float, str, bytes, bool, tuple, frozenset, type(None), type, FunctionType)
+
+
+def suspicions(f: Callable[..., Any]) -> tuple[str, ...]:
+    """What a function names, with the functions of its own module that it calls.
+
+    >>> import random
+    >>> def roll(state, event):
+    ...     return state, [random.random()]
+    >>> suspicions(roll)
+    ("'random' (random numbers)",)
+    """
+    return tuple(dict.fromkeys(_found(f, set())))
+
+
+def _found(f: Any, seen: set[int]) -> Iterator[str]:
+    f = getattr(f, "f", f)
+    code = getattr(f, "__code__", None)
+    if code is None or id(code) in seen:
+        return
+    seen.add(id(code))
+    scope = getattr(f, "__globals__", {})
+    for name in _names(code):
+        value = scope.get(name, getattr(builtins, name, None))
+        if isinstance(value, ModuleType):
+            top = value.__name__.split(".")[0]
+            if top in _MODULES:
+                yield f"'{name}' ({_MODULES[top]})"
+        elif name in _METHODS:
+            yield f"'{name}' ({_METHODS[name]})"
+        elif name in _BUILTINS and name not in scope:
+            yield f"'{name}' ({_BUILTINS[name]})"
+        elif name in scope and _can_change(value):
+            yield f"'{name}' (a {type(value).__name__} that can change)"
+        elif isinstance(value, FunctionType) and value.__module__ == getattr(f, "__module__", ""):
+            yield from _found(value, seen)
+    yield from (f"'{name}' (a global that it sets)" for name in _assigned(code))
+    for name, cell in zip(code.co_freevars, getattr(f, "__closure__", None) or (), strict=False):
+        if _is_filled(cell) and _can_change(cell.cell_contents):
+            yield f"'{name}' (a {type(cell.cell_contents).__name__} that can change)"
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _can_change(value: Any) -> bool:
+    return isinstance(value, (list, dict, set, bytearray)) or (
+        not isinstance(value, (*_CONSTANT, ModuleType))
+        and not callable(value)
+        and hasattr(value, "__dict__")
+        and not getattr(getattr(value, "__dataclass_params__", None), "frozen", False)
+    )
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _assigned(code: CodeType) -> Iterator[str]:
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "STORE_GLOBAL":
+            yield str(instruction.argval)

@@ -1,0 +1,86 @@
+"""``cutwater check``: can a crash be seen?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cutwater.checking import Finding, check_flow, explain
+from cutwater.cli.explain import write_page
+from cutwater.cli.screen import live, output, print_json, table
+from cutwater.cli.targets import load_flow, load_inputs
+from cutwater.errors import InputError, Problem
+from cutwater.trace import write_trace
+
+__all__ = ["check"]
+
+
+def check(
+    target: Annotated[str, typer.Argument(help="The flow: module:name or file.py:name")],
+    inputs: Annotated[
+        str | None,
+        typer.Option(
+            help="A dict from source to values: module:name; default: 'inputs' beside the flow, "
+            "else made up from the types of the sources"
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(help="Make up so many inputs instead of taking given ones")
+    ] = None,
+    crashes: Annotated[int, typer.Option(help="Crashes in one run, at most")] = 2,
+    instances: Annotated[int, typer.Option(help="Instances of a keyed step")] = 2,
+    epoch_size: Annotated[int | None, typer.Option(help="Items in an epoch; default: all")] = None,
+    max_states: Annotated[int, typer.Option(help="States to explore, at most")] = 20_000,
+    seed: Annotated[int, typer.Option(help="What inputs and random runs are drawn from")] = 0,
+    trace: Annotated[
+        Path | None, typer.Option(help="Where to write the run of a counterexample")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Where to write the picture of a counterexample")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+) -> None:
+    """Look for crashes that can be seen, impure functions, and dependence on order.
+
+    Exit code 1 if there is a counterexample.
+
+    Example:  cutwater check examples/averages.py:flow --crashes 2
+    """
+    flow, module = load_flow(target)
+    if inputs and samples:
+        raise InputError(
+            Problem("inputs-and-samples", "--inputs and --samples exclude each other", "give one")
+        )
+    is_given = inputs is not None or (samples is None and hasattr(module, "inputs"))
+    with live(f"checking '{flow.name}'") as line:
+        report = check_flow(
+            flow,
+            load_inputs(inputs, target, module) if is_given else None,
+            crashes=crashes,
+            instances=instances,
+            epoch_size=epoch_size,
+            samples=samples or 10,
+            max_states=max_states,
+            seed=seed,
+            progress=line.say,
+        )
+    _write(report.violations, trace, html)
+    if as_json:
+        print_json(report.as_data())
+    else:
+        table(["what", "how far", "verdict"], report.table())
+        output.print(report.details(), highlight=False, markup=False, soft_wrap=True)
+    raise typer.Exit(0 if report.holds else 1)
+
+
+def _write(violations: tuple[Finding, ...], trace: Path | None, html: Path | None) -> None:
+    """The first counterexample that is a run, in the files that were asked for."""
+    run = next((finding.trace for finding in violations if finding.trace is not None), None)
+    if run is None:
+        return
+    if trace is not None:
+        write_trace(run, trace)
+    if html is not None:
+        write_page(explain(run), html)

@@ -67,8 +67,8 @@ def _record(value: Any, names: Any) -> Plain:
 
 
 def _dict(value: dict[Any, Any]) -> Plain:
-    if all(type(key) is str and not key.startswith("$") for key in value):
-        return {plain(key): plain(item) for key, item in value.items()}
+    if all(type(key) is str and not key.startswith("$") and _text(key) == key for key in value):
+        return {key: plain(item) for key, item in value.items()}
     pairs = [[plain(key), plain(item)] for key, item in value.items()]
     return {"$dict": sorted(pairs, key=_sort_key)}
 

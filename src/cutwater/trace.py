@@ -32,6 +32,7 @@ from cutwater.errors import InputError, Problem
 from cutwater.plain import Plain
 
 __all__ = [
+    "FORMAT",
     "Header",
     "Rule",
     "TaskShape",
@@ -151,7 +152,20 @@ def _parse(lines: Iterable[bytes], path: str) -> Trace:
     header = _decoded(_HEADER, first, path, 1, "no header of a trace")
     if header.trace != FORMAT:
         raise _damaged(path, 1, f"a trace of format {header.trace}; this version reads {FORMAT}")
+    said = _header_problem(header)
+    if said:
+        raise _damaged(path, 1, f"no header of a trace: {said}")
     return Trace(header, tuple(_steps(numbered, header, path)))
+
+
+def _header_problem(header: Header) -> str | None:
+    for task in header.tasks:
+        for stream in task.inputs:
+            if stream not in header.streams:
+                return f"task {task.name!r} reads the unknown stream {stream!r}"
+    if len({len(epochs) for epochs in header.inputs.values()}) > 1:
+        return "its inputs do not have the same number of epochs"
+    return None
 
 
 def _steps(numbered: Iterator[tuple[int, bytes]], header: Header, path: str) -> Iterator[TraceStep]:
@@ -159,7 +173,9 @@ def _steps(numbered: Iterator[tuple[int, bytes]], header: Header, path: str) -> 
     streams = set(header.streams)
     for number, line in numbered:
         step = _decoded(_STEP, line, path, number, "no step of a trace")
-        if (step.task in tasks) == (step.rule == "recover"):
+        if step.rule == "recover" and step.task is not None:
+            raise _damaged(path, number, f"a recovery of {step.task!r}; it is of all tasks at once")
+        if step.rule != "recover" and step.task not in tasks:
             raise _damaged(path, number, f"a step of {step.task!r}, which the header does not name")
         for message in (*step.consumed, *step.produced):
             if message.stream not in streams:

@@ -41,7 +41,9 @@ def visible(module: ModuleType, source: str) -> set[str]:
     return {
         name
         for name in names
-        if not name.startswith("_") and not isinstance(getattr(module, name), TYPE_PARAMETERS)
+        if name.isidentifier()
+        and not name.startswith("_")
+        and not isinstance(getattr(module, name), TYPE_PARAMETERS)
     }
 
 

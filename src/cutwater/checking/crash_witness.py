@@ -60,7 +60,7 @@ def _is_unsteady(given: Given, inputs: Mapping[str, list[Any]]) -> bool:
 
 
 def _is_seen(given: Given, inputs: Mapping[str, list[Any]]) -> bool:
-    return _crash_shows(given, inputs) is not None
+    return not _is_unsteady(given, inputs) and _crash_shows(given, inputs) is not None
 
 
 def _crash_shows(given: Given, inputs: Mapping[str, Sequence[Any]]) -> tuple[str, int] | None:

@@ -48,9 +48,8 @@ def search(given: Given, crashes: int, max_states: int, say: Callable[[str], Non
         is_whole = result.checked.is_exhaustive
         return Finding(check, extent, "holds" if is_whole else "not refuted")
     tasks = part.tasks()
-    path = result.counterexample
-    initial = path.initial.configuration
-    trace = part.trace(tasks, initial, path.actions, "no run without failures explains this")
+    moves = result.counterexample.actions
+    trace = part.trace(tasks, part.model(crashes, tasks), moves, "no run explains this one")
     details = ("an observer can tell this run from every run without failures",)
     return Finding(check, extent, "violated", details, inputs=part.inputs, trace=trace)
 
@@ -101,7 +100,7 @@ def explained_walks(given: Sequence[Given], crashes: int, walks: int, seed: int)
 def _explained(given: Given, crashes: int, drawn: random.Random) -> Explanation:
     tasks = given.tasks()
     model = given.model(crashes, tasks)
-    return explain(given.trace(tasks, model.initial, list(_walk(model, drawn)), "a random run"))
+    return explain(given.trace(tasks, model, list(_walk(model, drawn)), "a random run"))
 
 
 def _unexplained(check: str, given: Given, crashes: int, seed: int) -> Finding | None:

@@ -202,7 +202,7 @@ def _order(flow: Flow, given: Sequence[Given], seed: int) -> Finding:
         compared += count
         for dependence in dependent:
             found.setdefault((dependence.sink, dependence.sources), dependence)
-    extent = f"{compared:,} pairs of neighbours exchanged"
+    extent = f"{many(compared, 'pair')} of neighbours exchanged"
     if found:
         details = tuple(str(dependence) for dependence in found.values())
         return Finding("outputs that depend on the order of inputs", extent, "note", details)
@@ -214,7 +214,7 @@ def _watermarks(given: Sequence[Given], seed: int) -> Finding:
     check = "watermarks monotone and productive"
     sources = [s for s in given[0].flow.steps if isinstance(s, Source)]
     silent = [s.name for s in sources if s.time is not None and s.watermark is None]
-    extent = f"{streams:,} streams followed"
+    extent = f"{many(streams, 'stream')} followed"
     if silent and not given[0].has_watermarks:
         extent += f"; nothing is complete of {', '.join(silent)} before the end"
     return Finding(check, extent, "violated" if broken else "not refuted", tuple(broken))

@@ -59,12 +59,15 @@ class Given:
                 kept[name] += found[:size]
         return replace(self, inputs=kept, epoch_size=None)
 
-    def trace(self, tasks: FlowTasks, initial: Any, moves: Sequence[Move], note: str) -> Trace:
-        """The trace of these moves."""
+    def trace(
+        self, tasks: FlowTasks, model: BarrierModel, moves: Sequence[Move], note: str
+    ) -> Trace:
+        """The trace of these moves of a model of the tasks."""
         trace = record(
-            initial,
+            model.initial,
             moves,
             self.flow.name,
+            protocol=model.protocol,
             sinks=tasks.sinks,
             show=shown_word,
             show_value=lambda value: value.shown(),

@@ -22,7 +22,7 @@ from cutwater.semantics.barriers import Configuration, Event
 from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, Word
 from cutwater.semantics.frozen import form
 
-__all__ = ["Dependence", "Run", "dependences", "run_in"]
+__all__ = ["Dependence", "Epochs", "Order", "Run", "dependences", "run_in"]
 
 Epochs = Mapping[str, Sequence[Sequence[Word]]]
 Order = list[list[tuple[str, Word]]]
@@ -59,11 +59,11 @@ class Dependence:
 
 def run_in(tasks: FlowTasks, order: Order) -> Run:
     """What each sink holds in each epoch if the sources are taken in an order."""
-    by_source: dict[str, list[list[Word]]] = {}
-    names = {name for epoch in order for name, _ in epoch}
-    for epoch in order:
-        for name in sorted(names):
-            by_source.setdefault(name, []).append([w for source, w in epoch if source == name])
+    by_source = {
+        segment.name: [[word for name, word in epoch if name == segment.name] for epoch in order]
+        for segment in tasks.plan.segments
+        if segment.source is not None
+    }
     here = tasks.initial(by_source)
     protocol = Barriers()
     for epoch in order:

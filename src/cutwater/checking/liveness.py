@@ -14,7 +14,7 @@ from typing import Any
 from cutwater.checking.model import Property
 from cutwater.checking.paths import Path
 
-__all__ = ["unfulfilled"]
+__all__ = ["Edges", "unfulfilled"]
 
 Edges = Mapping[Any, Sequence[tuple[Any, Any]]]
 """For each state that was looked at its actions and where they lead."""
@@ -27,7 +27,8 @@ def unfulfilled(claim: Property, starts: Sequence[Any], edges: Edges) -> Path[An
     """
     parents = _avoiding(claim, starts, edges)
     for state in parents:
-        if state in edges and not any(_class(claim, action) for action, _ in edges[state]):
+        is_owed = any(_class(claim, action) is not None for action, _ in edges.get(state, ()))
+        if state in edges and not is_owed:
             return _path(parents, state)
     inside = {
         state: [

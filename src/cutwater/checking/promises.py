@@ -13,7 +13,7 @@ from cutwater.semantics.barriers import Configuration
 from cutwater.semantics.barriers import Event as Content
 from cutwater.semantics.flow_tasks import Sent
 
-__all__ = ["broken_promises"]
+__all__ = ["broken_promises", "unproductive"]
 
 
 def broken_promises(given: Sequence[Given], seed: int) -> tuple[int, list[str]]:
@@ -33,7 +33,7 @@ def broken_promises(given: Sequence[Given], seed: int) -> tuple[int, list[str]]:
             followed += 1
             broken += _problems(task.name, streams[task.output])
             inputs = [streams.get(name) or _events(final, name) for name in task.inputs]
-            broken += _unproductive(task.name, inputs, streams[task.output])
+            broken += unproductive(task.name, inputs, streams[task.output])
     return followed, list(dict.fromkeys(broken))
 
 
@@ -61,7 +61,7 @@ def _problems(name: str, events: Sequence[Data | Watermark]) -> list[str]:
     return [] if verdict else [f"the output of '{name}' is not monotone: {verdict.reason}"]
 
 
-def _unproductive(
+def unproductive(
     name: str, inputs: Sequence[Sequence[Any]], output: Sequence[Data | Watermark]
 ) -> list[str]:
     """Data that no watermark of the output completes, though every input completed its time."""

@@ -28,7 +28,15 @@ from cutwater.plain import plain, shown
 from cutwater.records import is_immutable
 from cutwater.semantics.frozen import form
 
-__all__ = ["Call", "Calls", "Impurity", "PurityResult", "check_purity"]
+__all__ = [
+    "Call",
+    "Calls",
+    "Impurity",
+    "PurityResult",
+    "check_purity",
+    "encoded_result",
+    "functions_of",
+]
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,10 @@ class Checked:
         if self.stopped == "interrupted":
             return f"interrupted after {count}: not exhaustive"
         if self.stopped == "at the first counterexample":
-            return f"stopped after {count}, at the first counterexample"
+            is_refuted = any(found.is_counterexample for found in self.discoveries.values())
+            return f"stopped after {count}, " + (
+                self.stopped if is_refuted else "once every claim was settled"
+            )
         return f"stopped at the bound after {count}: not exhaustive"
 
 
@@ -119,7 +122,8 @@ def check(
         waits; ``"random"`` walks at random, for models too large to exhaust. Counterexamples of
         the latter two are shrunk.
     max_states, max_depth
-        Bounds; a search that meets one says that it is not exhaustive.
+        Bounds; a search that meets one says that it is not exhaustive. A random walk has 1,000
+        steps at most if `max_depth` is not given.
     walks, seed
         For ``"random"``: how many walks, and what they are drawn from. The same seed, the same
         result.
@@ -142,6 +146,8 @@ def check(
 
 _EVERY = 2_000
 """Steps between two reports of progress."""
+_LONGEST_WALK = 1_000
+"""Steps of a random walk where no bound is given: a model may go on for ever."""
 
 
 class _Search:
@@ -309,13 +315,14 @@ class _Search:
     def _walk_once(self, state: Any, drawn: random.Random) -> None:
         states, actions = [state], list[Any]()
         self.parents.setdefault(state, None)
-        while self.max_depth is None or len(actions) < self.max_depth:
+        longest = _LONGEST_WALK if self.max_depth is None else self.max_depth
+        while True:
             for claim in self.safety:
                 if claim.name not in self.found and self._is_shown(claim, states[-1]):
                     path = Path(states[0], tuple(actions), tuple(states))
                     shorter = shrink(self.model, path, lambda p, c=claim: self._is_shown(c, p.last))  # type: ignore[misc]
                     self.found[claim.name] = Discovery(claim, shorter, self.seed)
-            possible = list(self.model.actions(states[-1]))
+            possible = list(self.model.actions(states[-1])) if len(actions) < longest else []
             if not possible:
                 break
             action = drawn.choice(possible)

@@ -46,6 +46,7 @@ __all__ = [
     "Action",
     "Configuration",
     "Consume",
+    "Content",
     "Event",
     "Graph",
     "LocalStep",

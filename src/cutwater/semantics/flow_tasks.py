@@ -41,7 +41,7 @@ from cutwater.semantics.inputs import SourceReader
 from cutwater.semantics.segments import AFTER_DATA, Order, Row, SegmentAtWork
 from cutwater.semantics.wellformed import checked, graph_of
 
-__all__ = ["End", "FlowTasks", "Instance", "Sent", "TaskValue", "shown_word"]
+__all__ = ["End", "FlowTasks", "Instance", "Sent", "TaskValue", "Word", "shown_word"]
 
 
 @dataclass(frozen=True, slots=True)

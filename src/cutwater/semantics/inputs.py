@@ -107,7 +107,9 @@ def split(
         epoch = index = 0
         for item in items:
             if isinstance(item, Crash):
-                crashes.setdefault(name, []).append((epoch, index, item))
+                is_full = size is not None and index == size
+                place = (epoch + 1, 0) if is_full else (epoch, index)
+                crashes.setdefault(name, []).append((*place, item))
                 continue
             if item is BORDER:
                 epoch, index = epoch + 1, 0

@@ -19,7 +19,7 @@ from cutwater.semantics.barriers import (
 )
 from cutwater.trace import Header, Rule, TaskShape, Trace, TraceMessage, TraceStep
 
-__all__ = ["Recorder", "record"]
+__all__ = ["Recorder", "Show", "record"]
 
 Show = Callable[[Any], Any]
 

@@ -24,25 +24,30 @@ __all__ = ["checked", "graph_of", "ill_formed"]
 def graph_of(tasks: Iterable[Task]) -> Graph:
     """The graph of tasks, each after those it reads; `FlowError` if they form none."""
     found = tuple(tasks)
-    producer = {task.output: task for task in found}
-    problems = list(_graph_problems(found))
-    if not problems:
-        try:
-            order = TopologicalSorter(
-                {t.name: [producer[s].name for s in t.inputs if s in producer] for t in found}
-            ).static_order()
-            named = {task.name: task for task in found}
-            return Graph(tuple(named[name] for name in order))
-        except CycleError as error:
-            circle = " → ".join(error.args[1])
-            problems.append(
-                Problem(
-                    "cyclic-graph",
-                    f"the tasks {circle} read one another in a circle; graphs are acyclic here",
-                    "cut the circle",
-                )
-            )
-    raise FlowError(problems)
+    problems = list(_graph_problems(found)) or list(_circles(found))
+    if problems:
+        raise FlowError(problems)
+    named = {task.name: task for task in found}
+    return Graph(tuple(named[name] for name in _sorter(found).static_order()))
+
+
+def _sorter(tasks: Sequence[Task]) -> TopologicalSorter[str]:
+    producer = {task.output: task for task in tasks}
+    return TopologicalSorter(
+        {t.name: [producer[s].name for s in t.inputs if s in producer] for t in tasks}
+    )
+
+
+def _circles(tasks: Sequence[Task]) -> Iterable[Problem]:
+    try:
+        _sorter(tasks).prepare()
+    except CycleError as error:
+        circle = " → ".join(error.args[1])
+        yield Problem(
+            "cyclic-graph",
+            f"the tasks {circle} read one another in a circle; graphs are acyclic here",
+            "cut the circle",
+        )
 
 
 def _graph_problems(tasks: Sequence[Task]) -> Iterable[Problem]:
@@ -75,8 +80,8 @@ def _graph_problems(tasks: Sequence[Task]) -> Iterable[Problem]:
 
 def checked(c: Configuration) -> Configuration:
     """The configuration, if it is a valid one to start from; else `FlowError` with all problems."""
-    graph_of(c.graph.tasks)
-    problems = list(_initial_problems(c))
+    problems = list(_graph_problems(c.graph.tasks)) or list(_circles(c.graph.tasks))
+    problems += _initial_problems(c)
     if problems:
         raise FlowError(problems)
     return c
@@ -110,7 +115,11 @@ def _initial_problems(c: Configuration) -> Iterable[Problem]:
         )
     if any(any(position) for position in c.positions):
         yield Problem("invalid-input", "a task has a position other than 0 at the start", "use 0")
-    if any(s.newest or s.volatile != Running(1, s.archive[0][1]) for s in c.states):
+    if any(
+        [epoch for epoch, _ in state.archive] != [0]
+        or state.volatile != Running(1, state.snapshot(0))
+        for state in c.states
+    ):
         yield Problem(
             "invalid-state",
             "a task does not start in epoch 1 with a snapshot of epoch 0",

@@ -29,7 +29,7 @@ def tidy(text):
     return "".join(line.rstrip() + "\n" for line in text.splitlines())
 
 
-@pytest.mark.parametrize("verb", ["", "simulate", "run", "graph"])
+@pytest.mark.parametrize("verb", ["", "simulate", "check", "run", "explain", "graph"])
 def test_help(verb):
     done = run(*filter(None, [verb]), "--help")
     assert (done.returncode, done.stderr) == (0, "")

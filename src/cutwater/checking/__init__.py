@@ -3,6 +3,7 @@
 A counterexample is a result, never an exception: it is shrunk, and the same seed finds it again.
 """
 
+from cutwater.checking.counterexamples import CrashCounterexample, find_counterexample
 from cutwater.checking.explanation import Commit, Explanation, Generation, NotExplained, explain
 from cutwater.checking.flow_report import Finding, FlowReport
 from cutwater.checking.flows import check_flow
@@ -26,6 +27,7 @@ __all__ = [
     "Checked",
     "Commit",
     "Counterexample",
+    "CrashCounterexample",
     "Discovery",
     "Explainability",
     "Explanation",
@@ -47,6 +49,7 @@ __all__ = [
     "explain",
     "explainable",
     "failure_transparency",
+    "find_counterexample",
     "is_explained",
     "is_monotonically_explained",
     "monotonicity",

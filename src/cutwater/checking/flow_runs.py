@@ -47,11 +47,23 @@ def search(given: Given, crashes: int, max_states: int, say: Callable[[str], Non
     if result.counterexample is None:
         is_whole = result.checked.is_exhaustive
         return Finding(check, extent, "holds" if is_whole else "not refuted")
-    tasks = part.tasks()
-    moves = result.counterexample.actions
-    trace = part.trace(tasks, part.model(crashes, tasks), moves, "no run explains this one")
+    return _shrunk(check, extent, part, lambda one: _searched(one, crashes, max_states, say))
+
+
+def _shrunk(
+    check: str, extent: str, given: Given, searched: Callable[[Given], Explainability]
+) -> Finding:
+    inputs, free = shrink_inputs(
+        given, lambda smaller: not searched(replace(given, inputs=smaller)).holds
+    )
+    given = replace(given, inputs=inputs)
+    found = searched(given).counterexample
+    assert found is not None
+    tasks = given.tasks()
+    model = given.model(found.initial.crashes, tasks)
+    trace = given.trace(tasks, model, found.actions, "no run explains this one")
     details = ("an observer can tell this run from every run without failures",)
-    return Finding(check, extent, "violated", details, inputs=part.inputs, trace=trace)
+    return Finding(check, extent, "violated", details, inputs, free, trace)
 
 
 def many(count: int, word: str) -> str:

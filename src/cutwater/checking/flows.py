@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cutwater.checking.crash_witness import crash_witness
+from cutwater.checking.crash_witness import Seen, crash_witness, values_of
 from cutwater.checking.flow_report import Finding, FlowReport
 from cutwater.checking.flow_runs import explained_walks, many, search
 from cutwater.checking.given import Given
@@ -108,15 +108,16 @@ def _findings(
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
     flow = given[0].flow
+    calls, seen = _first_runs(flow, given)  # what is hidden may be changed by these alone
     say("calling every function again")
-    pure = list(_purity(flow, given))
+    pure = list(_purity(calls))
     is_impure = any(finding.verdict == "violated" for finding in pure)
     say("exploring crashes and interleavings")
     yield _all_runs(given[0], crashes, max_states, is_impure, say)
     say("explaining random runs")
     yield explained_walks(given, crashes, walks, seed)
     say("crashing the flow itself")
-    yield crash_witness(given, seed)
+    yield crash_witness(given, seen, seed)
     yield from pure
     if not is_impure:  # else every two runs may differ
         say("exchanging inputs")
@@ -164,11 +165,18 @@ def _samples(
     return [given]
 
 
-def _purity(flow: Flow, given: Sequence[Given]) -> Iterator[Finding]:
+def _first_runs(flow: Flow, given: Sequence[Given]) -> tuple[Calls, list[Seen]]:
+    """The calls that the first run of each input makes, and what its sinks show."""
     calls = Calls()
     watched = plan(flow, watch=calls.watch)
+    seen = []
     for one in given:
-        run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size)
+        run = run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size)
+        seen.append({sink: values_of(epochs) for sink, epochs in run.rows.items()})
+    return calls, seen
+
+
+def _purity(calls: Calls) -> Iterator[Finding]:
     results = check_purity(calls)
     for result in results:
         if result.impurity:

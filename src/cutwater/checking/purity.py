@@ -34,16 +34,19 @@ __all__ = [
     "Impurity",
     "PurityResult",
     "check_purity",
+    "encoded",
     "encoded_result",
     "functions_of",
+    "listed",
 ]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call that a run made: its arguments, copied before it."""
+    """A call that a run made: its arguments, copied before it, and what it gave."""
 
     arguments: tuple[Any, ...]
+    result: bytes = b""
 
     def copies(self) -> tuple[Any, ...]:
         """Arguments that nobody else holds."""
@@ -67,24 +70,28 @@ class Calls:
         changes: dict[str, Any] = {}
         for role, f in functions_of(step).items():
             self.functions[step.name, role] = (step, f)
-            noted = self._noting(step.name, role, f)
+            noted = self._noting(step.name, role, f, isinstance(step, s.FlatMap))
             if isinstance(step, s.Apply):
                 changes["task"] = dataclasses.replace(step.task, f=noted)
             else:
                 changes[role] = noted
         return dataclasses.replace(step, **changes) if changes else step
 
-    def _noting(self, name: str, role: str, f: Callable[..., Any]) -> Callable[..., Any]:
+    def _noting(
+        self, name: str, role: str, f: Callable[..., Any], is_listing: bool
+    ) -> Callable[..., Any]:
         made = self.made.setdefault((name, role), [])
         seen: set[Any] = set()
 
         def noting(*arguments: Any) -> Any:
-            if len(made) < self.limit:
-                held = form(arguments)
-                if held not in seen:
-                    seen.add(held)
-                    made.append(Call(Call(arguments).copies()))
-            return f(*arguments)
+            held = form(arguments) if len(made) < self.limit else None
+            if held is None or held in seen:
+                return f(*arguments)
+            seen.add(held)
+            before = Call(arguments).copies()
+            result = listed(f(*arguments), is_listing)
+            made.append(Call(before, encoded(result)))
+            return result
 
         return noting
 
@@ -160,9 +167,11 @@ def _repeat(
         if one.changed or two.changed:
             what = f"it changes its {one.changed or two.changed} in place"
             return Impurity(title, where, what, given), other is not None
-        if one.result != two.result:
-            what = "called again with the same arguments it gives another result"
-            return _differing(title, where, what, given, one.result, two.result), other is not None
+        for result in (one.result, two.result):
+            if call.result != result:
+                what = "called again with the same arguments it gives another result"
+                found = _differing(title, where, what, given, call.result, result)
+                return found, other is not None
         if other is not None and one.result != other[index]:
             what = "in another process, with another hash seed, it gives another result"
             return _differing(title, where, what, given, one.result, other[index]), True
@@ -197,13 +206,22 @@ def _outcome(f: Callable[..., Any], call: Call, is_listing: bool) -> _Outcome:
 def encoded_result(f: Callable[..., Any], arguments: Sequence[Any], is_listing: bool) -> bytes:
     """What a call gives, or raises, as bytes that are equal for equal results."""
     try:
-        result = f(*arguments)
-        if is_listing or isinstance(result, Iterator):
-            result = list(result)
-        elif type(result) is tuple and len(result) == 2 and isinstance(result[1], Iterator):
-            result = (result[0], list(result[1]))
+        return encoded(listed(f(*arguments), is_listing))
     except Exception as error:
-        result = f"raised {type(error).__name__}: {error}"
+        return encoded(f"raised {type(error).__name__}: {error}")
+
+
+def listed(result: Any, is_listing: bool) -> Any:
+    """A result in which what can be gone through only once is a list."""
+    if is_listing or isinstance(result, Iterator):
+        return list(result)
+    if type(result) is tuple and len(result) == 2 and isinstance(result[1], Iterator):
+        return result[0], list(result[1])
+    return result
+
+
+def encoded(result: Any) -> bytes:
+    """Bytes that are equal for equal results."""
     return msgspec.json.encode(plain(result), order="deterministic")
 
 

@@ -41,6 +41,7 @@ __all__ = [
     "failure_transparency",
     "is_explained",
     "is_monotonically_explained",
+    "is_unexplained",
     "monotonicity",
     "view",
     "without",
@@ -294,12 +295,37 @@ def explainable(
         other,
         observe or model.observation,  # type: ignore[attr-defined]
         observe_other or other.observation,  # type: ignore[attr-defined]
-        translation or zip(other.initial_states(), model.initial_states(), strict=True),
+        zip(other.initial_states(), model.initial_states(), strict=True)
+        if translation is None
+        else translation,
         order,
         reduce,
     )
     claims = [always(claim, bool, observed=True)]
     return Explainability(check(explaining, claims, reduce=reduce, **search), claim)
+
+
+def is_unexplained(model: Model[Any, Any], other: Model[Any, Any], actions: Sequence[Any]) -> bool:
+    """Can the model take these actions, and does no run of the other explain the run?"""
+    explaining = _Explaining(
+        model,
+        other,
+        model.observation,  # type: ignore[attr-defined]
+        other.observation,  # type: ignore[attr-defined]
+        zip(other.initial_states(), model.initial_states(), strict=True),
+        None,
+        reduce=True,
+    )
+    for start in explaining.initial_states():
+        here = start
+        for action in actions:
+            if action not in list(model.actions(here.state)):
+                break
+            here = explaining.step(here, action)
+        else:
+            if not here.candidates:
+                return True
+    return False
 
 
 class _Without:

@@ -71,6 +71,15 @@ def test_an_impure_task_is_named_and_what_it_does_is_shown(task):
     assert findings(report)["failure transparency, all runs"].verdict == "not refuted"
 
 
+def test_what_only_the_first_run_shows_is_found_too():
+    tasks.seen.clear()
+    report = cw.check(applied(tasks.remembers), {"numbers": [1, 2]})
+    itself = findings(report)["failure transparency, the flow itself"]
+    assert itself.details[1:] == ("one run: {'out': [[1, 2], []]}", "another: {'out': [[], []]}")
+    assert itself.inputs == {"numbers": [1, 2]}
+    assert "purity of 'remembers'" in findings(report)
+
+
 hidden = {"count": 0, "uses": 0}
 
 
@@ -195,13 +204,15 @@ def test_interrupting_a_check_keeps_what_was_found():
     def stop(text):
         nonlocal count
         count += 1
-        if text == "crashing the flow itself":
+        if text == "exchanging inputs":
             raise KeyboardInterrupt
 
     report = cw.check(averages.flow, averages.inputs, progress=stop)
     assert [f.check for f in report.findings] == [
         "failure transparency, all runs",
         "failure transparency, random runs",
+        "failure transparency, the flow itself",
+        "purity: no impurity found",
         "the rest",
     ]
     assert report.findings[-1].extent == "interrupted"

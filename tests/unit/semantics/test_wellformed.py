@@ -82,7 +82,7 @@ def test_what_is_no_graph_is_refused(tasks, expected):
 
 
 def test_the_circle_is_named():
-    with pytest.raises(FlowError, match="a → b → a|b → a → b"):
+    with pytest.raises(FlowError, match=r"a → b → a|b → a → b"):
         graph_of([task("a", ["z"], "y"), task("b", ["y"], "z"), task("c", ["x"], "w")])
 
 

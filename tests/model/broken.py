@@ -1,0 +1,215 @@
+"""The protocol with one thing broken (after P1, Fig. 3a and what Definition 4.5 asks for).
+
+None of them is known to forget uncommitted steps in a recovery, so all say ``forgets = False``.
+"""
+
+from msgspec.structs import replace
+
+from cutwater.semantics.barrier_model import Barriers, TakeBorder, TakeEvent
+from cutwater.semantics.barriers import (
+    BORDER,
+    Consume,
+    Event,
+    LocalStep,
+    Messages,
+    Produce,
+    Running,
+    TaskState,
+    event_step,
+    output,
+    recover,
+)
+
+
+class Broken(Barriers):
+    forgets = False
+
+    def recover(self, c):
+        after = recover(c)
+        return None if after is None else self.recovered(c, after)
+
+    def recovered(self, c, after):
+        """What it makes of the configuration that Definition 4.5 gives."""
+        return after
+
+
+class AnyEpoch(Broken):
+    """Takes events of epochs that are not its own, and tags its output with its own."""
+
+    def taken(self, c, number, is_taken):
+        task, volatile = c.graph.tasks[number], c.states[number].volatile
+        if not isinstance(volatile, Running):
+            return []
+        return [
+            TakeEvent(task.name, message)
+            for messages in self.heads(c, number)
+            for message in messages
+            if isinstance(message.content, Event) and is_taken(message.epoch, volatile.epoch)
+        ]
+
+    def local(self, c, move):
+        if isinstance(move, TakeBorder):
+            return self.border(c, c.graph.number[move.task])
+        number = c.graph.number[move.task]
+        m = move.message
+        step = event_step(c.graph.tasks[number], c.states[number], m.stream, m.content.word)
+        taken = Consume(m.stream, m.epoch, m.content)
+        return LocalStep((taken, *step.actions[1:]), step.state)
+
+
+class Uncoordinated(AnyEpoch):
+    """(a) A task may snapshot at any step, takes events of any epoch and tags its output with its
+    own (Fig. 3a). A border is passed over by the snapshot that is taken where it stands.
+    """
+
+    def moves(self, c, number):
+        moves = self.taken(c, number, lambda epoch, own: True)
+        volatile = c.states[number].volatile
+        last = max(m.epoch for m in c.inputs)
+        if isinstance(volatile, Running) and volatile.epoch <= last:
+            moves.append(TakeBorder(c.graph.tasks[number].name))
+        return moves
+
+    def border(self, c, number):
+        state = c.states[number]
+        epoch, value = state.volatile.epoch, state.volatile.value
+        passed = tuple(
+            Consume(m.stream, m.epoch, BORDER)
+            for messages in self.heads(c, number)
+            for m in messages
+            if m.content is BORDER
+        )
+        archive = (*state.archive, (epoch, value))
+        return LocalStep(passed, TaskState(archive, Running(epoch + 1, value)))
+
+
+class OneBorderIsEnough(AnyEpoch):
+    """(b) The border is taken when one input shows it; the others' older messages are then taken
+    and tagged with the new epoch, and their borders passed over.
+    """
+
+    def moves(self, c, number):
+        moves = self.taken(c, number, lambda epoch, own: epoch <= own)
+        volatile = c.states[number].volatile
+        if isinstance(volatile, Running) and self.borders(c, number, volatile.epoch):
+            moves.append(TakeBorder(c.graph.tasks[number].name))
+        return moves
+
+    def borders(self, c, number, newest):
+        return [
+            m
+            for messages in self.heads(c, number)
+            for m in messages
+            if m.content is BORDER and m.epoch <= newest
+        ]
+
+    def border(self, c, number):
+        task, state = c.graph.tasks[number], c.states[number]
+        epoch, value = state.volatile.epoch, state.volatile.value
+        borders = self.borders(c, number, epoch)
+        late = [m for m in borders if m.epoch < epoch]
+        passed = tuple(Consume(m.stream, m.epoch, BORDER) for m in late or borders)
+        if late:
+            return LocalStep(passed, state)
+        archive = (*state.archive, (epoch, value))
+        sent = Produce(task.output, epoch, BORDER)
+        return LocalStep((*passed, sent), TaskState(archive, Running(epoch + 1, value)))
+
+
+class KeepsMessages(Broken):
+    """(c) A recovery keeps all messages: M' = M, the rest as Definition 4.5."""
+
+    def recovered(self, c, after):
+        return replace(after, messages=c.messages)
+
+
+class OwnNewestSnapshot(Broken):
+    """(d) Each task takes its value from its own newest snapshot; the rest as Definition 4.5."""
+
+    def recovered(self, c, after):
+        states = tuple(
+            TaskState(right.archive, Running(right.volatile.epoch, state.archive[-1][1]))
+            for state, right in zip(c.states, after.states, strict=True)
+        )
+        return replace(after, states=states)
+
+
+class KeepsPositions(Broken):
+    """(e) A recovery leaves the stream positions: N' = N."""
+
+    def recovered(self, c, after):
+        return replace(after, positions=c.positions)
+
+
+class HiddenCounter(Broken):
+    """(g) The task counts its calls where no recovery reaches, and emits the count.
+
+    The counter stands in the archive under epoch -1, which Definition 4.5 keeps as it is.
+    """
+
+    def local(self, c, move):
+        step = super().local(c, move)
+        if isinstance(move, TakeBorder):
+            return step
+        archive = dict(step.state.archive)
+        count = archive.pop(-1, 0) + 1
+        sent = tuple(
+            Produce(a.stream, a.epoch, Event((count, a.content.word))) for a in step.actions[1:]
+        )
+        archive = ((-1, count), *archive.items())
+        return LocalStep((step.actions[0], *sent), TaskState(archive, step.state.volatile))
+
+
+class SharedSnapshot(Broken):
+    """(g) A snapshot is the live value itself, and changes with it."""
+
+    def local(self, c, move):
+        step = super().local(c, move)
+        if isinstance(move, TakeBorder):
+            return step
+        live = step.state.volatile
+        archive = tuple((epoch, live.value) for epoch, _ in step.state.archive)
+        return LocalStep(step.actions, TaskState(archive, live))
+
+
+# -- these never show anything wrong: they show nothing more
+
+
+class ForgetsInputs(Broken):
+    """A recovery does not make the sources replay: M' = out(c)."""
+
+    def recovered(self, c, after):
+        return replace(after, messages=Messages(output(c)))
+
+
+class RecoversOnlyTheFailed(Broken):
+    """A recovery leaves the positions of tasks that did not crash."""
+
+    def recovered(self, c, after):
+        is_down = [not isinstance(state.volatile, Running) for state in c.states]
+        positions = tuple(
+            right if down else mine
+            for down, right, mine in zip(is_down, after.positions, c.positions, strict=True)
+        )
+        return replace(after, positions=positions)
+
+
+class StarvesTheLast(Broken):
+    """The last task takes no border once it has seen an event."""
+
+    def moves(self, c, number):
+        moves = super().moves(c, number)
+        if number < len(c.graph.tasks) - 1 or not c.positions[number][0]:
+            return moves
+        return [move for move in moves if not isinstance(move, TakeBorder)]
+
+
+UNSAFE = {
+    "a": Uncoordinated,
+    "b": OneBorderIsEnough,
+    "c": KeepsMessages,
+    "d": OwnNewestSnapshot,
+    "e": KeepsPositions,
+    "g, hidden counter": HiddenCounter,
+    "g, shared snapshot": SharedSnapshot,
+}

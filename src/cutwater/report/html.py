@@ -8,9 +8,13 @@ from html import escape
 from importlib.resources import files
 
 from cutwater.checking.explanation import Explanation
+from cutwater.errors import InputError, Problem
 from cutwater.report.timeline import Timeline, timeline_of
 
-__all__ = ["render"]
+__all__ = ["MOST_STEPS", "render"]
+
+MOST_STEPS = 50_000
+"""The longest run that a page holds; a browser would not open a much longer one."""
 
 _ASSETS = files("cutwater.report") / "assets"
 _STYLES = ("report.css", "diagram.css", "panel.css", "print.css")
@@ -29,6 +33,15 @@ _SCRIPTS = (
 
 def render(explanation: Explanation) -> str:
     """An explanation as a page that is opened as it is."""
+    count = len(explanation.trace.steps)
+    if count > MOST_STEPS:
+        raise InputError(
+            Problem(
+                "too-long-for-a-page",
+                f"the run has {count:,} steps; a page holds {MOST_STEPS:,}",
+                f"show its beginning, which is a run: head -n {MOST_STEPS + 1} of its file",
+            )
+        )
     timeline = timeline_of(explanation)
     script = f'"use strict";\n(() => {{\n{_joined(_SCRIPTS)}}})();\n'
     parts = {

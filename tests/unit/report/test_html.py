@@ -6,7 +6,8 @@ import re
 import pytest
 from unit.report import toy_runs
 
-from cutwater.report import timeline_of
+from cutwater.errors import InputError
+from cutwater.report import html, timeline_of
 from cutwater.report.html import render
 
 HOSTILE = ["</script><img src=x onerror=alert(1)>", "<!--<script>", "{{script}}", "&lt;b&gt;"]
@@ -55,3 +56,10 @@ def test_the_page_refers_to_nothing_outside():
 def test_only_its_own_script_may_run():
     page = render(toy_runs.shown_run())
     assert re.search(r"default-src 'none'; .*script-src 'sha256-[A-Za-z0-9+/]{43}='", page)
+
+
+def test_a_run_that_is_too_long_for_a_page_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(html, "MOST_STEPS", 3)
+    with pytest.raises(InputError, match="too-long-for-a-page") as caught:
+        render(toy_runs.shown_run())
+    assert "head -n 4" in caught.value.problems[0].hint

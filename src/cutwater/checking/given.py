@@ -41,9 +41,10 @@ class Given:
         sources = [step for step in self.flow.steps if isinstance(step, Source)]
         return tasks.read(epochs_of(sources, self.inputs, self.epoch_size))[0]
 
-    def tasks(self, on_call: Callable[..., Any] | None = None) -> FlowTasks:
-        """The flow as tasks that take what comes."""
-        return FlowTasks(plan(self.flow), instances=self.instances, on_call=on_call)
+    def tasks(self, on_call: Callable[..., Any] | None = None, *, fuse: bool = True) -> FlowTasks:
+        """The flow as tasks that take what comes; one for each step if they are not fused."""
+        fused = plan(self.flow, fuse=fuse)
+        return FlowTasks(fused, instances=self.instances, on_call=on_call)
 
     def model(self, crashes: int, tasks: FlowTasks) -> BarrierModel:
         """All runs of the flow on this input."""

@@ -1,4 +1,4 @@
-"""Whether watermarks keep their promise on every stream of a flow, in runs drawn at random."""
+"""Whether watermarks keep their promise behind every step of a flow, in runs drawn at random."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def broken_promises(given: Sequence[Given], seed: int) -> tuple[int, list[str]]:
     followed = 0
     broken: list[str] = []
     for one in given:
-        tasks = one.tasks()
+        tasks = one.tasks(fuse=False)
         final = _end(one.model(0, tasks), drawn)
         streams = {name: _events(final, name) for name in final.graph.produced}
         for task in final.graph.tasks:

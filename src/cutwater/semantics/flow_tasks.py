@@ -73,6 +73,8 @@ _LAST: Order = (AFTER_DATA + 2,)
 class Instance:
     """A task's part of a segment."""
 
+    name: str
+    """The name of the task and of the stream it writes."""
     segment: Segment
     number: int
     """Which of the instances it is."""
@@ -84,11 +86,6 @@ class Instance:
     """For each stream the inputs of the segment it feeds, each with its place in the frontier."""
     is_sorting: bool
     """Must it wait for the end of an epoch and sort, because a stream is not in order itself?"""
-
-    @property
-    def name(self) -> str:
-        """The name of the task and of the stream it writes."""
-        return _names(self.segment, self.of)[self.number]
 
     def start(self) -> SegmentAtWork:
         """The segment before the first event."""
@@ -216,7 +213,7 @@ class FlowTasks:
         segment = self.plan.segments[number]
         if self._is_bare_source(segment):
             return (segment.name,)
-        return _names(segment, self._count(segment))
+        return self._names(segment)
 
     def tasks_of(self, step: str) -> list[str]:
         """The tasks that run a step."""
@@ -276,6 +273,13 @@ class FlowTasks:
         is_read = bool(self.plan.readers[segment.number])
         return is_read and segment.source is not None and len(segment.steps) == 1
 
+    def _names(self, segment: Segment) -> tuple[str, ...]:
+        """The names of a segment's tasks: of its last step, unless a source has it."""
+        name, count = segment.steps[-1].name, self._count(segment)
+        if any(other.source is not None and other.name == name for other in self.plan.segments):
+            name = f"read {name}" if segment.source else f"{segment.steps[-1].verb} {name}"
+        return (name,) if count == 1 else tuple(f"{name}/{i}" for i in range(count))
+
     def _count(self, segment: Segment) -> int:
         return self._instances if segment.placement == "by key" and segment.is_stateful else 1
 
@@ -289,6 +293,7 @@ class FlowTasks:
                 place = sum(map(len, slots.values()))
                 slots.setdefault(stream, []).append((place, port))
         return Instance(
+            self._names(segment)[number],
             segment,
             number,
             self._count(segment),
@@ -367,14 +372,6 @@ class FlowTasks:
         if not self.in_order:
             rows = [Row((), row.key, row.key_bytes, row.event) for row in rows]
         return [Frozen(Sent(instance.name, row)) for row in rows]
-
-
-def _names(segment: Segment, count: int) -> tuple[str, ...]:
-    """The names of a segment's tasks."""
-    last = segment.steps[-1].name
-    if segment.source is not None and len(segment.steps) == 1:
-        return (f"read {last}",)
-    return (last,) if count == 1 else tuple(f"{last}/{i}" for i in range(count))
 
 
 def _name(source: s.Source) -> str:

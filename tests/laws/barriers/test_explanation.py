@@ -12,14 +12,24 @@ from hypothesis import given
 from laws.barriers import paper
 from random_systems import drawn_run, keep, random_run, random_system, replayed, seeds
 
-from cutwater.checking.explanation import explain
+from cutwater.checking import explanation
+from cutwater.checking.explanation import Generation, explain
 from cutwater.checking.replay import Replayer
 from cutwater.checking.transparency import is_monotonically_explained
 from cutwater.plain import plain
-from cutwater.semantics.barrier_model import BarrierModel, Fail, Point, Recover
+from cutwater.semantics.barrier_model import (
+    BarrierModel,
+    Fail,
+    Point,
+    Recover,
+    TakeBorder,
+    TakeEvent,
+)
 from cutwater.semantics.barriers import (
     BORDER,
     FAILED,
+    Event,
+    Message,
     Task,
     greatest_common_epoch,
     initial_configuration,
@@ -333,6 +343,59 @@ def test_a_task_that_is_no_function_is_found(trace):
     )
 
 
+def test_a_border_step_that_also_takes_an_event_is_no_step(trace):
+    """The event and the border of one input, as one step."""
+    event, border = trace.steps[:2]
+    both = msgspec.structs.replace(border, consumed=(*event.consumed, *border.consumed))
+    refusal = explain(msgspec.structs.replace(trace, steps=(both,))).refusal
+    assert refusal.reason == "a border step of 'a' consumes one border from every input"
+
+
+def test_a_task_that_is_no_function_is_found_behind_an_empty_epoch():
+    """What it does first is known again after a recovery to an epoch in which it did nothing."""
+    c = checked(
+        initial_configuration(graph_of([Task("a", keep, ("x",), "y", ())]), {"x": [[], [1]]})
+    )
+    border = TakeBorder("a")
+    event = TakeEvent("a", Message(1, "x", 2, Event(1)))
+    trace = record(c, [border, event, Fail("a"), Recover(), event])
+    assert explain(trace).holds
+    *steps, last = trace.steps
+    other = msgspec.structs.replace(last.produced[0], event="another")
+    last = msgspec.structs.replace(last, produced=(other,))
+    refusal = explain(msgspec.structs.replace(trace, steps=(*steps, last))).refusal
+    assert refusal.step == 4
+    assert "was given the same events again" in refusal.reason
+
+
+@pytest.mark.parametrize(
+    ("is_kept", "step", "reason"),
+    [
+        (
+            lambda step, epoch: step.rule in ("event", "border"),
+            7,  # the event that was taken before the crash is taken again
+            "without the failures this step is not possible: 'a' is at 3 of 'x', not at 2",
+        ),
+        (
+            lambda step, epoch: step.rule in ("event", "border") and step.epoch <= 1,
+            10,  # the second commit is left out
+            "commit 2 adds something else without failures",
+        ),
+    ],
+    ids=["too much is kept", "too little is kept"],
+)
+def test_the_construction_is_not_trusted(trace, monkeypatch, is_kept, step, reason):
+    """Were it wrong, the replay of what it made would say so."""
+    commits = [commit.step for commit in explain(trace).commits]
+    assert commits == [3, 10]
+    monkeypatch.setattr(explanation, "_is_kept", is_kept)
+    monkeypatch.setattr(explanation, "_mapping", lambda trace, commits: ())
+    monkeypatch.setattr(explanation, "Commit", lambda step, place, epoch: step)
+    monkeypatch.setattr(explanation, "_places", lambda kept: dict.fromkeys(range(99), 0))
+    refusal = explain(trace).refusal
+    assert (refusal.step, refusal.reason) == (step, reason)
+
+
 def test_an_explanation_is_refused_with_its_parts_kept(trace):
     """What is known up to the wrong step stays readable."""
     wrong = TraceStep("recover", None, 5)
@@ -347,6 +410,7 @@ def test_nothing_is_explained_by_nothing():
     found = explain(record(pipeline(), []))
     assert found.holds
     assert (found.kept, found.mapping, found.commits) == ((), (0,), ())
+    assert found.generations == (Generation(0, 0, 0, is_recovered=False),)
 
 
 @given(seeds)

@@ -171,7 +171,7 @@ def test_what_only_adds_up_does_not_depend_on_order():
 class Spoilt(Given):
     """A flow whose one operator emits data behind its watermarks."""
 
-    def tasks(self, on_call=None):
+    def tasks(self, on_call=None, *, fuse=True):
         late = Operator(0, lambda n, e: (n + 1, [Data(e.time - 2 * n, "late")] if n else [e]))
         base = plan(self.flow)
         segments = tuple(

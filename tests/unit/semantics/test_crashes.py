@@ -105,3 +105,11 @@ def test_a_source_that_feeds_a_sink_alone_can_crash_too():
 
 def test_a_crash_is_shown_as_it_is_written():
     assert repr([cw.CRASH, cw.crash("total"), cw.BORDER]) == "[CRASH, crash('total'), BORDER]"
+
+
+def test_a_step_may_have_the_name_of_a_source():
+    flow = cw.Flow("named")
+    flow.sink("out", flow.source("n", int).key_by(lambda n: n).apply(total, name="n"))
+    result = cw.simulate(flow, {"n": [1, 2, cw.crash("n")]}, instances=2)
+    assert sorted(result["out"]) == [1, 2]
+    assert [task.name for task in result.trace.header.tasks] == ["apply n/0", "apply n/1"]

@@ -54,6 +54,7 @@ def _as_data(flow: str, result: Simulation) -> dict[str, Any]:
         "epochs": result.epochs,
         "sinks": {sink: result.by_epoch(sink) for sink in result.events},
         "late": dict(result.late),
+        "late_events": {name: list(kept) for name, kept in result.late_events.items()},
     }
 
 
@@ -68,5 +69,7 @@ def _show(result: Simulation) -> None:
                 output.print(f"    {value!r}", highlight=False, markup=False, soft_wrap=True)
     for source, count in result.late.items():
         if count:
-            said = f"{count} late events of '{source}' were dropped"
+            said = f"{count} late events of '{source}' were left out"
             output.print(said, highlight=False, markup=False, soft_wrap=True)
+            for value in result.late_events[source]:
+                output.print(f"    {value!r}", highlight=False, markup=False, soft_wrap=True)

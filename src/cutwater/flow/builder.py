@@ -44,6 +44,7 @@ class Flow:
         *,
         time: str | None = None,
         watermark: BoundedDelay | None = None,
+        late: s.LatePolicy = "keep",
     ) -> Stream:
         """A stream of records, bound to data when the flow runs.
 
@@ -59,9 +60,13 @@ class Flow:
         watermark
             How far behind the newest an event may be, see `bounded_delay`. Without it nothing is
             complete before the end of the input, unless watermarks come with the events.
+        late
+            What becomes of an event whose time was complete when it came: it is left out, counted
+            and kept beside the output (``"keep"``), only counted (``"drop"``), or ends the run
+            (``"fail"``).
         """
         return self._add(
-            s.Source(name=name, where=here(), type=type, time=time, watermark=watermark)
+            s.Source(name=name, where=here(), type=type, time=time, watermark=watermark, late=late)
         )
 
     def sink(self, name: str, stream: Stream) -> Stream:

@@ -111,6 +111,14 @@ def _source(step: s.Source, problems: list[Problem]) -> StreamType:
             )
         )
         step = replace(step, watermark=None)
+    if step.late not in get_args(s.LatePolicy):
+        problems.append(
+            Problem(
+                "unknown-late-policy",
+                f"{step.title} has late={step.late!r}; late events are kept, dropped, or end a run",
+                "use late='keep', late='drop' or late='fail'",
+            )
+        )
     if step.time is None:
         if step.watermark is not None:
             problems.append(

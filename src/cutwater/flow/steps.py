@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from cutwater.flow.tasks import Task
 from cutwater.flow.watermarks import BoundedDelay
@@ -27,6 +27,7 @@ __all__ = [
     "Iterate",
     "Join",
     "KeyBy",
+    "LatePolicy",
     "Map",
     "Merge",
     "OnComplete",
@@ -35,6 +36,9 @@ __all__ = [
     "Step",
     "Union",
 ]
+
+
+LatePolicy = Literal["keep", "drop", "fail"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +72,8 @@ class Source(Step):
     time: str | None = None
     """The field that holds the time; None: events are numbered, or bring their times along."""
     watermark: BoundedDelay | None = None
+    late: LatePolicy = "keep"
+    """What becomes of an event whose time was complete when it came."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,6 +28,7 @@ class CrashingRun:
     rows: dict[str, list[list[Row]]]
     """For each sink and epoch the rows an observer sees in the end."""
     late: dict[str, int]
+    late_events: dict[str, list[Any]]
     trace: Trace
 
 
@@ -62,7 +63,8 @@ def run_with_crashes(
         sink.name: _shown(final, plan.segments[number], tasks.outputs(number), epochs)
         for sink, number in plan.sinks
     }
-    return CrashingRun(epochs, shown, late, recorder.trace())
+    kept = {name: reader.late_events for name, reader in readers.items()}
+    return CrashingRun(epochs, shown, late, kept, recorder.trace())
 
 
 def _places(

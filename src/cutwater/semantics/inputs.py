@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cutwater.errors import InputError, Problem
+from cutwater.errors import InputError, Problem, RunError
 from cutwater.events import Data, Event, Watermark
 from cutwater.flow.steps import Source
 from cutwater.records import describe, fits, members
@@ -146,7 +146,9 @@ class SourceReader:
 
     source: Source
     late: int = 0
-    """Events dropped because a watermark had completed their time."""
+    """Events left out because a watermark had completed their time."""
+    late_events: list[Any] = field(default_factory=list)
+    """The values of these, if they are kept."""
     _numbered: int = 0
     _newest: Any = None
     _announced: list[Any] = field(default_factory=list)
@@ -170,12 +172,26 @@ class SourceReader:
         if isinstance(event, Watermark):
             self._announced = maximal([*self._announced, event.time])
         elif any(event.time <= time for time in self._announced):
-            self.late += 1
+            self._leave_out(event)
             return False
         elif self.source.watermark or is_by_rule:
             is_newest = self._newest is None or self._newest <= event.time
             self._newest = event.time if is_newest else self._newest
         return True
+
+    def _leave_out(self, event: Data) -> None:
+        if self.source.late == "fail":
+            raise RunError(
+                Problem(
+                    "late-event",
+                    f"{self.source.title} was given {event.value!r} at time {event.time!r}, which "
+                    "was complete; late events end a run of this source",
+                    "allow a longer delay, or declare late='keep' or late='drop'",
+                )
+            )
+        self.late += 1
+        if self.source.late == "keep":
+            self.late_events.append(event.value)
 
     def watermark(self) -> Any | None:
         """What the epoch just read completes by the source's own rule; None if nothing new."""

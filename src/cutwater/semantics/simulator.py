@@ -39,7 +39,9 @@ class Simulation:
     events: Mapping[str, Sequence[Sequence[Event]]]
     """For each sink and epoch the events it saw, watermarks among them."""
     late: Mapping[str, int] = field(default_factory=dict)
-    """For each source how many events were dropped as late."""
+    """For each source how many events were left out as late."""
+    late_events: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """For each source that keeps them the values of its late events."""
     trace: Trace | None = None
     """The run step by step, if it was asked for or had crashes."""
 
@@ -113,7 +115,7 @@ def _traced(
 ) -> Simulation:
     run = run_with_crashes(plan, inputs, epoch_size=epoch_size, instances=instances)
     events = {sink: shown(epochs) for sink, epochs in run.rows.items()}
-    return Simulation(run.epochs, events, run.late, run.trace)
+    return Simulation(run.epochs, events, run.late, run.late_events, run.trace)
 
 
 class _Node:
@@ -149,7 +151,8 @@ class _Run:
             self._work(node)
             self._send(node, node.work.finish())
         late = {reader.source.name: reader.late for _, reader in self.readers}
-        return Simulation(len(cut) + 1, {n: shown(e) for n, e in self.seen.items()}, late)
+        kept = {reader.source.name: reader.late_events for _, reader in self.readers}
+        return Simulation(len(cut) + 1, {n: shown(e) for n, e in self.seen.items()}, late, kept)
 
     def _begin_epoch(self) -> None:
         for epochs in self.seen.values():

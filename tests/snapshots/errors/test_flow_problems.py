@@ -105,6 +105,11 @@ def _(flow, readings):
     return readings.join([1, 2], lambda a, b: a)
 
 
+@flow_for("unknown-late-policy")
+def _(flow, readings):
+    return flow.source("more", Reading, time="at", late="ignore")
+
+
 @flow_for("cycle")
 def _(flow, readings):
     steps = [

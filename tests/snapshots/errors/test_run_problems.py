@@ -59,6 +59,18 @@ def _():
     cw.simulate(flow, {"x": []})
 
 
+@run_for("late-event")
+def _():
+    flow = cw.Flow("run")
+    flow.sink("out", flow.source("words", str, late="fail"))
+    cw.simulate(flow, {"words": [cw.Watermark(2), cw.Data(1, "b")]})
+
+
+@run_for("unknown-step")
+def _():
+    simulated(same, [GOOD, cw.crash("averages")])
+
+
 @run_for("epoch-size")
 def _():
     simulated(same, [GOOD], epoch_size=0)
@@ -231,7 +243,9 @@ def test_every_code_of_a_run_has_a_run():
         "operators/notify",
         "operators/task",
         "operators/windows",
+        "semantics/crashing",
         "semantics/inputs",
+        "semantics/segments",
         "semantics/simulator",
     ]
     text = "".join((SOURCE / "cutwater" / f"{name}.py").read_text() for name in modules)

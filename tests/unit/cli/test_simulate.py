@@ -24,6 +24,7 @@ def test_json_is_one_document(cli, write):
         "epochs": 3,
         "sinks": {"sums": [[a], [b], []]},
         "late": {"items": 0},
+        "late_events": {"items": []},
     }
 
 

@@ -211,3 +211,21 @@ def test_values_of_another_type_are_refused(tp, value):
     flow.sink("out", flow.source("a", tp))
     with pytest.raises(cw.InputError, match="record-type"):
         cw.simulate(flow, {"a": [value]})
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("keep", ["b"]), ("drop", [])])
+def test_late_events_are_counted_and_kept_if_the_source_says_so(policy, kept):
+    flow = cw.Flow("late")
+    flow.sink("out", flow.source("items", str, late=policy))
+    items = [cw.Data(2, "a"), cw.Watermark(2), cw.Data(1, "b")]
+    result = cw.simulate(flow, {"items": items})
+    assert (result.late, result.late_events) == ({"items": 1}, {"items": kept})
+    assert cw.simulate(flow, {"items": items}, trace=True).late_events == {"items": kept}
+    assert result["out"] == ["a"]
+
+
+def test_a_late_event_ends_the_run_if_the_source_says_so():
+    flow = cw.Flow("late")
+    flow.sink("out", flow.source("items", str, late="fail"))
+    with pytest.raises(cw.RunError, match="late-event"):
+        cw.simulate(flow, {"items": [cw.Watermark(2), cw.Data(1, "b")]})

@@ -19,6 +19,8 @@ from typing import Any
 __all__ = ["call_elsewhere"]
 
 _PATIENCE_S = 60
+_INSIDE = "CUTWATER_CALLED_ELSEWHERE"
+"""Set in the other process: a module that checks flows when it is imported starts no third one."""
 
 
 def call_elsewhere(
@@ -26,7 +28,7 @@ def call_elsewhere(
 ) -> list[bytes] | None:
     """What the calls give in a process with another hash seed; None if `f` is not found there."""
     place = _place_of(f)
-    if place is None or not arguments:
+    if place is None or not arguments or _INSIDE in os.environ:
         return None
     try:
         job = pickle.dumps((sys.path, *place, is_listing)) + pickle.dumps(list(arguments))
@@ -36,7 +38,7 @@ def call_elsewhere(
             input=job,
             capture_output=True,
             timeout=_PATIENCE_S,
-            env={**os.environ, "PYTHONHASHSEED": "2" if ours == "1" else "1"},
+            env={**os.environ, "PYTHONHASHSEED": "2" if ours == "1" else "1", _INSIDE: "1"},
             check=True,
         )
         results: list[bytes] = pickle.loads(done.stdout)

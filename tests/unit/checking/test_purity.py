@@ -1,5 +1,6 @@
 """Functions that depend on, or change, more than their arguments are found; pure ones are not."""
 
+import importlib
 import os
 import random
 import time
@@ -170,3 +171,28 @@ def closing_over(held):
 )
 def test_what_code_names_is_a_ground_for_a_warning(f, expected):
     assert suspicions(f) == expected
+
+
+MODULE = """
+import pathlib, sys
+import cutwater as cw
+
+def doubled(n: int) -> int:
+    return 2 * n
+
+with pathlib.Path({path!r}).open("a") as file:
+    file.write("imported\\n")
+flow = cw.Flow("at import")
+flow.sink("out", flow.source("numbers", int).map(doubled))
+assert cw.check(flow, {{"numbers": [1]}}, crashes=0, walks=1).holds
+"""
+
+
+def test_a_module_that_checks_when_it_is_imported_is_imported_once_more_and_no_oftener(
+    tmp_path, monkeypatch
+):
+    log = tmp_path / "log.txt"
+    (tmp_path / "checks_at_import.py").write_text(MODULE.format(path=str(log)))
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("checks_at_import")
+    assert log.read_text().split() == ["imported"] * 2

@@ -171,6 +171,11 @@ def is_immutable(value: Any) -> bool:
         return True
     if isinstance(value, (tuple, frozenset)) and type(value) in (tuple, frozenset):
         return all(is_immutable(item) for item in value)
+    if isinstance(value, msgspec.Struct):
+        names = value.__struct_fields__
+        return value.__struct_config__.frozen and all(
+            is_immutable(getattr(value, n)) for n in names
+        )
     params = getattr(type(value), "__dataclass_params__", None)
     if params is not None and params.frozen:
         return all(is_immutable(getattr(value, f.name)) for f in dataclasses.fields(value))

@@ -1,6 +1,7 @@
 """The protocol with one thing broken (after P1, Fig. 3a and what Definition 4.5 asks for).
 
-None of them is known to forget uncommitted steps in a recovery, so all say ``forgets = False``.
+None of them is known to forget uncommitted steps in a recovery, so they say ``forgets = False``;
+one is there to say otherwise.
 """
 
 from msgspec.structs import replace
@@ -81,6 +82,12 @@ class Uncoordinated(AnyEpoch):
         )
         archive = (*state.archive, (epoch, value))
         return LocalStep(passed, TaskState(archive, Running(epoch + 1, value)))
+
+
+class UncoordinatedForgetting(Uncoordinated):
+    """(a) again; its recovery is Definition 4.5, so it does forget, and may say so."""
+
+    forgets = True
 
 
 class OneBorderIsEnough(AnyEpoch):

@@ -4,7 +4,14 @@ import random
 from itertools import combinations
 
 import pytest
-from model.broken import UNSAFE, ForgetsInputs, KeepsMessages, RecoversOnlyTheFailed, StarvesTheLast
+from model.broken import (
+    UNSAFE,
+    ForgetsInputs,
+    KeepsMessages,
+    RecoversOnlyTheFailed,
+    StarvesTheLast,
+    UncoordinatedForgetting,
+)
 from model.networks import Network
 from model.observed import graph, sequences
 from model.shapes import PIPELINE, TWO_SOURCES_TWO_TASKS, start
@@ -14,7 +21,14 @@ from cutwater.checking import always, check, failure_transparency
 from cutwater.semantics.barrier_model import BarrierModel, Barriers
 from cutwater.semantics.barriers import Graph, initial_configuration
 
-PROTOCOLS = [Barriers, *UNSAFE.values(), ForgetsInputs, RecoversOnlyTheFailed, StarvesTheLast]
+PROTOCOLS = [
+    Barriers,
+    *UNSAFE.values(),
+    UncoordinatedForgetting,
+    ForgetsInputs,
+    RecoversOnlyTheFailed,
+    StarvesTheLast,
+]
 
 
 def shuffled(c, drawn):

@@ -20,6 +20,9 @@ from cutwater.semantics.simulator import Simulation, shown, simulate
 __all__ = ["Seen", "crash_witness", "values_of"]
 
 
+_RUNS_OF_ITEMS = 10_000
+"""How many items all runs of an input may have together, so that a large input has fewer."""
+
 Seen = dict[str, list[list[Any]]]
 """For each sink the values it shows in each epoch."""
 
@@ -44,7 +47,8 @@ def crash_witness(
         if base != before:
             return _unsteady(check, one, before, base, seed)
         places = [(name, i) for name, items in one.inputs.items() for i in range(len(items) + 1)]
-        for place in drawn.sample(places, min(tries, len(places))):
+        few = max(3, min(tries, _RUNS_OF_ITEMS // max(1, one.size)))
+        for place in drawn.sample(places, min(few, len(places))):
             count += 1
             if _events(one, _with_crash(one.inputs, place)) != base:
                 return _seen(check, one, seed)

@@ -206,7 +206,8 @@ def _order(flow: Flow, given: Sequence[Given], seed: int) -> Finding:
     found: dict[Any, Any] = {}
     compared = 0
     for one in given:
-        dependent, count = dependences(plan(flow), one.words, seed=seed)
+        part = one if one.is_small else one.cut(3, 8)
+        dependent, count = dependences(plan(flow), part.words, seed=seed)
         compared += count
         for dependence in dependent:
             found.setdefault((dependence.sink, dependence.sources), dependence)

@@ -36,6 +36,16 @@ class Given:
         """Are there watermarks among the inputs?"""
         return any(isinstance(item, Watermark) for items in self.inputs.values() for item in items)
 
+    @property
+    def size(self) -> int:
+        """How many items there are."""
+        return sum(map(len, self.inputs.values()))
+
+    @property
+    def is_small(self) -> bool:
+        """Can much be tried on all of it?"""
+        return self.size <= 60
+
     def words(self, tasks: FlowTasks) -> dict[str, list[list[Word]]]:
         """What the sources send the tasks, epoch by epoch."""
         sources = [step for step in self.flow.steps if isinstance(step, Source)]

@@ -22,12 +22,15 @@ def shrink_inputs(
     """Inputs of which nothing can be left out, and which of their values did not matter."""
     inputs = {name: list(items) for name, items in given.inputs.items()}
     for name in inputs:
-        index = len(inputs[name]) - 1
-        while index >= 0:
-            shorter = {**inputs, name: inputs[name][:index] + inputs[name][index + 1 :]}
-            if is_still(shorter):
-                inputs = shorter
-            index -= 1
+        size = max(1, len(inputs[name]) // 2)
+        while size:
+            start = len(inputs[name]) - size
+            while start > -size:
+                kept = inputs[name][: max(start, 0)] + inputs[name][start + size :]
+                if is_still({**inputs, name: kept}):
+                    inputs[name] = kept
+                start -= size
+            size //= 2
     free = frozenset(
         (name, index)
         for name, items in inputs.items()

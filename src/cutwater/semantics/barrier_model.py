@@ -242,12 +242,12 @@ class BarrierModel:
         )
 
     def _is_unseen(self, c: Configuration, move: Move) -> bool:
+        """Does a step of a task change nothing of what is observed?"""
         after = self.protocol.step(c, move)
-        if after.messages is c.messages and after.states == c.states:
-            return True
-        if greatest_common_epoch(after) == greatest_common_epoch(c):
-            return output(after) == output(c)
-        return False
+        epoch = greatest_common_epoch(c)
+        return greatest_common_epoch(after) == epoch and all(
+            message.epoch > epoch for message in after.messages.all - c.messages.all
+        )
 
 
 def fairness(move: Any) -> Hashable:

@@ -27,17 +27,18 @@ class Frozen(Generic[T]):
     (True, False, False)
     """
 
-    __slots__ = ("_hash", "_value", "form")
+    __slots__ = ("_hash", "_is_immutable", "_value", "form")
 
     def __init__(self, value: T) -> None:
         self._value = value
         self.form = form(value)
         """What it is compared by."""
         self._hash = hash(self.form)
+        self._is_immutable = is_immutable(value)
 
     def thaw(self) -> T:
         """The value; a copy, unless nothing can change it."""
-        return self._value if is_immutable(self._value) else copy.deepcopy(self._value)
+        return self._value if self._is_immutable else copy.deepcopy(self._value)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

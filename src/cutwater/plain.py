@@ -10,6 +10,8 @@ import dataclasses
 import datetime as dt
 import enum
 import math
+import re
+from collections import deque
 from decimal import Decimal
 from typing import Any
 
@@ -89,7 +91,16 @@ def _tagged(value: Any) -> Plain:
             return {"$date": value.isoformat()}
         case dt.timedelta():
             return {"$seconds": value.total_seconds()}
-    return {"$repr": repr(value)}
+        case deque():
+            return {"$deque": [plain(item) for item in value]}
+    text = _ADDRESS.sub("", repr(value))
+    if text != repr(value) and getattr(value, "__dict__", None):  # it says nothing of itself
+        return {_RECORD: type(value).__name__, **{n: plain(v) for n, v in vars(value).items()}}
+    return {"$repr": text}
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""What a repr says that is different in every run."""
 
 
 def _sort_key(value: Plain) -> bytes:
@@ -120,6 +131,8 @@ def _shown_tagged(tag: str, item: Plain) -> str:
     if tag == "$tuple":
         inside = ", ".join(map(shown, item))
         return f"({inside},)" if len(item) == 1 else f"({inside})"
+    if tag == "$deque":
+        return f"deque([{', '.join(map(shown, item))}])"
     if tag == "$set":
         return "{" + ", ".join(map(shown, item)) + "}"
     if tag == "$dict":

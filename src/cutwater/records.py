@@ -17,7 +17,16 @@ import msgspec.inspect
 
 from cutwater.errors import FlowError, InputError, Problem
 
-__all__ = ["Codec", "describe", "fields_of", "fits", "is_immutable", "members", "union_of"]
+__all__ = [
+    "Codec",
+    "describe",
+    "fields_of",
+    "fits",
+    "is_immutable",
+    "members",
+    "plain_type",
+    "union_of",
+]
 
 
 def members(tp: Any) -> tuple[Any, ...]:
@@ -71,7 +80,7 @@ def fields_of(tp: Any) -> dict[str, Any] | None:
     ({'x': <class 'int'>}, {}, None)
     """
     known: list[dict[str, Any]] = []
-    for member in map(_plain, members(tp)):
+    for member in map(plain_type, members(tp)):
         if member is Any:
             return None
         known.append(_fields_of_one(member))
@@ -111,28 +120,28 @@ def fits(given: Any, wanted: Any) -> bool:
     >>> fits(bool, int), fits(int | str, int), fits(list[int], list), fits(Any, int)
     (True, False, True, True)
     """
-    given, wanted = _plain(given), _plain(wanted)
+    given, wanted = plain_type(given), plain_type(wanted)
     if given is Any or wanted is Any:
         return True
     return all(any(_fits_one(g, w) for w in members(wanted)) for g in members(given))
 
 
-def _plain(tp: Any) -> Any:
+def plain_type(tp: Any) -> Any:
     """The classes behind a literal, an alias, a new type or a type variable."""
     if get_origin(tp) is Literal:
         return union_of([type(value) for value in get_args(tp)])
     if get_origin(tp) is Annotated:
-        return _plain(get_args(tp)[0])
+        return plain_type(get_args(tp)[0])
     if isinstance(tp, TypeVar):
         return Any
     for behind in ("__supertype__", "__value__"):
         if not isinstance(tp, type) and hasattr(tp, behind):
-            return _plain(getattr(tp, behind))
+            return plain_type(getattr(tp, behind))
     return type(None) if tp is None else tp
 
 
 def _fits_one(given: Any, wanted: Any) -> bool:
-    given, wanted = _plain(given), _plain(wanted)
+    given, wanted = plain_type(given), plain_type(wanted)
     given_class, wanted_class = get_origin(given) or given, get_origin(wanted) or wanted
     if wanted in (Any, object) or given is Any:
         return True

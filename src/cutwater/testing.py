@@ -65,6 +65,8 @@ def assert_transparent(
     __tracebackhide__ = True
     drawn = _settings["seed"] if seed is None else seed
     report = check_flow(flow, inputs, seed=drawn, **options)
+    if report.is_interrupted:
+        raise KeyboardInterrupt
     if not report.holds:
         raise AssertionError(f"{report}\nto see it again: seed={drawn}")
     return report

@@ -159,12 +159,24 @@ def _parse(lines: Iterable[bytes], path: str) -> Trace:
 
 
 def _header_problem(header: Header) -> str | None:
+    """What is wrong with the graph of a trace; None if it is one."""
+    names, outputs = ([getattr(t, field) for t in header.tasks] for field in ("name", "output"))
+    known = set(header.inputs)
+    if len(set(names)) < len(names) or len({*outputs, *known}) < len(outputs) + len(known):
+        return "two tasks of one name, or two that write one stream"
     for task in header.tasks:
+        if not task.inputs or len(set(task.inputs)) < len(task.inputs):
+            return f"task {task.name!r} reads nothing, or a stream twice"
         for stream in task.inputs:
             if stream not in header.streams:
                 return f"task {task.name!r} reads the unknown stream {stream!r}"
+            if stream not in known:
+                return f"task {task.name!r} reads {stream!r}, which no task before it writes"
+        known.add(task.output)
     if len({len(epochs) for epochs in header.inputs.values()}) > 1:
         return "its inputs do not have the same number of epochs"
+    if not known.issuperset(stream for streams in header.sinks.values() for stream in streams):
+        return "a sink of a stream that is not there"
     return None
 
 

@@ -143,13 +143,13 @@ def _with_words(
 def _free_values(
     inputs: Inputs, is_still: Callable[[Inputs], bool]
 ) -> frozenset[tuple[str, int, int]]:
-    """Where another word, seen nowhere else, and a word that is there already, show it too."""
+    """Where other words of the same type show it too: one seen nowhere else, and known ones."""
     known = [word for epochs in inputs.values() for words in epochs for word in words]
     free = set()
     for stream, number, index in _places(inputs):
         words = tuple(inputs[stream][number])
-        others = [f"other {len(known)}", *known[:1]]
-        if all(
+        others = _others(words[index], known)
+        if others and all(
             is_still(
                 _with_words(inputs, stream, number, (*words[:index], word, *words[index + 1 :]))
             )
@@ -157,6 +157,15 @@ def _free_values(
         ):
             free.add((stream, number, index))
     return frozenset(free)
+
+
+def _others(word: Any, known: Sequence[Any]) -> list[Any]:
+    alike = [other for other in known if type(other) is type(word) and other != word]
+    if isinstance(word, str):
+        alike.append("".join(["other ", *alike]))
+    if isinstance(word, (int, float)) and not isinstance(word, bool):
+        alike.append(type(word)(1 + abs(word) + sum(map(abs, alike))))
+    return alike[-2:]
 
 
 def _is_any_task(model: BarrierModel, moves: Sequence[Move], index: int, move: Move) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from cutwater.checking.given import Given
 from cutwater.checking.shrinking import shrink_inputs
 from cutwater.errors import CutwaterError
 from cutwater.events import Data
+from cutwater.semantics.frozen import form
 from cutwater.semantics.inputs import CRASH
 from cutwater.semantics.segments import Row
 from cutwater.semantics.simulator import Simulation, shown, simulate
@@ -33,7 +34,12 @@ def values_of(epochs: Sequence[Sequence[Row]]) -> list[list[Any]]:
 
 
 def crash_witness(
-    given: Sequence[Given], first: Sequence[Seen], seed: int, *, tries: int = 40
+    given: Sequence[Given],
+    first: Sequence[Seen],
+    seed: int,
+    say: Callable[[str], None],
+    *,
+    tries: int = 40,
 ) -> Finding:
     """The flow itself, run with a crash at places of its input, against itself without.
 
@@ -44,13 +50,14 @@ def crash_witness(
     count = 0
     for one, before in zip(given, first, strict=True):
         base = _events(one, one.inputs)
-        if base != before:
+        if _differ(base, before):
             return _unsteady(check, one, before, base, seed)
         places = [(name, i) for name, items in one.inputs.items() for i in range(len(items) + 1)]
         few = max(3, min(tries, _RUNS_OF_ITEMS // max(1, one.size)))
         for place in drawn.sample(places, min(few, len(places))):
             count += 1
-            if _events(one, _with_crash(one.inputs, place)) != base:
+            say(f"crashing the flow itself: {many(count, 'crash')}")
+            if _differ(_events(one, _with_crash(one.inputs, place)), base):
                 return _seen(check, one, seed)
     return Finding(check, f"run with {many(count, 'crash')}, one at a time", "not refuted")
 
@@ -62,6 +69,10 @@ def _events(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Seen | Any:
     except CutwaterError as error:
         return str(error)
     return {sink: result.by_epoch(sink) for sink in result.events}
+
+
+def _differ(one: Seen | str, other: Seen | str) -> bool:
+    return form(one) != form(other)  # NaN is itself here
 
 
 def _simulated(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Simulation:
@@ -76,7 +87,7 @@ def _with_crash(
 
 
 def _is_unsteady(given: Given, inputs: Mapping[str, list[Any]]) -> bool:
-    return bool(_events(given, inputs) != _events(given, inputs))
+    return _differ(_events(given, inputs), _events(given, inputs))
 
 
 def _is_seen(given: Given, inputs: Mapping[str, list[Any]]) -> bool:
@@ -88,7 +99,7 @@ def _crash_shows(given: Given, inputs: Mapping[str, Sequence[Any]]) -> tuple[str
     base = _events(given, inputs)
     for name, items in inputs.items():
         for index in range(len(items) + 1):
-            if _events(given, _with_crash(inputs, (name, index))) != base:
+            if _differ(_events(given, _with_crash(inputs, (name, index))), base):
                 return name, index
     return None
 
@@ -104,7 +115,8 @@ def _unsteady(check: str, given: Given, one: Seen, other: Seen | str, seed: int)
         f"one run: {one!r}",
         f"another: {other!r}",
     )
-    return Finding(check, f"seed {seed}", "violated", details, inputs, free)
+    trace = _simulated(given, inputs).trace
+    return Finding(check, f"seed {seed}", "violated", details, inputs, free, trace)
 
 
 def _seen(check: str, given: Given, seed: int) -> Finding:

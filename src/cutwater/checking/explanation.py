@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from cutwater.checking.replay import Replayer
+from cutwater.errors import InputError, Problem
 from cutwater.trace import Trace, TraceMessage, TraceStep
 
 __all__ = ["Commit", "Explanation", "Generation", "NotExplained", "explain"]
@@ -91,6 +92,10 @@ def explain(trace: Trace) -> Explanation:
 
     Linear in the steps, plus tasks and streams for each recovery.
     """
+    if not isinstance(trace, Trace):
+        raise InputError(
+            Problem("no-trace", f"{trace!r} is no trace", "use simulate(..., trace=True).trace")
+        )
     original = _replayed(trace, range(len(trace.steps)))
     generations = _generations(trace, original)
     kept = tuple(

@@ -32,6 +32,8 @@ class Finding:
     """Source and index of inputs whose value did not matter."""
     trace: Trace | None = None
     """The run of a counterexample."""
+    is_interrupted: bool = False
+    """Was it cut short by the user?"""
 
     def inputs_text(self) -> list[str]:
         """The inputs, one a line, with what did not matter marked."""
@@ -56,6 +58,11 @@ class FlowReport:
     def holds(self) -> bool:
         """Was nothing found that is wrong?"""
         return not self.violations
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Was the check cut short by the user?"""
+        return any(finding.is_interrupted for finding in self.findings)
 
     @property
     def violations(self) -> tuple[Finding, ...]:
@@ -89,6 +96,7 @@ class FlowReport:
         return {
             "flow": self.flow,
             "holds": self.holds,
+            "interrupted": self.is_interrupted,
             "seed": self.seed,
             "findings": [
                 {

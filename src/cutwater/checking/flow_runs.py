@@ -8,16 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from cutwater.checking.explanation import Explanation, explain
-from cutwater.checking.flow_report import Finding
+from cutwater.checking.flow_report import Finding, Verdict
 from cutwater.checking.given import Given
 from cutwater.checking.search import Progress
 from cutwater.checking.shrinking import shrink_inputs
 from cutwater.checking.transparency import Explainability, failure_transparency
+from cutwater.errors import CutwaterError
 from cutwater.semantics.barrier_model import BarrierModel, Fail, Move
 from cutwater.semantics.flow_tasks import Instance
 from cutwater.trace import Trace
 
-__all__ = ["explained_walks", "many", "search"]
+__all__ = ["explained_walks", "failing", "many", "search"]
 
 
 _STEPS = 10_000
@@ -37,9 +38,24 @@ class _Remembered:
         return self._known[call]
 
 
+def failing(check: str, error: CutwaterError) -> Finding:
+    """A step fails in a run that the input does not take by itself."""
+    said = "in another order of events than that of a run a step fails"
+    return Finding(check, "not looked at any further", "note", (said, str(error)))
+
+
 def search(given: Given, crashes: int, max_states: int, say: Callable[[str], None]) -> Finding:
     """Every interleaving and crash of as much of the input as can be exhausted."""
     check = "failure transparency, all runs"
+    try:
+        return _search(check, given, crashes, max_states, say)
+    except CutwaterError as error:
+        return failing(check, error)
+
+
+def _search(
+    check: str, given: Given, crashes: int, max_states: int, say: Callable[[str], None]
+) -> Finding:
     part, what = given, "the whole input"
     if not given.is_small:  # it would only be stopped at the bound
         part, what = given.cut(2, 4), "2 epochs of 4 events"
@@ -51,8 +67,9 @@ def search(given: Given, crashes: int, max_states: int, say: Callable[[str], Non
         result = _searched(part, crashes, max_states, say)
     extent = f"{what}, {many(crashes, 'crash')}: {result.checked.summary()}"
     if result.counterexample is None:
-        is_whole = result.checked.is_exhaustive
-        return Finding(check, extent, "holds" if is_whole else "not refuted")
+        verdict: Verdict = "holds" if result.checked.is_exhaustive else "not refuted"
+        is_interrupted = result.checked.stopped == "interrupted"
+        return Finding(check, extent, verdict, is_interrupted=is_interrupted)
     return _shrunk(check, extent, part, lambda one: _searched(one, crashes, max_states, say))
 
 
@@ -99,13 +116,30 @@ def _searched(
     )
 
 
-def explained_walks(given: Sequence[Given], crashes: int, walks: int, seed: int) -> Finding:
+def explained_walks(
+    given: Sequence[Given], crashes: int, walks: int, seed: int, say: Callable[[str], None]
+) -> Finding:
     """Random runs of the whole input, each explained by the construction of P1, section 6.2."""
     check = "failure transparency, random runs"
+    try:
+        return _explained_walks(check, given, crashes, walks, seed, say)
+    except CutwaterError as error:
+        return failing(check, error)
+
+
+def _explained_walks(
+    check: str,
+    given: Sequence[Given],
+    crashes: int,
+    walks: int,
+    seed: int,
+    say: Callable[[str], None],
+) -> Finding:
     drawn = random.Random(seed)
     steps = count = 0
     while count < walks and (steps < _STEPS or count < 2):
         one, count = given[count % len(given)], count + 1
+        say(f"explaining random runs: {count} of {walks}")
         explanation = _explained(one, crashes, drawn)
         steps += len(explanation.trace.steps)
         if not explanation.holds:

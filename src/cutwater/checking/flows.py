@@ -8,18 +8,18 @@ from typing import Any
 
 from cutwater.checking.crash_witness import Seen, crash_witness, values_of
 from cutwater.checking.flow_report import Finding, FlowReport
-from cutwater.checking.flow_runs import explained_walks, many, search
+from cutwater.checking.flow_runs import explained_walks, failing, many, search
 from cutwater.checking.given import Given
 from cutwater.checking.interleavings import dependences
 from cutwater.checking.promises import broken_promises
 from cutwater.checking.purity import Calls, PurityResult, check_purity
 from cutwater.checking.samples import sample_inputs
-from cutwater.errors import InputError, Problem
+from cutwater.errors import CutwaterError, InputError, Problem
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source
 from cutwater.semantics.crashing import run_with_crashes
-from cutwater.semantics.inputs import Crash
+from cutwater.semantics.inputs import Crash, as_lists
 
 __all__ = ["check_flow"]
 
@@ -80,7 +80,9 @@ def check_flow(
     >>> check_flow(flow, {"words": ["a", "b"]}, crashes=1).holds
     True
     """
-    _check_numbers(crashes=crashes, instances=instances, max_states=max_states)
+    _check_numbers(
+        crashes=crashes, instances=instances, max_states=max_states, samples=samples, walks=walks
+    )
     flow.validate()
     given = [
         Given(flow, sample, epoch_size, instances)
@@ -91,7 +93,8 @@ def check_flow(
         for finding in _findings(given, crashes, max_states, walks, seed, progress or _silent):
             findings.append(finding)
     except KeyboardInterrupt:
-        findings.append(Finding("the rest", "interrupted", "not refuted"))
+        rest = Finding("the rest", "interrupted", "not refuted", is_interrupted=True)
+        findings.append(rest)
     return FlowReport(flow.name, seed, tuple(findings))
 
 
@@ -113,15 +116,18 @@ def _findings(
     pure = list(_purity(calls))
     is_impure = any(finding.verdict == "violated" for finding in pure)
     say("exploring crashes and interleavings")
-    yield _all_runs(given[0], crashes, max_states, is_impure, say)
+    every = _all_runs(given[0], crashes, max_states, is_impure, say)
+    yield every
+    if every.is_interrupted:
+        raise KeyboardInterrupt
     say("explaining random runs")
-    yield explained_walks(given, crashes, walks, seed)
+    yield explained_walks(given, crashes, walks, seed, say)
     say("crashing the flow itself")
-    yield crash_witness(given, seen, seed)
+    yield crash_witness(given, seen, seed, say)
     yield from pure
     if not is_impure:  # else every two runs may differ
         say("exchanging inputs")
-        yield _order(flow, given, seed)
+        yield _order(flow, given, seed, say)
     say("following watermarks")
     yield _watermarks(given, seed)
 
@@ -141,7 +147,7 @@ def _check_numbers(**numbers: int) -> None:
     problems = [
         Problem("too-small", f"{name} is {value}; it is at least {least}", f"use {least}")
         for name, value in numbers.items()
-        for least in [0 if name == "crashes" else 1]
+        for least in [0 if name in ("crashes", "walks") else 1]
         if value < least
     ]
     if problems:
@@ -153,7 +159,7 @@ def _samples(
 ) -> list[dict[str, list[Any]]]:
     if inputs is None:
         return [sample_inputs(flow, seed * 1_000 + n) for n in range(max(1, count))]
-    given = {name: list(items) for name, items in inputs.items()}
+    given = as_lists(inputs)
     if any(isinstance(item, Crash) for items in given.values() for item in items):
         raise InputError(
             Problem(
@@ -202,10 +208,11 @@ def _extent(result: PurityResult) -> str:
     return f"{many(result.calls, 'call')} repeated"
 
 
-def _order(flow: Flow, given: Sequence[Given], seed: int) -> Finding:
+def _order(flow: Flow, given: Sequence[Given], seed: int, say: Callable[[str], None]) -> Finding:
     found: dict[Any, Any] = {}
     compared = 0
-    for one in given:
+    for number, one in enumerate(given, 1):
+        say(f"exchanging inputs: {number} of {many(len(given), 'input')}")
         part = one if one.is_small else one.cut(3, 8)
         dependent, count = dependences(plan(flow), part.words, seed=seed)
         compared += count
@@ -219,8 +226,11 @@ def _order(flow: Flow, given: Sequence[Given], seed: int) -> Finding:
 
 
 def _watermarks(given: Sequence[Given], seed: int) -> Finding:
-    streams, broken = broken_promises(given, seed)
     check = "watermarks monotone and productive"
+    try:
+        streams, broken = broken_promises(given, seed)
+    except CutwaterError as error:
+        return failing(check, error)
     sources = [s for s in given[0].flow.steps if isinstance(s, Source)]
     silent = [s.name for s in sources if s.time is not None and s.watermark is None]
     extent = f"{many(streams, 'stream')} followed"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cutwater.errors import CutwaterError
 from cutwater.events import Data
 from cutwater.flow.fusing import Plan
 from cutwater.plain import plain, shown
@@ -47,9 +48,8 @@ class Dependence:
     def __str__(self) -> str:
         one, two = self.sources
         inputs = f"within '{one}'" if one == two else f"of '{one}' and '{two}'"
-        lines = [
-            f"sink '{self.sink}' depends on the order {inputs}, for instance in epoch {self.epoch}"
-        ]
+        subject = f"sink '{self.sink}'" if self.sink else "whether a step fails"
+        lines = [f"{subject} depends on the order {inputs}, for instance in epoch {self.epoch}"]
         for pair, values in zip(
             ((self.first, self.second), (self.second, self.first)), self.shown, strict=True
         ):
@@ -133,7 +133,9 @@ def dependences(
     compared = 0
     orders = [_one_after_the_other(epochs), _drawn(epochs, drawn), _drawn(epochs, drawn)]
     for order in orders:
-        base = run_in(tasks, order)
+        base = _tried(tasks, order)
+        if isinstance(base, str):  # an order that the input does not have by itself
+            continue
         for number, index in _exchanges(order, drawn, tries // len(orders)):
             one, two = order[number][index : index + 2]
             sources = (min(one[0], two[0]), max(one[0], two[0]))
@@ -142,12 +144,32 @@ def dependences(
             other = [list(epoch) for epoch in order]
             other[number][index : index + 2] = [two, one]
             compared += 1
-            for sink, epoch, values in _differences(base, run_in(tasks, other)):
+            exchanged = _tried(tasks, other)
+            if isinstance(exchanged, str):
+                found.setdefault(
+                    ("", sources), _failing(sources, number, one[1], two[1], exchanged)
+                )
+                continue
+            for sink, epoch, values in _differences(base, exchanged):
                 found.setdefault(
                     (sink, sources),
                     Dependence(sink, sources, epoch, _said(one[1]), _said(two[1]), values),
                 )
     return list(found.values()), compared
+
+
+def _tried(tasks: FlowTasks, order: Order) -> Run | str:
+    """What the sinks hold, or how a step fails."""
+    try:
+        return run_in(tasks, order)
+    except CutwaterError as error:
+        return str(error.problems[0].message)
+
+
+def _failing(
+    sources: tuple[str, str], number: int, one: Word, two: Word, failure: str
+) -> Dependence:
+    return Dependence("", sources, number + 1, _said(one), _said(two), ((), (failure,)))
 
 
 def _one_after_the_other(epochs: Epochs) -> Order:
@@ -176,9 +198,14 @@ def _exchanges(order: Order, drawn: random.Random, tries: int) -> Iterator[tuple
         (number, index)
         for number, epoch in enumerate(order)
         for index in range(len(epoch) - 1)
-        if isinstance(epoch[index][1], Sent) and isinstance(epoch[index + 1][1], Sent)
+        if _is_data(epoch[index][1]) and _is_data(epoch[index + 1][1])
     ]
     yield from drawn.sample(places, min(len(places), tries))
+
+
+def _is_data(word: Word) -> bool:
+    """Is it data? A watermark stays where it is: data that it completes cannot come after it."""
+    return isinstance(word, Sent) and isinstance(word.row.event, Data)
 
 
 def _differences(
@@ -198,5 +225,5 @@ def _texts(held: Counter[Any]) -> tuple[str, ...]:
 
 def _said(word: Word) -> str:
     assert isinstance(word, Sent)
-    event = word.row.event
-    return shown(plain(event.value)) if isinstance(event, Data) else f"watermark {event.time!r}"
+    assert isinstance(word.row.event, Data)
+    return shown(plain(word.row.event.value))

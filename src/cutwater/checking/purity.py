@@ -159,7 +159,8 @@ def _repeat(
         first = [_outcome(f, call, is_listing) for call in made]
     with _environment(seed=2, later=86_400.0 * 400):
         second = [_outcome(f, call, is_listing) for call in reversed(made)][::-1]
-    other = call_elsewhere(f, [call.copies() for call in made], is_listing)
+    other = call_elsewhere(f, [call.copies() for call in reversed(made)], is_listing)
+    other = None if other is None else other[::-1]
     where = of_function(f)
     for index, call in enumerate(made):
         given = ", ".join(shown(plain(a)) for a in call.arguments)
@@ -222,6 +223,7 @@ def listed(result: Any, is_listing: bool) -> Any:
 
 def encoded(result: Any) -> bytes:
     """Bytes that are equal for equal results."""
+    form(result)  # or a sentence, where it is nothing that can be compared
     return msgspec.json.encode(plain(result), order="deterministic")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from cutwater.plain import shown
 from cutwater.trace import Header, TraceMessage, TraceStep
 
 __all__ = ["Replayer"]
@@ -130,7 +131,7 @@ class Replayer:
         messages = self.streams[message.stream]
         if at >= len(messages):
             return f"'{message.stream}' has no message {at} yet"
-        if messages[at] is not message and messages[at] != message:
+        if not _is_same(messages[at], message):
             return f"message {at} of '{message.stream}' is another one"
         if message.epoch != self.epoch[name]:
             return f"'{name}' in epoch {self.epoch[name]} takes a message of {message.epoch}"
@@ -155,6 +156,11 @@ class Replayer:
             self.ends[message.stream].append(len(self.streams[message.stream]))
 
 
+def _is_same(one: TraceMessage, other: TraceMessage) -> bool:
+    """Are two messages one? 1, 1.0 and True are not."""
+    return one is other or (one == other and _encode(one) == _encode(other))
+
+
 def _moves(step: TraceStep) -> bool:
     return bool(step.consumed or step.produced)
 
@@ -169,6 +175,10 @@ def _messages(stream: str, epochs: Sequence[Sequence[Any]]) -> Iterator[TraceMes
         n += 1
 
 
+def _text(encoded: bytes) -> str:
+    return shown(msgspec.json.decode(encoded)) if encoded else "none"
+
+
 class _Functions:
     """What each task did, given its history: again the same, or it is no function.
 
@@ -179,23 +189,26 @@ class _Functions:
     def __init__(self) -> None:
         self._now: dict[str, int] = {}
         self._numbers = 0
-        self._known: dict[int, dict[tuple[str, int, bytes], tuple[int, tuple[Any, ...]]]] = {}
+        self._known: dict[int, dict[tuple[str, int, bytes], tuple[int, bytes, bytes]]] = {}
         self._at_border: dict[int, dict[str, int]] = {0: {}}
 
     def call(self, task: str, step: TraceStep, taken: TraceMessage) -> str | None:
         """A step with this history; what is wrong if it was taken before and went otherwise."""
         known = self._known.setdefault(step.epoch, {})
         cause = (task, self._now.get(task, 0), taken.stream.encode() + _encode(taken.event))
-        produced = tuple(message.event for message in step.produced)
+        produced = _encode([message.event for message in step.produced])
+        state = b"" if step.state is msgspec.UNSET else _encode(step.state)
         if cause not in known:
             self._numbers += 1
-            known[cause] = (self._numbers, produced)
-        self._now[task], before = known[cause]
-        if before == produced:
+            known[cause] = (self._numbers, produced, state)
+        self._now[task], before, state_before = known[cause]
+        if before == produced and state_before == state:
             return None
+        one, two = (before, produced) if before != produced else (state_before, state)
+        verb = "produced" if before != produced else "came to the state"
         return (
-            f"'{task}' was given the same events again and produced {list(produced)!r} after "
-            f"{list(before)!r}: it depends on more than its state and its events"
+            f"'{task}' was given the same events again and {verb} {_text(two)} after "
+            f"{_text(one)}: it depends on more than its state and its events"
         )
 
     def border(self, task: str, epoch: int) -> None:

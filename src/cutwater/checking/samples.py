@@ -6,16 +6,17 @@ import dataclasses
 import datetime as dt
 import enum
 import random
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 
 from cutwater.errors import CutwaterError, InputError, Problem
 from cutwater.flow.builder import Flow
 from cutwater.flow.steps import Source
-from cutwater.records import describe, fields_of, members
+from cutwater.records import describe, fields_of, members, plain_type
 from cutwater.semantics.inputs import BORDER
 
 __all__ = ["sample_inputs", "sample_value"]
@@ -32,10 +33,14 @@ _SIMPLE: dict[Any, Callable[[random.Random], Any]] = {
     dt.datetime: lambda drawn: _DAY + dt.timedelta(minutes=drawn.randint(0, 5)),
     dt.date: lambda drawn: _DAY.date() + dt.timedelta(days=drawn.randint(0, 2)),
     dt.timedelta: lambda drawn: dt.timedelta(minutes=drawn.randint(0, 5)),
+    dt.time: lambda drawn: dt.time(drawn.randint(0, 2)),
+    uuid.UUID: lambda drawn: uuid.UUID(int=drawn.randint(0, 3)),
     type(None): lambda _drawn: None,
     Any: lambda drawn: drawn.randint(0, 3),
     object: lambda drawn: drawn.randint(0, 3),
 }
+
+_MADE = (list, set, frozenset)
 
 _TIMES: dict[Any, Callable[[int], Any]] = {
     int: int,
@@ -87,38 +92,52 @@ def sample_value(tp: Any, drawn: random.Random) -> Any:
     """A small value of a type; `InputError` if we cannot make one.
 
     >>> sample_value(tuple[int, str], random.Random(0))
-    (0, 'b')
+    (3, 'b')
     """
+    try:
+        return _value(tp, drawn)
+    except (RecursionError, IndexError):  # a type without a smallest, or without any value
+        raise _no_sample(tp) from None
+
+
+def _value(tp: Any, drawn: random.Random) -> Any:
     tp = drawn.choice(members(tp))
-    origin, args = get_origin(tp), get_args(tp)
+    if get_origin(tp) is Literal:
+        return drawn.choice(get_args(tp))
+    tp = drawn.choice(members(plain_type(tp)))
+    origin, args = get_origin(tp) or tp, get_args(tp)
     if tp in _SIMPLE:
         return _SIMPLE[tp](drawn)
-    if origin is Literal:
-        return drawn.choice(args)
     if isinstance(tp, type) and issubclass(tp, enum.Enum):
         return drawn.choice(list(tp))
-    if origin in (list, set, frozenset) or tp in (list, set, frozenset):
-        item = args[0] if args else int
-        return (origin or tp)(sample_value(item, drawn) for _ in range(drawn.randint(0, 2)))
+    if origin in (list, set, frozenset, Sequence, Iterable, Collection):
+        made = (_value(args[0] if args else int, drawn) for _ in range(drawn.randint(0, 2)))
+        return origin(made) if isinstance(origin, type) and origin in _MADE else list(made)
     if origin is tuple:
         kinds = args[:1] * drawn.randint(0, 2) if args[1:] == (...,) else args
-        return tuple(sample_value(kind, drawn) for kind in kinds)
-    if origin is dict or tp is dict:
+        return tuple(_value(kind, drawn) for kind in kinds)
+    if origin in (dict, Mapping):
         key, item = args or (str, int)
-        count = drawn.randint(0, 2)
-        return {sample_value(key, drawn): sample_value(item, drawn) for _ in range(count)}
+        return {_value(key, drawn): _value(item, drawn) for _ in range(drawn.randint(0, 2))}
     return _sample_record(tp, drawn)
 
 
 def _sample_record(tp: Any, drawn: random.Random) -> Any:
-    fields = fields_of(tp)
+    fields = get_type_hints(tp) if is_typeddict(tp) else fields_of(tp)
+    if dataclasses.is_dataclass(tp):
+        fields = {f.name: (fields or {})[f.name] for f in dataclasses.fields(tp) if f.init}
     if fields:
-        for _ in range(20):  # a record may refuse some values
+        for _ in range(20):
+            values = {name: _value(kind, drawn) for name, kind in fields.items()}
             try:
-                return tp(**{name: sample_value(kind, drawn) for name, kind in fields.items()})
-            except (ValueError, TypeError):
+                return tp(**values)
+            except Exception:  # a record may refuse some values, in its own way
                 continue
-    raise InputError(
+    raise _no_sample(tp)
+
+
+def _no_sample(tp: Any) -> InputError:
+    return InputError(
         Problem(
             "no-sample",
             f"no {describe(tp)} can be made up to check the flow with",

@@ -139,6 +139,15 @@ def check(
         raise InputError(
             Problem("unknown-search", f"there is no search {search!r}", "breadth, depth or random")
         )
+    names = [claim.name for claim in properties]
+    if len(set(names)) < len(names):
+        raise InputError(
+            Problem(
+                "duplicate-property",
+                f"two properties have one name: {', '.join(names)}; findings go by name",
+                "give each a name of its own",
+            )
+        )
     return _Search(
         model, tuple(properties), search, max_states, max_depth, seed, reduce, stop_early, progress
     ).run(walks)

@@ -17,9 +17,19 @@ __all__ = ["shrink_inputs"]
 
 
 def shrink_inputs(
-    given: Given, is_still: Callable[[Mapping[str, list[Any]]], bool]
+    given: Given, shows: Callable[[Mapping[str, list[Any]]], bool]
 ) -> tuple[dict[str, list[Any]], frozenset[tuple[str, int]]]:
-    """Inputs of which nothing can be left out, and which of their values did not matter."""
+    """Inputs of which nothing can be left out, and which of their values did not matter.
+
+    Inputs on which the flow fails show something else.
+    """
+
+    def is_still(smaller: Mapping[str, list[Any]]) -> bool:
+        try:
+            return shows(smaller)
+        except CutwaterError:
+            return False
+
     inputs = {name: list(items) for name, items in given.inputs.items()}
     for name in inputs:
         size = max(1, len(inputs[name]) // 2)

@@ -48,7 +48,7 @@ def suspicions(f: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _found(f: Any, seen: set[int]) -> Iterator[str]:
-    f = getattr(f, "f", f)
+    f = _behind(f)
     code = getattr(f, "__code__", None)
     if code is None or id(code) in seen:
         return
@@ -74,6 +74,16 @@ def _found(f: Any, seen: set[int]) -> Iterator[str]:
             yield f"'{name}' (a {type(cell.cell_contents).__name__} that can change)"
 
 
+def _behind(f: Any) -> Any:
+    """The function behind a task, a wrapper, a partial application or an object that is called."""
+    for name in ("f", "__wrapped__", "func", "__func__"):
+        if hasattr(f, name):
+            return _behind(getattr(f, name))
+    if not hasattr(f, "__code__") and not isinstance(f, type):
+        return vars(type(f)).get("__call__", f)
+    return f
+
+
 def _is_filled(cell: Any) -> bool:
     try:
         return cell.cell_contents is not cell
@@ -82,7 +92,7 @@ def _is_filled(cell: Any) -> bool:
 
 
 def _can_change(value: Any) -> bool:
-    return isinstance(value, (list, dict, set, bytearray)) or (
+    return isinstance(value, (list, dict, set, bytearray, Iterator)) or (
         not isinstance(value, (*_CONSTANT, ModuleType))
         and not callable(value)
         and hasattr(value, "__dict__")

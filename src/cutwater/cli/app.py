@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -15,7 +15,7 @@ from cutwater.cli.graph import graph
 from cutwater.cli.run import run
 from cutwater.cli.screen import errors
 from cutwater.cli.simulate import simulate
-from cutwater.errors import CutwaterError
+from cutwater.errors import CutwaterError, Problem
 
 __all__ = ["app", "main"]
 
@@ -62,5 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except CutwaterError as error:
         if is_debug:
             raise
-        errors.print(f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
-        sys.exit(2)
+        _end_with(error)
+    except Exception as error:
+        if is_debug:
+            raise
+        said = f"{type(error).__name__}: {error}"
+        _end_with(CutwaterError(Problem("unexpected", said, "see where with --debug")))
+
+
+def _end_with(error: CutwaterError) -> NoReturn:
+    errors.print(f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+    sys.exit(2)

@@ -9,12 +9,15 @@ import typer
 
 from cutwater.checking import Finding, check_flow, explain
 from cutwater.cli.explain import write_page
-from cutwater.cli.screen import live, output, print_json, table
+from cutwater.cli.screen import errors, live, output, print_json, table
 from cutwater.cli.targets import load_flow, load_inputs
 from cutwater.errors import InputError, Problem
 from cutwater.trace import write_trace
 
 __all__ = ["check"]
+
+_INTERRUPTED = 130
+"""The exit code of a command that was ended by Ctrl-C."""
 
 
 def check(
@@ -44,7 +47,7 @@ def check(
 ) -> None:
     """Look for crashes that can be seen, impure functions, and dependence on order.
 
-    Exit code 1 if there is a counterexample.
+    Exit code 1 if there is a counterexample. Ctrl-C shows what was found so far.
 
     Example:  cutwater check examples/averages.py:flow --crashes 2
     """
@@ -61,24 +64,30 @@ def check(
             crashes=crashes,
             instances=instances,
             epoch_size=epoch_size,
-            samples=samples or 10,
+            samples=10 if samples is None else samples,
             max_states=max_states,
             seed=seed,
             progress=line.say,
         )
-    _write(report.violations, trace, html)
     if as_json:
         print_json(report.as_data())
     else:
         table(["what", "how far", "verdict"], report.table())
-        output.print(report.details(), highlight=False, markup=False, soft_wrap=True)
-    raise typer.Exit(0 if report.holds else 1)
+        if report.details():
+            output.print(report.details(), highlight=False, markup=False, soft_wrap=True)
+    _write(report.violations, trace, html)
+    if not report.holds:
+        raise typer.Exit(1)
+    raise typer.Exit(_INTERRUPTED if report.is_interrupted else 0)
 
 
 def _write(violations: tuple[Finding, ...], trace: Path | None, html: Path | None) -> None:
     """The first counterexample that is a run, in the files that were asked for."""
     run = next((finding.trace for finding in violations if finding.trace is not None), None)
     if run is None:
+        if trace is not None or html is not None:
+            said = "there is no counterexample that is a run: nothing was written"
+            errors.print(said, highlight=False, markup=False, soft_wrap=True)
         return
     if trace is not None:
         write_trace(run, trace)

@@ -64,6 +64,14 @@ def load(module: ModuleType, place: str, name: str) -> Any:
 def load_inputs(inputs: str | None, target: str, module: ModuleType) -> Mapping[str, Any]:
     """The dict from source to values that a target names; default: ``inputs`` beside the flow."""
     place, name = split_target(inputs) if inputs else (target, "inputs")
+    if inputs is None and not hasattr(module, "inputs"):
+        raise TargetError(
+            Problem(
+                "no-inputs",
+                f"there are no inputs for {target}",
+                "define inputs = {'source': [...]} beside the flow, or pass --inputs module:name",
+            )
+        )
     found = load(load_module(place) if inputs else module, place, name or "inputs")
     if isinstance(found, Mapping):
         if all(isinstance(values, Iterable) for values in found.values()):

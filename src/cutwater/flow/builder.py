@@ -8,7 +8,7 @@ from typing import Any
 from cutwater.flow import steps as s
 from cutwater.flow.tasks import Task
 from cutwater.flow.validation import checked
-from cutwater.flow.watermarks import BoundedDelay
+from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.flow.where import here
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.windows import Window
@@ -44,7 +44,7 @@ class Flow:
         *,
         time: str | None = None,
         watermark: BoundedDelay | None = None,
-        late: s.LatePolicy = "keep",
+        late: LatePolicy = "keep",
     ) -> Stream:
         """A stream of records, bound to data when the flow runs.
 

@@ -12,7 +12,7 @@ from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.lengths import has_predecessors, is_length, is_total, length_in_words
 from cutwater.flow.tasks import Task, element_of, signature_of
-from cutwater.flow.watermarks import BoundedDelay
+from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.batch import Pairs
 from cutwater.operators.windows import Session, Window
@@ -111,7 +111,7 @@ def _source(step: s.Source, problems: list[Problem]) -> StreamType:
             )
         )
         step = replace(step, watermark=None)
-    if step.late not in get_args(s.LatePolicy):
+    if step.late not in get_args(LatePolicy):
         problems.append(
             Problem(
                 "unknown-late-policy",

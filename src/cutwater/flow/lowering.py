@@ -106,7 +106,7 @@ def _named(step: s.Step, f: Callable[..., Any], *, shown: int = 0) -> Callable[.
             return f(*args)
         except CutwaterError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failed(step, args[shown:], error) from error
 
     return call
@@ -126,7 +126,7 @@ def _guarded(step: s.Step, operator: op.Operator) -> op.Operator:
     )
 
 
-def _failed(step: s.Step, args: Sequence[Any], error: Exception) -> RunError:
+def _failed(step: s.Step, args: Sequence[Any], error: BaseException) -> RunError:
     return RunError(
         Problem(
             "step-failed",

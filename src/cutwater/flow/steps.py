@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from cutwater.flow.tasks import Task
-from cutwater.flow.watermarks import BoundedDelay
+from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.flow.where import Where
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.windows import Window
@@ -27,7 +27,6 @@ __all__ = [
     "Iterate",
     "Join",
     "KeyBy",
-    "LatePolicy",
     "Map",
     "Merge",
     "OnComplete",
@@ -36,9 +35,6 @@ __all__ = [
     "Step",
     "Union",
 ]
-
-
-LatePolicy = Literal["keep", "drop", "fail"]
 
 
 @dataclass(frozen=True, kw_only=True)

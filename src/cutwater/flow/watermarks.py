@@ -1,13 +1,15 @@
-"""Where a source's watermarks come from."""
+"""Where a source's watermarks come from, and what becomes of events behind them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from cutwater.times import just_before
 
-__all__ = ["BoundedDelay", "bounded_delay"]
+__all__ = ["BoundedDelay", "LatePolicy", "bounded_delay"]
+
+LatePolicy = Literal["keep", "drop", "fail"]
 
 
 @dataclass(frozen=True, slots=True)

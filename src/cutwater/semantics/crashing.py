@@ -9,6 +9,7 @@ from typing import Any
 from cutwater.errors import InputError, Problem
 from cutwater.events import Data
 from cutwater.flow.fusing import Plan, Segment
+from cutwater.flow.steps import Source
 from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, TakeBorder, TakeEvent
 from cutwater.semantics.barriers import FAILED, Configuration, Event, Running
 from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, shown_word
@@ -91,14 +92,13 @@ def _places(
 
 def _check_step(tasks: FlowTasks, crash: Crash) -> None:
     if crash.step is not None and not tasks.tasks_of(crash.step):
-        names = ", ".join(
-            step.name for seg in tasks.instances.values() for step in seg.segment.steps
-        )
+        steps = [step for one in tasks.instances.values() for step in one.segment.steps]
+        names = ", ".join(dict.fromkeys(s.name for s in steps if not isinstance(s, Source)))
         raise InputError(
             Problem(
                 "unknown-step",
                 f"an input has {crash!r}; no step of that name runs",
-                f"these do: {names}",
+                f"these do: {names}" if names else "use CRASH",
             )
         )
 

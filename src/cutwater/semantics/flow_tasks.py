@@ -19,14 +19,16 @@ comes, as in the paper, and every interleaving is a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 from cutwater.events import Data
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
+from cutwater.flow.steps import Source
 from cutwater.order import NO_KEY, bucket_of
 from cutwater.plain import Plain, plain
 from cutwater.semantics.barriers import (
@@ -65,6 +67,8 @@ class End:
 
 Word = Sent | End
 
+_MOST_KEYS = 50
+"""Of how many keys a reader is shown the states."""
 _LAST: Order = (AFTER_DATA + 2,)
 """The order of an end: after everything."""
 
@@ -116,25 +120,31 @@ class TaskValue:
         """The watermarks they ended with, each with its place in the frontier."""
         self.waiting = waiting
         """Rows that wait to be sorted."""
-        keyed = work.keyed
-        states = {key_bytes: state for key_bytes, (_, state) in keyed.states.items()}
-        self._form = form((states, keyed.touched, work.frontier, ended, advances, waiting))
-        self._hash = hash(self._form)
+        self._form: Hashable = None
+
+    @property
+    def form(self) -> Hashable:
+        """What it is compared by; made when it is first asked for, which no plain run does."""
+        if self._form is None:
+            keyed = self.work.keyed
+            states = {key_bytes: state for key_bytes, (_, state) in keyed.states.items()}
+            parts = (states, keyed.touched, self.work.frontier, self.ended, self.advances)
+            self._form = form((*parts, self.waiting))
+            self._hash = hash(self._form)
+        return self._form
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, TaskValue) and self._hash == other._hash and self._form == other._form
-        )
+        return self is other or (isinstance(other, TaskValue) and self.form == other.form)
 
     def __hash__(self) -> int:
-        return self._hash
+        return self._hash if self.form else 0
 
     def __repr__(self) -> str:
         return f"TaskValue({self.shown()!r})"
 
     def shown(self) -> Plain:
         """The states by key, as a reader wants to see them."""
-        kept = list(self.work.keyed.states.values())
+        kept = list(islice(self.work.keyed.states.values(), _MOST_KEYS))
         is_unkeyed = all(key is None for key, _ in kept)
         state = plain(kept[0][1] if kept else None) if is_unkeyed else _by_key(kept)
         return {"waiting": len(self.waiting), "state": state} if self.waiting else state
@@ -216,11 +226,11 @@ class FlowTasks:
         return self._names(segment)
 
     def tasks_of(self, step: str) -> list[str]:
-        """The tasks that run a step."""
+        """The tasks that run a step; a source is a stream, which does not crash."""
         return [
             name
             for name, instance in self.instances.items()
-            if any(part.name == step for part in instance.segment.steps)
+            if any(s.name == step for s in instance.segment.steps if not isinstance(s, Source))
         ]
 
     def initial(self, epochs: Mapping[str, Sequence[Sequence[Word]]]) -> Configuration:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import enum
 import math
 import pickle
 from collections import deque
 from collections.abc import Hashable, Sequence
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from cutwater.errors import InputError, Problem
 from cutwater.operators.log import Log
 from cutwater.records import is_immutable
 
@@ -38,7 +41,7 @@ class Frozen(Generic[T]):
 
     def thaw(self) -> T:
         """The value; a copy, unless nothing can change it."""
-        return self._value if self._is_immutable else copy.deepcopy(self._value)
+        return self._value if self._is_immutable else _copied(self._value)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -52,41 +55,78 @@ class Frozen(Generic[T]):
         return repr(self._value)
 
 
+def _copied(value: T) -> T:
+    try:
+        return copy.deepcopy(value)
+    except (TypeError, AttributeError, pickle.PickleError, RecursionError) as error:
+        raise InputError(_without_form(value, str(error))) from None
+
+
 def form(value: Any) -> Hashable:
-    """A hashable stand-in, equal exactly for values of one type that hold the same."""
+    """A hashable stand-in, equal exactly for values of one type that hold the same.
+
+    A value that contains itself, or that nothing is known of, raises `InputError`.
+    """
+    try:
+        return _form(value)
+    except RecursionError:
+        raise InputError(
+            _without_form(value, "it contains itself, or is nested too deeply")
+        ) from None
+
+
+def _form(value: Any) -> Hashable:
     kind = type(value)
     if value is None or kind in (int, bool, str, bytes):
         return (kind, value)
     if kind is float:
         return (kind, str(value) if math.isnan(value) else (value, math.copysign(1, value)))
     if kind in (tuple, list):
-        return (kind, tuple(map(form, value)))
+        return (kind, tuple(map(_form, value)))
     if kind is dict:
-        return (kind, frozenset((form(key), form(item)) for key, item in value.items()))
+        return (kind, frozenset((_form(key), _form(item)) for key, item in value.items()))
     if kind in (set, frozenset):
-        return (kind, frozenset(map(form, value)))
+        return (kind, frozenset(map(_form, value)))
+    if isinstance(value, enum.Enum):
+        return (kind, value.name)
     if isinstance(value, msgspec.Struct):
-        return (kind, tuple(form(getattr(value, name)) for name in value.__struct_fields__))
+        return (kind, tuple(_form(getattr(value, name)) for name in value.__struct_fields__))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
-        return (kind, tuple(form(getattr(value, field.name)) for field in fields))
+        return (kind, tuple(_form(getattr(value, field.name)) for field in fields))
     return _form_of_object(value)
 
 
 def _form_of_object(value: Any) -> Hashable:
     kind = type(value)
     if isinstance(value, (Sequence, deque, Log)):
-        return (kind, tuple(map(form, value)))
+        return (kind, tuple(map(_form, value)))
     if isinstance(value, dict):
-        return (kind, frozenset((form(key), form(item)) for key, item in value.items()))
+        return (kind, frozenset((_form(key), _form(item)) for key, item in value.items()))
     if isinstance(value, (set, frozenset)):
-        return (kind, frozenset(map(form, value)))
+        return (kind, frozenset(map(_form, value)))
+    if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
+        return (kind, id(value))
     if _is_compared_by_content(kind, value):
         return (kind, value)
     names = [name for c in kind.__mro__ for name in getattr(c, "__slots__", ())]
     held = {name: getattr(value, name) for name in names if hasattr(value, name)}
     held |= getattr(value, "__dict__", {})
-    return (kind, form(held)) if held else (kind, pickle.dumps(value))
+    if held:
+        return (kind, _form(held))
+    try:
+        return (kind, pickle.dumps(value))
+    except (TypeError, AttributeError, pickle.PickleError) as error:
+        raise InputError(_without_form(value, str(error))) from None
+
+
+def _without_form(value: Any, reason: str) -> Problem:
+    return Problem(
+        "not-a-value",
+        f"a {type(value).__name__} is on a stream or in a state; what is there can be kept and "
+        f"compared: {reason}",
+        "emit dataclasses or builtin values",
+    )
 
 
 def _is_compared_by_content(kind: type, value: Any) -> bool:

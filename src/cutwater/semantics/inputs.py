@@ -13,7 +13,17 @@ from cutwater.flow.steps import Source
 from cutwater.records import describe, fits, members
 from cutwater.times import maximal
 
-__all__ = ["BORDER", "CRASH", "Border", "Crash", "SourceReader", "crash", "epochs_of", "split"]
+__all__ = [
+    "BORDER",
+    "CRASH",
+    "Border",
+    "Crash",
+    "SourceReader",
+    "as_lists",
+    "crash",
+    "epochs_of",
+    "split",
+]
 
 
 class Border:
@@ -60,12 +70,30 @@ def epochs_of(
     A source with fewer epochs than the others has nothing in the later ones.
     """
     _check_names(sources, inputs)
+    if epoch_size is not None and epoch_size < 1:
+        said = f"epoch_size is {epoch_size}; an epoch has at least one event"
+        raise InputError(Problem("epoch-size", said, "use 1"))
     cut = {source.name: _cut(list(inputs[source.name]), epoch_size) for source in sources}
     count = max((len(epochs) for epochs in cut.values()), default=0)
     return [
         {name: epochs[i] if i < len(epochs) else [] for name, epochs in cut.items()}
         for i in range(count)
     ]
+
+
+def as_lists(inputs: Any) -> dict[str, list[Any]]:
+    """The inputs, read once; `InputError` if they are no dict from source to values."""
+    is_dict = isinstance(inputs, Mapping)
+    if is_dict and all(isinstance(items, Iterable) for items in inputs.values()):
+        return {name: list(items) for name, items in inputs.items()}
+    shown = repr(inputs)[:200] if is_dict else f"a {type(inputs).__name__}"
+    raise InputError(
+        Problem(
+            "not-inputs",
+            f"the inputs are {shown}; inputs are a dict from source to values",
+            "for example {'words': ['a', 'b']}",
+        )
+    )
 
 
 def _check_names(sources: Sequence[Source], inputs: Mapping[str, Any]) -> None:
@@ -124,10 +152,6 @@ def _cut(items: list[Any], epoch_size: int | None) -> list[list[Any]]:
     epochs: list[list[Any]] = [[]]
     has_borders = any(item is BORDER for item in items)
     size = None if has_borders else epoch_size
-    if size is not None and size < 1:
-        raise InputError(
-            Problem("epoch-size", f"epoch_size is {size}; an epoch has at least one event", "use 1")
-        )
     for item in items:
         if item is BORDER:
             epochs.append([])

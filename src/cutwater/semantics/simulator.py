@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cutwater.errors import Problem, TargetError
+from cutwater.errors import InputError, Problem, TargetError
 from cutwater.events import Data, Event
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.order import NO_KEY
 from cutwater.semantics.crashing import run_with_crashes
-from cutwater.semantics.inputs import Crash, SourceReader, epochs_of
+from cutwater.semantics.inputs import Crash, SourceReader, as_lists, epochs_of
 from cutwater.semantics.segments import Row, SegmentAtWork, last_row
 from cutwater.trace import Trace
 
@@ -104,7 +104,11 @@ def simulate(
     >>> simulate(flow, {"words": ["a", "b", "A"]})["counts"]
     [('a', 1), ('b', 1), ('A', 2)]
     """
-    given = {name: list(items) for name, items in inputs.items()}
+    given = as_lists(inputs)
+    if instances < 1:
+        raise InputError(
+            Problem("too-small", f"instances is {instances}; it is at least 1", "use 1")
+        )
     if trace or any(isinstance(item, Crash) for items in given.values() for item in items):
         return _traced(plan(flow), given, epoch_size, instances)
     return _Run(plan(flow, fuse=fuse)).run(given, epoch_size)

@@ -339,7 +339,7 @@ def test_a_task_that_is_no_function_is_found(trace):
     assert refusal.step == again
     assert refusal.reason == (
         "'a' was given the same events again and produced ['another'] after "
-        "[{'$tuple': [1, 2]}]: it depends on more than its state and its events"
+        "[(1, 2)]: it depends on more than its state and its events"
     )
 
 

@@ -71,6 +71,16 @@ def _():
     simulated(same, [GOOD, cw.crash("averages")])
 
 
+@run_for("not-inputs")
+def _():
+    cw.simulate(cw.Flow("run"), ["a", "b"])
+
+
+@run_for("too-small")
+def _():
+    simulated(same, [GOOD], trace=True, instances=0)
+
+
 @run_for("epoch-size")
 def _():
     simulated(same, [GOOD], epoch_size=0)

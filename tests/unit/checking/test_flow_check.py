@@ -110,7 +110,7 @@ def test_a_crash_that_can_be_seen_is_shrunk_to_the_least_input_and_can_be_replay
 
 def test_a_random_run_that_cannot_be_explained_is_shrunk():
     given = Given(applied(tasks.counts_calls), {"numbers": [1, 2, cw.BORDER, 3]}, None, 1)
-    found = explained_walks([given], 2, 20, 0)
+    found = explained_walks([given], 2, 20, 0, print)
     assert found.verdict == "violated"
     assert sum(map(len, found.inputs.values())) == 1
     assert not cw.explain(found.trace).holds
@@ -216,6 +216,7 @@ def test_interrupting_a_check_keeps_what_was_found():
         "the rest",
     ]
     assert report.findings[-1].extent == "interrupted"
+    assert report.is_interrupted
 
 
 @pytest.mark.parametrize(

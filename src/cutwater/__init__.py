@@ -4,7 +4,7 @@ Define a flow once; simulate it in memory, run it exactly-once on Structured Str
 
 The layers, each depending only on those above it::
 
-    errors  times  events  records  order    leaves
+    errors  times  events  records  codec  order    leaves
     operators/     pure operators (initial, step, finish) and their composition
     flow/          the definition: builder, validation, fusing into segments, drawing
     semantics/     what a flow means, executable, without a JVM

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from cutwater import operators as op
 from cutwater.flow import steps as s
@@ -22,7 +22,7 @@ from cutwater.flow.lowering import key_function, operator_of
 from cutwater.flow.validation import checked
 from cutwater.times import Left, Right
 
-__all__ = ["Input", "Placement", "Plan", "Segment", "plan"]
+__all__ = ["Input", "Part", "Placement", "Plan", "Segment", "plan"]
 
 Placement = Literal["anywhere", "by key", "in one place"]
 
@@ -37,6 +37,15 @@ class Input:
     """For a join: the side that times get."""
 
 
+class Part(NamedTuple):
+    """A step of a segment that works."""
+
+    step: s.Step
+    operator: op.Operator
+    given: tuple[StreamType, ...]
+    """What comes in, for each of its inputs."""
+
+
 @dataclass(frozen=True)
 class Segment:
     """A chain of steps that runs as one operator."""
@@ -46,7 +55,7 @@ class Segment:
     steps: tuple[s.Step, ...]
     inputs: tuple[Input, ...]
     """Where its events come from; none for a source."""
-    parts: tuple[tuple[s.Step, op.Operator], ...]
+    parts: tuple[Part, ...]
     """The steps that work, each with its operator."""
     key: Callable[[Any], Any] | None
     """If it begins with a key_by: the key of an incoming value."""
@@ -71,7 +80,7 @@ class Segment:
     @cached_property
     def operator(self) -> op.Operator:
         """The composed operator of all steps."""
-        return op.compose(*(part for _, part in self.parts))
+        return op.compose(*(part.operator for part in self.parts))
 
     @cached_property
     def is_stateful(self) -> bool:
@@ -108,10 +117,14 @@ class Plan:
         return segment.is_stateful and segment.source is None
 
 
-def plan(flow: Flow, *, fuse: bool = True) -> Plan:
-    """The segments of a valid flow; with ``fuse=False`` every step is one of its own."""
+def plan(flow: Flow, *, fuse: bool = True, numbered: Any = Any) -> Plan:
+    """The segments of a valid flow; with ``fuse=False`` every step is one of its own.
+
+    `numbered` is the type of the times of sources that have no field for them; it changes what is
+    known of streams, never what a segment does.
+    """
     steps = flow.steps
-    types = checked(steps)
+    types = checked(steps, numbered=numbered)
     chains = _chains(steps, types)
     pieces = [(tuple(chain), chain[0], 0) for chain in chains]
     if not fuse:
@@ -211,9 +224,13 @@ def _given(number: int, steps: Sequence[s.Step], types: Sequence[StreamType]) ->
 
 def _parts(
     piece: Sequence[int], steps: Sequence[s.Step], types: Sequence[StreamType]
-) -> tuple[tuple[s.Step, op.Operator], ...]:
+) -> tuple[Part, ...]:
     return tuple(
-        (steps[n], operator_of(steps[n], _given(n, steps, types), types[n]))
+        Part(
+            steps[n],
+            operator_of(steps[n], _given(n, steps, types), types[n]),
+            tuple(types[i] for i in steps[n].inputs),
+        )
         for n in piece
         if _works(steps[n])
     )

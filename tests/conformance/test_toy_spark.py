@@ -5,15 +5,14 @@ import pytest
 from agreement import assert_agreement, expected, inputs_of
 from hypothesis import given
 from hypothesis import strategies as st
-from random_flows import Item, RandomSource, RandomStep, Recipe
+from random_flows import ALL_VERBS, Item, RandomSource, RandomStep, Recipe
 from toy_spark import POINTS, ToySpark, make_job
 
 import cutwater as cw
-from cutwater.flow.fusing import plan
+from cutwater.spark.job import spark_plan
 from cutwater.spark.lines import late_events_sink
 from cutwater.spark.support import check_support
 
-VERBS = {"map": 1, "flat_map": 1, "filter": 1, "key_by": 1, "apply": 1, "merge": 2, "union": 2}
 ITEMS = st.lists(
     st.builds(Item, st.sampled_from("abc"), st.integers(0, 7), st.integers(0, 4)), max_size=10
 )
@@ -26,12 +25,13 @@ def recipes(draw):
     sources = tuple(RandomSource(n, draw(kinds), draw(delays), tuple(draw(ITEMS))) for n in names)
     steps = []
     for number in range(draw(st.integers(1, 8))):
-        verb = draw(st.sampled_from(sorted(VERBS)))
+        verb = draw(st.sampled_from(sorted(ALL_VERBS)))
+        _, inputs, variants = ALL_VERBS[verb]
         here = len(sources) + number
         newest = st.just(here - 1)
         any_stream = st.one_of(newest, newest, st.integers(0, here - 1))
-        reads = tuple(draw(any_stream) for _ in range(VERBS[verb]))
-        steps.append(RandomStep(verb, reads, draw(st.integers(0, 1 + (verb == "key_by")))))
+        reads = tuple(draw(any_stream) for _ in range(inputs))
+        steps.append(RandomStep(verb, reads, draw(st.integers(0, variants - 1))))
     return Recipe(sources, tuple(steps))
 
 
@@ -50,12 +50,22 @@ def write(folder, items, file_size):
     seed=st.integers(0, 99),
     partitions=st.integers(1, 4),
     parallelism=st.integers(1, 3),
+    close=st.booleans(),
 )
 def test_any_flow_killed_anywhere_shows_what_the_simulator_shows(
-    tmp_path_factory, recipe, max_bytes, file_size, kills, permute, seed, partitions, parallelism
+    tmp_path_factory,
+    recipe,
+    max_bytes,
+    file_size,
+    kills,
+    permute,
+    seed,
+    partitions,
+    parallelism,
+    close,
 ):
     root = tmp_path_factory.mktemp("toy")
-    check(root, recipe, max_bytes, file_size, kills, permute, seed, partitions, parallelism)
+    check(root, recipe, max_bytes, file_size, kills, permute, seed, partitions, parallelism, close)
 
 
 def test_streams_of_different_keys_that_meet_have_one_state(tmp_path):
@@ -66,9 +76,20 @@ def test_streams_of_different_keys_that_meet_have_one_state(tmp_path):
     check(tmp_path, recipe, 200, 5, [], 1, 1, 2, 2)
 
 
-def check(root, recipe, max_bytes, file_size, kills, permute, seed, partitions, parallelism):
+def check(
+    root,
+    recipe,
+    max_bytes,
+    file_size,
+    kills,
+    permute,
+    seed,
+    partitions,
+    parallelism,
+    close=False,
+):
     flow = recipe.flow()
-    check_support(plan(flow))
+    check_support(spark_plan(flow))
     job = make_job(
         flow, root, max_bytes_per_epoch=max_bytes, permute=permute, parallelism=parallelism
     )
@@ -76,8 +97,8 @@ def check(root, recipe, max_bytes, file_size, kills, permute, seed, partitions, 
         write(root / "in" / source.name, source.items, file_size)
     with pytest.MonkeyPatch.context() as patch:
         toy = ToySpark(job, patch, seed, partitions)
-        toy.run_to_the_end(kills)
-    wanted = expected(flow, root / "checkpoint", toy.offsets)
+        toy.run_to_the_end(kills, close=close)
+    wanted = expected(flow, root / "checkpoint", toy.offsets, is_closed=close)
     folders = {name: sink.root for name, sink in job.sinks.items()}
     assert_agreement(wanted, folders)
     if toy.offsets:

@@ -76,6 +76,13 @@ def test_streams_of_different_keys_that_meet_have_one_state(tmp_path):
     check(tmp_path, recipe, 200, 5, [], 1, 1, 2, 2)
 
 
+def test_a_stream_that_is_merged_with_itself_has_an_order(tmp_path):
+    items = tuple(Item("abc"[n % 3], n, n % 5) for n in range(6))
+    steps = (RandomStep("merge", (0, 0)), RandomStep("apply", (1,)), RandomStep("accumulate", (2,)))
+    recipe = Recipe((RandomSource("x", "numbered", 0, items),), steps)
+    check(tmp_path, recipe, 200, 5, [], 1, 1, 2, 2, close=True)
+
+
 def check(
     root,
     recipe,

@@ -88,6 +88,18 @@ class Segment:
         return any(step.is_stateful for step in self.steps)
 
     @property
+    def reads_twice(self) -> bool:
+        """Does one stream come in by several inputs? Then each of its events has copies."""
+        return len({edge.segment for edge in self.inputs}) < len(self.inputs)
+
+    def first_index(self, port: int) -> int:
+        """The index of the first output for an event that came by an input.
+
+        Copies of an event have one order, so their outputs are counted on from copy to copy.
+        """
+        return port << 32 if self.reads_twice else 0
+
+    @property
     def source(self) -> s.Source | None:
         """The source it begins with, if it does."""
         first = self.steps[0]

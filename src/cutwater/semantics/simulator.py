@@ -179,7 +179,7 @@ class _Run:
         if side is not None:
             event = Data(side(event.time), event.value)
         emitted = [(key_bytes, key, node.keyed.data(key, key_bytes, event))]
-        self._emit(node, row.order, emitted)
+        self._emit(node, row.order, emitted, segment.first_index(port))
 
     def _watermark(self, node: _Node, port: int, row: _Row, time: Any) -> None:
         """A watermark among the events: what it completes, key by key, and then itself."""
@@ -207,10 +207,10 @@ class _Run:
                 self.nodes[number].advances.append((port, time))
             self._show(node, _Row((*order, _AFTER_KEYS), None, NO_KEY, Watermark(time)))
 
-    def _emit(self, node: _Node, order: Order, emitted: Iterable[Emitted]) -> None:
+    def _emit(self, node: _Node, order: Order, emitted: Iterable[Emitted], first: int = 0) -> None:
         segment = node.segment
         for key_bytes, key, outputs in emitted:
-            for index, event in enumerate(outputs):
+            for index, event in enumerate(outputs, first):
                 place = (*order, key_bytes, segment.rank, segment.depth, index)
                 self._send(node, _Row(place, key, key_bytes, event))
 

@@ -1,7 +1,7 @@
 """Letters: how an event is written into a row, and read where it arrives.
 
 The payload is the value, encoded for the segment it goes to. Where a segment needs more, it gets
-more: a time, the key itself, or by which of its two inputs an event of a join comes.
+more: a time, the key itself, or by which of its inputs an event comes.
 """
 
 from __future__ import annotations
@@ -46,15 +46,12 @@ class Letters:
         is_timed = segment.number in needs.times
         self._time = Codec(time_kept_as(segment.given.time)) if is_timed else None
         self._minds_keys = segment.number in needs.keys
-        self.is_plain = not is_timed and not self._minds_keys and not self._has_sides
+        self._says_port = segment.reads_twice or any(edge.side for edge in segment.inputs)
+        self.is_plain = not is_timed and not self._minds_keys and not self._says_port
         """Is the payload of a value all there is to a letter?"""
         inputs: list[StreamType] = [plan.segments[edge.segment].output for edge in segment.inputs]
         self.key = Codec(key_kept_as(inputs if segment.key is None else [segment.output]))
         """How keys are encoded."""
-
-    @property
-    def _has_sides(self) -> bool:
-        return any(edge.side for edge in self._segment.inputs)
 
     @property
     def _sends_keys(self) -> bool:
@@ -64,7 +61,7 @@ class Letters:
         """Writes the events that come by one input."""
         encode, time = self._values[port].encode, self._time
         encode_time = time.encode if time else (lambda _time: None)
-        if not self._has_sides and not self._sends_keys:
+        if not self._says_port and not self._sends_keys:
             return lambda _key, event: (encode_time(event.time), encode(event.value))
         encode_key = self.key.encode if self._sends_keys else (lambda _key: b"")
 
@@ -82,13 +79,17 @@ class Letters:
         """Reads what the writers of all inputs wrote."""
         decode, time, key_of = self._values[0].decode, self._time, self._segment.key
         decode_time: Any = time.decode if time else (lambda _time: None)
-        if self._has_sides or self._sends_keys:
+        if self._says_port or self._sends_keys:
             return self._reader_of_bodies(decode_time)
         if self._minds_keys and key_of is not None:
             return lambda time, payload: _keyed(key_of, Data(decode_time(time), decode(payload)))
         if time is None:
             return lambda _time, payload: (None, Data(None, decode(payload)))
         return lambda time, payload: (None, Data(decode_time(time), decode(payload)))
+
+    def port_of(self, payload: bytes) -> int:
+        """By which input a letter came, where it says so."""
+        return _unpack(payload)[0] if self._says_port else 0
 
     def _reader_of_bodies(self, decode_time: Any) -> Read:
         values = [codec.decode for codec in self._values]

@@ -7,7 +7,7 @@ to the bucket of a stateful segment or to a sink.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -21,8 +21,15 @@ from cutwater.spark.rows import Outbox
 
 __all__ = ["Send", "sender"]
 
-Send = Callable[[bytes, bytes, Any, Sequence[Any]], None]
-"""``(order of the cause, canonical key, key, outputs)``."""
+
+class Send(Protocol):
+    """Addresses what a segment emits."""
+
+    def __call__(
+        self, order: bytes, key_bytes: bytes, key: Any, outputs: Sequence[Any], first: int = 0
+    ) -> None:
+        """Send what a cause, by its order, made one key emit; outputs count from `first`."""
+
 
 _Receive = Callable[[bytes, bytes, Any, Data], None]
 
@@ -36,8 +43,10 @@ def sender(job: Job, segment: Segment, outbox: Outbox) -> Send:
         receivers.append(_to_segment(job, job.plan.segments[number], port, outbox))
     rank = order_bytes((segment.rank,))
 
-    def send(order: bytes, key_bytes: bytes, key: Any, outputs: Sequence[Any]) -> None:
-        for index, event in enumerate(outputs):
+    def send(
+        order: bytes, key_bytes: bytes, key: Any, outputs: Sequence[Any], first: int = 0
+    ) -> None:
+        for index, event in enumerate(outputs, first):
             place = order + terminated(key_bytes) + rank + index.to_bytes(8, "big")
             for receive in receivers:
                 receive(place, key_bytes, key, event)
@@ -69,9 +78,8 @@ def _not_json(value: Any, error: Exception) -> Problem:
 
 def _to_segment(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
     key_of, is_keyed, first = reader.key, reader.placement == "by key", reader.steps[0]
-    onward = _through(job, reader, outbox)
-    if reader.is_stateful:
-        onward = _to_bucket(job, reader, port, outbox)
+    make = _to_bucket if reader.is_stateful else _through
+    onward = make(job, reader, port, outbox)
 
     def receive(order: bytes, key_bytes: bytes, key: Any, event: Data) -> None:
         if key_of is not None:
@@ -100,11 +108,12 @@ def _to_bucket(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive
     return receive_plain if letters.is_plain else receive
 
 
-def _through(job: Job, reader: Segment, outbox: Outbox) -> _Receive:
+def _through(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
     step, initial = reader.operator.step, reader.operator.initial
+    first = reader.first_index(port)
     send = sender(job, reader, outbox)
 
     def receive(order: bytes, key_bytes: bytes, key: Any, event: Data) -> None:
-        send(order, key_bytes, key, step(initial, event)[1])
+        send(order, key_bytes, key, step(initial, event)[1], first)
 
     return receive

@@ -39,6 +39,9 @@ class SegmentWork:
         """What the events of an epoch cause, in their order."""
         if self._job.permute is not None:
             random.Random(self._job.permute).shuffle(entries)
+        if self._segment.reads_twice:
+            self._copies(entries)
+            return
         entries.sort(key=itemgetter(0))
         read = self._job.letters[self._segment.number].reader()
         step, send, get, put = self._operator.step, self._send, self._live.get, self._live.put
@@ -47,6 +50,18 @@ class SegmentWork:
             state, outputs = step(get(key_bytes, key), event)
             put(key_bytes, key, state)
             send(order, key_bytes, key, outputs)
+
+    def _copies(self, entries: list[Entry]) -> None:
+        """The same where one stream comes by several inputs: its copies follow one another."""
+        letters = self._job.letters[self._segment.number]
+        read, port_of = letters.reader(), letters.port_of
+        entries.sort(key=lambda entry: (entry[0], port_of(entry[3])))
+        for order, key_bytes, time, payload in entries:
+            key, event = read(time, payload)
+            state, outputs = self._operator.step(self._live.get(key_bytes, key), event)
+            self._live.put(key_bytes, key, state)
+            first = self._segment.first_index(port_of(payload))
+            self._send(order, key_bytes, key, outputs, first)
 
     def border(self) -> None:
         """What the end of the epoch causes, at the keys it touched."""

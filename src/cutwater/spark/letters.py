@@ -75,6 +75,10 @@ class Letters:
         """Writes the values that come by one input, of letters that are plain."""
         return self._values[port].encode
 
+    def decoder(self) -> Callable[[bytes], Any]:
+        """Reads what is written in letters that are plain."""
+        return self._values[0].decode
+
     def reader(self) -> Read:
         """Reads what the writers of all inputs wrote."""
         decode, time, key_of = self._values[0].decode, self._time, self._segment.key
@@ -83,8 +87,6 @@ class Letters:
             return self._reader_of_bodies(decode_time)
         if self._minds_keys and key_of is not None:
             return lambda time, payload: _keyed(key_of, Data(decode_time(time), decode(payload)))
-        if time is None:
-            return lambda _time, payload: (None, Data(None, decode(payload)))
         return lambda time, payload: (None, Data(decode_time(time), decode(payload)))
 
     def port_of(self, payload: bytes) -> int:

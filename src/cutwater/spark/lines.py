@@ -218,7 +218,7 @@ class _Lines:
         file_order = order_bytes((self._rank, chunk.number))
         next_position = chunk.start
         number = chunk.first - 1
-        time = None
+        is_timed, time = self._is_timed, None
         for index, line in enumerate(lines):
             position = next_position
             next_position += len(line) + 1
@@ -233,7 +233,7 @@ class _Lines:
                         self._aside(late_events_sink(self._source), chunk, position, line)
                         continue
                     order = file_order + position.to_bytes(8, "big")
-                    if self._is_timed:
+                    if is_timed:
                         time = self._time(value, number)
                     _, outputs = operator.step(operator.initial, Data(time, value))
                     self._send(order, NO_KEY, None, outputs)

@@ -82,13 +82,14 @@ class LiveStates:
         self._operator = storage.segment.operator
         self._is_single = len(storage.segment.parts) == 1
         self._must_start = self._operator.start is not None
-        self._states: dict[bytes, Any] = {}
+        self.states: dict[bytes, Any] = {}
+        """What the epoch has touched; to be changed by `put`, save where there are no keys."""
         self._keys: dict[bytes, Any] = {}
 
     def get(self, key_bytes: bytes, key: Any) -> Any:
         """The state of a key, or the one it begins with."""
-        if key_bytes in self._states:
-            state = self._states[key_bytes]
+        if key_bytes in self.states:
+            state = self.states[key_bytes]
             return self._operator.start_for(key) if state is _GONE else state
         return self._load(key_bytes, key)
 
@@ -96,7 +97,7 @@ class LiveStates:
         """Change the state of a key."""
         if self._must_start and self._operator.is_blank(state):
             state = _GONE
-        self._states[key_bytes] = state
+        self.states[key_bytes] = state
         if self._storage.key:
             self._keys[key_bytes] = key
 
@@ -109,22 +110,22 @@ class LiveStates:
 
     def touched(self) -> Iterable[bytes]:
         """The keys that this epoch gave a state, in order."""
-        return sorted(key for key in self._states if not self._is_blank(key))
+        return sorted(key for key in self.states if not self._is_blank(key))
 
     def busy(self) -> Iterable[bytes]:
         """The keys for which a watermark can matter, in order."""
         before = self._bucket.keys(BUSY + self._storage.name)
-        untouched = (key for key in before if key not in self._states)
-        return sorted([*untouched, *filter(self._is_busy, self._states)])
+        untouched = (key for key in before if key not in self.states)
+        return sorted([*untouched, *filter(self._is_busy, self.states)])
 
     def all(self) -> Iterable[bytes]:
         """The keys that have a state, in order."""
         before = {key for kept in self._storage.kept for key in self._bucket.keys(kept.name)}
-        return sorted([*before.difference(self._states), *self.touched()])
+        return sorted([*before.difference(self.states), *self.touched()])
 
     def write_back(self) -> None:
         """Give the bucket what became of the states."""
-        for key_bytes in self._states:
+        for key_bytes in self.states:
             is_blank = self._is_blank(key_bytes)
             self._put_parts(key_bytes, is_blank)
             if self._storage.key:
@@ -135,7 +136,7 @@ class LiveStates:
                 self._bucket.put(BUSY + self._storage.name, key_bytes, note)
 
     def _put_parts(self, key_bytes: bytes, is_blank: bool) -> None:
-        state = self._states[key_bytes]
+        state = self.states[key_bytes]
         parts = (state,) if self._is_single else state
         for kept in self._storage.kept:
             is_nothing = is_blank or kept.is_nothing(parts[kept.number])
@@ -152,8 +153,8 @@ class LiveStates:
         return parts[0] if self._is_single else tuple(parts)
 
     def _is_blank(self, key_bytes: bytes) -> bool:
-        state = self._states[key_bytes]
+        state = self.states[key_bytes]
         return state is _GONE or self._operator.is_blank(state)
 
     def _is_busy(self, key_bytes: bytes) -> bool:
-        return not self._is_blank(key_bytes) and not self._operator.is_idle(self._states[key_bytes])
+        return not self._is_blank(key_bytes) and not self._operator.is_idle(self.states[key_bytes])

@@ -39,20 +39,23 @@ class SegmentWork:
         """What the events of an epoch cause, in their order."""
         if self._job.permute is not None:
             random.Random(self._job.permute).shuffle(entries)
-        if self._segment.reads_twice:
-            self._copies(entries)
-            return
-        entries.sort(key=itemgetter(0))
-        read = self._job.letters[self._segment.number].reader()
-        step, send, get, put = self._operator.step, self._send, self._live.get, self._live.put
-        for order, key_bytes, time, payload in entries:
-            key, event = read(time, payload)
-            state, outputs = step(get(key_bytes, key), event)
-            put(key_bytes, key, state)
-            send(order, key_bytes, key, outputs)
+        if self._job.letters[self._segment.number].is_plain and self._operator.start is None:
+            self._plain(entries)
+        else:
+            self._full(entries)
 
-    def _copies(self, entries: list[Entry]) -> None:
-        """The same where one stream comes by several inputs: its copies follow one another."""
+    def _plain(self, entries: list[Entry]) -> None:
+        """Events that are nothing but values, where most flows spend their time."""
+        entries.sort(key=itemgetter(0))
+        decode = self._job.letters[self._segment.number].decoder()
+        step, send, get, states = self._operator.step, self._send, self._live.get, self._live.states
+        for order, key_bytes, _time, payload in entries:
+            state, outputs = step(get(key_bytes, None), Data(None, decode(payload)))
+            states[key_bytes] = state
+            send(order, key_bytes, None, outputs)
+
+    def _full(self, entries: list[Entry]) -> None:
+        """Events with times, keys or copies; copies follow one another input by input."""
         letters = self._job.letters[self._segment.number]
         read, port_of = letters.reader(), letters.port_of
         entries.sort(key=lambda entry: (entry[0], port_of(entry[3])))

@@ -263,4 +263,5 @@ def make_job(flow: Any, root: Path, **settings: Any) -> Job:
             sinks[late_events_sink(step.name)] = folder(str(root / "late" / step.name))
     for source in sources.values():
         Path(source.path).mkdir(parents=True, exist_ok=True)
-    return Job(flow, sources, sinks, "", 0, 16, str(root / "checkpoint"), **settings)
+    buckets = settings.pop("buckets", 16)
+    return Job(flow, sources, sinks, "", 0, buckets, str(root / "checkpoint"), **settings)

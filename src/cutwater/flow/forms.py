@@ -65,7 +65,7 @@ def time_kept_as(tp: Any) -> Any:
     numbers = (int, float, Decimal)
     if not all(isinstance(kind, type) and issubclass(kind, numbers) for kind in kinds):
         return tp
-    return int | float | Decimal if Decimal in kinds else int | float
+    return int | float | Decimal
 
 
 def key_kept_as(inputs: Sequence[StreamType]) -> Any:

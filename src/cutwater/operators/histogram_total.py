@@ -8,6 +8,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from cutwater.events import Data, Event
+from cutwater.operators.batch import least_time
 from cutwater.operators.form import Form, pairs_of, row_of
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
@@ -70,6 +71,7 @@ def histogram_total(
         step,
         finish,
         is_idle=lambda state: not state[1],
+        due=lambda state: least_time(state[1]),
         is_blank=lambda state: not state[0] and not state[1],
     )
 

@@ -65,7 +65,13 @@ def join_by_time(f: Callable[[Any, Any], Any | None]) -> Operator:
             yield from release(pair for pair in rest if pair[0].time <= limit)
             rest = [pair for pair in rest if not pair[0].time <= limit]
 
-    return Operator(empty, step, finish, is_idle=operator.not_, is_blank=operator.not_)
+    return Operator(
+        empty, step, finish, is_idle=operator.not_, is_blank=operator.not_, due=_least_time
+    )
+
+
+def _least_time(held: Iterable[tuple[Any, Any]]) -> Any:
+    return min(side.time for side, _ in held)
 
 
 def join_form(time: Any, left: Any, right: Any) -> Form:

@@ -100,6 +100,7 @@ def on_complete(
         step,
         finish,
         is_idle=lambda kept: kept is None or not kept[1],
+        due=lambda kept: min(kept[1]),
         is_blank=lambda kept: kept is None,
     )
 

@@ -59,7 +59,13 @@ def task(
 
     if expire_after is None:
         return Operator(None, step, is_idle=lambda _state: True, is_blank=_is_none)
-    return Operator(None, step_expiring, is_idle=_is_none, is_blank=_is_none)
+    return Operator(
+        None,
+        step_expiring,
+        is_idle=_is_none,
+        is_blank=_is_none,
+        due=lambda kept: kept[1] + expire_after,
+    )
 
 
 def _is_none(state: Any) -> bool:

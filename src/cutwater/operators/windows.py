@@ -187,6 +187,7 @@ def aggregate_windows(
         lambda state: show(state[0], state[1]),
         start=lambda key: (key, ()),
         is_idle=lambda state: not state[1],
+        due=lambda state: just_before(min(end for _, end, _ in state[1])),
         is_blank=lambda state: not state[1],
     )
 

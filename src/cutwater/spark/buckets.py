@@ -7,8 +7,8 @@ copy that looks fresh by number, every log entry carries a random token and its 
 copy is used only if its token is the newest, or is found in the log.
 
 The head of a bucket is small and read alone: it tells what the bucket knows of the sources'
-watermarks, and whether there is any key for which a watermark could matter. Which keys these are
-is kept like a state, so that a watermark does not look at all the others.
+watermarks, and whether there is any key for which a watermark could matter. Which keys these are,
+and from which time on, is kept like a state, so that a watermark does not look at all the others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ SMALLEST_LOG = 64 << 10
 """A log shorter than this is never folded into pages."""
 
 BUSY = "\x00busy "
-"""Before the name of a step: the keys of its segment for which a watermark can matter."""
+"""Before the name of a step: the keys of its segment for which a watermark can matter, each with
+the least one that does, encoded; empty if any does."""
 
 Change = tuple[str, bytes, bytes | None]
 """Step, canonical key, encoded state; None: deleted."""
@@ -102,6 +103,10 @@ class BucketStates:
     def keys(self, step: str) -> Collection[bytes]:
         """The keys that have a state."""
         return self._states.get(step, {}).keys()
+
+    def items(self, step: str) -> Collection[tuple[bytes, bytes]]:
+        """The keys that have a state, with it."""
+        return self._states.get(step, {}).items()
 
     def put(self, step: str, key: bytes, state: bytes | None) -> None:
         """Change the encoded state of a key; None deletes it."""

@@ -113,7 +113,7 @@ class Job:
             number: storage_of(
                 self.plan.segments[number],
                 letters.key if number in self.needs.keys else None,
-                heeds_time=number in self.needs.watermarks,
+                letters.time if number in self.needs.watermarks else None,
             )
             for number, letters in self.letters.items()
         }

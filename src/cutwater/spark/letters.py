@@ -44,7 +44,8 @@ class Letters:
         self._segment = segment
         self._values = [Codec(tp) for tp in values_of(plan, segment)]
         is_timed = segment.number in needs.times
-        self._time = Codec(time_kept_as(segment.given.time)) if is_timed else None
+        self.time = Codec(time_kept_as(segment.given.time)) if is_timed else None
+        """How times are encoded, if events carry them."""
         self._minds_keys = segment.number in needs.keys
         self._says_port = segment.reads_twice or any(edge.side for edge in segment.inputs)
         self.is_plain = not is_timed and not self._minds_keys and not self._says_port
@@ -59,7 +60,7 @@ class Letters:
 
     def writer(self, port: int) -> Write:
         """Writes the events that come by one input."""
-        encode, time = self._values[port].encode, self._time
+        encode, time = self._values[port].encode, self.time
         encode_time = time.encode if time else (lambda _time: None)
         if not self._says_port and not self._sends_keys:
             return lambda _key, event: (encode_time(event.time), encode(event.value))
@@ -81,7 +82,7 @@ class Letters:
 
     def reader(self) -> Read:
         """Reads what the writers of all inputs wrote."""
-        decode, time, key_of = self._values[0].decode, self._time, self._segment.key
+        decode, time, key_of = self._values[0].decode, self.time, self._segment.key
         decode_time: Any = time.decode if time else (lambda _time: None)
         if self._says_port or self._sends_keys:
             return self._reader_of_bodies(decode_time)

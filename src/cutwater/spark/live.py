@@ -43,8 +43,8 @@ class Storage:
     kept: tuple[_Kept, ...]
     key: Codec | None
     """How keys are encoded, if they are kept."""
-    heeds_time: bool
-    """Do watermarks come to the segment and matter to it?"""
+    time: Codec | None
+    """How times are encoded, if watermarks come to the segment and matter to it."""
 
     @property
     def name(self) -> str:
@@ -52,10 +52,10 @@ class Storage:
         return self.kept[0].name
 
 
-def storage_of(segment: Segment, key: Codec | None, *, heeds_time: bool) -> Storage:
+def storage_of(segment: Segment, key: Codec | None, time: Codec | None) -> Storage:
     """How the states of a stateful segment are kept."""
     found = (_kept(i, part) for i, part in enumerate(segment.parts))
-    return Storage(segment, tuple(kept for kept in found if kept), key, heeds_time)
+    return Storage(segment, tuple(kept for kept in found if kept), key, time)
 
 
 def _kept(number: int, part: Part) -> _Kept | None:
@@ -112,11 +112,16 @@ class LiveStates:
         """The keys that this epoch gave a state, in order."""
         return sorted(key for key in self.states if not self._is_blank(key))
 
-    def busy(self) -> Iterable[bytes]:
+    def due(self, time: Any) -> Iterable[bytes]:
         """The keys for which a watermark can matter, in order."""
-        before = self._bucket.keys(BUSY + self._storage.name)
-        untouched = (key for key in before if key not in self.states)
-        return sorted([*untouched, *filter(self._is_busy, self.states)])
+        assert self._storage.time is not None
+        decode = self._storage.time.decode
+        noted = (
+            key
+            for key, due in self._bucket.items(BUSY + self._storage.name)
+            if key not in self.states and (not due or decode(due) <= time)
+        )
+        return sorted([*noted, *(key for key in self.states if self._is_due(key, time))])
 
     def all(self) -> Iterable[bytes]:
         """The keys that have a state, in order."""
@@ -131,9 +136,8 @@ class LiveStates:
             if self._storage.key:
                 encoded = self._storage.key.encode(self._keys[key_bytes])
                 self._bucket.put(KEY + self._storage.name, key_bytes, None if is_blank else encoded)
-            if self._storage.heeds_time:
-                note = b"" if self._is_busy(key_bytes) else None
-                self._bucket.put(BUSY + self._storage.name, key_bytes, note)
+            if self._storage.time:
+                self._bucket.put(BUSY + self._storage.name, key_bytes, self._note(key_bytes))
 
     def _put_parts(self, key_bytes: bytes, is_blank: bool) -> None:
         state = self.states[key_bytes]
@@ -155,6 +159,22 @@ class LiveStates:
     def _is_blank(self, key_bytes: bytes) -> bool:
         state = self.states[key_bytes]
         return state is _GONE or self._operator.is_blank(state)
+
+    def _due(self, key_bytes: bytes) -> Any | None:
+        return self._operator.due(self.states[key_bytes]) if self._operator.due else None
+
+    def _is_due(self, key_bytes: bytes, time: Any) -> bool:
+        if not self._is_busy(key_bytes):
+            return False
+        due = self._due(key_bytes)
+        return due is None or bool(due <= time)
+
+    def _note(self, key_bytes: bytes) -> bytes | None:
+        """What is noted of a key for the watermarks to come; None: nothing waits there."""
+        if not self._is_busy(key_bytes):
+            return None
+        due = self._due(key_bytes)
+        return b"" if due is None or self._storage.time is None else self._storage.time.encode(due)
 
     def _is_busy(self, key_bytes: bytes) -> bool:
         return not self._is_blank(key_bytes) and not self._operator.is_idle(self.states[key_bytes])

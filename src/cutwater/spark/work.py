@@ -80,7 +80,7 @@ class SegmentWork:
     def watermark(self, time: Any) -> None:
         """What a watermark causes, at the keys for which it can matter."""
         order = order_bytes((AFTER_DATA, self._segment.stage, 1))
-        for key_bytes in self._live.busy():
+        for key_bytes in self._live.due(time):
             key = self._live.key(key_bytes)
             state, outputs = self._operator.step(self._live.get(key_bytes, key), Watermark(time))
             self._live.put(key_bytes, key, state)

@@ -23,8 +23,10 @@ import xxhash
 
 from cutwater.errors import InputError, Problem
 
-__all__ = ["NO_KEY", "bucket_of", "canonical", "order_bytes", "terminated"]
+__all__ = ["AFTER_DATA", "NO_KEY", "bucket_of", "canonical", "order_bytes", "terminated"]
 
+AFTER_DATA = 1 << 40
+"""A rank above all sources: of the end of an epoch, and one more of the end of the input."""
 NO_KEY = b""
 """The canonical bytes of "no key": where a stream is not keyed."""
 

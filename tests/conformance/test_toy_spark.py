@@ -12,6 +12,7 @@ from random_flows import ALL_VERBS, Item, RandomSource, RandomStep, Recipe
 from toy_spark import POINTS, ToySpark, make_job
 
 import cutwater as cw
+from cutwater.spark import lines
 from cutwater.spark.job import spark_plan
 from cutwater.spark.lines import late_events_sink
 from cutwater.spark.support import check_support
@@ -52,6 +53,7 @@ def run(root, recipe, setting):
     for source in recipe.sources:
         write(root / "in" / source.name, source.items, setting.file_size)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "SMALLEST_SHARE", setting.smallest_share)
         toy = ToySpark(job, patch, setting.seed, setting.partitions)
         toy.run_to_the_end(list(setting.kills), close=setting.close)
     return flow, job, toy
@@ -75,6 +77,7 @@ class Setting:
     buckets: int = 16
     partitions: int = 2
     parallelism: int = 2
+    smallest_share: int = 1
     close: bool = True
 
 
@@ -89,6 +92,7 @@ SETTINGS = st.builds(
     buckets=st.sampled_from([1, 3, 16]),
     partitions=st.integers(1, 4),
     parallelism=st.integers(1, 3),
+    smallest_share=st.sampled_from([1, 64 << 10]),
     close=st.booleans(),
 )
 
@@ -111,6 +115,15 @@ def test_a_stream_that_is_merged_with_itself_has_an_order(tmp_path):
     steps = (RandomStep("merge", (0, 0)), RandomStep("apply", (1,)), RandomStep("accumulate", (2,)))
     recipe = Recipe((RandomSource("x", "numbered", 0, items),), steps)
     check(tmp_path, recipe)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_an_end_that_is_killed_anywhere_is_shown_once(tmp_path, point):
+    items = tuple(Item("abc"[n % 3], n, n % 5) for n in range(5))
+    sources = tuple(RandomSource(name, "field", 0, items) for name in "xy")
+    steps = (RandomStep("join", (0, 1)), RandomStep("window", (2,)), RandomStep("batch", (3,)))
+    in_the_end = ("never", "never", point, point)
+    check(tmp_path, Recipe(sources, steps), replace(USUAL, max_bytes=999, kills=in_the_end))
 
 
 # Steps whose results, taken all together, say nothing about when they were shown.

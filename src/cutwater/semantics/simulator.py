@@ -21,16 +21,14 @@ from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.lowering import key_bytes_of
 from cutwater.operators.frontier import Frontier
 from cutwater.operators.keyed import Emitted, Keyed
-from cutwater.order import NO_KEY
+from cutwater.order import AFTER_DATA, NO_KEY
 from cutwater.semantics.inputs import SourceReader, epochs_of
 from cutwater.times import maximal
 
-__all__ = ["AFTER_DATA", "Order", "Simulation", "simulate"]
+__all__ = ["Order", "Simulation", "simulate"]
 
 Order = tuple[int | bytes, ...]
 
-AFTER_DATA = 1 << 40
-"""A rank above all sources: of the end of an epoch, and one more of the end of the input."""
 _AFTER_KEYS = b"\xff"
 """Sorts after the canonical bytes of every key."""
 

@@ -41,11 +41,21 @@ from cutwater.spark.rows import (
     to_columns,
 )
 
-__all__ = ["ARROW_SCHEMA", "JsonLinesSource", "bad_records_sink", "late_events_sink"]
+__all__ = [
+    "ARROW_SCHEMA",
+    "SMALLEST_SHARE",
+    "JsonLinesSource",
+    "bad_records_sink",
+    "late_events_sink",
+]
 
 ARROW_SCHEMA = pa.schema(
     [("label", pa.int32()), ("target", pa.int32()), ("kind", pa.int8()), ("body", pa.binary())]
 )
+
+
+SMALLEST_SHARE = 64 << 10
+"""A task reads at least so many bytes: less is not worth one."""
 
 
 def bad_records_sink(source: str) -> str:
@@ -173,7 +183,7 @@ def _notices(job: Job, source: str, part: _Part) -> list[tuple[int, int, int, by
 def _shares(chunks: list[Chunk], count: int, clock: SourceClock | None) -> Iterator[_Part]:
     """The chunks in about `count` parts of equal size."""
     is_numbered = isinstance(clock, Numbering)
-    size = max(sum(chunk.end - chunk.start for chunk in chunks) // count, 64 << 10)
+    size = max(sum(chunk.end - chunk.start for chunk in chunks) // count, SMALLEST_SHARE)
     share: list[Chunk] = []
     room = size
     for chunk in chunks:

@@ -12,17 +12,14 @@ from typing import Any
 
 from cutwater.events import Data, Watermark
 from cutwater.flow.fusing import Segment
-from cutwater.order import order_bytes
+from cutwater.order import AFTER_DATA, order_bytes
 from cutwater.spark.buckets import BucketStates
 from cutwater.spark.job import Job
 from cutwater.spark.live import LiveStates
 from cutwater.spark.routing import sender
 from cutwater.spark.rows import Entry, Outbox
 
-__all__ = ["AFTER_DATA", "SegmentWork"]
-
-AFTER_DATA = 1 << 40
-"""A rank above all sources: of the end of an epoch, and one more of the end of the input."""
+__all__ = ["SegmentWork"]
 
 
 class SegmentWork:

@@ -87,7 +87,7 @@ class Segment:
         """Does one of its steps keep a state?"""
         return any(step.is_stateful for step in self.steps)
 
-    @property
+    @cached_property
     def reads_twice(self) -> bool:
         """Does one stream come in by several inputs? Then each of its events has copies."""
         return len({edge.segment for edge in self.inputs}) < len(self.inputs)

@@ -2,7 +2,8 @@
 
 Rows that are addressed to a deeper level or to a sink pass unchanged. A notice, of what a source
 has completed or of the end of the input, is for every bucket of every level that heeds it: it is
-taken after the epoch's data, and passed on.
+taken after the epoch's data, and passed on. An epoch's border matters only to keys that the epoch
+touched, so it comes to a bucket with its events.
 """
 
 from __future__ import annotations

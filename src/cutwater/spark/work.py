@@ -7,6 +7,7 @@ come after all sources, segment by segment in the order of their stages, and key
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
@@ -54,13 +55,13 @@ class SegmentWork:
     def _full(self, entries: list[Entry]) -> None:
         """Events with times, keys or copies; copies follow one another input by input."""
         letters = self._job.letters[self._segment.number]
-        read, port_of = letters.reader(), letters.port_of
-        entries.sort(key=lambda entry: (entry[0], port_of(entry[3])))
+        read, port_of, has_copies = letters.reader(), letters.port_of, self._segment.reads_twice
+        entries.sort(key=_copies_in_order(port_of) if has_copies else itemgetter(0))
         for order, key_bytes, time, payload in entries:
             key, event = read(time, payload)
             state, outputs = self._operator.step(self._live.get(key_bytes, key), event)
             self._live.put(key_bytes, key, state)
-            first = self._segment.first_index(port_of(payload))
+            first = self._segment.first_index(port_of(payload)) if has_copies else 0
             self._send(order, key_bytes, key, outputs, first)
 
     def border(self) -> None:
@@ -94,3 +95,7 @@ class SegmentWork:
     def save(self) -> None:
         """Give the bucket what became of the states."""
         self._live.write_back()
+
+
+def _copies_in_order(port_of: Callable[[bytes], int]) -> Callable[[Entry], tuple[bytes, int]]:
+    return lambda entry: (entry[0], port_of(entry[3]))

@@ -1,17 +1,21 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint services setup upgrade clean
+.PHONY: help demo test conformance lint services setup upgrade clean
 
 BIN := .venv/bin
 READY := .venv/.ready
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## run a stateful flow on Spark, kill it, and see that nothing is lost or doubled
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## run every test, quick ones first (ARGS="-k batch" passes options to pytest)
 	@$(BIN)/python -m pytest $(ARGS)
+
+conformance: $(READY)  ## compare Spark with the simulation on many more random flows (SEEDS=200)
+	@CUTWATER_SEEDS=$(or $(SEEDS),100) HYPOTHESIS_PROFILE=thorough \
+		$(BIN)/python -m pytest tests/conformance $(ARGS)
 
 lint: $(READY)  ## check style and types
 	@$(BIN)/ruff check .

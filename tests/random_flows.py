@@ -9,6 +9,7 @@ so any two runs that differ anywhere differ at a sink.
 
 from __future__ import annotations
 
+import random
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -231,20 +232,51 @@ class Recipe:
     def flow(self) -> Flow:
         """The flow; every stream that nothing reads has a sink, and so has every third other."""
         flow = Flow("random")
-        streams = [source.added_to(flow) for source in self.sources]
+        self.add_to(flow, [source.added_to(flow) for source in self.sources])
+        return flow
+
+    def add_to(self, flow: Flow, sources: Sequence[Stream], prefix: str = "") -> None:
+        """Add the steps and sinks to a flow that has the sources."""
+        streams = list(sources)
         for number, step in enumerate(self.steps):
             first, *others = (streams[n] for n in step.reads)
-            name = f"{step.verb}_{number}"
+            name = f"{prefix}{step.verb}_{number}"
             streams.append(ALL_VERBS[step.verb][0](first, others, step.choice, name))
         read = {n for step in self.steps for n in step.reads}
         for number, stream in enumerate(streams):
             if number not in read or number % 3 == 0:
-                flow.sink(f"sink_{number}", stream)
-        return flow
+                flow.sink(f"{prefix}sink_{number}", stream)
 
     @property
     def inputs(self) -> dict[str, tuple[Any, ...]]:
         return {source.name: source.items for source in self.sources}
+
+
+def packed(recipes: Sequence[Recipe]) -> Flow:
+    """Many flows side by side in one, which share the sources that they have in common."""
+    flow = Flow("packed")
+    streams: dict[str, Stream] = {}
+    for number, recipe in enumerate(recipes):
+        for source in recipe.sources:
+            if source.name not in streams:
+                streams[source.name] = source.added_to(flow)
+        given = [streams[source.name] for source in recipe.sources]
+        recipe.add_to(flow, given, prefix=f"r{number}_")
+    return flow
+
+
+def seeded(seed: int, sources: Sequence[RandomSource]) -> Recipe:
+    """The flow of a seed, over some of the sources."""
+    rng = random.Random(seed)
+    chosen = tuple(rng.sample(list(sources), rng.randint(1, min(3, len(sources)))))
+    steps: list[RandomStep] = []
+    for number in range(rng.randint(3, 8)):
+        here = len(chosen) + number
+        verb = rng.choice(sorted(ALL_VERBS))
+        _, inputs, variants = ALL_VERBS[verb]
+        reads = tuple(rng.choice([here - 1, here - 1, rng.randrange(here)]) for _ in range(inputs))
+        steps.append(RandomStep(verb, reads, rng.randrange(variants)))
+    return Recipe(chosen, tuple(steps))
 
 
 NUMBERS = list(range(8))

@@ -103,7 +103,7 @@ class ToySpark:
 
     def __init__(self, job: Job, patch: pytest.MonkeyPatch, seed: int, partitions: int = 2) -> None:
         self.job = replace(job, query_id="toy", generation=0)
-        self.offsets: list[dict[str, int]] = []
+        self._ends: list[dict[str, dict[str, Any]]] = []
         self.committed = 0
         self.states: dict[tuple[int, int], Store] = {}
         self._patch = patch
@@ -133,17 +133,16 @@ class ToySpark:
 
     def run(self, kill_at: str = "never") -> bool:
         """Finish an epoch, or be killed in it; False if there was nothing left to do."""
-        if self.committed == len(self.offsets):
-            before = self.offsets[-1] if self.offsets else dict.fromkeys(self.readers, 0)
+        if self.committed == len(self._ends):
+            before = self._start_of(len(self._ends))
             ends = {
-                name: reader.latestOffset({"entry": before[name]}, reader.getDefaultReadLimit())
+                name: reader.latestOffset(before[name], reader.getDefaultReadLimit())
                 for name, reader in self.readers.items()
             }
-            entries = {name: end["entry"] for name, end in ends.items()}
-            if entries == before:
+            if ends == before:
                 return False
             self._maybe_die("planned", kill_at)
-            self.offsets.append(entries)
+            self._ends.append(ends)
         self._maybe_die("logged", kill_at)
         before_states = {place: store.save_point() for place, store in self.states.items()}
         try:
@@ -156,15 +155,32 @@ class ToySpark:
         self.committed += 1
         return True
 
-    def run_to_the_end(self, kills: list[str]) -> None:
-        """Catch up; each kill happens in the epoch that is next then, and a new life follows."""
+    @property
+    def offsets(self) -> list[dict[str, int]]:
+        """For each epoch the newest entry of each source's log of files."""
+        return [{name: end["entry"] for name, end in ends.items()} for ends in self._ends]
+
+    def run_to_the_end(self, kills: list[str], *, close: bool = False) -> None:
+        """Catch up; each kill happens in the epoch that is next then, and a new life follows.
+
+        With `close` the end of the input follows, in another life.
+        """
         waiting = list(kills)
         while True:
             try:
-                if not self.run(waiting.pop(0) if waiting else "never"):
+                while self.run(waiting.pop(0) if waiting else "never"):
+                    pass
+                if self.job.is_ending or not close:
                     return
+                self.job = replace(self.job, is_ending=True)
             except Killed:
-                self.start()
+                self.job = replace(self.job, is_ending=False)
+            self.start()
+
+    def _start_of(self, epoch: int) -> dict[str, dict[str, Any]]:
+        if epoch:
+            return self._ends[epoch - 1]
+        return {name: reader.initialOffset() for name, reader in self.readers.items()}
 
     def _work(self, epoch: int, kill_at: str) -> None:
         self._patch.setattr(writer, "epoch_of_task", lambda: epoch)
@@ -192,10 +208,11 @@ class ToySpark:
 
     def _read(self, epoch: int) -> list[list[Row]]:
         tasks: list[list[Row]] = []
-        ends = self.offsets[epoch]
-        starts = self.offsets[epoch - 1] if epoch else dict.fromkeys(ends, 0)
+        starts, ends = self._start_of(epoch), self._ends[epoch]
         for name, reader in self.readers.items():
-            for part in reader.partitions({"entry": starts[name]}, {"entry": ends[name]}):
+            if starts[name] == ends[name]:  # Spark does not ask a source without news
+                continue
+            for part in reader.partitions(starts[name], ends[name]):
                 batches = reader.read(part)
                 tasks.append([Row(**row) for batch in batches for row in batch.to_pylist()])
         return tasks or [[]]
@@ -246,4 +263,5 @@ def make_job(flow: Any, root: Path, **settings: Any) -> Job:
             sinks[late_events_sink(step.name)] = folder(str(root / "late" / step.name))
     for source in sources.values():
         Path(source.path).mkdir(parents=True, exist_ok=True)
-    return Job(flow, sources, sinks, "", 0, 16, str(root / "checkpoint"), **settings)
+    buckets = settings.pop("buckets", 16)
+    return Job(flow, sources, sinks, "", 0, buckets, str(root / "checkpoint"), **settings)

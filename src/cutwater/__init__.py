@@ -5,7 +5,7 @@ exactly-once on Structured Streaming, and explain a run with failures by one wit
 
 The layers, each depending only on those above it::
 
-    errors  times  events  plain  trace  records  order    leaves
+    errors  times  events  plain  trace  records  codec  order    leaves
     operators/     pure operators (initial, step, finish) and their composition
     flow/          the definition: builder, validation, fusing into segments, drawing
     semantics/     what a flow means, executable, without a JVM

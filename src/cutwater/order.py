@@ -1,8 +1,10 @@
 """The total order of a run: canonical bytes of keys, buckets, and order keys.
 
 An input has the order ``(source rank, partition, position)`` within its epoch; an output adds
-``(canonical key bytes, step rank, index)`` to the order of what caused it. In memory an order is
-a flat tuple; between processes it is bytes that sort alike (`order_bytes`).
+``(canonical key bytes, step rank, index)`` to the order of what caused it. Where a step reads a
+stream twice, the copies of an event are taken input by input, and the index of their outputs is
+counted on. In memory an order is a flat tuple; between processes it is bytes that sort alike
+(`order_bytes`).
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ import xxhash
 
 from cutwater.errors import InputError, Problem
 
-__all__ = ["NO_KEY", "bucket_of", "canonical", "order_bytes", "terminated"]
+__all__ = ["AFTER_DATA", "NO_KEY", "bucket_of", "canonical", "order_bytes", "terminated"]
 
+AFTER_DATA = 1 << 40
+"""A rank above all sources: of the end of an epoch, and one more of the end of the input."""
 NO_KEY = b""
 """The canonical bytes of "no key": where a stream is not keyed."""
 

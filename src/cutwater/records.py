@@ -1,7 +1,6 @@
-"""Record types: what their annotations say, and how values become bytes and come back.
+"""Record types: what their annotations say.
 
-Records and states are dataclasses, msgspec structs or builtin types. Encoding is msgpack by
-`msgspec`; nothing is ever unpickled.
+Records and states are dataclasses, msgspec structs or builtin types; `codec` makes bytes of them.
 """
 
 from __future__ import annotations
@@ -9,24 +8,13 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
-import msgspec.inspect
 
-from cutwater.errors import FlowError, InputError, Problem
+from cutwater.errors import FlowError, Problem
 
-__all__ = [
-    "Codec",
-    "describe",
-    "fields_of",
-    "fits",
-    "is_immutable",
-    "members",
-    "plain_type",
-    "union_of",
-]
+__all__ = ["describe", "fields_of", "fits", "is_immutable", "members", "plain_type", "union_of"]
 
 
 def members(tp: Any) -> tuple[Any, ...]:
@@ -67,7 +55,7 @@ def describe(tp: Any) -> str:
         return " | ".join(describe(member) for member in get_args(tp))
     if isinstance(tp, type) and not get_args(tp):
         return tp.__name__
-    return str(tp).replace("typing.", "")
+    return str(tp).replace("typing.", "").replace("collections.", "")
 
 
 def fields_of(tp: Any) -> dict[str, Any] | None:
@@ -189,74 +177,3 @@ def is_immutable(value: Any) -> bool:
     if params is not None and params.frozen:
         return all(is_immutable(getattr(value, f.name)) for f in dataclasses.fields(value))
     return False
-
-
-class Codec:
-    """Values of one type as bytes and back.
-
-    A union of record types is told apart by a leading byte, the member's position.
-
-    >>> Codec(tuple[int, str]).decode(Codec(tuple[int, str]).encode((1, "a")))
-    (1, 'a')
-    """
-
-    def __init__(self, tp: Any) -> None:
-        self.type = tp
-        alternatives = members(tp)
-        decoder = _decoder(tp)
-        if decoder is not None:
-            self.encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
-            self.decode: Callable[[bytes], Any] = decoder
-            return
-        decoders = [_decoder(member) for member in alternatives]
-        if len(alternatives) == 1 or None in decoders:
-            raise FlowError(
-                Problem(
-                    "type-without-encoding",
-                    f"{describe(tp)} cannot be encoded; records and states are dataclasses or "
-                    "builtin types, and a field is no union of two dataclasses",
-                    "use a dataclass with annotated fields",
-                )
-            )
-        self._tags = {get_origin(m) or m: bytes([i]) for i, m in enumerate(alternatives)}
-        self._decoders: list[Any] = decoders
-        self._encoder = msgspec.msgpack.Encoder()
-        self.encode, self.decode = self._encode_tagged, self._decode_tagged
-
-    def _encode_tagged(self, value: Any) -> bytes:
-        tag = self._tags.get(type(value)) or next(
-            (tag for member, tag in self._tags.items() if fits(type(value), member)), None
-        )
-        if tag is None:
-            raise InputError(
-                Problem(
-                    "value-of-another-type",
-                    f"{value!r} is a {type(value).__name__}; this stream carries "
-                    f"{describe(self.type)}",
-                    "correct the annotation, or what the step returns",
-                )
-            )
-        return tag + self._encoder.encode(value)
-
-    def _decode_tagged(self, data: bytes) -> Any:
-        return self._decoders[data[0]](data[1:])
-
-
-def _decoder(tp: Any) -> Callable[[bytes], Any] | None:
-    try:
-        decode = msgspec.msgpack.Decoder(tp).decode
-        return None if _has_custom(msgspec.inspect.type_info(tp), set()) else decode
-    except (TypeError, NameError):
-        return None
-
-
-def _has_custom(info: Any, seen: set[int]) -> bool:
-    """Is there a type, at any depth, that msgspec would leave to a hook of ours?"""
-    if isinstance(info, tuple):
-        return any(_has_custom(part, seen) for part in info)
-    if not isinstance(info, (msgspec.inspect.Type, msgspec.inspect.Field)) or id(info) in seen:
-        return False
-    seen.add(id(info))
-    return isinstance(info, msgspec.inspect.CustomType) or any(
-        _has_custom(getattr(info, name), seen) for name in info.__struct_fields__
-    )

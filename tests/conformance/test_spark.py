@@ -292,21 +292,34 @@ def test_each_step_runs_once_for_each_event(spark, tmp_path):
         noted("further", item)
         return state + 1, [Item(item.name, state + 1)]
 
+    def received(state: int, time: int, item: Item) -> tuple[int, list[Item | cw.Notify]]:
+        noted("received", item)
+        return state + 1, [cw.Notify(10**6)]
+
+    def completed(state: int, time: int) -> tuple[int, list[Item | cw.Notify]]:
+        noted("completed", Item("", 0))
+        return state, [Item("all", state)]
+
     flow = cw.Flow("calls")
     counts = flow.source("items", Item).map(mapped).key_by("name").apply(counted)
     flow.sink("a", counts)
     flow.sink("b", counts.filter(is_odd))
     flow.sink("c", counts.key_by("size").apply(further))
+    flow.sink("d", counts.key_by("name", name="k").on_complete(received, completed, initial=0))
     write_items(flow, tmp_path, seed=2, files=2, lines=30)
     result = cutwater_spark.run(
         flow,
         spark,
         sources={"items": tmp_path / "in" / "items"},
-        sinks={name: tmp_path / "out" / name for name in "abc"},
+        sinks={name: tmp_path / "out" / name for name in "abcd"},
         checkpoint=tmp_path / "checkpoint",
+        close=True,
     )
     assert result.rows["a"] == 60
-    assert Counter(calls.read_text().split()) == {"mapped": 60, "counted": 60, "further": 60}
+    keys = result.rows["d"]
+    each = dict.fromkeys(["mapped", "counted", "further", "received"], 60)
+    assert Counter(calls.read_text().split()) == {**each, "completed": keys}
+    assert keys == 6
 
 
 class Colour(enum.Enum):

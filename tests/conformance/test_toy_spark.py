@@ -1,19 +1,22 @@
 """Random flows on our runtime without a JVM, killed anywhere, against the simulator."""
 
+from collections import Counter
+from dataclasses import dataclass, replace
+
 import msgspec
 import pytest
-from agreement import assert_agreement, expected, inputs_of
+from agreement import assert_agreement, expected, inputs_of, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
-from random_flows import Item, RandomSource, RandomStep, Recipe
+from random_flows import ALL_VERBS, Item, RandomSource, RandomStep, Recipe
 from toy_spark import POINTS, ToySpark, make_job
 
 import cutwater as cw
-from cutwater.flow.fusing import plan
+from cutwater.spark import lines
+from cutwater.spark.job import spark_plan
 from cutwater.spark.lines import late_events_sink
 from cutwater.spark.support import check_support
 
-VERBS = {"map": 1, "flat_map": 1, "filter": 1, "key_by": 1, "apply": 1, "merge": 2, "union": 2}
 ITEMS = st.lists(
     st.builds(Item, st.sampled_from("abc"), st.integers(0, 7), st.integers(0, 4)), max_size=10
 )
@@ -26,13 +29,34 @@ def recipes(draw):
     sources = tuple(RandomSource(n, draw(kinds), draw(delays), tuple(draw(ITEMS))) for n in names)
     steps = []
     for number in range(draw(st.integers(1, 8))):
-        verb = draw(st.sampled_from(sorted(VERBS)))
+        verb = draw(st.sampled_from(sorted(ALL_VERBS)))
+        _, inputs, variants = ALL_VERBS[verb]
         here = len(sources) + number
         newest = st.just(here - 1)
         any_stream = st.one_of(newest, newest, st.integers(0, here - 1))
-        reads = tuple(draw(any_stream) for _ in range(VERBS[verb]))
-        steps.append(RandomStep(verb, reads, draw(st.integers(0, 1 + (verb == "key_by")))))
+        reads = tuple(draw(any_stream) for _ in range(inputs))
+        steps.append(RandomStep(verb, reads, draw(st.integers(0, variants - 1))))
     return Recipe(sources, tuple(steps))
+
+
+def run(root, recipe, setting):
+    flow = recipe.flow()
+    check_support(spark_plan(flow))
+    job = make_job(
+        flow,
+        root,
+        max_bytes_per_epoch=setting.max_bytes,
+        permute=setting.permute,
+        parallelism=setting.parallelism,
+        buckets=setting.buckets,
+    )
+    for source in recipe.sources:
+        write(root / "in" / source.name, source.items, setting.file_size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "SMALLEST_SHARE", setting.smallest_share)
+        toy = ToySpark(job, patch, setting.seed, setting.partitions)
+        toy.run_to_the_end(list(setting.kills), close=setting.close)
+    return flow, job, toy
 
 
 def write(folder, items, file_size):
@@ -41,21 +65,41 @@ def write(folder, items, file_size):
         (folder / f"{number:04}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
 
 
-@given(
-    recipe=recipes(),
+@dataclass(frozen=True)
+class Setting:
+    """How a flow is run; no result may depend on it, but for where epochs are cut."""
+
+    max_bytes: int = 200
+    file_size: int = 5
+    kills: tuple[str, ...] = ()
+    permute: int | None = 1
+    seed: int = 1
+    buckets: int = 16
+    partitions: int = 2
+    parallelism: int = 2
+    smallest_share: int = 1
+    close: bool = True
+
+
+USUAL = Setting()
+SETTINGS = st.builds(
+    Setting,
     max_bytes=st.integers(1, 300),
     file_size=st.integers(1, 5),
-    kills=st.lists(st.sampled_from(POINTS), max_size=6),
+    kills=st.lists(st.sampled_from(POINTS), max_size=6).map(tuple),
     permute=st.none() | st.integers(0, 9),
     seed=st.integers(0, 99),
+    buckets=st.sampled_from([1, 3, 16]),
     partitions=st.integers(1, 4),
     parallelism=st.integers(1, 3),
+    smallest_share=st.sampled_from([1, 64 << 10]),
+    close=st.booleans(),
 )
-def test_any_flow_killed_anywhere_shows_what_the_simulator_shows(
-    tmp_path_factory, recipe, max_bytes, file_size, kills, permute, seed, partitions, parallelism
-):
-    root = tmp_path_factory.mktemp("toy")
-    check(root, recipe, max_bytes, file_size, kills, permute, seed, partitions, parallelism)
+
+
+@given(recipes(), SETTINGS)
+def test_any_flow_killed_anywhere_shows_what_the_simulator_shows(tmp_path_factory, recipe, setting):
+    check(tmp_path_factory.mktemp("toy"), recipe, setting)
 
 
 def test_streams_of_different_keys_that_meet_have_one_state(tmp_path):
@@ -63,21 +107,53 @@ def test_streams_of_different_keys_that_meet_have_one_state(tmp_path):
     sources = (RandomSource("x", "numbered", 0, items), RandomSource("y", "numbered", 0, items))
     keys = (RandomStep("key_by", (0,), 0), RandomStep("key_by", (1,), 1))
     recipe = Recipe(sources, (*keys, RandomStep("merge", (2, 3)), RandomStep("apply", (4,))))
-    check(tmp_path, recipe, 200, 5, [], 1, 1, 2, 2)
+    check(tmp_path, recipe)
 
 
-def check(root, recipe, max_bytes, file_size, kills, permute, seed, partitions, parallelism):
-    flow = recipe.flow()
-    check_support(plan(flow))
-    job = make_job(
-        flow, root, max_bytes_per_epoch=max_bytes, permute=permute, parallelism=parallelism
-    )
-    for source in recipe.sources:
-        write(root / "in" / source.name, source.items, file_size)
-    with pytest.MonkeyPatch.context() as patch:
-        toy = ToySpark(job, patch, seed, partitions)
-        toy.run_to_the_end(kills)
-    wanted = expected(flow, root / "checkpoint", toy.offsets)
+def test_a_stream_that_is_merged_with_itself_has_an_order(tmp_path):
+    items = tuple(Item("abc"[n % 3], n, n % 5) for n in range(6))
+    steps = (RandomStep("merge", (0, 0)), RandomStep("apply", (1,)), RandomStep("accumulate", (2,)))
+    recipe = Recipe((RandomSource("x", "numbered", 0, items),), steps)
+    check(tmp_path, recipe)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_an_end_that_is_killed_anywhere_is_shown_once(tmp_path, point):
+    items = tuple(Item("abc"[n % 3], n, n % 5) for n in range(5))
+    sources = tuple(RandomSource(name, "field", 0, items) for name in "xy")
+    steps = (RandomStep("join", (0, 1)), RandomStep("window", (2,)), RandomStep("batch", (3,)))
+    in_the_end = ("never", "never", point, point)
+    check(tmp_path, Recipe(sources, steps), replace(USUAL, max_bytes=999, kills=in_the_end))
+
+
+# Steps whose results, taken all together, say nothing about when they were shown.
+STEADY = (
+    RandomStep("key_by", (0,), 1),
+    RandomStep("window", (1,), 0),
+    RandomStep("window", (1,), 1),
+    RandomStep("window", (1,), 2),
+    RandomStep("aggregate", (1,), 0),
+    RandomStep("join", (1, 0)),
+    RandomStep("histogram", (1,), 0),
+)
+
+
+@given(ITEMS, SETTINGS)
+def test_results_do_not_depend_on_epochs_buckets_or_partitions(tmp_path_factory, items, setting):
+    """Nothing is late here, and steps that show how much came at once are left out."""
+    recipe = Recipe((RandomSource("x", "rule", 8, tuple(items)),), STEADY)
+    setting = replace(setting, close=True)
+    flow, job, _ = run(tmp_path_factory.mktemp("toy"), recipe, setting)
+    simulated = cw.simulate(flow, {"x": items})
+    for sink in simulated.events:
+        parts = parts_of(job.sinks[sink].root).values()
+        found = Counter(line for epoch in parts for part in epoch for line in part)
+        assert found == Counter(map(msgspec.json.encode, simulated[sink])), sink
+
+
+def check(root, recipe, setting=USUAL):
+    flow, job, toy = run(root, recipe, setting)
+    wanted = expected(flow, root / "checkpoint", toy.offsets, is_closed=setting.close)
     folders = {name: sink.root for name, sink in job.sinks.items()}
     assert_agreement(wanted, folders)
     if toy.offsets:

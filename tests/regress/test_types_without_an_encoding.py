@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from cutwater.codec import Codec
 from cutwater.errors import FlowError
-from cutwater.records import Codec
 
 
 class Plain:

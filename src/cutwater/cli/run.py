@@ -24,6 +24,10 @@ def run(
     until: Annotated[
         str, typer.Option(help="'caught-up': all that is there now; 'stopped': for ever")
     ] = "caught-up",
+    close: Annotated[
+        bool,
+        typer.Option("--close", help="When all is read, end the input and show what was held back"),
+    ] = False,
     on_bad_record: Annotated[
         str, typer.Option(help="'fail', or 'skip': count them and keep them aside")
     ] = "fail",
@@ -57,6 +61,7 @@ def run(
             sinks=sinks,
             checkpoint=checkpoint,
             until=until,
+            close=close,
             on_bad_record=on_bad_record,
             master=master,
             on_progress=lambda p: progress.say(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from cutwater import operators as op
 from cutwater.flow import steps as s
@@ -22,7 +22,7 @@ from cutwater.flow.lowering import key_function, operator_of
 from cutwater.flow.validation import checked
 from cutwater.times import Left, Right
 
-__all__ = ["Input", "Placement", "Plan", "Segment", "plan"]
+__all__ = ["Input", "Part", "Placement", "Plan", "Segment", "plan"]
 
 Placement = Literal["anywhere", "by key", "in one place"]
 
@@ -37,6 +37,15 @@ class Input:
     """For a join: the side that times get."""
 
 
+class Part(NamedTuple):
+    """A step of a segment that works."""
+
+    step: s.Step
+    operator: op.Operator
+    given: tuple[StreamType, ...]
+    """What comes in, for each of its inputs."""
+
+
 @dataclass(frozen=True)
 class Segment:
     """A chain of steps that runs as one operator."""
@@ -46,7 +55,7 @@ class Segment:
     steps: tuple[s.Step, ...]
     inputs: tuple[Input, ...]
     """Where its events come from; none for a source."""
-    parts: tuple[tuple[s.Step, op.Operator], ...]
+    parts: tuple[Part, ...]
     """The steps that work, each with its operator."""
     key: Callable[[Any], Any] | None
     """If it begins with a key_by: the key of an incoming value."""
@@ -71,12 +80,24 @@ class Segment:
     @cached_property
     def operator(self) -> op.Operator:
         """The composed operator of all steps."""
-        return op.compose(*(part for _, part in self.parts))
+        return op.compose(*(part.operator for part in self.parts))
 
     @cached_property
     def is_stateful(self) -> bool:
         """Does one of its steps keep a state?"""
         return any(step.is_stateful for step in self.steps)
+
+    @cached_property
+    def reads_twice(self) -> bool:
+        """Does one stream come in by several inputs? Then each of its events has copies."""
+        return len({edge.segment for edge in self.inputs}) < len(self.inputs)
+
+    def first_index(self, port: int) -> int:
+        """The index of the first output for an event that came by an input.
+
+        Copies of an event have one order, so their outputs are counted on from copy to copy.
+        """
+        return port << 32 if self.reads_twice else 0
 
     @property
     def source(self) -> s.Source | None:
@@ -108,19 +129,28 @@ class Plan:
         return segment.is_stateful and segment.source is None
 
 
-def plan(flow: Flow, *, fuse: bool = True, watch: Callable[[s.Step], s.Step] | None = None) -> Plan:
+def plan(
+    flow: Flow,
+    *,
+    fuse: bool = True,
+    numbered: Any = Any,
+    watch: Callable[[s.Step], s.Step] | None = None,
+) -> Plan:
     """The segments of a valid flow.
 
     Parameters
     ----------
     fuse
         Whether chains of steps become one segment; if not, every step is one of its own.
+    numbered
+        The type of the times of sources that have no field for them; it changes what is known of
+        streams, never what a segment does.
     watch
         Makes of each step the one that works in its place, for instance one whose functions are
         watched; types are those of the flow's own steps.
     """
     steps = flow.steps
-    types = checked(steps)
+    types = checked(steps, numbered=numbered)
     at_work = tuple(map(watch, steps)) if watch else steps
     chains = _chains(steps, types)
     pieces = [(tuple(chain), chain[0], 0) for chain in chains]
@@ -221,9 +251,13 @@ def _given(number: int, steps: Sequence[s.Step], types: Sequence[StreamType]) ->
 
 def _parts(
     piece: Sequence[int], steps: Sequence[s.Step], types: Sequence[StreamType]
-) -> tuple[tuple[s.Step, op.Operator], ...]:
+) -> tuple[Part, ...]:
     return tuple(
-        (steps[n], operator_of(steps[n], _given(n, steps, types), types[n]))
+        Part(
+            steps[n],
+            operator_of(steps[n], _given(n, steps, types), types[n]),
+            tuple(types[i] for i in steps[n].inputs),
+        )
         for n in piece
         if _works(steps[n])
     )

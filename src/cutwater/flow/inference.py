@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, make_dataclass, replace
+from decimal import Decimal
 from functools import cache
 from typing import Any, cast, get_args
 
@@ -29,10 +30,30 @@ class StreamType:
     time: Any = Any
     key: tuple[tuple[str, Any], ...] | None = None
     """Name and type of each part of the key; None: not keyed."""
+    is_numbered: bool = False
+    """Are there times among its that were made by numbering values?"""
+
+    @property
+    def declared_time(self) -> Any:
+        """The type of its times as far as annotations say; events may bring any other along."""
+        return Any if self.is_numbered else self.time
+
+    @property
+    def key_type(self) -> Any:
+        """What a key is: one part alone, several as a tuple; None: not keyed."""
+        parts = [tp for _, tp in self.key or ()]
+        if len(parts) == 1:
+            return parts[0]
+        return tuple[tuple(parts)] if parts else None  # type: ignore[misc]
 
 
-def infer(steps: Sequence[s.Step]) -> tuple[list[StreamType], list[Problem]]:
-    """The type of each step's output, and all problems found on the way."""
+def infer(
+    steps: Sequence[s.Step], *, numbered: Any = Any
+) -> tuple[list[StreamType], list[Problem]]:
+    """The type of each step's output, and all problems found on the way.
+
+    `numbered` is the type of the times of a source that names no field for them.
+    """
     types: list[StreamType] = []
     problems: list[Problem] = []
     unknown: set[int] = set()
@@ -43,18 +64,20 @@ def infer(steps: Sequence[s.Step]) -> tuple[list[StreamType], list[Problem]]:
             unknown.add(number)
             continue
         try:
-            types[number] = _output(step, [types[i] for i in step.inputs], problems)
+            types[number] = _output(step, [types[i] for i in step.inputs], problems, numbered)
         except FlowError as error:
             problems.extend(error.problems)
             unknown.add(number)
     return types, problems
 
 
-def _output(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> StreamType:
+def _output(
+    step: s.Step, inputs: list[StreamType], problems: list[Problem], numbered: Any
+) -> StreamType:
     given = inputs[0] if inputs else StreamType()
     match step:
         case s.Source():
-            return _source(step, problems)
+            return _source(step, problems, numbered)
         case s.Map():
             _check_takes(step, step.f, 0, given.value, problems)
             return replace(given, value=signature_of(step.f).result)
@@ -101,7 +124,7 @@ def _output(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> 
     return given
 
 
-def _source(step: s.Source, problems: list[Problem]) -> StreamType:
+def _source(step: s.Source, problems: list[Problem], numbered: Any) -> StreamType:
     if not isinstance(cast(object, step.watermark), BoundedDelay | None):
         problems.append(
             Problem(
@@ -129,7 +152,7 @@ def _source(step: s.Source, problems: list[Problem]) -> StreamType:
                     "name the field that holds the time, for example time='at'",
                 )
             )
-        return StreamType(step.type)
+        return StreamType(step.type, numbered, is_numbered=True)
     fields = fields_of(step.type)
     time = Any if fields is None else _field(step, step.time, fields, step.type, problems)
     if step.watermark is not None and not has_predecessors(time):
@@ -202,7 +225,8 @@ def _merged(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> 
     keys = {given.key for given in inputs}
     key = keys.pop() if len(keys) == 1 else None
     time = _common_time(step, inputs, problems)
-    return StreamType(union_of([given.value for given in inputs]), time, key)
+    is_numbered = any(given.is_numbered for given in inputs)
+    return StreamType(union_of([given.value for given in inputs]), time, key, is_numbered)
 
 
 def _common_time(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> Any:
@@ -300,9 +324,9 @@ def _accumulate(step: s.Accumulate, given: StreamType, problems: list[Problem]) 
 
 
 def _histogram(step: s.Histogram, given: StreamType, problems: list[Problem]) -> StreamType:
-    if not step.unbounded and (step.paths or not is_total(given.time)):
+    if not step.unbounded and (step.paths or not is_total(given.declared_time)):
         problems.append(_never_frees(step))
-    value = dict if given.value is Any else dict[given.value, int]  # type: ignore[name-defined]
+    value = dict if given.value is Any else Counter[given.value]  # type: ignore[name-defined]
     return replace(given, value=value)
 
 
@@ -331,7 +355,8 @@ def _join(step: s.Join, inputs: list[StreamType], problems: list[Problem]) -> St
     result = signature_of(step.f).result
     kinds = [member for member in members(result) if member is not type(None)]
     time = _common_time(step, inputs, problems)
-    return replace(left, value=union_of(kinds), time=time)
+    is_numbered = any(given.is_numbered for given in inputs)
+    return replace(left, value=union_of(kinds), time=time, is_numbered=is_numbered)
 
 
 def _aggregate_all(step: s.AggregateAll, given: StreamType, problems: list[Problem]) -> StreamType:
@@ -362,8 +387,17 @@ def _aggregate_windows(
         problems.append(_needs_numbers(step, "a window", given.time))
     else:
         _check_window(step, step.window, given.time, problems)
-    bounds = [("window_start", given.time), ("window_end", given.time)]
-    return replace(given, value=_record(step, step.aggregates, given, bounds, problems))
+    time = _time_of_bounds(step.window, given.time)
+    bounds = [("window_start", time), ("window_end", time)]
+    value = _record(step, step.aggregates, given, bounds, problems)
+    return replace(given, value=value, time=time)
+
+
+def _time_of_bounds(window: Any, time: Any) -> Any:
+    """What the bounds of windows are: over whole numbers, fractions if the lengths are."""
+    lengths = [getattr(window, name, None) for name in ("size", "every", "gap", "offset")]
+    fractions = [type(length) for length in lengths if isinstance(length, (float, Decimal))]
+    return union_of([time, *fractions]) if int in members(time) else time
 
 
 def _check_window(step: s.Step, window: Window, time: Any, problems: list[Problem]) -> None:

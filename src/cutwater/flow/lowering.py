@@ -53,7 +53,7 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
         case s.Histogram(paths=True):
             return op.histogram_paths()
         case s.Histogram():
-            return op.histogram_total() if is_total(given.time) else op.histogram()
+            return op.histogram_total() if is_total(given.declared_time) else op.histogram()
         case s.Join():
             return join_by_time(_named(step, step.f))
         case s.AggregateAll():
@@ -62,7 +62,8 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
         case s.AggregateWindows():
             make = _record_maker(given, output.value)
             aggregates = [a for _, a in step.aggregates]
-            return aggregate_windows(step.window, aggregates, make, number=_number(given.time))
+            number = _number(given.declared_time)
+            return aggregate_windows(step.window, aggregates, make, number=number)
         case s.OnComplete():
             receive, complete = _named(step, step.receive), _named(step, step.complete)
             return on_complete(receive, complete, step.initial, name=step.name)

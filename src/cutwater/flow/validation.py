@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
@@ -11,17 +12,18 @@ from cutwater.flow.inference import StreamType, infer
 __all__ = ["checked", "problems_of"]
 
 
-def problems_of(steps: Sequence[s.Step]) -> list[Problem]:
+def problems_of(steps: Sequence[s.Step], *, numbered: Any = Any) -> list[Problem]:
     """Everything that is wrong with the steps of a flow."""
-    return [*_names(steps), *_inputs(steps), *_ends(steps), *infer(steps)[1]]
+    found = infer(steps, numbered=numbered)[1]
+    return [*_names(steps), *_inputs(steps), *_ends(steps), *found]
 
 
-def checked(steps: Sequence[s.Step]) -> list[StreamType]:
+def checked(steps: Sequence[s.Step], *, numbered: Any = Any) -> list[StreamType]:
     """The type of each step's output; raises `FlowError` if the flow has problems."""
-    problems = problems_of(steps)
+    problems = problems_of(steps, numbered=numbered)
     if problems:
         raise FlowError(problems)
-    return infer(steps)[0]
+    return infer(steps, numbered=numbered)[0]
 
 
 def _names(steps: Sequence[s.Step]) -> list[Problem]:

@@ -9,9 +9,11 @@ from typing import Any
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.batch import batch
 from cutwater.operators.compose import always, compose
+from cutwater.operators.form import Form, pairs_of, row_of
+from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
 
-__all__ = ["accumulate", "incr_batch"]
+__all__ = ["accumulate", "accumulate_form", "incr_batch", "incr_batch_form"]
 
 
 def accumulate(batches: Iterable[tuple[Any, Any]] = ()) -> Operator:
@@ -64,3 +66,18 @@ def incr_batch(
     Data(time=2, value=((1, 'a'), (2, 'b')))
     """
     return compose(batch(pending), accumulate(batches))
+
+
+def accumulate_form(batch: Any) -> Form:
+    """Every batch, as one; `batch` is the type of a batch."""
+    return Form(batch)
+
+
+def incr_batch_form(time: Any, value: Any) -> Form:
+    """What is held, and what was completed."""
+    pairs = pairs_of(time, value)
+    return Form(
+        row_of(pairs, pairs),
+        lambda state: (tuple(state[0]), state[1]),
+        lambda kept: (Log(kept[0]), kept[1]),
+    )

@@ -7,9 +7,10 @@ from typing import Any
 
 from cutwater.events import Data, Event
 from cutwater.operators.aggregates import Aggregate
+from cutwater.operators.form import Form, row_of
 from cutwater.operators.operator import Operator
 
-__all__ = ["MakeRecord", "add_to", "aggregate", "results_of", "zeros"]
+__all__ = ["MakeRecord", "add_to", "aggregate", "aggregate_form", "results_of", "zeros"]
 
 MakeRecord = Callable[..., Any]
 """``(key, *results) -> record``."""
@@ -87,4 +88,13 @@ def aggregate(
         start=start,
         border=border if emit == "epoch" else None,
         is_idle=lambda _state: True,
+    )
+
+
+def aggregate_form(key: Any, kept: Sequence[Any]) -> Form:
+    """The key, and what each aggregate keeps; at the end of an epoch there is nothing to show."""
+    return Form(
+        row_of(key, row_of(*kept)),
+        lambda state: (state[0], state[1]),
+        lambda kept: (kept[0], kept[1], None),
     )

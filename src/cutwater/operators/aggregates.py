@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from cutwater.operators.form import many_of, row_of
+from cutwater.records import members, union_of
+
 __all__ = ["Aggregate", "collect", "count", "first", "last", "max", "mean", "min", "sum"]
 
 
@@ -30,6 +33,8 @@ class Aggregate:
     """``kept -> what is shown``."""
     type_of: Callable[[Any], Any]
     """Type of the field -> type of the result."""
+    kept_as: Callable[[Any], Any] = lambda _tp: Any
+    """Type of the field -> type of what is kept; `Any`: it cannot be kept by a run on Spark."""
 
     def value_of(self, event: Any) -> Any:
         """What the aggregate reads from an event."""
@@ -48,14 +53,23 @@ def _plus(a: Any, b: Any) -> Any:
     return a + b
 
 
+def _summed(tp: Any) -> Any:
+    """The type of a sum: that of truth values is a number."""
+    return union_of([int if member is bool else member for member in members(tp)])
+
+
+def _whole(_tp: Any) -> Any:
+    return int
+
+
 def count() -> Aggregate:
     """How many events."""
-    return Aggregate("count", None, 0, lambda n, _: n + 1, _plus, _same, lambda _: int)
+    return Aggregate("count", None, 0, lambda n, _: n + 1, _plus, _same, _whole, _whole)
 
 
 def sum(field: str | None = None) -> Aggregate:
     """The sum, starting from 0; floats are added in the order of the run, so replays agree."""
-    return Aggregate("sum", field, 0, _plus, _plus, _same, _same)
+    return Aggregate("sum", field, 0, _plus, _plus, _same, _summed, _summed)
 
 
 def mean(field: str | None = None) -> Aggregate:
@@ -67,7 +81,8 @@ def mean(field: str | None = None) -> Aggregate:
         lambda kept, value: (kept[0] + value, kept[1] + 1),
         lambda a, b: (a[0] + b[0], a[1] + b[1]),
         lambda kept: kept[0] / kept[1],
-        lambda tp: float if tp is int else tp,
+        lambda tp: union_of([float if m in (int, bool) else m for m in members(tp)]),
+        lambda tp: row_of(_summed(tp), int),
     )
 
 
@@ -78,7 +93,7 @@ def _picked(name: str, field: str | None, pick: Callable[[Any, Any], Any]) -> Ag
     def merge(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
         return add(a, b[0]) if b else a
 
-    return Aggregate(name, field, (), add, merge, _only, _same)
+    return Aggregate(name, field, (), add, merge, _only, _same, many_of)
 
 
 def min(field: str | None = None) -> Aggregate:
@@ -111,4 +126,5 @@ def collect(field: str | None = None) -> Aggregate:
         _plus,
         list,
         lambda tp: list[tp],  # type: ignore[valid-type]
+        many_of,
     )

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cutwater.events import Data, Event
+from cutwater.operators.form import Form, pairs_of
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
 from cutwater.times import maximal
 
-__all__ = ["Pairs", "batch", "batches"]
+__all__ = ["Pairs", "batch", "batch_form", "batches", "least_time"]
 
 Pairs = tuple[tuple[Any, Any], ...]
 """What a batch holds: times and values, in order of arrival."""
@@ -73,4 +74,14 @@ def batch(pending: Iterable[tuple[Any, Any]] = ()) -> Operator:
     def is_blank(held: Log[tuple[Any, Any]]) -> bool:
         return not held and not initial
 
-    return Operator(initial, step, finish, is_idle=operator.not_, is_blank=is_blank)
+    return Operator(initial, step, finish, is_idle=operator.not_, is_blank=is_blank, due=least_time)
+
+
+def least_time(held: Iterable[tuple[Any, Any]]) -> Any:
+    """The least time of what is held."""
+    return min(time for time, _ in held)
+
+
+def batch_form(time: Any, value: Any) -> Form:
+    """What is held, in order of arrival."""
+    return Form(pairs_of(time, value), tuple, Log)

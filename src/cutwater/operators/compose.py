@@ -81,6 +81,7 @@ def compose(*operators: Operator) -> Operator:
         is_blank=lambda state: all(
             op.is_blank(inner) for op, inner in zip(operators, state, strict=True)
         ),
+        due=lambda state: _least_due(operators, state),
     )
 
 
@@ -90,6 +91,17 @@ def _feed(op: Operator, state: Any, events: Iterable[Any]) -> tuple[Any, list[An
         state, more = op.step(state, event)
         outputs.extend(more)
     return state, outputs
+
+
+def _least_due(operators: Sequence[Operator], state: Any) -> Any | None:
+    least = None
+    for op, inner in zip(operators, state, strict=True):
+        if not op.is_idle(inner):
+            time = op.due(inner) if op.due else None
+            if time is None:
+                return None
+            least = time if least is None or time <= least else least
+    return least
 
 
 def _start_all(operators: Sequence[Operator]) -> Callable[[Any], tuple[Any, ...]]:

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from cutwater.operators.accumulate import incr_batch
+from cutwater.operators.accumulate import incr_batch, incr_batch_form
 from cutwater.operators.compose import compose
+from cutwater.operators.form import Form
 from cutwater.operators.map_values import map_values
 from cutwater.operators.operator import Operator
 
-__all__ = ["count_up_to", "histogram"]
+__all__ = ["count_up_to", "histogram", "histogram_form"]
 
 
 def count_up_to(time: Any, pairs: Iterable[tuple[Any, Any]]) -> Counter[Any]:
@@ -42,3 +43,11 @@ def histogram(
     [Data(time=1, value=Counter({'a': 1})), Data(time=2, value=Counter({'a': 2}))]
     """
     return compose(incr_batch(pending, batches), map_values(count_up_to))
+
+
+def histogram_form(time: Any, value: Any) -> Form:
+    """What `incr_batch` keeps; for `histogram_paths`, too."""
+    inner = incr_batch_form(time, value)
+    return Form(
+        inner.type, lambda state: inner.freeze(state[0]), lambda kept: (inner.thaw(kept), None)
+    )

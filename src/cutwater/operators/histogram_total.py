@@ -8,10 +8,12 @@ from functools import cmp_to_key
 from typing import Any
 
 from cutwater.events import Data, Event
+from cutwater.operators.batch import least_time
+from cutwater.operators.form import Form, pairs_of, row_of
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
 
-__all__ = ["histogram_total"]
+__all__ = ["histogram_total", "histogram_total_form"]
 
 
 # A time has ``<=`` and need not have ``<``, by which Python sorts.
@@ -69,6 +71,7 @@ def histogram_total(
         step,
         finish,
         is_idle=lambda state: not state[1],
+        due=lambda state: least_time(state[1]),
         is_blank=lambda state: not state[0] and not state[1],
     )
 
@@ -91,3 +94,12 @@ def _running_counts(
 
 def _in_order(counts: Mapping[Any, Counter[Any]]) -> list[Data]:
     return [Data(time, counter.copy()) for time, counter in counts.items()]
+
+
+def histogram_total_form(time: Any, value: Any) -> Form:
+    """The newest count, and what is held."""
+    return Form(
+        row_of(Counter[value], pairs_of(time, value)),
+        lambda state: (state[0], tuple(state[1])),
+        lambda kept: (kept[0], Log(kept[1])),
+    )

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cutwater.events import Data, Event
+from cutwater.operators.form import Form, many_of, row_of
 from cutwater.operators.join import join_list
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
-from cutwater.times import maximal
+from cutwater.times import Left, Right, maximal
 
-__all__ = ["join_by_time"]
+__all__ = ["join_by_time", "join_form"]
 
 
 def join_by_time(f: Callable[[Any, Any], Any | None]) -> Operator:
@@ -64,4 +65,28 @@ def join_by_time(f: Callable[[Any, Any], Any | None]) -> Operator:
             yield from release(pair for pair in rest if pair[0].time <= limit)
             rest = [pair for pair in rest if not pair[0].time <= limit]
 
-    return Operator(empty, step, finish, is_idle=operator.not_, is_blank=operator.not_)
+    return Operator(
+        empty, step, finish, is_idle=operator.not_, is_blank=operator.not_, due=_least_time
+    )
+
+
+def _least_time(held: Iterable[tuple[Any, Any]]) -> Any:
+    return min(side.time for side, _ in held)
+
+
+def join_form(time: Any, left: Any, right: Any) -> Form:
+    """What is held, in order of arrival: its time, and its value on one of two sides."""
+
+    def freeze(held: Log[tuple[Any, Any]]) -> Any:
+        return tuple(
+            (side.time, (value,), ()) if isinstance(side, Left) else (side.time, (), (value,))
+            for side, value in held
+        )
+
+    def thaw(kept: Any) -> Log[tuple[Any, Any]]:
+        return Log(
+            (Left(time), on_left[0]) if on_left else (Right(time), on_right[0])
+            for time, on_left, on_right in kept
+        )
+
+    return Form(many_of(row_of(time, many_of(left), many_of(right))), freeze, thaw)

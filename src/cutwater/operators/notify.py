@@ -8,11 +8,13 @@ from typing import Any
 
 from cutwater.errors import InputError, Problem
 from cutwater.events import Data, Event
+from cutwater.operators.form import Form, many_of, row_of
 from cutwater.operators.operator import Operator
 from cutwater.operators.task import check_result, fresh_copies
+from cutwater.records import union_of
 from cutwater.times import maximal
 
-__all__ = ["Notify", "on_complete"]
+__all__ = ["Notify", "on_complete", "on_complete_form"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ def on_complete(
         step,
         finish,
         is_idle=lambda kept: kept is None or not kept[1],
+        due=lambda kept: min(kept[1]),
         is_blank=lambda kept: kept is None,
     )
 
@@ -120,3 +123,8 @@ def _into_the_past(name: str, asked: Any, time: Any) -> InputError:
             "strictly larger one",
         )
     )
+
+
+def on_complete_form(time: Any, state: Any) -> Form:
+    """The state, which may be gone while times are requested, and these times."""
+    return Form(row_of(union_of([state, type(None)]), many_of(time)))

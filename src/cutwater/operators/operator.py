@@ -59,6 +59,9 @@ class Operator:
     """``state -> (state, outputs)`` when an epoch ends; None if epochs do not matter."""
     is_idle: Callable[[Any], bool] = _never
     """Would a watermark change nothing and emit nothing but itself?"""
+    due: Callable[[Any], Any | None] | None = None
+    """Over totally ordered times: the least watermark that can matter to a state that is not idle;
+    None if any can."""
     is_blank: Callable[[Any], bool] = _never
     """Is this as good as the initial state, so that it need not be kept?"""
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from cutwater.errors import InputError, Problem
 from cutwater.events import Data, Event, Watermark
+from cutwater.operators.form import Form, row_of
 from cutwater.operators.operator import Operator
 from cutwater.records import is_immutable
 
-__all__ = ["TaskFunction", "check_result", "fresh_copies", "task"]
+__all__ = ["TaskFunction", "check_result", "fresh_copies", "task", "task_form"]
 
 TaskFunction = Callable[[Any, Any], tuple[Any, Sequence[Any]]]
 
@@ -58,7 +59,13 @@ def task(
 
     if expire_after is None:
         return Operator(None, step, is_idle=lambda _state: True, is_blank=_is_none)
-    return Operator(None, step_expiring, is_idle=_is_none, is_blank=_is_none)
+    return Operator(
+        None,
+        step_expiring,
+        is_idle=_is_none,
+        is_blank=_is_none,
+        due=lambda kept: kept[1] + expire_after,
+    )
 
 
 def _is_none(state: Any) -> bool:
@@ -95,3 +102,8 @@ def check_result(result: Any, name: str) -> tuple[Any, Sequence[Any]]:
             "return state, []  where there is nothing to emit",
         )
     )
+
+
+def task_form(time: Any, state: Any, *, is_expiring: bool) -> Form:
+    """The state, and if it expires the time of the newest event."""
+    return Form(row_of(state, time) if is_expiring else state)

@@ -12,6 +12,7 @@ from cutwater.errors import InputError, Problem
 from cutwater.events import Data, Event
 from cutwater.operators.aggregate import MakeRecord, add_to, results_of, zeros
 from cutwater.operators.aggregates import Aggregate
+from cutwater.operators.form import Form, many_of, row_of
 from cutwater.operators.operator import Operator
 from cutwater.times import just_before
 
@@ -20,6 +21,7 @@ __all__ = [
     "Sliding",
     "Window",
     "aggregate_windows",
+    "aggregate_windows_form",
     "session",
     "sliding",
     "starts_of",
@@ -185,6 +187,7 @@ def aggregate_windows(
         lambda state: show(state[0], state[1]),
         start=lambda key: (key, ()),
         is_idle=lambda state: not state[1],
+        due=lambda state: just_before(min(end for _, end, _ in state[1])),
         is_blank=lambda state: not state[1],
     )
 
@@ -228,3 +231,8 @@ def _session_adder(window: Session, aggregates: Sequence[Aggregate]) -> _Add:
 
 def _merge(aggregates: Sequence[Aggregate], a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(g.merge(x, y) for g, x, y in zip(aggregates, a, b, strict=True))
+
+
+def aggregate_windows_form(key: Any, bound: Any, kept: Sequence[Any]) -> Form:
+    """The key, and of each open window its bounds and what each aggregate keeps."""
+    return Form(row_of(key, many_of(row_of(bound, bound, row_of(*kept)))))

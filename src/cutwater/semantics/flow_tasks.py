@@ -29,7 +29,7 @@ from cutwater.events import Data
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
 from cutwater.flow.steps import Source
-from cutwater.order import NO_KEY, bucket_of
+from cutwater.order import AFTER_DATA, NO_KEY, bucket_of
 from cutwater.plain import Plain, plain
 from cutwater.semantics.barriers import (
     Configuration,
@@ -40,7 +40,7 @@ from cutwater.semantics.barriers import (
 )
 from cutwater.semantics.frozen import Frozen, form
 from cutwater.semantics.inputs import SourceReader
-from cutwater.semantics.segments import AFTER_DATA, Order, Row, SegmentAtWork
+from cutwater.semantics.segments import Order, Row, SegmentAtWork
 from cutwater.semantics.wellformed import checked, graph_of
 
 __all__ = ["End", "FlowTasks", "Instance", "Sent", "TaskValue", "Word", "shown_word"]

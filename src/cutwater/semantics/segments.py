@@ -13,15 +13,13 @@ from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import key_bytes_of
 from cutwater.operators.frontier import Frontier
 from cutwater.operators.keyed import Emitted, Keyed
-from cutwater.order import NO_KEY
+from cutwater.order import AFTER_DATA, NO_KEY
 from cutwater.times import maximal
 
-__all__ = ["AFTER_DATA", "AFTER_KEYS", "Order", "Row", "SegmentAtWork", "last_row"]
+__all__ = ["AFTER_KEYS", "Order", "Row", "SegmentAtWork", "last_row"]
 
 Order = tuple[int | bytes, ...]
 
-AFTER_DATA = 1 << 40
-"""A rank above all sources: of the end of an epoch, and one more of the end of the input."""
 AFTER_KEYS = b"\xff"
 """Sorts after the canonical bytes of every key."""
 
@@ -88,7 +86,8 @@ class SegmentAtWork:
         side = segment.inputs[port].side if segment.inputs else None
         if side is not None:
             event = Data(side(event.time), event.value)
-        return self._rows(row.order, [(key_bytes, key, self.keyed.data(key, key_bytes, event))])
+        emitted = [(key_bytes, key, self.keyed.data(key, key_bytes, event))]
+        return self._rows(row.order, emitted, segment.first_index(port))
 
     def _watermark(self, number: int, row: Row, time: Any) -> list[Row]:
         """A watermark among the events: what it completes, key by key, and then itself."""
@@ -121,12 +120,12 @@ class SegmentAtWork:
         """What the end of the input causes."""
         return self._rows((AFTER_DATA + 1, self.segment.stage, 0), self.keyed.finish())
 
-    def _rows(self, order: Order, emitted: Iterable[Emitted]) -> list[Row]:
+    def _rows(self, order: Order, emitted: Iterable[Emitted], first: int = 0) -> list[Row]:
         rank, depth = self.segment.rank, self.segment.depth
         return [
             Row((*order, key_bytes, rank, depth, index), key, key_bytes, event)
             for key_bytes, key, outputs in emitted
-            for index, event in enumerate(outputs)
+            for index, event in enumerate(outputs, first)
         ]
 
     def _common(self, number: int, time: Any) -> list[Any]:

@@ -26,14 +26,15 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
-from cutwater.flow.fusing import Plan, Segment
-from cutwater.flow.steps import Apply, Source
+from cutwater.flow.forms import form_of
+from cutwater.flow.fusing import Part, Plan, Segment
+from cutwater.flow.steps import AggregateWindows, Source
 from cutwater.records import describe
 from cutwater.spark.durable import read_json, why_unwritable, write_json
 
 __all__ = ["FORMAT", "Checkpoint", "Identity", "differences", "identity_of", "locked"]
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Identity:
     levels: list[list[str]]
     """The steps that keep their states in each level: a state is found only where it was put."""
     sources: list[str]
+    is_closed: bool = False
+    """Has the end of the input been worked on? Then nothing can follow."""
     format: int = FORMAT
 
 
@@ -107,6 +110,12 @@ class Checkpoint:
         names = [path.name for path in offsets.iterdir()] if offsets.is_dir() else []
         return max((int(name) for name in names if name.isdigit()), default=-1) + 1
 
+    def is_ending(self) -> bool:
+        """Is the end of the input the newest epoch that was begun? Our own offsets say so."""
+        newest = self.spark / "offsets" / str(self.next_epoch() - 1)
+        lines = newest.read_text().splitlines() if newest.exists() else []
+        return any(line.startswith("{") and '"end"' in line for line in lines[2:])
+
 
 def _unwritable(root: Path, why: str) -> Problem:
     return Problem(
@@ -127,21 +136,32 @@ def identity_of(
         generation=0,
         buckets=buckets,
         partitions=partitions,
-        states={step.name: _schema(step) for step in steps if isinstance(step, Apply)},
+        states={
+            part.step.name: schema
+            for segment in plan.segments
+            for part in segment.parts
+            if (schema := _schema(part))
+        },
         levels=[
-            [step.name for segment in level for step in segment.steps if isinstance(step, Apply)]
+            [step.name for segment in level for step in segment.steps if step.is_stateful]
             for level in levels
         ],
         sources=sorted(step.name for step in steps if isinstance(step, Source)),
     )
 
 
-def _schema(step: Apply) -> str:
-    tp: Any = step.task.state_type
+def _schema(part: Part) -> str | None:
+    """What a step keeps, as text: its verb, its windows and the type; None if it keeps nothing."""
+    form = form_of(part.step, part.given)
+    if form is None:
+        return None
+    step = part.step
+    windows = f" {step.window}" if isinstance(step, AggregateWindows) else ""
     try:
-        return msgspec.json.encode(msgspec.json.schema(tp)).decode()
+        schema = msgspec.json.encode(msgspec.json.schema(form.type)).decode()
     except TypeError:
-        return describe(tp)
+        schema = describe(form.type)
+    return f"{step.verb}{windows}: {schema}"
 
 
 def differences(found: Identity, wanted: Identity) -> list[Problem]:

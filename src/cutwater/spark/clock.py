@@ -1,4 +1,4 @@
-"""The newest time of a source, epoch by epoch, and what its rule says is complete.
+"""The clock of a source: its newest time, epoch by epoch, and what is complete.
 
 An event is late if its time was complete at the start of its epoch. The newest time is written
 to the log of files together with the chunks of an epoch, so a replay judges as the first run did.
@@ -12,16 +12,26 @@ from typing import Any
 
 import msgspec
 
+from cutwater.errors import InputError, Problem
 from cutwater.flow.inference import StreamType
 from cutwater.flow.steps import Source
 
-__all__ = ["Clock", "lines_of"]
+__all__ = [
+    "Clock",
+    "Numbering",
+    "SourceClock",
+    "count_records",
+    "is_blank_line",
+    "lines_of",
+    "not_a_time",
+]
 
 
 class Clock:
-    """Reads times from the lines of a source that has a watermark rule."""
+    """The clock of a source with a watermark rule: the newest time of its records."""
 
     def __init__(self, source: Source, stream: StreamType) -> None:
+        self._source = source
         self._rule = source.watermark
         self._field = source.time or ""
         self._time_type = stream.time
@@ -35,7 +45,7 @@ class Clock:
                 time = getattr(self._decode(line), self._field)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 continue
-            if newest is None or newest <= time:
+            if newest is None or self._is_before(newest, time):
                 newest = time
         return msgspec.to_builtins(newest)
 
@@ -46,10 +56,60 @@ class Clock:
 
     def is_late(self, value: Any, completed: Any | None) -> bool:
         """Was the value's time complete?"""
-        return completed is not None and bool(getattr(value, self._field) <= completed)
+        return completed is not None and self._is_before(getattr(value, self._field), completed)
+
+    def first(self, newest: Any) -> int:
+        """The number of the next record; of no use here."""
+        return 0
+
+    def _is_before(self, time: Any, other: Any) -> bool:
+        try:
+            return bool(time <= other)
+        except TypeError as error:
+            raise InputError(not_a_time(self._source, time, str(error))) from None
 
     def _load(self, newest: Any) -> Any:
         return None if newest is None else msgspec.convert(newest, self._time_type)
+
+
+class Numbering:
+    """The clock of a source without times: its records are numbered 0, 1, 2, …
+
+    A line that is no record has a number as well, so a bad record that is skipped leaves a gap.
+    """
+
+    def newest(self, before: int | None, lines: Iterable[bytes]) -> int:
+        """How many records there are once these lines are read."""
+        return (before or 0) + sum(not is_blank_line(line) for line in lines)
+
+    def completed(self, newest: int | None) -> int | None:
+        """The number of the last record; None if there is none."""
+        return newest - 1 if newest else None
+
+    def is_late(self, value: Any, completed: int | None) -> bool:
+        """Never: numbers only grow."""
+        return False
+
+    def first(self, newest: int | None) -> int:
+        """The number of the next record."""
+        return newest or 0
+
+
+SourceClock = Clock | Numbering
+
+
+def not_a_time(source: Source, time: Any, reason: str) -> Problem:
+    """Why a value cannot be the time of an event."""
+    return Problem(
+        "not-a-time",
+        f"{source.title} was given the time {time!r}; it has no place in an order: {reason}",
+        "times of a source are of one kind and have <=; correct the input",
+    )
+
+
+def is_blank_line(line: bytes) -> bool:
+    """Is there nothing on the line?"""
+    return not line or line.isspace()
 
 
 def lines_of(path: str, start: int, end: int) -> list[bytes]:
@@ -57,3 +117,8 @@ def lines_of(path: str, start: int, end: int) -> list[bytes]:
     with Path(path).open("rb") as file:
         file.seek(start)
         return file.read(end - start).split(b"\n")
+
+
+def count_records(path: str, start: int, end: int) -> int:
+    """How many lines between two positions of a file are not blank."""
+    return sum(not is_blank_line(line) for line in lines_of(path, start, end))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.errors import InputError, Problem
-from cutwater.spark.clock import Clock, lines_of
+from cutwater.spark.clock import SourceClock, lines_of
 from cutwater.spark.durable import read_json, write_json
 
 __all__ = ["Chunk", "FileLog", "files_in", "split_at_lines"]
@@ -35,6 +35,8 @@ class Chunk:
     """The newest time of the source before this epoch, if it has a clock."""
     newest_after: Any = None
     """The newest time of the source once this epoch is read."""
+    first: int = 0
+    """The number of its first record, if the records of the source are numbered."""
 
     def check_unchanged(self) -> None:
         """Raise `InputError` if the file is not what it was when it was first seen."""
@@ -62,7 +64,7 @@ class Chunk:
 class FileLog:
     """The log of one source; entries count from 1."""
 
-    def __init__(self, folder: Path, log: Path, clock: Clock | None = None) -> None:
+    def __init__(self, folder: Path, log: Path, clock: SourceClock | None = None) -> None:
         self._clock = clock
         self._folder = folder
         self._log = log
@@ -115,9 +117,11 @@ class FileLog:
         if self._clock is None:
             return chunks
         before = after = self._entries[-1][-1].newest_after if self._entries else None
+        numbered = []
         for chunk in chunks:
+            numbered.append(replace(chunk, first=self._clock.first(after)))
             after = self._clock.newest(after, lines_of(chunk.path, chunk.start, chunk.end))
-        return [replace(chunk, newest_before=before, newest_after=after) for chunk in chunks]
+        return [replace(chunk, newest_before=before, newest_after=after) for chunk in numbered]
 
     def _candidates(self, files: Iterable[str]) -> Iterable[Chunk]:
         last = self._entries[-1][-1] if self._entries else None

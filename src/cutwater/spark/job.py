@@ -8,7 +8,7 @@ import pickle
 import sys
 import sysconfig
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
@@ -18,15 +18,25 @@ from typing import Any
 import msgspec
 from pyspark import cloudpickle
 
+from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, Problem, RunError, embed
 from cutwater.flow import Flow, Task
+from cutwater.flow.forms import time_kept_as
 from cutwater.flow.fusing import Plan, Segment, plan
-from cutwater.records import Codec
-from cutwater.spark.clock import Clock
+from cutwater.spark.clock import Clock, Numbering, SourceClock
 from cutwater.spark.folder import Folder
 from cutwater.spark.labels import labels
+from cutwater.spark.letters import Letters
+from cutwater.spark.live import Storage, storage_of
+from cutwater.spark.needs import Needs
+from cutwater.spark.rows import END
 
-__all__ = ["Job", "JsonLines", "load_job", "speaking"]
+__all__ = ["Job", "JsonLines", "load_job", "spark_plan", "speaking"]
+
+
+def spark_plan(flow: Flow) -> Plan:
+    """The flow as segments; where there are no times, values are numbered, so times are whole."""
+    return plan(flow, numbered=int)
 
 
 @dataclass(frozen=True)
@@ -54,11 +64,18 @@ class Job:
     skip_bad_records: bool = False
     permute: int | None = None
     """A seed: buckets shuffle what they get before they sort it; no result may depend on it."""
+    is_ending: bool = False
+    """Do the sources send nothing but the end of the input?"""
 
     @cached_property
     def plan(self) -> Plan:
         """The flow as segments."""
-        return plan(self.flow)
+        return spark_plan(self.flow)
+
+    @cached_property
+    def needs(self) -> Needs:
+        """What each segment must be told with its events."""
+        return Needs(self.plan)
 
     @cached_property
     def labels(self) -> Sequence[int]:
@@ -70,16 +87,62 @@ class Job:
         """The place of each source in the order: by name."""
         return {name: rank for rank, name in enumerate(sorted(self.sources))}
 
-    def clock_of(self, source: str) -> Clock | None:
-        """The clock of a source that has a watermark rule."""
-        segment = next(s for s in self.plan.segments if s.source and s.name == source)
+    def source_segment(self, source: str) -> Segment:
+        """The segment that begins with a source."""
+        return next(s for s in self.plan.segments if s.source and s.name == source)
+
+    def clock_of(self, source: str) -> SourceClock | None:
+        """The clock of a source that has a watermark rule, or whose numbers matter."""
+        segment = self.source_segment(source)
         step = segment.source
-        return Clock(step, segment.given) if step and step.watermark else None
+        if step and step.watermark:
+            return Clock(step, segment.given)
+        is_numbered = step is not None and step.time is None
+        return Numbering() if is_numbered and segment.number in self.needs.times else None
 
     @cached_property
-    def codecs(self) -> dict[int, Codec]:
-        """How the events that come to each stateful segment are encoded."""
-        return {seg.number: Codec(seg.given.value) for seg in self.plan.segments if seg.is_stateful}
+    def letters(self) -> dict[int, Letters]:
+        """How the events that come to each stateful segment are written."""
+        stateful = (segment for segment in self.plan.segments if segment.is_stateful)
+        return {s.number: Letters(self.plan, s, self.needs) for s in stateful}
+
+    @cached_property
+    def storages(self) -> dict[int, Storage]:
+        """How the states of each stateful segment are kept."""
+        return {
+            number: storage_of(
+                self.plan.segments[number],
+                letters.key if number in self.needs.keys else None,
+                letters.time if number in self.needs.watermarks else None,
+            )
+            for number, letters in self.letters.items()
+        }
+
+    @cached_property
+    def mark_codecs(self) -> dict[str, Codec]:
+        """How what a source has completed is encoded, for each source that tells it."""
+        times = {name: self.source_segment(name).output.time for name in self.needs.telling}
+        return {name: Codec(time_kept_as(tp)) for name, tp in times.items()}
+
+    def newly_completed(
+        self, segment: Segment, before: Mapping[str, bytes], after: Mapping[str, bytes]
+    ) -> Any | None:
+        """The watermark of a segment, if it is one it heeds and has not had yet."""
+        if segment.number not in self.needs.watermarks:
+            return None
+        old, new = (
+            self.needs.completed(segment, self._decoded(marks)) for marks in (before, after)
+        )
+        is_news = new is not None and (old is None or not new <= old)
+        return new if is_news else None
+
+    def _decoded(self, marks: Mapping[str, bytes]) -> dict[str, Any]:
+        return {name: self.mark_codecs[name].decode(time) for name, time in marks.items()}
+
+    def is_last(self, level: int, kind: int) -> bool:
+        """Does a notice end at this level, since no deeper one heeds it?"""
+        deeper = [segment for level in self.levels[level + 1 :] for segment in level]
+        return not any(kind == END or s.number in self.needs.watermarks for s in deeper)
 
     @cached_property
     def sink_names(self) -> list[str]:

@@ -1,28 +1,47 @@
 """A level: all stateful segments of one depth in one Spark operator, one group per bucket.
 
-Rows that are addressed to a deeper level or to a sink pass unchanged.
+Rows that are addressed to a deeper level or to a sink pass unchanged. A notice, of what a source
+has completed or of the end of the input, is for every bucket of every level that heeds it: it is
+taken after the epoch's data, and passed on. An epoch's border matters only to keys that the epoch
+touched, so it comes to a bucket with its events.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
-from operator import itemgetter
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from cutwater.events import Data
-from cutwater.flow.fusing import Segment
-from cutwater.flow.steps import Apply
-from cutwater.records import Codec
 from cutwater.spark.buckets import BucketStates, StateStore
 from cutwater.spark.job import Job, load_job, speaking
-from cutwater.spark.routing import sender
-from cutwater.spark.rows import ROW_SCHEMA, Entry, Outbox, unpack
+from cutwater.spark.rows import DATA, END, ROW_SCHEMA, Entry, Outbox, unpack, unpack_mark
+from cutwater.spark.work import SegmentWork
 
 __all__ = ["Level"]
+
+
+@dataclass
+class _Inbox:
+    """What a bucket was sent in an epoch."""
+
+    mail: dict[int, list[Entry]] = field(default_factory=dict)
+    """The events for each segment."""
+    marks: dict[str, bytes] = field(default_factory=dict)
+    """What sources have completed, encoded."""
+    has_ended: bool = False
+
+    def take(self, row: Row) -> None:
+        """Put a row where it belongs."""
+        if row.kind == DATA:
+            self.mail.setdefault(row.target, []).extend(unpack(bytes(row.body)))
+        elif row.kind == END:
+            self.has_ended = True
+        else:
+            source, time = unpack_mark(bytes(row.body))
+            self.marks[source] = time
 
 
 class Level(StatefulProcessor):
@@ -46,23 +65,17 @@ class Level(StatefulProcessor):
 
     def _work(self, label: int, rows: Iterator[Row]) -> Iterator[Row]:
         job = load_job(self._job)
-        here = {segment.number: segment for segment in job.levels[self._level]}
-        mail: dict[int, list[Entry]] = {}
+        here = {segment.number for segment in job.levels[self._level]}
+        inbox = _Inbox()
         for row in rows:
-            if row.target in here:
-                mail.setdefault(row.target, []).extend(unpack(bytes(row.body)))
-            else:
+            is_notice = row.kind != DATA
+            if row.target in here or is_notice:
+                inbox.take(row)
+            if not (row.target in here or (is_notice and job.is_last(self._level, row.kind))):
                 yield row
-        if not mail:
-            return
-        states = BucketStates(self._store, job.query_id, self._level, label)
+        bucket = BucketStates(self._store, job.query_id, self._level, label)
         outbox = Outbox()
-        for number in sorted(mail):
-            _run(job, here[number], mail[number], states, outbox)
-            for parcel in outbox.take_closed():
-                yield _row(parcel)
-        states.save()
-        for parcel in outbox.take_all():
+        for parcel in _epoch(job, self._level, inbox, bucket, outbox):
             yield _row(parcel)
 
     def close(self) -> None:
@@ -73,52 +86,27 @@ def _row(parcel: tuple[int, int, int, bytes]) -> Row:
     return Row(**dict(zip(ROW_SCHEMA.names, parcel, strict=True)))
 
 
-def _run(
-    job: Job, segment: Segment, entries: list[Entry], states: BucketStates, outbox: Outbox
-) -> None:
-    if job.permute is not None:
-        random.Random(job.permute).shuffle(entries)
-    entries.sort(key=itemgetter(0))
-    decode = job.codecs[segment.number].decode
-    step = segment.operator.step
-    send = sender(job, segment, outbox)
-    live = _LiveStates(segment, states)
-    for order, key, _time, payload in entries:
-        state, outputs = step(live.get(key), Data(None, decode(payload)))
-        live.states[key] = state
-        send(order, key, outputs)
-    live.write_back()
-
-
-class _LiveStates:
-    """Decoded states of the keys an epoch touches: decoded once, encoded once."""
-
-    def __init__(self, segment: Segment, kept: BucketStates) -> None:
-        self._kept = kept
-        self._initial = segment.operator.initial
-        self._is_single = len(segment.parts) == 1
-        self._codecs = [
-            (i, step.name, Codec(step.task.state_type))
-            for i, (step, _) in enumerate(segment.parts)
-            if isinstance(step, Apply)
-        ]
-        self.states: dict[bytes, Any] = {}
-
-    def get(self, key: bytes) -> Any:
-        """The state of a key, as the segment's operator takes it."""
-        if key in self.states:
-            return self.states[key]
-        parts = [self._initial] if self._is_single else list(self._initial)
-        for i, name, codec in self._codecs:
-            encoded = self._kept.get(name, key)
-            if encoded is not None:
-                parts[i] = codec.decode(encoded)
-        return parts[0] if self._is_single else tuple(parts)
-
-    def write_back(self) -> None:
-        """Give the bucket what became of the states."""
-        for key, state in self.states.items():
-            parts = [state] if self._is_single else state
-            for i, name, codec in self._codecs:
-                part = parts[i]
-                self._kept.put(name, key, None if part is None else codec.encode(part))
+def _epoch(
+    job: Job, level: int, inbox: _Inbox, bucket: BucketStates, outbox: Outbox
+) -> Iterator[tuple[int, int, int, bytes]]:
+    """Run an epoch of one bucket; nothing is read or written that need not be."""
+    remembers = bool(inbox.marks) and job.needs.marks_meet
+    before = bucket.marks if remembers else {}
+    after = before | inbox.marks
+    for segment in job.levels[level]:
+        mail = inbox.mail.get(segment.number, [])
+        completed = job.newly_completed(segment, before, after) if inbox.marks else None
+        if not (mail or inbox.has_ended or (completed is not None and bucket.busy)):
+            continue
+        work = SegmentWork(job, segment, bucket, outbox)
+        work.data(mail)
+        if inbox.has_ended:
+            work.finish()
+        else:
+            work.border()
+            if completed is not None:
+                work.watermark(completed)
+            work.save()
+        yield from outbox.take_closed()
+    bucket.save(after if remembers else None)
+    yield from outbox.take_all()

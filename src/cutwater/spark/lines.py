@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,17 +27,35 @@ from pyspark.sql.types import StructType
 from cutwater.errors import InputError, Problem
 from cutwater.events import Data
 from cutwater.order import NO_KEY, bucket_of, order_bytes
-from cutwater.spark.clock import lines_of
+from cutwater.spark.clock import Numbering, SourceClock, count_records, lines_of, not_a_time
 from cutwater.spark.filelog import Chunk, FileLog, split_at_lines
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.routing import sender
-from cutwater.spark.rows import ROW_SCHEMA, Outbox, to_columns
+from cutwater.spark.rows import (
+    END,
+    EVERYONE,
+    MARK,
+    ROW_SCHEMA,
+    Outbox,
+    pack_mark,
+    to_columns,
+)
 
-__all__ = ["ARROW_SCHEMA", "JsonLinesSource", "bad_records_sink", "late_events_sink"]
+__all__ = [
+    "ARROW_SCHEMA",
+    "SMALLEST_SHARE",
+    "JsonLinesSource",
+    "bad_records_sink",
+    "late_events_sink",
+]
 
 ARROW_SCHEMA = pa.schema(
     [("label", pa.int32()), ("target", pa.int32()), ("kind", pa.int8()), ("body", pa.binary())]
 )
+
+
+SMALLEST_SHARE = 64 << 10
+"""A task reads at least so many bytes: less is not worth one."""
 
 
 def bad_records_sink(source: str) -> str:
@@ -75,6 +93,10 @@ class JsonLinesSource(DataSource):
 @dataclass
 class _Part(InputPartition):
     chunks: list[Chunk]
+    mark: bytes | None = None
+    """What the source has completed with this epoch, encoded; None: nothing new."""
+    is_end: bool = False
+    """Does the input end here?"""
 
 
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -107,6 +129,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         with speaking():
             job, log = self._open()
+            if job.is_ending or start.get("end"):
+                return {"entry": start["entry"], "end": True}
             if log.newest > start["entry"]:
                 return {"entry": start["entry"] + 1}
             files = log.unread()
@@ -119,7 +143,12 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             job, log = self._open()
             entries = range(start["entry"] + 1, end["entry"] + 1)
             chunks = [chunk for number in entries for chunk in log.read(number)]
-            return list(_shares(chunks, job.parallelism))
+            parts = list(_shares(chunks, job.parallelism, job.clock_of(self._source)))
+            if end.get("end") and not start.get("end"):
+                parts.append(_Part([], is_end=job.source_ranks[self._source] == 0))
+            elif parts:
+                parts[-1].mark = _news(job, self._source, chunks)
+            return list(parts)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
@@ -128,18 +157,42 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for chunk in partition.chunks:
                 yield from work.read(chunk)
             yield from work.rest()
+            yield from _record_batches(_notices(work.job, self._source, partition))
 
 
-def _shares(chunks: list[Chunk], count: int) -> Iterator[_Part]:
+def _news(job: Job, source: str, chunks: list[Chunk]) -> bytes | None:
+    """What a source has completed by reading these chunks, if it is new and matters."""
+    clock = job.clock_of(source)
+    if clock is None or source not in job.needs.telling:
+        return None
+    before = clock.completed(chunks[0].newest_before)
+    after = clock.completed(chunks[-1].newest_after)
+    if after is None or (before is not None and after <= before):
+        return None
+    return job.mark_codecs[source].encode(after)
+
+
+def _notices(job: Job, source: str, part: _Part) -> list[tuple[int, int, int, bytes]]:
+    """What all buckets are told."""
+    notices = [(MARK, pack_mark(source, part.mark))] if part.mark is not None else []
+    if part.is_end and job.levels:
+        notices.append((END, b""))
+    return [(label, EVERYONE, kind, body) for kind, body in notices for label in job.labels]
+
+
+def _shares(chunks: list[Chunk], count: int, clock: SourceClock | None) -> Iterator[_Part]:
     """The chunks in about `count` parts of equal size."""
-    size = max(sum(chunk.end - chunk.start for chunk in chunks) // count, 64 << 10)
+    is_numbered = isinstance(clock, Numbering)
+    size = max(sum(chunk.end - chunk.start for chunk in chunks) // count, SMALLEST_SHARE)
     share: list[Chunk] = []
     room = size
     for chunk in chunks:
-        start = chunk.start
+        start, first = chunk.start, chunk.first
         while start < chunk.end:
             end = split_at_lines(chunk.path, start, chunk.end, room)
-            share.append(Chunk(**{**vars(chunk), "start": start, "end": end}))
+            share.append(replace(chunk, start=start, end=end, first=first))
+            if is_numbered and end < chunk.end:
+                first += count_records(chunk.path, start, end)
             room -= end - start
             start = end
             if room <= 0:
@@ -153,12 +206,14 @@ class _Lines:
     """Reads lines, runs the source's segment on them, and addresses what comes out."""
 
     def __init__(self, job: Job, source: str) -> None:
-        self._job = job
+        self.job = job
         self._source = source
-        self._segment = next(s for s in job.plan.segments if s.source and s.name == source)
+        self._segment = job.source_segment(source)
         self._outbox = Outbox()
         assert self._segment.source is not None
-        self._decode = msgspec.json.Decoder(self._segment.source.type).decode
+        self._step = self._segment.source
+        self._decode = msgspec.json.Decoder(self._step.type).decode
+        self._is_timed = self._segment.number in job.needs.times
         self._rank = job.source_ranks[source]
         self._clock = job.clock_of(source)
         self._send = sender(job, self._segment, self._outbox)
@@ -172,10 +227,13 @@ class _Lines:
         operator = self._segment.operator
         file_order = order_bytes((self._rank, chunk.number))
         next_position = chunk.start
+        number = chunk.first - 1
+        is_timed, time = self._is_timed, None
         for index, line in enumerate(lines):
             position = next_position
             next_position += len(line) + 1
             if line and not line.isspace():
+                number += 1
                 try:
                     value = self._decode(line)
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -185,16 +243,27 @@ class _Lines:
                         self._aside(late_events_sink(self._source), chunk, position, line)
                         continue
                     order = file_order + position.to_bytes(8, "big")
-                    _, outputs = operator.step(operator.initial, Data(None, value))
-                    self._send(order, NO_KEY, outputs)
+                    if is_timed:
+                        time = self._time(value, number)
+                    _, outputs = operator.step(operator.initial, Data(time, value))
+                    self._send(order, NO_KEY, None, outputs)
         yield from _record_batches(self._outbox.take_closed())
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         yield from _record_batches(list(self._outbox.take_all()))
 
+    def _time(self, value: Any, number: int) -> Any:
+        """The time of a record: that of its field, else its number."""
+        if self._step.time is None:
+            return number
+        time = getattr(value, self._step.time)
+        if not time <= time:
+            raise InputError(not_a_time(self._step, time, "it is not <= itself"))
+        return time
+
     def _bad_record(self, chunk: Chunk, position: int, index: int, line: bytes, error: str) -> None:
         line_number = _lines_before(chunk.path, chunk.start) + index + 1
-        if not self._job.skip_bad_records:
+        if not self.job.skip_bad_records:
             shown = line[:200].decode("utf-8", "replace")
             raise InputError(
                 Problem(
@@ -216,9 +285,9 @@ class _Lines:
     def _aside(self, sink: str, chunk: Chunk, position: int, line: bytes) -> None:
         """Send a line to a sink of its own, past the flow."""
         order = order_bytes((self._rank, chunk.number, position))
-        label = self._job.labels[bucket_of(order, self._job.buckets)]
+        label = self.job.labels[bucket_of(order, self.job.buckets)]
         entry = (order, NO_KEY, None, line.rstrip() + b"\n")
-        self._outbox.add(label, self._job.target_of_sink(sink), entry)
+        self._outbox.add(label, self.job.target_of_sink(sink), entry)
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,7 @@ to the bucket of a stateful segment or to a sink.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -21,10 +21,17 @@ from cutwater.spark.rows import Outbox
 
 __all__ = ["Send", "sender"]
 
-Send = Callable[[bytes, bytes, Sequence[Any]], None]
-"""``(order of the cause, canonical key, outputs)``."""
 
-_Receive = Callable[[bytes, bytes, Any], None]
+class Send(Protocol):
+    """Addresses what a segment emits."""
+
+    def __call__(
+        self, order: bytes, key_bytes: bytes, key: Any, outputs: Sequence[Any], first: int = 0
+    ) -> None:
+        """Send what a cause, by its order, made one key emit; outputs count from `first`."""
+
+
+_Receive = Callable[[bytes, bytes, Any, Data], None]
 
 _json = msgspec.json.Encoder().encode
 
@@ -32,15 +39,17 @@ _json = msgspec.json.Encoder().encode
 def sender(job: Job, segment: Segment, outbox: Outbox) -> Send:
     """The function that addresses what a segment emits, into an outbox."""
     receivers = [_to_sink(job, target, outbox) for target in job.sinks_after[segment.number]]
-    for number, _port in job.plan.readers[segment.number]:
-        receivers.append(_to_segment(job, job.plan.segments[number], outbox))
+    for number, port in job.plan.readers[segment.number]:
+        receivers.append(_to_segment(job, job.plan.segments[number], port, outbox))
     rank = order_bytes((segment.rank,))
 
-    def send(order: bytes, key: bytes, outputs: Sequence[Any]) -> None:
-        for index, event in enumerate(outputs):
-            place = order + terminated(key) + rank + index.to_bytes(8, "big")
+    def send(
+        order: bytes, key_bytes: bytes, key: Any, outputs: Sequence[Any], first: int = 0
+    ) -> None:
+        for index, event in enumerate(outputs, first):
+            place = order + terminated(key_bytes) + rank + index.to_bytes(8, "big")
             for receive in receivers:
-                receive(place, key, event.value)
+                receive(place, key_bytes, key, event)
 
     return send
 
@@ -48,12 +57,13 @@ def sender(job: Job, segment: Segment, outbox: Outbox) -> Send:
 def _to_sink(job: Job, target: int, outbox: Outbox) -> _Receive:
     labels, buckets = job.labels, job.buckets
 
-    def receive(order: bytes, key: bytes, value: Any) -> None:
+    def receive(order: bytes, key_bytes: bytes, _key: Any, event: Data) -> None:
         try:
-            line = _json(value) + b"\n"
+            line = _json(event.value) + b"\n"
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise InputError(_not_json(value, error)) from None
-        outbox.add(labels[bucket_of(key, buckets)], target, (order, key, None, line))
+            raise InputError(_not_json(event.value, error)) from None
+        label = labels[bucket_of(key_bytes, buckets)]
+        outbox.add(label, target, (order, key_bytes, None, line))
 
     return receive
 
@@ -66,36 +76,44 @@ def _not_json(value: Any, error: Exception) -> Problem:
     )
 
 
-def _to_segment(job: Job, reader: Segment, outbox: Outbox) -> _Receive:
+def _to_segment(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
     key_of, is_keyed, first = reader.key, reader.placement == "by key", reader.steps[0]
     make = _to_bucket if reader.is_stateful else _through
-    onward = make(job, reader, outbox)
+    onward = make(job, reader, port, outbox)
 
-    def receive(order: bytes, key: bytes, value: Any) -> None:
+    def receive(order: bytes, key_bytes: bytes, key: Any, event: Data) -> None:
         if key_of is not None:
-            key = key_bytes_of(first, key_of(value))
+            key = key_of(event.value)
+            key_bytes = key_bytes_of(first, key)
         elif not is_keyed:
-            key = NO_KEY
-        onward(order, key, value)
+            key, key_bytes = None, NO_KEY
+        onward(order, key_bytes, key, event)
 
     return receive
 
 
-def _to_bucket(job: Job, reader: Segment, outbox: Outbox) -> _Receive:
+def _to_bucket(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
     labels, buckets, number = job.labels, job.buckets, reader.number
-    encode = job.codecs[number].encode
+    letters = job.letters[number]
+    encode, write = letters.encoder(port), letters.writer(port)
 
-    def receive(order: bytes, key: bytes, value: Any) -> None:
-        outbox.add(labels[bucket_of(key, buckets)], number, (order, key, None, encode(value)))
+    def receive_plain(order: bytes, key_bytes: bytes, _key: Any, event: Data) -> None:
+        label = labels[bucket_of(key_bytes, buckets)]
+        outbox.add(label, number, (order, key_bytes, None, encode(event.value)))
 
-    return receive
+    def receive(order: bytes, key_bytes: bytes, key: Any, event: Data) -> None:
+        label = labels[bucket_of(key_bytes, buckets)]
+        outbox.add(label, number, (order, key_bytes, *write(key, event)))
+
+    return receive_plain if letters.is_plain else receive
 
 
-def _through(job: Job, reader: Segment, outbox: Outbox) -> _Receive:
+def _through(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
     step, initial = reader.operator.step, reader.operator.initial
+    first = reader.first_index(port)
     send = sender(job, reader, outbox)
 
-    def receive(order: bytes, key: bytes, value: Any) -> None:
-        send(order, key, step(initial, Data(None, value))[1])
+    def receive(order: bytes, key_bytes: bytes, key: Any, event: Data) -> None:
+        send(order, key_bytes, key, step(initial, event)[1], first)
 
     return receive

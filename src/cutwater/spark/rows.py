@@ -1,10 +1,11 @@
 """The rows between stages: addressed parcels of events.
 
 A row is ``(label, target, kind, body)``: the label of a bucket, the number of a segment or sink,
-and a body of many events, each ``(order, key, time, payload)``. One row for many events, because
-Spark's cost is per row: in large batches packed rows moved about four times as many events per
-second as one row each through the same interface, and about one and a half times as many as one
-row each through pandas; in small batches there was no difference (``benchmarks/row_format.py``).
+and a body of many events, each ``(order, key, time, payload)``; or it is a notice to a bucket. One
+row for many events, because Spark's cost is per row: in large batches packed rows moved about four
+times as many events per second as one row each through the same interface, and about one and a
+half times as many as one row each through pandas; in small batches there was no difference
+(``benchmarks/row_format.py``).
 Payloads are encoded by the codec of their target, so that a vectorised target may choose a
 columnar one.
 """
@@ -17,7 +18,21 @@ from typing import Any
 import msgspec
 from pyspark.sql.types import BinaryType, ByteType, IntegerType, StructField, StructType
 
-__all__ = ["DATA", "PARCEL_BYTES", "ROW_SCHEMA", "Entry", "Outbox", "pack", "to_columns", "unpack"]
+__all__ = [
+    "DATA",
+    "END",
+    "EVERYONE",
+    "MARK",
+    "PARCEL_BYTES",
+    "ROW_SCHEMA",
+    "Entry",
+    "Outbox",
+    "pack",
+    "pack_mark",
+    "to_columns",
+    "unpack",
+    "unpack_mark",
+]
 
 ROW_SCHEMA = StructType(
     [
@@ -29,7 +44,13 @@ ROW_SCHEMA = StructType(
 )
 
 DATA = 0
-"""The kind of a row that holds data; watermarks will be another."""
+"""The kind of a row that holds data."""
+MARK = 1
+"""The kind of a row that tells a bucket what a source has completed (`pack_mark`)."""
+END = 2
+"""The kind of a row that tells a bucket that the input has ended."""
+EVERYONE = -1
+"""The target of a row that is for all segments of its bucket."""
 
 Entry = tuple[bytes, bytes, bytes | None, bytes]
 """Order, canonical key, time, payload."""
@@ -39,6 +60,12 @@ PARCEL_BYTES = 1 << 20
 
 pack = msgspec.msgpack.Encoder().encode
 unpack = msgspec.msgpack.Decoder(list[Entry]).decode
+unpack_mark = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
+
+
+def pack_mark(source: str, time: bytes) -> bytes:
+    """The body of a row that tells what a source has completed, its time encoded."""
+    return pack((source, time))
 
 
 class Outbox:

@@ -14,12 +14,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cutwater.errors import FlowError, InputError, Problem, RunError, recover
 from cutwater.flow import Flow
-from cutwater.flow.fusing import Plan, plan
+from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Sink, Source
 from cutwater.spark.checkpoint import Checkpoint, Identity, differences, identity_of, locked
 from cutwater.spark.filelog import files_in
 from cutwater.spark.folder import Folder
-from cutwater.spark.job import Job, JsonLines
+from cutwater.spark.job import Job, JsonLines, spark_plan
 from cutwater.spark.level import Level
 from cutwater.spark.lines import JsonLinesSource, bad_records_sink, late_events_sink
 from cutwater.spark.rows import ROW_SCHEMA
@@ -77,6 +77,7 @@ def run(
     sinks: Mapping[str, str | Path | Folder],
     checkpoint: str | Path,
     until: str = "caught-up",
+    close: bool = False,
     on_bad_record: str = "fail",
     master: str = "local[*]",
     permute: int | None = None,
@@ -100,13 +101,17 @@ def run(
     until
         ``"caught-up"``: stop when all that was there is read; ``"stopped"``: run until the query
         is stopped.
+    close
+        Once all is read, end the input: every step shows what it held back, as at the end of
+        `simulate`, in an epoch of its own. After that the checkpoint is closed for good.
     on_bad_record
         ``"fail"``: a line that is no record ends the run with a sentence; ``"skip"``: such
         lines are counted and kept under ``checkpoint/bad-records``.
     """
-    planned = plan(flow)
+    planned = spark_plan(flow)
     check_support(planned)
     _check_choices(until, on_bad_record)
+    _check_close(close, until)
     bound_sources, bound_sinks = _bind(planned, sources, sinks)
     place = Checkpoint(Path(checkpoint).absolute())
     bound_sinks |= _asides(flow, place.root, is_skipping=on_bad_record == "skip")
@@ -123,6 +128,7 @@ def run(
     )
     draft.to_bytes()
     _refuse_mismatch(place, draft, planned)
+    _refuse_closed(place, close)
     for name, source in bound_sources.items():
         if not files_in(Path(source.path)):
             tell(f"source '{name}' is empty: {source.path} has no files")
@@ -133,8 +139,11 @@ def run(
     try:
         check_session(session, partitions=PARTITIONS)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
+            _refuse_closed(place, close)
             job = _take(place, draft, planned, session)
             epochs = _drive(session, job, place, until, on_progress)
+            if close:
+                epochs += _close(session, job, place, on_progress)
             return _result(job, place, epochs)
     finally:
         if spark is None:
@@ -167,6 +176,34 @@ def _check_choices(until: str, on_bad_record: str) -> None:
             )
     if problems:
         raise RunError(problems)
+
+
+def _check_close(close: bool, until: str) -> None:
+    if close and until != "caught-up":
+        raise RunError(
+            Problem(
+                "close-of-an-endless-run",
+                f"close ends the input once all is read, but until is {until!r}",
+                "leave close out, or use until='caught-up'",
+            )
+        )
+
+
+def _refuse_closed(place: Checkpoint, close: bool) -> None:
+    """A run goes on from a closed checkpoint only to close it, if a crash came before the end."""
+    found = place.identity()
+    if found is None or not (found.is_closed or (place.is_ending() and not close)):
+        return
+    raise RunError(
+        Problem(
+            "closed-checkpoint",
+            f"the input of flow '{found.flow}' has ended: the checkpoint {place.root} was closed, "
+            "and what comes after the end has no place",
+            "start with a new checkpoint and an empty output"
+            if found.is_closed
+            else "run with close once more to finish the last epoch",
+        )
+    )
 
 
 def _bind(
@@ -324,6 +361,17 @@ def _drive(
     finally:
         if query.isActive:
             query.stop()
+
+
+def _close(
+    spark: SparkSession, job: Job, place: Checkpoint, on_progress: Callable[[Progress], None]
+) -> int:
+    """The last epoch: all sources end in it, together."""
+    epochs = _drive(spark, replace(job, is_ending=True), place, "caught-up", on_progress)
+    identity = place.identity()
+    assert identity is not None
+    place.save(replace(identity, is_closed=True))
+    return epochs
 
 
 def _watch(query: StreamingQuery, on_progress: Callable[[Progress], None]) -> int:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
+from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, Problem, RunError
 from cutwater.flow import steps as s
-from cutwater.flow.fusing import Plan
-from cutwater.records import Codec, describe
+from cutwater.flow.forms import form_of, is_known, time_kept_as
+from cutwater.flow.fusing import Plan, Segment
+from cutwater.records import describe
+from cutwater.spark.letters import values_of
+from cutwater.spark.needs import Needs
 
-__all__ = ["INLINE", "NEEDS_TIME", "STATE", "SUPPORT", "check_support"]
+__all__ = ["INLINE", "STATE", "SUPPORT", "WAITS", "check_support"]
 
 INLINE = "inline: where its events come from"
 STATE = "in a level: one state store group per bucket of keys"
-NEEDS_TIME = "it needs watermarks, which this version does not carry on Spark"
+WAITS = f"{STATE}, told once an epoch what the sources have completed"
 
 SUPPORT: dict[type[s.Step], tuple[bool, str]] = {
     s.Source: (True, "a Python data source of our own"),
@@ -26,15 +30,15 @@ SUPPORT: dict[type[s.Step], tuple[bool, str]] = {
     s.KeyBy: (True, "rows are addressed to the bucket of their key"),
     s.Merge: (True, "rows of all inputs are addressed to one segment"),
     s.Union: (True, "rows of both inputs are addressed to one segment"),
-    s.Apply: (True, STATE),
+    s.Apply: (True, f"{STATE}; with expire_after told what the sources have completed"),
     s.Sink: (True, "one Arrow stream writer for all sinks"),
-    s.Batch: (False, NEEDS_TIME),
-    s.Accumulate: (False, NEEDS_TIME),
-    s.Histogram: (False, NEEDS_TIME),
-    s.Join: (False, NEEDS_TIME),
-    s.AggregateAll: (False, "its state is not yet encoded on Spark"),
-    s.AggregateWindows: (False, NEEDS_TIME),
-    s.OnComplete: (False, NEEDS_TIME),
+    s.Batch: (True, WAITS),
+    s.Accumulate: (True, STATE),
+    s.Histogram: (True, WAITS),
+    s.Join: (True, f"{WAITS}; rows say by which input they come"),
+    s.AggregateAll: (True, f"{STATE}; once an epoch: after the bucket's last event"),
+    s.AggregateWindows: (True, WAITS),
+    s.OnComplete: (True, WAITS),
     s.Iterate: (False, "loops cannot be run by this version"),
 }
 
@@ -44,8 +48,6 @@ def check_support(plan: Plan) -> None:
     problems = []
     for step in plan.flow.steps:
         is_supported, reason = SUPPORT[type(step)]
-        if isinstance(step, s.Apply) and step.expire_after is not None:
-            is_supported, reason = False, f"expire_after: {NEEDS_TIME}"
         if not is_supported:
             problems.append(
                 Problem(
@@ -59,27 +61,33 @@ def check_support(plan: Plan) -> None:
         raise RunError(problems)
 
 
-def _unencodable(plan: Plan) -> Sequence[Problem]:
+def _unencodable(plan: Plan) -> Iterator[Problem]:
     """What crosses an exchange, or is kept as state, needs a type that can be encoded."""
-    problems = []
+    needs = Needs(plan)
     for segment in plan.segments:
         if segment.source is not None:
             problem = _reading_problem(segment.source)
             if problem:
-                problems.append(problem)
+                yield problem
         if not segment.is_stateful:
             continue
-        wanted = [(f"the events that come to {segment.steps[0].title}", segment.given.value)]
-        wanted += [
-            (f"the state of {step.title}", step.task.state_type)
-            for step in segment.steps
-            if isinstance(step, s.Apply)
-        ]
-        for what, tp in wanted:
+        for what, tp in _wanted(plan, segment, needs):
             problem = _encoding_problem(what, tp)
             if problem:
-                problems.append(problem)
-    return problems
+                yield problem
+                break  # what a state holds is what came in: one sentence is enough
+
+
+def _wanted(plan: Plan, segment: Segment, needs: Needs) -> Iterator[tuple[str, Any]]:
+    for tp in dict.fromkeys(values_of(plan, segment)):
+        yield f"the events that come to {segment.steps[0].title}", tp
+    if segment.number in needs.times:
+        times = f"the times of what comes to {segment.steps[0].title}"
+        yield times, time_kept_as(segment.given.time)
+    for part in segment.parts:
+        form = form_of(part.step, part.given)
+        if form is not None:
+            yield f"the state of {part.step.title}", form.type
 
 
 def _reading_problem(source: s.Source) -> Problem | None:
@@ -97,19 +105,20 @@ def _reading_problem(source: s.Source) -> Problem | None:
     return None
 
 
-def _encoding_problem(what: str, tp: object) -> Problem | None:
-    if tp is not Any:
-        try:
-            Codec(tp)
-        except Exception as error:
-            return Problem(
-                "type-without-encoding",
-                f"{what} are of type {describe(tp)}, which cannot be encoded: {error}",
-                "use a dataclass with annotated fields",
-            )
-        return None
-    return Problem(
-        "unknown-type",
-        f"{what} are of an unknown type; what crosses an exchange or is kept has a type on Spark",
-        "annotate what the function before it returns",
-    )
+def _encoding_problem(what: str, tp: Any) -> Problem | None:
+    if not is_known(tp):
+        return Problem(
+            "unknown-type",
+            f"{what} are of an unknown type; what crosses an exchange or is kept has a type on "
+            "Spark",
+            "annotate what the function before it returns",
+        )
+    try:
+        Codec(tp)
+    except Exception as error:
+        return Problem(
+            "type-without-encoding",
+            f"{what} are of type {describe(tp)}, which cannot be encoded: {error}",
+            "use a dataclass with annotated fields",
+        )
+    return None

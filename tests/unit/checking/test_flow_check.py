@@ -175,7 +175,7 @@ class Spoilt(Given):
         late = Operator(0, lambda n, e: (n + 1, [Data(e.time - 2 * n, "late")] if n else [e]))
         base = plan(self.flow)
         segments = tuple(
-            replace(segment, parts=tuple((step, late) for step, _ in segment.parts))
+            replace(segment, parts=tuple(part._replace(operator=late) for part in segment.parts))
             for segment in base.segments
         )
         return FlowTasks(replace(base, segments=segments), on_call=on_call)

@@ -112,6 +112,22 @@ def test_a_value_that_json_does_not_have_is_a_sentence(run, place, write):
     assert "error: [not-json] 1j cannot be written to a sink as JSON" in done.err
 
 
+def test_close_ends_the_input_and_shows_what_was_held_back(run, place, write):
+    write(Path("job.py").read_text().replace(".apply(total)", ".batch()"))
+    put(place, A, B)
+    assert run().code == 0
+    assert len(rows(place / "out")) == 1
+    held = Path("job.py").read_text().replace('"items", Item', '"items", Item, time="size"')
+    write(held, "held_job.py")
+    done = run("--close", target="held_job.py:flow", out="held", state="held-state")
+    assert done.code == 0
+    assert done.out.splitlines()[0] == "totals: 2 epochs in run 1 of this checkpoint"
+    assert rows(place / "held") == [[[1, A], [2, B]]]
+    again = run(target="held_job.py:flow", out="held", state="held-state")
+    assert (again.code, again.out) == (2, "")
+    assert "error: [closed-checkpoint] the input of flow 'totals' has ended" in again.err
+
+
 def test_an_unknown_master_is_a_sentence(run, place):
     put(place, A)
     done = run("--master", "nonsense")

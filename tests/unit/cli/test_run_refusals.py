@@ -7,7 +7,7 @@ import pytest
 
 import cutwater.spark.runner as runner
 
-WINDOWS = """
+UNKNOWN = """
 import cutwater as cw
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ class Click:
     user: str
     at: int
 
-flow = cw.Flow("windows")
-clicks = flow.source("clicks", Click, time="at", watermark=cw.bounded_delay(1)).key_by("user")
-flow.sink("counts", clicks.window(cw.tumbling(5)).aggregate(n=cw.agg.count()))
+flow = cw.Flow("unknown")
+clicks = flow.source("clicks", Click).map(lambda click: click).key_by(lambda click: click.user)
+flow.sink("counts", clicks.aggregate(n=cw.agg.count()))
 """
 
 
@@ -149,9 +149,14 @@ def test_an_unknown_choice(refuse, option, value):
 
 
 def test_what_spark_cannot_run_is_refused_before_a_jvm_starts(refuse):
-    said = refuse(*changed(("items=in", "clicks=in"), ("sums=out", "counts=out")), flow=WINDOWS)
-    assert "[not-on-spark] window 'window' (" in said
-    assert "cutwater simulate runs it in memory" in said
+    said = refuse(*changed(("items=in", "clicks=in"), ("sums=out", "counts=out")), flow=UNKNOWN)
+    assert "[unknown-type] the events that come to" in said
+    assert "annotate what the function before it returns" in said
+
+
+def test_a_run_without_end_cannot_be_closed(refuse):
+    said = refuse(*GOOD, "--close", "--until", "stopped")
+    assert "[close-of-an-endless-run] close ends the input once all is read" in said
 
 
 def test_a_flow_with_problems_is_refused(refuse):

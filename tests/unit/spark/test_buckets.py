@@ -110,7 +110,7 @@ def test_the_log_is_folded_into_pages_and_stays_short():
     store = Store()
     for number in range(300):
         epoch(store, ("one", b"%d" % (number % 5), b"%d" % number * 500))
-        _, base_bytes, log_bytes = store.head.value
+        _, base_bytes, log_bytes, _, _ = store.head.value
         assert log_bytes <= max(base_bytes, buckets.SMALLEST_LOG)
     assert len(store.log.items) < 100
     assert store.pages.items

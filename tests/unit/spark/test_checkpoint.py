@@ -6,9 +6,8 @@ import pytest
 
 import cutwater as cw
 from cutwater.errors import RunError
-from cutwater.flow.fusing import plan
 from cutwater.spark.checkpoint import Checkpoint, differences, identity_of
-from cutwater.spark.job import Job
+from cutwater.spark.job import Job, spark_plan
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def two_levels(first=count, second=total, name="flow", source="items", field="si
 
 def identity(flow, buckets=16, partitions=2):
     job = Job(flow, {}, {}, "", 0, buckets, "")
-    return identity_of(plan(flow), buckets, partitions, job.levels)
+    return identity_of(spark_plan(flow), buckets, partitions, job.levels)
 
 
 def test_the_same_flow_has_no_differences():

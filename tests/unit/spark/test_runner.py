@@ -1,6 +1,6 @@
 """``run``: what it asks of its arguments before anything starts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -8,6 +8,7 @@ import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
 from cutwater.spark import runner
+from cutwater.spark.checkpoint import Checkpoint, identity_of
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,67 @@ def test_an_epoch_must_be_able_to_read_something(flow, tmp_path):
             checkpoint=tmp_path / "state",
         )
     assert list(tmp_path.iterdir()) == []
+
+
+def run(flow, tmp_path, **settings):
+    (tmp_path / "in").mkdir(exist_ok=True)
+    cutwater_spark.run(
+        flow,
+        sources={"items": tmp_path / "in"},
+        sinks={"out": tmp_path / "out"},
+        checkpoint=tmp_path / "state",
+        **settings,
+    )
+
+
+@pytest.mark.usefixtures("started")
+def test_a_run_without_end_cannot_be_closed(flow, tmp_path):
+    with pytest.raises(RunError, match="close-of-an-endless-run"):
+        run(flow, tmp_path, until="stopped", close=True)
+    assert not (tmp_path / "state").exists()
+
+
+def ended(flow, tmp_path, *, is_closed):
+    """A checkpoint whose last epoch was begun, and perhaps finished."""
+    place = Checkpoint(tmp_path / "state")
+    place.create()
+    draft = runner.Job(flow, {}, {}, "", 0, runner.BUCKETS, "")
+    identity = identity_of(draft.plan, runner.BUCKETS, runner.PARTITIONS, draft.levels)
+    place.save(replace(identity, is_closed=is_closed))
+    offsets = place.spark / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "0").write_text('v1\n{}\n{"entry": 1}')
+    (offsets / "1").write_text('v1\n{}\n{"entry": 1, "end": true}')
+    return place
+
+
+@pytest.mark.usefixtures("started")
+@pytest.mark.parametrize("close", [True, False])
+def test_a_closed_checkpoint_is_refused(flow, tmp_path, close):
+    place = ended(flow, tmp_path, is_closed=True)
+    assert place.is_ending()
+    with pytest.raises(RunError, match="closed-checkpoint") as refused:
+        run(flow, tmp_path, close=close)
+    assert "start with a new checkpoint" in str(refused.value)
+
+
+@pytest.mark.usefixtures("started")
+def test_a_run_that_was_killed_while_it_closed_goes_on_only_to_close(flow, tmp_path):
+    ended(flow, tmp_path, is_closed=False)
+    with pytest.raises(RunError, match="closed-checkpoint") as refused:
+        run(flow, tmp_path)
+    assert "run with close once more" in str(refused.value)
+    with pytest.raises(LookupError):
+        run(flow, tmp_path, close=True)
+
+
+@pytest.mark.usefixtures("started")
+def test_a_checkpoint_that_was_not_closed_goes_on(flow, tmp_path):
+    place = ended(flow, tmp_path, is_closed=False)
+    (place.spark / "offsets" / "1").unlink()
+    assert not place.is_ending()
+    with pytest.raises(LookupError):
+        run(flow, tmp_path)
 
 
 @pytest.mark.parametrize(

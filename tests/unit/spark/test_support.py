@@ -10,7 +10,7 @@ import pytest
 import cutwater as cw
 from cutwater.errors import RunError
 from cutwater.flow import steps
-from cutwater.flow.fusing import plan
+from cutwater.spark.job import spark_plan
 from cutwater.spark.support import SUPPORT, check_support
 
 
@@ -37,7 +37,7 @@ def clicks(flow, type=Click):
 
 def problems_of(flow):
     with pytest.raises(RunError) as refused:
-        check_support(plan(flow))
+        check_support(spark_plan(flow))
     return refused.value.problems
 
 
@@ -57,19 +57,42 @@ def test_a_flow_of_supported_steps_is_let_through():
     typed = flow.source("typed", Click)
     flow.sink("counts", typed.key_by("user").apply(count))
     flow.sink("all", stream)
-    check_support(plan(flow))
+    check_support(spark_plan(flow))
+
+
+def test_only_loops_are_not_run():
+    assert [kind for kind, (is_supported, _) in SUPPORT.items() if not is_supported] == [
+        steps.Iterate
+    ]
+
+
+def test_steps_that_wait_for_times_are_let_through():
+    flow = cw.Flow("waiting")
+    by_user = clicks(flow).key_by("user")
+    flow.sink("a", by_user.window(cw.tumbling(10)).aggregate(n=cw.agg.count()))
+    flow.sink("b", by_user.apply(count, expire_after=5))
+    flow.sink("c", by_user.aggregate(n=cw.agg.count(), last=cw.agg.last()))
+    flow.sink("d", by_user.batch().accumulate(unbounded=True))
+    check_support(spark_plan(flow))
 
 
 def test_all_gaps_are_told_at_once_with_the_place():
     flow = cw.Flow("gaps")
-    by_user = clicks(flow).key_by("user")
-    flow.sink("a", by_user.window(cw.tumbling(10)).aggregate(n=cw.agg.count()))
-    flow.sink("b", by_user.apply(count, expire_after=5))
-    flow.sink("c", by_user.aggregate(n=cw.agg.count()))
+    unknown = clicks(flow).map(lambda click: click)
+    flow.sink("a", unknown.batch(name="held"))
+    flow.sink("b", unknown.key_by(lambda click: click.user).aggregate(n=cw.agg.count()))
     found = problems_of(flow)
-    assert [problem.code for problem in found] == ["not-on-spark"] * 3
+    assert [problem.code for problem in found] == ["unknown-type"] * 2
     assert all("test_support.py" in problem.message for problem in found)
-    assert ["window" in found[0].message, "expire_after" in found[1].message] == [True, True]
+
+
+def test_an_aggregate_of_an_unknown_field_is_refused():
+    flow = cw.Flow("unknown field")
+    counted = clicks(flow).key_by("user").map(lambda click: click)
+    flow.sink("a", counted.aggregate(first=cw.agg.first()))
+    (problem,) = problems_of(flow)
+    assert problem.code == "unknown-type"
+    assert "the state of aggregate" in problem.message
 
 
 def test_a_value_of_unknown_type_may_not_cross_an_exchange():
@@ -109,4 +132,4 @@ def test_a_source_that_cannot_be_read_from_json_is_refused(type):
 def test_a_source_of_anything_json_has_is_let_through(type):
     flow = cw.Flow("readable")
     flow.sink("a", clicks(flow, type))
-    check_support(plan(flow))
+    check_support(spark_plan(flow))

@@ -1,0 +1,108 @@
+"""What each segment of a plan must be told with its events, worked out from the plan alone.
+
+Times, keys and watermarks cost something, so they travel only where they matter.
+
+**Watermarks need not travel between segments.** On Spark they come only from the rules of
+sources and from numbering; both are known when an epoch is planned, and both are totally ordered.
+Then the frontier of `operators.frontier` over any number of inputs is the least of what its
+inputs completed last, and so the frontier of a segment is the least mark of all sources that lead
+to it, however many segments lie between. Every bucket is told the marks of the sources, once an
+epoch and only if one moved, and knows the rest; it takes them after the data and the border, as
+in `semantics.simulator`. Where the marks of several sources meet, a bucket keeps those it was told
+in its head, since a source without news tells nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cutwater.errors import Problem, RunError
+from cutwater.flow import steps as s
+from cutwater.flow.fusing import Plan, Segment
+
+__all__ = ["Needs", "heeds_time", "makes_marks"]
+
+
+def heeds_time(step: s.Step) -> bool:
+    """Does the step do something when times are complete?"""
+    return step.waits or (isinstance(step, s.Apply) and step.expire_after is not None)
+
+
+def makes_marks(source: s.Source) -> bool:
+    """Does the source say what is complete: by a rule, or because its records are numbered?"""
+    return source.watermark is not None or source.time is None
+
+
+class Needs:
+    """Which segments need times, keys and watermarks."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.sources: dict[int, frozenset[str]] = {}
+        """For each segment the sources that lead to it."""
+        for segment in plan.segments:
+            above = (self.sources[edge.segment] for edge in segment.inputs)
+            own = {segment.name} if segment.source else set()
+            self.sources[segment.number] = frozenset(own).union(*above)
+        self.times = self._backwards(_uses_times, lambda _reader: True)
+        """Segments whose events carry times, for themselves or for segments behind them."""
+        self.keys = self._backwards(_uses_keys, _takes_keys)
+        """Segments that are given keys, not just the canonical bytes of them."""
+        makers = {s.name for s in plan.segments if s.source and makes_marks(s.source)}
+        self.watermarks = frozenset(
+            segment.number
+            for segment in plan.segments
+            if _uses_times(segment) and self.sources[segment.number] <= makers
+        )
+        """Segments that do something when times are complete, and to which watermarks come."""
+        self.telling = frozenset(
+            name for number in self.watermarks for name in self.sources[number]
+        )
+        """Sources whose marks matter to a segment."""
+        self.marks_meet = any(len(self.sources[number]) > 1 for number in self.watermarks)
+        """Must a bucket remember marks, since one may come without the other?"""
+
+    def _backwards(self, uses: Any, passes: Any) -> frozenset[int]:
+        """Segments that use something, and those behind which a segment does."""
+        found: set[int] = set()
+        for segment in reversed(self._plan.segments):
+            readers = [self._plan.segments[n] for n, _ in self._plan.readers[segment.number]]
+            if uses(segment) or any(r.number in found and passes(r) for r in readers):
+                found.add(segment.number)
+        return frozenset(found)
+
+    def completed(self, segment: Segment, marks: Mapping[str, Any]) -> Any | None:
+        """What is complete at all inputs of a segment; None if nothing is."""
+        names = self.sources[segment.number]
+        if not names <= marks.keys():
+            return None
+        least, *others = (marks[name] for name in sorted(names))
+        try:
+            for mark in others:
+                least = least if least <= mark else mark
+        except TypeError as error:
+            raise RunError(_do_not_compare(segment, error)) from None
+        return least
+
+
+def _uses_times(segment: Segment) -> bool:
+    return any(heeds_time(step) for step in segment.steps)
+
+
+def _uses_keys(segment: Segment) -> bool:
+    is_named = any(part.operator.start for part in segment.parts)
+    return is_named and segment.placement == "by key"
+
+
+def _takes_keys(reader: Segment) -> bool:
+    """Does the segment go by the keys of what comes in, rather than by keys of its own?"""
+    return reader.key is None and reader.placement == "by key"
+
+
+def _do_not_compare(segment: Segment, error: TypeError) -> Problem:
+    return Problem(
+        "times-do-not-compare",
+        f"{segment.steps[0].title} reads streams whose times cannot be compared: {error}",
+        "give their sources times of one kind",
+    )

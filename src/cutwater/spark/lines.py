@@ -24,7 +24,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from cutwater.errors import InputError, Problem
+from cutwater.errors import InputError, Problem, RunError
 from cutwater.events import Data
 from cutwater.order import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.clock import Numbering, SourceClock, count_records, lines_of, not_a_time
@@ -240,7 +240,7 @@ class _Lines:
                     self._bad_record(chunk, position, index, line, str(error))
                 else:
                     if clock and clock.is_late(value, completed):
-                        self._aside(late_events_sink(self._source), chunk, position, line)
+                        self._late(chunk, position, index, line)
                         continue
                     order = file_order + position.to_bytes(8, "big")
                     if is_timed:
@@ -260,6 +260,23 @@ class _Lines:
         if not time <= time:
             raise InputError(not_a_time(self._step, time, "it is not <= itself"))
         return time
+
+    def _late(self, chunk: Chunk, position: int, index: int, line: bytes) -> None:
+        """Leave a late event out, as its source says: kept, noted by its place, or the end."""
+        if self._step.late == "fail":
+            line_number = _lines_before(chunk.path, chunk.start) + index + 1
+            shown = line[:200].decode("utf-8", "replace")
+            raise RunError(
+                Problem(
+                    "late-event",
+                    f"{chunk.path}:{line_number} is a late event of source '{self._source}': its "
+                    f"time was complete when its epoch began; the line is {shown}",
+                    "allow a longer delay, or declare late='keep' or late='drop'",
+                )
+            )
+        if self._step.late == "drop":
+            line = json.dumps({"file": chunk.path, "byte": position}).encode()
+        self._aside(late_events_sink(self._source), chunk, position, line)
 
     def _bad_record(self, chunk: Chunk, position: int, index: int, line: bytes, error: str) -> None:
         line_number = _lines_before(chunk.path, chunk.start) + index + 1

@@ -60,6 +60,8 @@ def _found(f: Any, seen: set[int]) -> Iterator[str]:
             top = value.__name__.split(".")[0]
             if top in _MODULES:
                 yield f"'{name}' ({_MODULES[top]})"
+        elif name in scope and _module_of(value) in _MODULES:
+            yield f"'{name}' ({_MODULES[_module_of(value)]})"
         elif name in _METHODS:
             yield f"'{name}' ({_METHODS[name]})"
         elif name in _BUILTINS and name not in scope:
@@ -72,6 +74,12 @@ def _found(f: Any, seen: set[int]) -> Iterator[str]:
     for name, cell in zip(code.co_freevars, getattr(f, "__closure__", None) or (), strict=False):
         if _is_filled(cell) and _can_change(cell.cell_contents):
             yield f"'{name}' (a {type(cell.cell_contents).__name__} that can change)"
+
+
+def _module_of(value: Any) -> str:
+    """The module a function comes from, by which it may be imported by name."""
+    module = getattr(value, "__module__", None) if callable(value) else None
+    return {"posix": "os"}.get(module, module) if isinstance(module, str) else ""
 
 
 def _behind(f: Any) -> Any:

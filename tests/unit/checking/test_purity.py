@@ -4,6 +4,7 @@ import importlib
 import os
 import random
 import time
+from time import time as now
 
 import impure_tasks as tasks
 import pytest
@@ -149,6 +150,10 @@ def asks_the_system(n):
     return os.environ
 
 
+def tells_the_time(n):
+    return now()
+
+
 def closing_over(held):
     return lambda n: held
 
@@ -162,6 +167,7 @@ def closing_over(held):
         (sets_a_global, ("'counter' (a global that it sets)",)),
         (opens_a_file, ("'open' (files)",)),
         (asks_the_system, ("'os' (the operating system)",)),
+        (tells_the_time, ("'now' (the clock)",)),
         (closing_over([]), ("'held' (a list that can change)",)),
         (closing_over(1), ()),
         (tasks.dated, ("'today' (the clock)",)),

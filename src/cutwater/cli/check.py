@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from cutwater.checking import Finding, check_flow, explain
-from cutwater.cli.explain import write_page
+from cutwater.cli.files import write_text
 from cutwater.cli.screen import errors, live, output, print_json, table
 from cutwater.cli.targets import load_flow, load_inputs
 from cutwater.errors import InputError, Problem
+from cutwater.report import html as page
 from cutwater.trace import write_trace
 
 __all__ = ["check"]
@@ -92,4 +93,4 @@ def _write(violations: tuple[Finding, ...], trace: Path | None, html: Path | Non
     if trace is not None:
         write_trace(run, trace)
     if html is not None:
-        write_page(explain(run), html)
+        write_text(html, page.render(explain(run)))

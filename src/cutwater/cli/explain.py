@@ -9,13 +9,13 @@ import typer
 
 from cutwater.checking import Explanation
 from cutwater.checking import explain as explain_run
+from cutwater.cli.files import write_text
 from cutwater.cli.screen import live, output, print_json
-from cutwater.errors import CutwaterError, Problem
 from cutwater.report import html as page
 from cutwater.report import text
 from cutwater.trace import read_trace
 
-__all__ = ["explain", "write_page"]
+__all__ = ["explain"]
 
 
 def explain(
@@ -32,27 +32,13 @@ def explain(
     with live(f"explaining {trace}"):
         explanation = explain_run(read_trace(trace))
     if html is not None:
-        write_page(explanation, html)
+        write_text(html, page.render(explanation))
     if as_json:
         print_json(_as_data(explanation))
     else:
         shown = text.render(explanation)
         output.print(shown, highlight=False, markup=False, soft_wrap=True)
     raise typer.Exit(0 if explanation.holds else 1)
-
-
-def write_page(explanation: Explanation, path: Path) -> None:
-    """Write an explanation as one self-contained page."""
-    try:
-        path.write_text(page.render(explanation))
-    except OSError as error:
-        raise CutwaterError(
-            Problem(
-                "unwritable-file",
-                f"{path} cannot be written: {error.strerror}",
-                "choose a folder that you may write to",
-            )
-        ) from None
 
 
 def _as_data(explanation: Explanation) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cutwater.cli.files import write_text
 from cutwater.cli.targets import load_flow
 from cutwater.errors import CutwaterError, Problem
 from cutwater.flow import Flow
@@ -55,13 +56,4 @@ def graph(
     if out is None:
         typer.echo(drawn)
         return
-    try:
-        out.write_text(drawn)
-    except OSError as error:
-        raise CutwaterError(
-            Problem(
-                "unwritable-file",
-                f"{out} cannot be written: {error.strerror}",
-                "choose a folder that you may write to",
-            )
-        ) from None
+    write_text(out, drawn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 from cutwater.errors import Problem, RunError
 from cutwater.spark.java import java_home
 
-__all__ = ["check_session", "embedded_session"]
+__all__ = ["check_session", "embedded_session", "is_on_this_machine"]
 
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHECKPOINTS = (
@@ -37,8 +38,6 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
 }
 
 _LOGGING = """status = off
@@ -69,9 +68,8 @@ def embedded_session(scratch: Path, *, master: str = "local[*]", partitions: int
     logging.write_text(_LOGGING.format(log=scratch / "spark.log"))
     settings = {
         **_SETTINGS,
+        **(_on_this_machine() if is_on_this_machine(master) else {}),
         "spark.sql.shuffle.partitions": str(partitions),
-        "spark.python.unix.domain.socket.dir": _temporary(),
-        "spark.local.dir": _temporary(),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Xss8m -Dlog4j2.configurationFile=file:{logging}",
     }
@@ -86,6 +84,27 @@ def embedded_session(scratch: Path, *, master: str = "local[*]", partitions: int
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (Py4JError, PySparkRuntimeError) as error:
         raise RunError(_not_started(error, scratch)) from error
+
+
+def is_on_this_machine(master: str) -> bool:
+    """Do all processes of such a session run here?
+
+    >>> is_on_this_machine("local[2]"), is_on_this_machine("spark://127.0.0.1:7077")
+    (True, True)
+    >>> is_on_this_machine("spark://node-1:7077"), is_on_this_machine("yarn")
+    (False, False)
+    """
+    return re.match(r"local\b|spark://(127\.|localhost\b|\[::1\])", master) is not None
+
+
+def _on_this_machine() -> dict[str, str]:
+    """What can be settled where no other machine takes part: no port is open to the network."""
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.python.unix.domain.socket.dir": _temporary(),
+        "spark.local.dir": _temporary(),
+    }
 
 
 @cache

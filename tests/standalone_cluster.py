@@ -1,0 +1,60 @@
+"""A standalone Spark cluster on loopback: a master and workers, each a process of its own."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+
+from cutwater.spark.java import java_home
+
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+PATIENCE_S = 120
+
+
+@contextlib.contextmanager
+def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
+    """The address of a cluster whose workers have one core each; it ends with the block."""
+    with contextlib.ExitStack() as stack:
+        master = _started(
+            stack, folder / "master.log", "master.Master", "--port", "0", "--webui-port", "0"
+        )
+        address = _said(master, r"Starting Spark master at (spark://\S+)")
+        for number in range(workers):
+            options = ("--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir")
+            work = folder / f"worker-{number}"
+            log = folder / f"worker-{number}.log"
+            _started(stack, log, "worker.Worker", *options, str(work), address)
+            _said(log, "Successfully registered with master")
+        yield address
+
+
+def _started(stack: contextlib.ExitStack, log: Path, kind: str, *arguments: str) -> Path:
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(java_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    command = [SPARK_CLASS, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *arguments]
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+    return log
+
+
+def _said(log: Path, pattern: str) -> str:
+    """Wait until a log says something; what it said."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = re.search(pattern, log.read_text())
+        if found:
+            return found[found.lastindex or 0]
+        time.sleep(0.2)
+    raise AssertionError(f"{log} never said {pattern!r}:\n{log.read_text()[-2000:]}")

@@ -323,7 +323,7 @@ def _source_differences(
         yield _changed(
             f"the delay of the watermark of source '{name}' was {before.delay} and is {now.delay}; "
             "what was complete would be open again",
-            f"put it back or make it shorter, or {_ANEW}",
+            f"put it back as it was, or make it shorter, or {_ANEW}",
         )
 
 

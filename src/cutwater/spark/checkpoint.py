@@ -25,7 +25,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
-from cutwater.spark.durable import read_json, why_unwritable, write_json
+from cutwater.spark.durable import damaged, read_json, why_unwritable, write_json
 from cutwater.spark.identity import FORMAT, Identity
 
 __all__ = ["Checkpoint", "locked"]
@@ -43,7 +43,8 @@ class Checkpoint:
         hindrance = why_unwritable(self.root)
         if hindrance:
             raise RunError(_unwritable(self.root, hindrance))
-        data = read_json(self.root / "cutwater.json", "the checkpoint's identity")
+        path, what = self.root / "cutwater.json", "the checkpoint's identity"
+        data = read_json(path, what)
         if data is None:
             if self.root.exists() and any(self.root.iterdir()) and self.spark.exists():
                 raise RunError(
@@ -64,7 +65,10 @@ class Checkpoint:
                     "output",
                 )
             )
-        return msgspec.convert(data, Identity)
+        try:
+            return msgspec.convert(data, Identity)
+        except msgspec.ValidationError as error:
+            raise damaged(path, what, error) from None
 
     def save(self, identity: Identity) -> None:
         """Write the identity, durably."""

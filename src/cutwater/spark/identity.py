@@ -20,6 +20,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.forms import form_of
 from cutwater.flow.fusing import Part, Segment
 from cutwater.operators.aggregates import Aggregate
+from cutwater.records import union_of
 from cutwater.schema import Schema, render, schema_of, what_breaks
 from cutwater.spark.fingerprint import fingerprint
 from cutwater.spark.job import Job
@@ -47,8 +48,8 @@ class KeyIdentity:
     by: str
     """Fields or a function, in words; empty: there is one state for all."""
     type: Schema
-    functions: dict[str, tuple[str, str]]
-    """The fingerprint of each function that makes keys."""
+    functions: tuple[tuple[str, str, str], ...]
+    """Name and fingerprint of each function that makes keys."""
 
 
 @dataclass(frozen=True)
@@ -133,13 +134,13 @@ def _steps(job: Job) -> Iterator[tuple[str, StepIdentity]]:
 
 def _key(job: Job, part: Part) -> KeyIdentity:
     if any(stream.key is None for stream in part.given):
-        return KeyIdentity("", "None", {})
+        return KeyIdentity("", "None", ())
     makers = {maker.number: maker for maker in _makers(job.flow.steps, part.step.inputs)}
-    functions = {m.name: m.step.f for m in makers.values() if m.step.f is not None}
+    functions = ((m.name, *fingerprint(m.step.f)) for m in makers.values() if m.step.f is not None)
     return KeyIdentity(
         " or ".join(sorted({maker.words for maker in makers.values()})),
-        schema_of(part.given[0].key_type),
-        {name: fingerprint(f) for name, f in sorted(functions.items())},
+        schema_of(union_of([stream.key_type for stream in part.given])),
+        tuple(sorted(functions)),
     )
 
 
@@ -152,7 +153,7 @@ class _Maker:
 
     @property
     def name(self) -> str:
-        return str(getattr(self.step.f, "__qualname__", type(self.step.f).__qualname__))
+        return str(getattr(self.step.f, "__name__", type(self.step.f).__name__))
 
     @property
     def words(self) -> str:
@@ -360,7 +361,7 @@ def _key_differences(name: str, before: KeyIdentity, now: KeyIdentity) -> Iterat
     if render(before.type) != render(now.type):
         yield f"the key of step '{name}' was {render(before.type)} and is {render(now.type)}"
         return
-    for function, (version, digest) in before.functions.items():
-        known_version, known_digest = now.functions.get(function, (version, digest))
-        if version == known_version and digest != known_digest:
-            yield f"function {function}, which makes the keys of step '{name}', does something else"
+    is_comparable = {f[1] for f in before.functions} == {f[1] for f in now.functions}
+    if is_comparable and before.functions != now.functions:
+        names = ", ".join(dict.fromkeys(function for function, _, _ in now.functions))
+        yield f"function {names}, which makes the keys of step '{name}', does something else"

@@ -7,7 +7,7 @@ import pytest
 import cutwater as cw
 from cutwater.errors import RunError
 from cutwater.spark.checkpoint import Checkpoint
-from cutwater.spark.identity import differences, identity_of
+from cutwater.spark.identity import FORMAT, differences, identity_of
 from cutwater.spark.job import Job
 
 
@@ -105,7 +105,12 @@ def test_a_checkpoint_that_lost_its_identity_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "code"), [("{", "damaged-file"), ('{"format": 99}', "checkpoint-format")]
+    ("text", "code"),
+    [
+        ("{", "damaged-file"),
+        (f'{{"format": {FORMAT}, "flow": 1}}', "damaged-file"),
+        ('{"format": 99}', "checkpoint-format"),
+    ],
 )
 def test_a_damaged_or_foreign_identity_is_a_sentence(tmp_path, text, code):
     (tmp_path / "cutwater.json").write_text(text)

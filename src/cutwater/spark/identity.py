@@ -262,7 +262,7 @@ def _whole(found: Identity, wanted: Identity) -> Iterator[Problem]:
         ("its sources were {} and are {}", _names(found.sources), _names(wanted.sources)),
         ("it had {} buckets and has {}", found.buckets, wanted.buckets),
         ("it had {} partitions and has {}", found.partitions, wanted.partitions),
-        ("it had {} levels of stateful steps and has {}", found.levels, wanted.levels),
+        ("its levels of stateful steps were {} and are {}", found.levels, wanted.levels),
     ):
         if before != now:
             yield _changed(words.format(before, now), f"put it back as it was, or {_ANEW}")

@@ -241,7 +241,7 @@ def test_a_sink_added_between_two_steps_that_keep_states(flows):
     flows.run(chain(forked=False), [A])
     assert flows.refused(chain(forked=True)) == "\n".join(
         [
-            refusal("it had 1 levels of stateful steps and has 2"),
+            refusal("its levels of stateful steps were 1 and are 2"),
             refusal("step 'tally' was in level 1 and is in level 2", put_back("tally")),
         ]
     )
@@ -305,7 +305,7 @@ def test_a_source_renamed(flows):
 # Steps with a state
 
 
-def beside(*tasks, name=None):
+def beside(*tasks):
     """A task on each of several branches of one source."""
     flow = cw.Flow("flow")
     items = flow.source("items", Item)
@@ -340,7 +340,7 @@ def test_a_stateful_step_added_across_levels(flows):
     counts = flow.source("items", Item).key_by("name").apply(count)
     flow.sink("out", counts.key_by("count").apply(tally))
     flows.run(counting(), [A])
-    assert flows.refused(flow) == refusal("it had 1 levels of stateful steps and has 2")
+    assert flows.refused(flow) == refusal("its levels of stateful steps were 1 and are 2")
 
 
 def test_a_stateful_step_added_in_front_of_one_that_waits(flows):

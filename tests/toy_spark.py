@@ -131,6 +131,12 @@ class ToySpark:
             level.init(handle)  # type: ignore[arg-type]
         self.writer = SinksWriter.of(data)({}).streamWriter(ROW_SCHEMA, False)
 
+    def go_on(self, job: Job) -> None:
+        """A new life with another job."""
+        generation = self.job.generation
+        self.job = replace(job, query_id=self.job.query_id, generation=generation)
+        self.start()
+
     def run(self, kill_at: str = "never") -> bool:
         """Finish an epoch, or be killed in it; False if there was nothing left to do."""
         if self.committed == len(self._ends):

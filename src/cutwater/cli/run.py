@@ -31,6 +31,10 @@ def run(
     on_bad_record: Annotated[
         str, typer.Option(help="'fail', or 'skip': count them and keep them aside")
     ] = "fail",
+    forget: Annotated[
+        list[str] | None,
+        typer.Option(help="A step that is gone and whose state may be lost; once for each"),
+    ] = None,
     max_bytes_per_epoch: Annotated[
         int, typer.Option(help="How much of each source one epoch reads at the most", min=1)
     ] = 32 << 20,
@@ -63,6 +67,7 @@ def run(
             until=until,
             close=close,
             on_bad_record=on_bad_record,
+            forget=forget or (),
             master=master,
             on_progress=lambda p: progress.say(
                 f"{flow.name}: epoch {p.epoch} finished in {p.duration_ms / 1000:.1f} s"

@@ -3,7 +3,7 @@
 ::
 
     checkpoint/
-      cutwater.json     identity: query id, flow, generation, buckets, states
+      cutwater.json     identity: query id, flow, generation, steps that keep states
       lock              held by the driver's JVM while a run lives
       sources/<name>/   the log of files of each source
       spark/            Spark's own checkpoint: offsets, commits, state
@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,34 +25,10 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
-from cutwater.flow.forms import form_of
-from cutwater.flow.fusing import Part, Plan, Segment
-from cutwater.flow.steps import AggregateWindows, Source
-from cutwater.records import describe
-from cutwater.spark.durable import read_json, why_unwritable, write_json
+from cutwater.spark.durable import damaged, read_json, why_unwritable, write_json
+from cutwater.spark.identity import FORMAT, Identity
 
-__all__ = ["FORMAT", "Checkpoint", "Identity", "differences", "identity_of", "locked"]
-
-FORMAT = 2
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What must stay as it is for a checkpoint to be read again."""
-
-    flow: str
-    query_id: str
-    generation: int
-    buckets: int
-    partitions: int
-    states: dict[str, str]
-    """Each step that keeps a state, and the schema of it."""
-    levels: list[list[str]]
-    """The steps that keep their states in each level: a state is found only where it was put."""
-    sources: list[str]
-    is_closed: bool = False
-    """Has the end of the input been worked on? Then nothing can follow."""
-    format: int = FORMAT
+__all__ = ["Checkpoint", "locked"]
 
 
 class Checkpoint:
@@ -68,7 +43,8 @@ class Checkpoint:
         hindrance = why_unwritable(self.root)
         if hindrance:
             raise RunError(_unwritable(self.root, hindrance))
-        data = read_json(self.root / "cutwater.json", "the checkpoint's identity")
+        path, what = self.root / "cutwater.json", "the checkpoint's identity"
+        data = read_json(path, what)
         if data is None:
             if self.root.exists() and any(self.root.iterdir()) and self.spark.exists():
                 raise RunError(
@@ -85,10 +61,14 @@ class Checkpoint:
                     "checkpoint-format",
                     f"the checkpoint {self.root} has format {data.get('format')}; this version "
                     f"reads format {FORMAT}",
-                    "use the version that wrote it",
+                    "use the version that wrote it, or start with a new checkpoint and an empty "
+                    "output",
                 )
             )
-        return Identity(**data)
+        try:
+            return msgspec.convert(data, Identity)
+        except msgspec.ValidationError as error:
+            raise damaged(path, what, error) from None
 
     def save(self, identity: Identity) -> None:
         """Write the identity, durably."""
@@ -122,68 +102,6 @@ def _unwritable(root: Path, why: str) -> Problem:
         "unwritable-checkpoint",
         f"the checkpoint {root} cannot be written: {why}",
         "choose a folder that you may write to",
-    )
-
-
-def identity_of(
-    plan: Plan, buckets: int, partitions: int, levels: Sequence[Sequence[Segment]]
-) -> Identity:
-    """The identity of a new checkpoint for a plan whose stateful segments lie in levels."""
-    steps = plan.flow.steps
-    return Identity(
-        flow=plan.flow.name,
-        query_id=str(uuid.uuid4()),
-        generation=0,
-        buckets=buckets,
-        partitions=partitions,
-        states={
-            part.step.name: schema
-            for segment in plan.segments
-            for part in segment.parts
-            if (schema := _schema(part))
-        },
-        levels=[
-            [step.name for segment in level for step in segment.steps if step.is_stateful]
-            for level in levels
-        ],
-        sources=sorted(step.name for step in steps if isinstance(step, Source)),
-    )
-
-
-def _schema(part: Part) -> str | None:
-    """What a step keeps, as text: its verb, its windows and the type; None if it keeps nothing."""
-    form = form_of(part.step, part.given)
-    if form is None:
-        return None
-    step = part.step
-    windows = f" {step.window}" if isinstance(step, AggregateWindows) else ""
-    try:
-        schema = msgspec.json.encode(msgspec.json.schema(form.type)).decode()
-    except TypeError:
-        schema = describe(form.type)
-    return f"{step.verb}{windows}: {schema}"
-
-
-def differences(found: Identity, wanted: Identity) -> list[Problem]:
-    """Why a checkpoint cannot go on with a changed flow."""
-    same = replace(wanted, query_id=found.query_id, generation=found.generation)
-    problems = []
-    for name in ("flow", "levels", "sources", "buckets", "partitions"):
-        before, now = getattr(found, name), getattr(same, name)
-        if before != now:
-            problems.append(_changed(f"its {name}", before, now))
-    for step in {**found.states, **same.states}:
-        before, now = found.states.get(step), same.states.get(step)
-        if before != now:
-            problems.append(_changed(f"the state of step '{step}'", before, now))
-    return problems
-
-
-def _changed(what: str, before: Any, now: Any) -> Problem:
-    return Problem(
-        "changed-flow",
-        f"the checkpoint was written with another flow: {what} was {before} and is {now}",
-        "run the flow that wrote it, or start with a new checkpoint and an empty output",
     )
 
 

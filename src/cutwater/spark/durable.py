@@ -9,7 +9,7 @@ from typing import Any
 
 from cutwater.errors import Problem, RunError
 
-__all__ = ["read_json", "sync_folder", "why_unwritable", "write_file", "write_json"]
+__all__ = ["damaged", "read_json", "sync_folder", "why_unwritable", "write_file", "write_json"]
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -35,13 +35,18 @@ def read_json(path: Path, what: str) -> Any | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, UnicodeDecodeError) as error:
-        raise RunError(
-            Problem(
-                "damaged-file",
-                f"{what} {path} is damaged: {error}",
-                "restore it from a backup together with the files beside it",
-            )
-        ) from None
+        raise damaged(path, what, error) from None
+
+
+def damaged(path: Path, what: str, error: Exception) -> RunError:
+    """What is said of a file that does not hold what was written to it."""
+    return RunError(
+        Problem(
+            "damaged-file",
+            f"{what} {path} is damaged: {error}",
+            "restore it from a backup together with the files beside it",
+        )
+    )
 
 
 def why_unwritable(folder: Path) -> str | None:

@@ -114,9 +114,9 @@ class FileLog:
         return self.newest
 
     def _timed(self, chunks: list[Chunk]) -> list[Chunk]:
-        if self._clock is None:
-            return chunks
         before = after = self._entries[-1][-1].newest_after if self._entries else None
+        if self._clock is None:  # a later run may ask for times again
+            return [replace(chunk, newest_before=before, newest_after=after) for chunk in chunks]
         numbered = []
         for chunk in chunks:
             numbered.append(replace(chunk, first=self._clock.first(after)))

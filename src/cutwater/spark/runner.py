@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from cutwater.errors import FlowError, InputError, Problem, RunError, recover
 from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Sink, Source
-from cutwater.spark.checkpoint import Checkpoint, Identity, differences, identity_of, locked
+from cutwater.spark.checkpoint import Checkpoint, locked
 from cutwater.spark.filelog import files_in
 from cutwater.spark.folder import Folder
+from cutwater.spark.identity import Identity, continued, differences, identity_of
 from cutwater.spark.job import Job, JsonLines, spark_plan
 from cutwater.spark.level import Level
 from cutwater.spark.lines import JsonLinesSource, bad_records_sink, late_events_sink
@@ -79,6 +80,7 @@ def run(
     until: str = "caught-up",
     close: bool = False,
     on_bad_record: str = "fail",
+    forget: Collection[str] = (),
     master: str = "local[*]",
     permute: int | None = None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
@@ -107,6 +109,9 @@ def run(
     on_bad_record
         ``"fail"``: a line that is no record ends the run with a sentence; ``"skip"``: such
         lines are counted and kept under ``checkpoint/bad-records``.
+    forget
+        Steps that the flow no longer has, and whose states in the checkpoint may be lost. Their
+        names cannot be used again there.
     """
     planned = spark_plan(flow)
     check_support(planned)
@@ -127,7 +132,7 @@ def run(
         permute=permute,
     )
     draft.to_bytes()
-    _refuse_mismatch(place, draft, planned)
+    _agreed(place, draft, forget)
     _refuse_closed(place, close)
     for name, source in bound_sources.items():
         if not files_in(Path(source.path)):
@@ -140,7 +145,7 @@ def run(
         check_session(session, partitions=PARTITIONS)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             _refuse_closed(place, close)
-            job = _take(place, draft, planned, session)
+            job = _take(place, draft, forget, session)
             epochs = _drive(session, job, place, until, on_progress)
             if close:
                 epochs += _close(session, job, place, on_progress)
@@ -290,25 +295,21 @@ def _binding_problems(kind: str, bound: list[str], names: list[str]) -> list[Pro
     return problems
 
 
-def _identity(draft: Job, planned: Plan) -> Identity:
-    return identity_of(planned, draft.buckets, PARTITIONS, draft.levels)
-
-
-def _refuse_mismatch(place: Checkpoint, draft: Job, planned: Plan) -> Identity | None:
-    """Refuse what must not go together, before anything is written or started."""
-    found = place.identity()
-    problems = differences(found, _identity(draft, planned)) if found else []
+def _agreed(place: Checkpoint, draft: Job, forget: Collection[str]) -> Identity:
+    """The identity to go on with; what must not go together is refused before anything starts."""
+    found, wanted = place.identity(), identity_of(draft, PARTITIONS)
+    problems = differences(found or wanted, wanted, forget)
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
         problems += sink.check(name, query_id, place.next_epoch())
     if problems:
         raise RunError(problems)
-    return found
+    return continued(found, wanted, forget) if found else wanted
 
 
-def _take(place: Checkpoint, draft: Job, planned: Plan, spark: SparkSession) -> Job:
+def _take(place: Checkpoint, draft: Job, forget: Collection[str], spark: SparkSession) -> Job:
     """With the lock held: take the next generation and write it to every ledger first."""
-    identity = _refuse_mismatch(place, draft, planned) or _identity(draft, planned)
+    identity = _agreed(place, draft, forget)
     newest = max([identity.generation, *(sink.generation() for sink in draft.sinks.values())])
     identity = replace(identity, generation=newest + 1)
     place.save(identity)

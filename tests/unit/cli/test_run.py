@@ -168,6 +168,11 @@ def test_a_flow_that_changed_is_refused(run, place, write):
     assert [path for path in after if "__pycache__" not in str(path)] == [
         path for path in before if "__pycache__" not in str(path)
     ]
+    renamed = (place / "job.py").read_text().replace(".apply(total)", '.apply(total, name="sum")')
+    (place / "renamed_job.py").write_text(renamed)
+    put(place, B, name="b.jsonl")
+    assert run("--forget", "total", target="renamed_job.py:flow").code == 0
+    assert rows(place / "out") == [A, B]
 
 
 def test_a_file_that_changed_is_refused(run, place):

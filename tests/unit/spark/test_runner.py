@@ -8,7 +8,8 @@ import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
 from cutwater.spark import runner
-from cutwater.spark.checkpoint import Checkpoint, identity_of
+from cutwater.spark.checkpoint import Checkpoint
+from cutwater.spark.identity import identity_of
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def ended(flow, tmp_path, *, is_closed):
     place = Checkpoint(tmp_path / "state")
     place.create()
     draft = runner.Job(flow, {}, {}, "", 0, runner.BUCKETS, "")
-    identity = identity_of(draft.plan, runner.BUCKETS, runner.PARTITIONS, draft.levels)
+    identity = identity_of(draft, runner.PARTITIONS)
     place.save(replace(identity, is_closed=is_closed))
     offsets = place.spark / "offsets"
     offsets.mkdir(parents=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-__all__ = ["Model", "Property", "Reducible", "always", "eventually", "sometimes"]
+__all__ = ["Model", "Property", "always", "eventually", "sometimes"]
 
 S = TypeVar("S", bound=Hashable)
 A = TypeVar("A", bound=Hashable)
@@ -17,8 +17,8 @@ class Model(Protocol[S, A]):
     """Three methods; states and actions are hashable, and a step is a function.
 
     A model may have more. ``observation(state)`` is what an outside observer sees of a state, by
-    default all of it. A search can leave out interleavings that no observer can tell apart
-    (`Reducible`) if the model also has one of
+    default all of it. A search can leave out interleavings that no observer can tell apart if the
+    model also has one of
 
     - ``independent(a, b)``: wherever two actions are both possible, does doing one neither prevent
       the other nor change where both together lead?
@@ -49,16 +49,6 @@ class Model(Protocol[S, A]):
 
     def step(self, state: S, action: A) -> S:
         """The state after an action that may happen."""
-
-
-class Reducible(Protocol):
-    """A model whose searches can be reduced, by what a model itself knows."""
-
-    def observation(self, state: Any) -> Hashable:
-        """What an outside observer sees."""
-
-    def ample(self, state: Any, actions: Sequence[Any]) -> Sequence[Any] | None:
-        """Actions that are enough to show every sequence of observations; None: all."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ so that lines never travel: what leaves is addressed to a bucket or a sink.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +29,7 @@ from cutwater.events import Data
 from cutwater.order import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.clock import Numbering, SourceClock, count_records, lines_of, not_a_time
 from cutwater.spark.filelog import Chunk, FileLog, split_at_lines
+from cutwater.spark.filling import filler_of
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.routing import sender
 from cutwater.spark.rows import (
@@ -212,7 +213,7 @@ class _Lines:
         self._outbox = Outbox()
         assert self._segment.source is not None
         self._step = self._segment.source
-        self._decode = msgspec.json.Decoder(self._step.type).decode
+        self._decode = _decoder(self._step.type)
         self._is_timed = self._segment.number in job.needs.times
         self._rank = job.source_ranks[source]
         self._clock = job.clock_of(source)
@@ -305,6 +306,20 @@ class _Lines:
         label = self.job.labels[bucket_of(order, self.job.buckets)]
         entry = (order, NO_KEY, None, line.rstrip() + b"\n")
         self._outbox.add(label, self.job.target_of_sink(sink), entry)
+
+
+def _decoder(tp: Any) -> Callable[[bytes], Any]:
+    """Reads a record of a type from a line."""
+    decode, fill = msgspec.json.Decoder(tp).decode, filler_of(tp)
+    if fill is None:
+        return decode
+
+    def read(line: bytes) -> Any:
+        value = decode(line)
+        fill(value)
+        return value
+
+    return read
 
 
 @lru_cache(maxsize=8)

@@ -75,12 +75,11 @@ def run_in(tasks: FlowTasks, order: Order) -> Run:
 
 def _push(protocol: Barriers, c: Configuration, source: str) -> Configuration:
     """Every reader takes the next word of a source; then all others take what comes of it."""
-    for number, task in enumerate(c.graph.tasks):
+    for number in range(len(c.graph.tasks)):
         for move in protocol.moves(c, number):
             if isinstance(move, TakeEvent) and move.message.stream == source:
                 c = protocol.step(c, move)
                 break
-        del task
     return _drain(protocol, c, with_borders=False)
 
 

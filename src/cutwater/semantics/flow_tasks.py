@@ -28,7 +28,6 @@ from typing import Any
 from cutwater.events import Data
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
-from cutwater.flow.steps import Source
 from cutwater.order import AFTER_DATA, NO_KEY, bucket_of
 from cutwater.plain import Plain, plain
 from cutwater.semantics.barriers import (
@@ -230,7 +229,7 @@ class FlowTasks:
         return [
             name
             for name, instance in self.instances.items()
-            if any(s.name == step for s in instance.segment.steps if not isinstance(s, Source))
+            if step in [p.name for p in instance.segment.steps if not isinstance(p, s.Source)]
         ]
 
     def initial(self, epochs: Mapping[str, Sequence[Sequence[Word]]]) -> Configuration:

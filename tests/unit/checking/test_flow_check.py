@@ -80,7 +80,7 @@ def test_what_only_the_first_run_shows_is_found_too():
     assert "purity of 'remembers'" in findings(report)
 
 
-hidden = {"count": 0, "uses": 0}
+hidden = {"count": 0}
 
 
 @cw.task(initial=0)

@@ -5,14 +5,18 @@ What costs something for each event costs least where a whole column is worked o
 
 from __future__ import annotations
 
+import gc
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cutwater.order import bucket_of
+import numpy as np
 
-__all__ = ["Batch", "joined"]
+from cutwater.order import buckets_of
+
+__all__ = ["Batch", "by_bucket", "joined", "much_at_once"]
 
 
 @dataclass(slots=True)
@@ -35,11 +39,11 @@ class Batch:
     def take(self, indices: Sequence[int]) -> Batch:
         """The events at some places."""
         return Batch(
-            [self.orders[i] for i in indices],
-            [self.key_bytes[i] for i in indices],
-            [self.values[i] for i in indices],
-            None if self.keys is None else [self.keys[i] for i in indices],
-            None if self.times is None else [self.times[i] for i in indices],
+            list(map(self.orders.__getitem__, indices)),
+            list(map(self.key_bytes.__getitem__, indices)),
+            list(map(self.values.__getitem__, indices)),
+            self.keys and list(map(self.keys.__getitem__, indices)),
+            self.times and list(map(self.times.__getitem__, indices)),
             self.label,
         )
 
@@ -53,12 +57,8 @@ class Batch:
         if self.label is not None or not self.values:
             yield self
             return
-        found: dict[int, list[int]] = {}
-        buckets = len(labels)
-        for i, key in enumerate(self.key_bytes):
-            found.setdefault(bucket_of(key, buckets), []).append(i)
-        for bucket, indices in found.items():
-            part = self if len(found) == 1 else self.take(indices)
+        for bucket, indices in by_bucket(buckets_of(self.key_bytes, len(labels))):
+            part = self.take(indices.tolist())
             part.label = labels[bucket]
             yield part
 
@@ -67,6 +67,29 @@ class Batch:
         if all(map(operator.le, self.orders, self.orders[1:])):
             return self
         return self.take(sorted(range(len(self)), key=self.orders.__getitem__))
+
+
+def by_bucket(buckets: Sequence[int]) -> Iterator[tuple[int, np.ndarray]]:
+    """Each bucket that occurs, and where, in order."""
+    numbers = np.array(buckets, np.uint16)
+    places = np.argsort(numbers, kind="stable")
+    start = 0
+    for bucket, count in enumerate(np.bincount(numbers).tolist()):
+        if count:
+            yield bucket, places[start : start + count]
+            start += count
+
+
+@contextmanager
+def much_at_once() -> Iterator[None]:
+    """Around work that makes many objects and no cycles: looking for them doubles its cost."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def joined(batches: Iterable[Batch]) -> Batch:

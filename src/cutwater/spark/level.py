@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from cutwater.spark.batches import much_at_once
 from cutwater.spark.buckets import BucketStates, StateStore
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.rows import DATA, END, ROW_SCHEMA, Outbox, Parcel, unpack_mark
@@ -76,8 +77,9 @@ class Level(StatefulProcessor):
                 yield row
         bucket = BucketStates(self._store, job.query_id, self._level, label)
         outbox = Outbox(job.labels)
-        for parcel in _epoch(job, self._level, inbox, bucket, outbox):
-            yield _row(parcel)
+        with much_at_once():
+            parcels = list(_epoch(job, self._level, inbox, bucket, outbox))
+        yield from map(_row, parcels)
 
     def close(self) -> None:
         pass

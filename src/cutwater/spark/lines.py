@@ -7,16 +7,11 @@ so that lines never travel: what leaves is addressed to a bucket or a sink.
 
 from __future__ import annotations
 
-import json
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import accumulate, compress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -26,56 +21,19 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from cutwater.errors import InputError, Problem, RunError
-from cutwater.flow.by_value import made_of
-from cutwater.order import NO_KEY, bucket_of, order_bytes
-from cutwater.spark.batches import Batch
-from cutwater.spark.clock import (
-    Numbering,
-    SourceClock,
-    count_records,
-    is_blank_line,
-    lines_of,
-    not_a_time,
-)
+from cutwater.spark.clock import Numbering, SourceClock, count_records
 from cutwater.spark.filelog import Chunk, FileLog, split_at_lines
-from cutwater.spark.filling import filler_of
 from cutwater.spark.job import Job, load_job, speaking
-from cutwater.spark.routing import Sender
-from cutwater.spark.rows import (
-    END,
-    EVERYONE,
-    MARK,
-    ROW_SCHEMA,
-    Outbox,
-    Parcel,
-    pack_lines,
-    pack_mark,
-    record_batches,
-)
+from cutwater.spark.line_work import LineWork
+from cutwater.spark.rows import END, EVERYONE, MARK, ROW_SCHEMA, Parcel, pack_mark, record_batches
 
 __all__ = [
-    "RUN_BYTES",
     "SMALLEST_SHARE",
     "JsonLinesSource",
-    "bad_records_sink",
-    "late_events_sink",
 ]
 
 SMALLEST_SHARE = 64 << 10
 """A task reads at least so many bytes: less is not worth one."""
-RUN_BYTES = 4 << 20
-"""About so many bytes of lines are decoded and sent together."""
-
-
-def bad_records_sink(source: str) -> str:
-    """The name of the sink that keeps the bad records of a source."""
-    return f"bad records: {source}"
-
-
-def late_events_sink(source: str) -> str:
-    """The name of the sink that keeps the late events of a source."""
-    return f"late events: {source}"
 
 
 class JsonLinesSource(DataSource):
@@ -163,7 +121,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
         with speaking():
-            work = _Lines(load_job(self._job), self._source)
+            work = LineWork(load_job(self._job), self._source)
             for chunk in partition.chunks:
                 yield from work.read(chunk)
             yield from record_batches(_notices(work.job, self._source, partition))
@@ -209,183 +167,3 @@ def _shares(chunks: list[Chunk], count: int, clock: SourceClock | None) -> Itera
                 share, room = [], size
     if share:
         yield _Part(share)
-
-
-class _Lines:
-    """Reads lines, runs the source's segment on them, and addresses what comes out."""
-
-    def __init__(self, job: Job, source: str) -> None:
-        self.job = job
-        self._source = source
-        self._segment = job.source_segment(source)
-        self._outbox = Outbox(job.labels)
-        assert self._segment.source is not None
-        self._step = self._segment.source
-        self._decode = _decoder(self._step.type)
-        self._is_timed = self._segment.number in job.needs.times
-        self._rank = job.source_ranks[source]
-        self._clock = job.clock_of(source)
-        self._sender = Sender(job, self._segment, self._outbox)
-        self._made = made_of([part.step for part in self._segment.parts])
-
-    def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        """The rows that the lines of a chunk become."""
-        chunk.check_unchanged()
-        lines = lines_of(chunk.path, chunk.start, chunk.end)
-        chunk.check_unchanged()
-        ends = accumulate((len(line) + 1 for line in lines), initial=chunk.start)
-        found = [
-            _Line(number, position, line)
-            for number, (line, position) in enumerate(zip(lines, ends, strict=False))
-            if not is_blank_line(line)
-        ]
-        for first, some in _runs(found):
-            self._send(chunk, some, chunk.first + first)
-            yield from record_batches(self._outbox.take())
-
-    def _send(self, chunk: Chunk, lines: list[_Line], first: int) -> None:
-        """Send what becomes of some lines, the first of which has this number among records."""
-        numbers: Sequence[int] = range(first, first + len(lines))
-        lines, numbers, values = self._decoded(chunk, lines, numbers)
-        clock = self._clock
-        completed = clock.completed(chunk.newest_before) if clock else None
-        if clock and completed is not None:
-            is_late = [clock.is_late(value, completed) for value in values]
-            if any(is_late):
-                for line in compress(lines, is_late):
-                    self._late(chunk, line)
-                in_time = [not late for late in is_late]
-                lines, numbers, values = (
-                    list(compress(column, in_time)) for column in (lines, numbers, values)
-                )
-        before = order_bytes((self._rank, chunk.number))
-        batch = Batch(
-            [before + line.position.to_bytes(8, "big") for line in lines],
-            [NO_KEY] * len(lines),
-            values,
-            times=list(map(self._time, values, numbers)) if self._is_timed else None,
-            label=self._home,
-        )
-        self._sender.values(batch, self._made(values))
-
-    def _decoded(
-        self, chunk: Chunk, lines: list[_Line], numbers: Sequence[int]
-    ) -> tuple[list[_Line], Sequence[int], list[Any]]:
-        """The records of the lines, without those that are bad."""
-        try:
-            return lines, numbers, [self._decode(line.text) for line in lines]
-        except _BAD:
-            pass
-        good = []
-        for line, number in zip(lines, numbers, strict=True):
-            try:
-                good.append((line, number, self._decode(line.text)))
-            except _BAD as error:
-                self._bad_record(chunk, line, str(error))
-        return tuple(map(list, zip(*good, strict=True))) if good else ([], [], [])  # type: ignore[return-value]
-
-    @property
-    def _home(self) -> int:
-        """The label of what has no key."""
-        return self.job.labels[bucket_of(NO_KEY, self.job.buckets)]
-
-    def _time(self, value: Any, number: int) -> Any:
-        """The time of a record: that of its field, else its number."""
-        if self._step.time is None:
-            return number
-        time = getattr(value, self._step.time)
-        if not time <= time:
-            raise InputError(not_a_time(self._step, time, "it is not <= itself"))
-        return time
-
-    def _late(self, chunk: Chunk, line: _Line) -> None:
-        """Leave a late event out, as its source says: kept, noted by its place, or the end."""
-        if self._step.late == "fail":
-            line_number = _lines_before(chunk.path, chunk.start) + line.number + 1
-            shown = line.text[:200].decode("utf-8", "replace")
-            raise RunError(
-                Problem(
-                    "late-event",
-                    f"{chunk.path}:{line_number} is a late event of source '{self._source}': its "
-                    f"time was complete when its epoch began; the line is {shown}",
-                    "allow a longer delay, or declare late='keep' or late='drop'",
-                )
-            )
-        text = line.text
-        if self._step.late == "drop":
-            text = json.dumps({"file": chunk.path, "byte": line.position}).encode()
-        self._aside(late_events_sink(self._source), chunk, line.position, text)
-
-    def _bad_record(self, chunk: Chunk, line: _Line, error: str) -> None:
-        line_number = _lines_before(chunk.path, chunk.start) + line.number + 1
-        if not self.job.skip_bad_records:
-            shown = line.text[:200].decode("utf-8", "replace")
-            raise InputError(
-                Problem(
-                    "bad-record",
-                    f"{chunk.path}:{line_number} is no record of source '{self._source}': "
-                    f"{error}; the line is {shown}",
-                    "correct the file, or run with --on-bad-record skip, which counts such "
-                    "records and keeps them aside",
-                )
-            )
-        record = {
-            "file": chunk.path,
-            "line": line_number,
-            "error": error,
-            "text": line.text.decode("utf-8", "replace"),
-        }
-        text = json.dumps(record).encode()
-        self._aside(bad_records_sink(self._source), chunk, line.position, text)
-
-    def _aside(self, sink: str, chunk: Chunk, position: int, text: bytes) -> None:
-        """Send a line to a sink of its own, past the flow."""
-        order = order_bytes((self._rank, chunk.number, position))
-        label = self.job.labels[bucket_of(order, self.job.buckets)]
-        line = Batch([order], [NO_KEY], [text.rstrip() + b"\n"], label=label)
-        self._outbox.post(self.job.target_of_sink(sink), line, pack_lines)
-
-
-_BAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What is raised for a line that is no record."""
-
-
-class _Line(NamedTuple):
-    """A line of a chunk."""
-
-    number: int
-    """How many lines of the chunk come before it."""
-    position: int
-    """Where it begins in the file."""
-    text: bytes
-
-
-def _runs(lines: list[_Line]) -> Iterator[tuple[int, list[_Line]]]:
-    """The lines in runs of about `RUN_BYTES`, each with the index of its first line."""
-    start = 0
-    while start < len(lines):
-        limit = lines[start].position + RUN_BYTES
-        end = bisect_left(lines, limit, lo=start + 1, key=lambda line: line.position)
-        yield start, lines[start:end]
-        start = end
-
-
-def _decoder(tp: Any) -> Callable[[bytes], Any]:
-    """Reads a record of a type from a line."""
-    decode, fill = msgspec.json.Decoder(tp).decode, filler_of(tp)
-    if fill is None:
-        return decode
-
-    def read(line: bytes) -> Any:
-        value = decode(line)
-        fill(value)
-        return value
-
-    return read
-
-
-@lru_cache(maxsize=8)
-def _lines_before(path: str, position: int) -> int:
-    """How many lines end before a position; counted once, however many records are bad."""
-    with Path(path).open("rb") as file:
-        return file.read(position).count(b"\n")

@@ -41,6 +41,7 @@ class Sender:
 
     def __init__(self, job: Job, segment: Segment, outbox: Outbox) -> None:
         self._rank = order_bytes((segment.rank,))
+        self._is_keyed = segment.placement == "by key"
         self._receivers = [_to_sink(job, n, outbox) for n in job.sinks_after[segment.number]]
         for number, port in job.plan.readers[segment.number]:
             self._receivers.append(_to_segment(job, job.plan.segments[number], port, outbox))
@@ -52,13 +53,8 @@ class Sender:
 
         `firsts` are the indices that the outputs of each event are counted from; default: 0.
         """
-        if firsts is None and all(len(each) == 1 for each in outputs):
-            tail = self._rank + _INDICES[0]
-            orders = [
-                order + terminated(key) + tail
-                for order, key in zip(causes.orders, causes.key_bytes, strict=True)
-            ]
-            self._deliver(replace(causes, orders=orders, values=[each[0] for each in outputs]))
+        if firsts is None and set(map(len, outputs)) == {1}:
+            self.one_each(causes, [each[0] for each in outputs])
             return
         rows = [row for row, each in enumerate(outputs) for _ in each]
         counted = [index for each in outputs for index in range(len(each))]
@@ -71,6 +67,19 @@ class Sender:
         ]
         batch.values = [output for each in outputs for output in each]
         self._deliver(batch)
+
+    def one_each(self, causes: Batch, values: list[Any]) -> None:
+        """Send the one value that each event of a batch caused."""
+        tail = self._rank + _INDICES[0]
+        if self._is_keyed:
+            orders = [
+                order + terminated(key) + tail
+                for order, key in zip(causes.orders, causes.key_bytes, strict=True)
+            ]
+        else:
+            tail = terminated(NO_KEY) + tail
+            orders = [order + tail for order in causes.orders]
+        self._deliver(replace(causes, orders=orders, values=values))
 
     def events(self, emitted: Iterable[Emitted], label: int | None) -> None:
         """Send events, each with a time of its own."""
@@ -161,9 +170,11 @@ def _to_bucket(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive
 
 
 def _through(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
-    made = made_of([part.step for part in reader.parts])
     first = reader.first_index(port)
     sender = Sender(job, reader, outbox)
+    if not reader.parts and not first:
+        return lambda batch: sender.one_each(batch, batch.values)
+    made = made_of([part.step for part in reader.parts])
 
     def receive(batch: Batch) -> None:
         firsts = list(repeat(first, len(batch))) if first else None

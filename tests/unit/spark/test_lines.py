@@ -8,7 +8,8 @@ from toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import recover
-from cutwater.spark.lines import JsonLinesSource, bad_records_sink
+from cutwater.spark.line_work import bad_records_sink
+from cutwater.spark.lines import JsonLinesSource
 from cutwater.spark.rows import ROW_SCHEMA, unpack_lines
 
 

@@ -77,7 +77,9 @@ def test_in_order_is_the_stable_sort_by_order(events, random):
 @given(st.lists(EVENTS, min_size=1))
 def test_joined_batches_follow_one_another(parts):
     found = joined([batch_of(part) for part in parts])
-    assert list(zip(found.orders, found.key_bytes, found.values, strict=True)) == sum(parts, [])
+    assert list(zip(found.orders, found.key_bytes, found.values, strict=True)) == [
+        event for part in parts for event in part
+    ]
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])

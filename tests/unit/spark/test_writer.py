@@ -8,8 +8,7 @@ from toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import RunError, recover
-from cutwater.spark import writer
-from cutwater.spark import batches
+from cutwater.spark import batches, writer
 from cutwater.spark.rows import DATA, ROW_SCHEMA, pack_lines
 from cutwater.spark.writer import SinksWriter, epoch_of_task
 

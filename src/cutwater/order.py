@@ -29,6 +29,7 @@ __all__ = [
     "bucket_of",
     "buckets_of",
     "canonical",
+    "canonical_of",
     "order_bytes",
     "terminated",
 ]
@@ -60,6 +61,17 @@ def canonical(value: Any) -> bytes:
     if kind is int:
         return b"\x03" + _integer(value)
     return _canonical_slow(value)
+
+
+def canonical_of(keys: Sequence[Any]) -> list[bytes]:
+    """The canonical bytes of each of many keys.
+
+    >>> canonical_of(["a", "b"]) == [canonical("a"), canonical("b")]
+    True
+    """
+    if set(map(type, keys)) == {str}:
+        return [b"\x10" + key.encode("utf-8", "surrogatepass") for key in keys]
+    return list(map(canonical, keys))
 
 
 def _canonical_slow(value: Any) -> bytes:

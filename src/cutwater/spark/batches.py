@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cutwater.order import buckets_of
+from cutwater.spark.records import Records, joined_values
 
 __all__ = ["Batch", "by_bucket", "joined", "much_at_once"]
 
@@ -25,7 +26,8 @@ class Batch:
 
     orders: list[bytes]
     key_bytes: list[bytes]
-    values: list[Any]
+    values: Sequence[Any]
+    """A list, or `Records`."""
     keys: list[Any] | None = None
     """The keys themselves, where someone needs them."""
     times: list[Any] | None = None
@@ -41,7 +43,7 @@ class Batch:
         return Batch(
             list(map(self.orders.__getitem__, indices)),
             list(map(self.key_bytes.__getitem__, indices)),
-            list(map(self.values.__getitem__, indices)),
+            _taken(self.values, indices),
             self.keys and list(map(self.keys.__getitem__, indices)),
             self.times and list(map(self.times.__getitem__, indices)),
             self.label,
@@ -54,7 +56,7 @@ class Batch:
 
     def by_label(self, labels: Sequence[int]) -> Iterator[Batch]:
         """The events of each bucket."""
-        if self.label is not None or not self.values:
+        if self.label is not None or not len(self):
             yield self
             return
         for bucket, indices in by_bucket(buckets_of(self.key_bytes, len(labels))):
@@ -67,6 +69,12 @@ class Batch:
         if all(map(operator.le, self.orders, self.orders[1:])):
             return self
         return self.take(sorted(range(len(self)), key=self.orders.__getitem__))
+
+
+def _taken(values: Sequence[Any], indices: Sequence[int]) -> Sequence[Any]:
+    if isinstance(values, Records):
+        return values.take(indices)
+    return list(map(values.__getitem__, indices))
 
 
 def by_bucket(buckets: Sequence[int]) -> Iterator[tuple[int, np.ndarray]]:
@@ -101,7 +109,7 @@ def joined(batches: Iterable[Batch]) -> Batch:
     return Batch(
         [order for batch in every for order in batch.orders],
         [key for batch in every for key in batch.key_bytes],
-        [value for batch in every for value in batch.values],
+        joined_values([batch.values for batch in every]),
         None if first.keys is None else [key for batch in every for key in batch.keys or ()],
         None if first.times is None else [time for batch in every for time in batch.times or ()],
         first.label,

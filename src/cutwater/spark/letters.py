@@ -7,6 +7,7 @@ it gets more: times, the keys themselves. All events of a body came by one input
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -18,14 +19,15 @@ from cutwater.flow.inference import StreamType
 from cutwater.flow.steps import Join
 from cutwater.spark.batches import Batch
 from cutwater.spark.needs import Needs
+from cutwater.spark.records import RecordCodec, Records
 
 __all__ = ["Letters", "values_of"]
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(
-    tuple[int, list[bytes], list[bytes], bytes, bytes | None, bytes | None]
+    tuple[int, list[bytes], list[bytes], bool, bytes, bytes | None, bytes | None]
 ).decode
-"""Input, orders, canonical keys, values, times, keys."""
+"""Input, orders, canonical keys, whether values are columns, values, times, keys."""
 
 
 def values_of(plan: Plan, segment: Segment) -> list[Any]:
@@ -40,7 +42,9 @@ class Letters:
 
     def __init__(self, plan: Plan, segment: Segment, needs: Needs) -> None:
         self._segment = segment
-        self._values = [_many(tp) for tp in values_of(plan, segment)]
+        self._types = values_of(plan, segment)
+        self._values = [_many(tp) for tp in self._types]
+        self._records = [cache(partial(RecordCodec, tp)) for tp in self._types]
         is_timed = segment.number in needs.times
         time = time_kept_as(segment.given.time)
         self.time = Codec(time) if is_timed else None
@@ -56,14 +60,20 @@ class Letters:
     def writer(self, port: int) -> Callable[[Batch], bytes]:
         """Writes the events that come by one input."""
         encode, times, keys = self._values[port].encode, self._times, self._keys
+        records, tp = self._records[port], self._types[port]
 
         def write(batch: Batch) -> bytes:
+            values = batch.values
+            if isinstance(values, Records) and values.layout.type is tp:
+                body = True, records().encode(values)
+            else:
+                body = False, encode(values if isinstance(values, list) else list(values))
             return _pack(
                 (
                     port,
                     batch.orders,
                     batch.key_bytes,
-                    encode(batch.values),
+                    *body,
                     times and times.encode(batch.times),
                     keys and keys.encode(batch.keys),
                 )
@@ -73,8 +83,9 @@ class Letters:
 
     def read(self, body: bytes) -> tuple[int, Batch]:
         """By which input the events of a body came, and the events."""
-        port, orders, key_bytes, values, times, keys = _unpack(body)
-        batch = Batch(orders, key_bytes, self._values[port].decode(values))
+        port, orders, key_bytes, is_columns, values, times, keys = _unpack(body)
+        decode = self._records[port]().decode if is_columns else self._values[port].decode
+        batch = Batch(orders, key_bytes, decode(values))
         if self._times and times is not None:
             side = self._segment.inputs[port].side
             decoded = self._times.decode(times)

@@ -19,9 +19,10 @@ from cutwater.flow import steps as s
 from cutwater.flow.by_value import made_of
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import key_bytes_of, key_function, plain_key_function
-from cutwater.order import NO_KEY, bucket_of, canonical, order_bytes, terminated
+from cutwater.order import NO_KEY, bucket_of, canonical_of, order_bytes, terminated
 from cutwater.spark.batches import Batch
 from cutwater.spark.job import Job
+from cutwater.spark.records import Records
 from cutwater.spark.rows import Outbox, pack_lines
 
 __all__ = ["Emitted", "Sender"]
@@ -68,7 +69,7 @@ class Sender:
         batch.values = [output for each in outputs for output in each]
         self._deliver(batch)
 
-    def one_each(self, causes: Batch, values: list[Any]) -> None:
+    def one_each(self, causes: Batch, values: Sequence[Any]) -> None:
         """Send the one value that each event of a batch caused."""
         tail = self._rank + _INDICES[0]
         if self._is_keyed:
@@ -83,21 +84,22 @@ class Sender:
 
     def events(self, emitted: Iterable[Emitted], label: int | None) -> None:
         """Send events, each with a time of its own."""
-        batch = Batch([], [], [], [], [], label)
-        assert batch.keys is not None
-        assert batch.times is not None
-        for order, key_bytes, key, outputs, first in emitted:
-            place = order + terminated(key_bytes) + self._rank
+        orders: list[bytes] = []
+        key_bytes: list[bytes] = []
+        keys: list[Any] = []
+        events: list[Data] = []
+        for order, canonical_key, key, outputs, first in emitted:
+            place = order + terminated(canonical_key) + self._rank
             for index, event in enumerate(outputs, first):
-                batch.orders.append(place + _index(index))
-                batch.key_bytes.append(key_bytes)
-                batch.values.append(event.value)
-                batch.keys.append(key)
-                batch.times.append(event.time)
-        self._deliver(batch)
+                orders.append(place + _index(index))
+                key_bytes.append(canonical_key)
+                keys.append(key)
+                events.append(event)
+        values, times = [event.value for event in events], [event.time for event in events]
+        self._deliver(Batch(orders, key_bytes, values, keys, times, label))
 
     def _deliver(self, batch: Batch) -> None:
-        if batch.values:
+        if len(batch):
             for receive in self._receivers:
                 receive(batch)
 
@@ -149,9 +151,11 @@ def _keyed_anew(step: s.KeyBy) -> Callable[[Batch], Batch]:
     quick, careful = plain_key_function(step), key_function(step)
 
     def keyed(batch: Batch) -> Batch:
+        values = batch.values
+        columns = values.fields(step.fields) if isinstance(values, Records) else None
         try:
-            keys = list(map(quick, batch.values))
-            key_bytes = list(map(canonical, keys))
+            keys = columns or list(map(quick, values))
+            key_bytes = canonical_of(keys)
         except (Exception, SystemExit):
             keys = list(map(careful, batch.values))  # which says what failed
             key_bytes = [key_bytes_of(step, key) for key in keys]

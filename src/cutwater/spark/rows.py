@@ -100,7 +100,7 @@ class Outbox:
 
 
 def _bodies(batch: Batch, pack: Callable[[Batch], bytes]) -> Iterator[bytes]:
-    if not batch.values:
+    if not len(batch):
         return
     body = pack(batch)
     if len(body) <= LARGEST_BODY or len(batch) == 1:

@@ -1,0 +1,124 @@
+"""Values held as columns, until someone wants them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from cutwater.codec import Codec
+from cutwater.vectors import Layout
+from cutwater.vectors.layouts import Columns
+
+__all__ = ["RecordCodec", "Records", "joined_values", "objects"]
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
+_DTYPES = {"int": "<i8", "float": "<f8", "bool": "?"}
+
+
+class Records(Sequence[Any]):
+    """Many values of a type, as a column for each of its fields."""
+
+    __slots__ = ("_values", "columns", "layout")
+
+    def __init__(self, layout: Layout, columns: Columns) -> None:
+        self.layout = layout
+        self.columns = columns
+        self._values: list[Any] | None = None
+
+    @staticmethod
+    def of(layout: Layout, values: Sequence[Any]) -> Records:
+        """The columns of values."""
+        if isinstance(values, Records) and values.layout.type is layout.type:
+            return values
+        return Records(layout, layout.of_values(values))
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[index]
+
+    @property
+    def values(self) -> list[Any]:
+        """The values themselves; made once."""
+        if self._values is None:
+            self._values = self.layout.to_values(self.columns)
+        return self._values
+
+    def take(self, indices: Any) -> Records:
+        """The values at some places."""
+        places = np.asarray(indices)
+        return Records(self.layout, {name: c[places] for name, c in self.columns.items()})
+
+    def fields(self, names: Sequence[str]) -> list[Any] | None:
+        """Of each value one field, or several as a tuple; None if they are not all columns."""
+        if not names or not all(name in self.columns for name in names):
+            return None
+        columns = [self.columns[name].tolist() for name in names]
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+def joined_values(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
+    """Values one after the other; as columns if all are."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if isinstance(first, Records) and all(
+        isinstance(part, Records) and part.layout.type is first.layout.type for part in parts
+    ):
+        columns = [part.columns for part in parts if isinstance(part, Records)]
+        names = first.columns
+        return Records(first.layout, {n: np.concatenate([c[n] for c in columns]) for n in names})
+    return [value for part in parts for value in part]
+
+
+class RecordCodec:
+    """Many values of a type as bytes and back, column by column: numbers as they lie in memory."""
+
+    def __init__(self, tp: Any) -> None:
+        self.layout = Layout.of(tp)
+        self._codings = {
+            name: _coding(kind, self.layout.declared[name])
+            for name, kind in self.layout.columns.items()
+        }
+
+    def encode(self, records: Records) -> bytes:
+        """The bytes of many values."""
+        columns = records.columns
+        return _pack((len(records), [e(columns[n]) for n, (e, _) in self._codings.items()]))
+
+    def decode(self, data: bytes) -> Records:
+        """The values that bytes stand for."""
+        _, parts = _unpack(data)
+        decoders = zip(self._codings.items(), parts, strict=True)
+        return Records(self.layout, {n: decode(part) for (n, (_, decode)), part in decoders})
+
+
+_Coding = tuple[Callable[[np.ndarray], bytes], Callable[[bytes], np.ndarray]]
+
+
+def _coding(kind: str, declared: Any) -> _Coding:
+    if kind == "object":
+        codec = Codec(list[declared])
+        return (
+            lambda column: codec.encode(column.tolist()),
+            lambda data: objects(codec.decode(data)),
+        )
+    dtype = _DTYPES[kind]
+    return (
+        lambda column: column.astype(dtype, copy=False).tobytes(),
+        lambda data: np.frombuffer(data, dtype),
+    )
+
+
+def objects(values: Iterable[Any]) -> np.ndarray:
+    """An array of whatever is given."""
+    found = list(values)
+    return np.fromiter(found, object, count=len(found))

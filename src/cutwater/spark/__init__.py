@@ -12,9 +12,11 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 ======================================  ====================================================
 """
 
+from cutwater.spark.bindings import Frame as frame
+from cutwater.spark.bindings import JsonLines as json_lines
 from cutwater.spark.folder import Folder as folder
-from cutwater.spark.job import JsonLines as json_lines
 from cutwater.spark.runner import Progress, RunResult, run
 from cutwater.spark.support import SUPPORT
+from cutwater.spark.transform import transform
 
-__all__ = ["SUPPORT", "Progress", "RunResult", "folder", "json_lines", "run"]
+__all__ = ["SUPPORT", "Progress", "RunResult", "folder", "frame", "json_lines", "run", "transform"]

@@ -23,6 +23,8 @@ from cutwater.errors import CutwaterError, Problem, RunError, embed
 from cutwater.flow import Flow, Task
 from cutwater.flow.forms import time_kept_as
 from cutwater.flow.fusing import Plan, Segment, plan
+from cutwater.flow.steps import Source
+from cutwater.spark.bindings import Frame, JsonLines
 from cutwater.spark.clock import Clock, Numbering, SourceClock
 from cutwater.spark.folder import Folder
 from cutwater.spark.labels import labels
@@ -31,7 +33,7 @@ from cutwater.spark.live import Storage, storage_of
 from cutwater.spark.needs import Needs
 from cutwater.spark.rows import END
 
-__all__ = ["Job", "JsonLines", "load_job", "spark_plan", "speaking"]
+__all__ = ["Job", "load_job", "spark_plan", "speaking"]
 
 
 def spark_plan(flow: Flow) -> Plan:
@@ -40,20 +42,11 @@ def spark_plan(flow: Flow) -> Plan:
 
 
 @dataclass(frozen=True)
-class JsonLines:
-    """A folder of JSON-lines files: each file appears whole, and does not change after."""
-
-    path: str
-    max_bytes_per_epoch: int = 32 << 20
-    """How much one epoch reads at the most; a bucket's share of it is sorted in memory."""
-
-
-@dataclass(frozen=True)
 class Job:
     """A flow with its bindings. Travels to every process as bytes, never to a checkpoint."""
 
     flow: Flow
-    sources: dict[str, JsonLines]
+    sources: dict[str, JsonLines | Frame]
     sinks: dict[str, Folder]
     """Where each sink goes; bad records of a source go to the sink ``bad records: <source>``."""
     query_id: str
@@ -86,6 +79,18 @@ class Job:
     def source_ranks(self) -> dict[str, int]:
         """The place of each source in the order: by name."""
         return {name: rank for rank, name in enumerate(sorted(self.sources))}
+
+    def lines_of(self, source: str) -> JsonLines:
+        """The folder that a source is bound to."""
+        bound = self.sources[source]
+        assert isinstance(bound, JsonLines)
+        return bound
+
+    def source_step(self, source: str) -> Source:
+        """The step of a source."""
+        step = self.source_segment(source).source
+        assert step is not None
+        return step
 
     def source_segment(self, source: str) -> Segment:
         """The segment that begins with a source."""
@@ -147,11 +152,22 @@ class Job:
     @cached_property
     def sink_names(self) -> list[str]:
         """Sinks in the order of their numbers."""
-        return list(self.sinks)
+        return list(self.sinks) or [sink.name for sink, _ in self.plan.sinks]
+
+    @property
+    def shows_records(self) -> bool:
+        """Does what sinks are given become a DataFrame, since they are bound to nothing?"""
+        return not self.sinks
 
     def target_of_sink(self, name: str) -> int:
         """The number by which rows are addressed to a sink; segments have the smaller ones."""
         return len(self.plan.segments) + self.sink_names.index(name)
+
+    def type_of_sink(self, target: int) -> Any:
+        """What the records of a sink are, by its number."""
+        name = self.sink_names[target - len(self.plan.segments)]
+        (number,) = (number for sink, number in self.plan.sinks if sink.name == name)
+        return self.plan.segments[number].output.value
 
     @cached_property
     def sinks_after(self) -> dict[int, list[int]]:

@@ -79,7 +79,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _open(self) -> tuple[Job, FileLog]:
         job = load_job(self._job)
         if self._log is None:
-            folder = Path(job.sources[self._source].path)
+            folder = Path(job.lines_of(self._source).path)
             log = Path(job.checkpoint) / "sources" / self._source
             self._log = FileLog(folder, log, job.clock_of(self._source))
         return job, self._log
@@ -88,7 +88,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"entry": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxBytes(load_job(self._job).sources[self._source].max_bytes_per_epoch)
+        return ReadMaxBytes(load_job(self._job).lines_of(self._source).max_bytes_per_epoch)
 
     def prepareForTriggerAvailableNow(self) -> None:
         with speaking():
@@ -104,7 +104,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             files = log.unread()
             if self._until is not None:
                 files = [path for path in files if path in self._until]
-            return {"entry": log.extend(files, job.sources[self._source].max_bytes_per_epoch)}
+            return {"entry": log.extend(files, job.lines_of(self._source).max_bytes_per_epoch)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         with speaking():

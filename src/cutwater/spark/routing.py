@@ -22,7 +22,7 @@ from cutwater.flow.lowering import key_bytes_of, key_function, plain_key_functio
 from cutwater.order import NO_KEY, bucket_of, canonical_of, order_bytes, terminated
 from cutwater.spark.batches import Batch
 from cutwater.spark.job import Job
-from cutwater.spark.records import Records
+from cutwater.spark.records import RecordCodec, Records
 from cutwater.spark.rows import Outbox, pack_lines
 
 __all__ = ["Emitted", "Sender"]
@@ -109,11 +109,23 @@ def _index(index: int) -> bytes:
 
 
 def _to_sink(job: Job, target: int, outbox: Outbox) -> _Receive:
+    if job.shows_records:
+        return _to_frame(job, target, outbox)
+
     def receive(batch: Batch) -> None:
         lines = Batch(batch.orders, batch.key_bytes, _lines(batch.values), label=batch.label)
         outbox.post(target, lines, pack_lines)
 
     return receive
+
+
+def _to_frame(job: Job, target: int, outbox: Outbox) -> _Receive:
+    codec = RecordCodec(job.type_of_sink(target))
+
+    def pack(batch: Batch) -> bytes:
+        return codec.encode(Records.of(codec.layout, batch.values))
+
+    return lambda batch: outbox.post(target, batch, pack)
 
 
 def _lines(values: Sequence[Any]) -> list[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,11 +16,13 @@ from cutwater.errors import FlowError, InputError, Problem, RunError, recover
 from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Sink, Source
+from cutwater.spark.bindings import Frame, JsonLines
 from cutwater.spark.checkpoint import Checkpoint, locked
 from cutwater.spark.filelog import files_in
 from cutwater.spark.folder import Folder
+from cutwater.spark.frames import frame_problems, rows_of
 from cutwater.spark.identity import Identity, continued, differences, identity_of
-from cutwater.spark.job import Job, JsonLines, spark_plan
+from cutwater.spark.job import Job, spark_plan
 from cutwater.spark.level import Level
 from cutwater.spark.line_work import bad_records_sink, late_events_sink
 from cutwater.spark.lines import JsonLinesSource
@@ -75,7 +77,7 @@ def run(
     flow: Flow,
     spark: SparkSession | None = None,
     *,
-    sources: Mapping[str, str | Path | JsonLines],
+    sources: Mapping[str, str | Path | JsonLines | Frame],
     sinks: Mapping[str, str | Path | Folder],
     checkpoint: str | Path,
     until: str = "caught-up",
@@ -136,7 +138,7 @@ def run(
     _agreed(place, draft, forget)
     _refuse_closed(place, close)
     for name, source in bound_sources.items():
-        if not files_in(Path(source.path)):
+        if isinstance(source, JsonLines) and not files_in(Path(source.path)):
             tell(f"source '{name}' is empty: {source.path} has no files")
     place.create()
     session = spark or embedded_session(
@@ -214,38 +216,12 @@ def _refuse_closed(place: Checkpoint, close: bool) -> None:
 
 def _bind(
     planned: Plan,
-    sources: Mapping[str, str | Path | JsonLines],
+    sources: Mapping[str, str | Path | JsonLines | Frame],
     sinks: Mapping[str, str | Path | Folder],
-) -> tuple[dict[str, JsonLines], dict[str, Folder]]:
-    problems: list[Problem] = []
-    steps = planned.flow.steps
-    for kind, bound, names in (
-        ("source", sources, [s.name for s in steps if isinstance(s, Source)]),
-        ("sink", sinks, [s.name for s in steps if isinstance(s, Sink)]),
-    ):
-        problems += _binding_problems(kind, list(bound), names)
-    found = {
-        name: value if isinstance(value, JsonLines) else JsonLines(str(value))
-        for name, value in sources.items()
-    }
-    for name, source in found.items():
-        if not Path(source.path).is_dir():
-            problems.append(
-                Problem(
-                    "missing-folder",
-                    f"source '{name}' reads {source.path}, which is no folder",
-                    "create it, or correct the path",
-                )
-            )
-        if source.max_bytes_per_epoch < 1:
-            problems.append(
-                Problem(
-                    "no-progress",
-                    f"source '{name}' may read {source.max_bytes_per_epoch} bytes in an epoch; "
-                    "an epoch reads at least one",
-                    "leave max_bytes_per_epoch out, or make it larger",
-                )
-            )
+) -> tuple[dict[str, JsonLines | Frame], dict[str, Folder]]:
+    found, problems = _bound_sources(planned, sources)
+    names = [step.name for step in planned.flow.steps if isinstance(step, Sink)]
+    problems += _binding_problems("sink", list(sinks), names)
     places = {
         name: value if isinstance(value, Folder) else Folder(str(value))
         for name, value in sinks.items()
@@ -253,10 +229,55 @@ def _bind(
     problems += _shared_folders(places)
     if problems:
         raise RunError(problems)
-    return (
-        {n: replace(s, path=str(Path(s.path).absolute())) for n, s in found.items()},
-        {n: Folder(str(place.root.absolute())) for n, place in places.items()},
-    )
+    return found, {n: Folder(str(place.root.absolute())) for n, place in places.items()}
+
+
+def bind_sources(
+    planned: Plan, sources: Mapping[str, str | Path | JsonLines | Frame]
+) -> dict[str, JsonLines | Frame]:
+    """What each source of a plan reads; raises `RunError` with everything that is wrong."""
+    found, problems = _bound_sources(planned, sources)
+    if problems:
+        raise RunError(problems)
+    return found
+
+
+def _bound_sources(
+    planned: Plan, sources: Mapping[str, str | Path | JsonLines | Frame]
+) -> tuple[dict[str, JsonLines | Frame], list[Problem]]:
+    declared = {step.name: step for step in planned.flow.steps if isinstance(step, Source)}
+    problems = _binding_problems("source", list(sources), list(declared))
+    found: dict[str, JsonLines | Frame] = {}
+    for name, value in sources.items():
+        bound = value if isinstance(value, (JsonLines, Frame)) else JsonLines(str(value))
+        found[name] = _absolute(bound)
+        if isinstance(bound, JsonLines):
+            problems += _folder_problems(name, bound)
+        elif name in declared:
+            problems += frame_problems(name, declared[name], bound)
+    return found, problems
+
+
+def _folder_problems(name: str, source: JsonLines) -> Iterator[Problem]:
+    if not Path(source.path).is_dir():
+        yield Problem(
+            "missing-folder",
+            f"source '{name}' reads {source.path}, which is no folder",
+            "create it, or correct the path",
+        )
+    if source.max_bytes_per_epoch < 1:
+        yield Problem(
+            "no-progress",
+            f"source '{name}' may read {source.max_bytes_per_epoch} bytes in an epoch; "
+            "an epoch reads at least one",
+            "leave max_bytes_per_epoch out, or make it larger",
+        )
+
+
+def _absolute(source: JsonLines | Frame) -> JsonLines | Frame:
+    if isinstance(source, Frame):
+        return source
+    return replace(source, path=str(Path(source.path).absolute()))
 
 
 def _shared_folders(sinks: Mapping[str, Folder]) -> list[Problem]:
@@ -328,7 +349,10 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
     """The whole flow as one DataFrame: sources, then one stateful operator for each level."""
     data = job.to_bytes()
     frames = []
-    for number, name in enumerate(sorted(job.sources)):
+    for number, (name, bound) in enumerate(sorted(job.sources.items())):
+        if isinstance(bound, Frame):
+            frames.append(rows_of(job, data, name, bound))
+            continue
         source = JsonLinesSource.of(data, name, number)
         spark.dataSource.register(source)
         frames.append(spark.readStream.format(source.name()).load())
@@ -339,8 +363,6 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
         rows = rows.groupBy("label").transformWithState(
             Level(data, level), ROW_SCHEMA, "append", "None"
         )
-    writer = SinksWriter.of(data)
-    spark.dataSource.register(writer)
     return rows
 
 
@@ -352,6 +374,7 @@ def _drive(
     on_progress: Callable[[Progress], None],
 ) -> int:
     rows = build_query(spark, job)
+    spark.dataSource.register(SinksWriter.of(job.to_bytes()))
     writer = rows.writeStream.format("cutwater_sinks").outputMode("append")
     writer = writer.option("checkpointLocation", str(place.spark))
     trigger = {"availableNow": True} if until == "caught-up" else {"processingTime": "0 seconds"}

@@ -14,7 +14,8 @@ from toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import RunError
-from cutwater.spark.job import JsonLines, load_job, speaking
+from cutwater.spark.bindings import JsonLines
+from cutwater.spark.job import load_job, speaking
 
 
 @dataclass(frozen=True)

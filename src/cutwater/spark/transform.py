@@ -1,0 +1,80 @@
+"""A flow inside an ordinary PySpark job: streaming DataFrames in, a streaming DataFrame out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from cutwater.errors import Problem, RunError
+from cutwater.flow import Flow
+from cutwater.spark.bindings import Frame
+from cutwater.spark.checkpoint import Checkpoint
+from cutwater.spark.frames import shown
+from cutwater.spark.identity import continued, differences, identity_of
+from cutwater.spark.job import Job, spark_plan
+from cutwater.spark.runner import BUCKETS, PARTITIONS, bind_sources, build_query
+from cutwater.spark.session import check_session
+from cutwater.spark.support import check_support
+
+__all__ = ["transform"]
+
+
+def transform(
+    flow: Flow,
+    sources: Mapping[str, Frame],
+    *,
+    checkpoint: str | Path,
+    forget: Collection[str] = (),
+) -> DataFrame:
+    """The flow as a streaming DataFrame, to be written by you.
+
+    The states of the flow live in your query's checkpoint, so `checkpoint` is the folder that you
+    also give to ``writeStream`` as ``checkpointLocation``; a flow that does not go with what is
+    kept there is refused here. What leaves the query is exactly-once if what you write it with
+    is; sources need an order for that (`frame`).
+
+    Parameters
+    ----------
+    flow
+        The flow; its problems raise `FlowError`, what Spark cannot run raises `RunError`.
+    sources
+        For each source a streaming DataFrame: ``frame(df, order=["partition", "offset"])``.
+    checkpoint
+        The query's ``checkpointLocation``.
+    forget
+        Steps that the flow no longer has, and whose states in the checkpoint may be lost.
+
+    Returns
+    -------
+    The records of the flow's sink as rows. A flow with several sinks gives a row for each record
+    with a column for each sink, named after it, all empty but one.
+    """
+    planned = spark_plan(flow)
+    check_support(planned)
+    bound = bind_sources(planned, sources)
+    session = next(iter(sources.values())).data.sparkSession
+    check_session(session, partitions=PARTITIONS)
+    place = Checkpoint(Path(checkpoint).absolute())
+    draft = Job(flow, bound, {}, "", 0, BUCKETS, str(place.root))
+    found, wanted = place.identity(), identity_of(draft, PARTITIONS)
+    if found is None and (place.root / "offsets").exists():
+        raise RunError(_foreign(place.root))
+    problems = differences(found or wanted, wanted, forget)
+    if problems:
+        raise RunError(problems)
+    identity = continued(found, wanted, forget) if found else wanted
+    place.create()
+    place.save(identity)
+    parallelism = session.sparkContext.defaultParallelism
+    job = Job(flow, bound, {}, identity.query_id, 0, BUCKETS, str(place.root), parallelism)
+    return shown(job, job.to_bytes(), build_query(session, job))
+
+
+def _foreign(root: Path) -> Problem:
+    return Problem(
+        "foreign-checkpoint",
+        f"{root} is the checkpoint of another query: it has offsets, but no cutwater.json",
+        "choose a new folder, for this query alone",
+    )

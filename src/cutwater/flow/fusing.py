@@ -198,11 +198,18 @@ def _chains(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[list[i
             and places[before] == places[number]
         )
         chain = chains[before] if fits_behind else []
+        if any(map(_is_vectorised, [step, *(steps[n] for n in chain)])):
+            chain = chain if all(isinstance(steps[n], s.KeyBy) for n in chain) else []
         if _emits_per_epoch(step) and any(steps[n].waits for n in chain):
             chain = []
         chain.append(number)
         chains[number] = chain
     return list({id(chain): chain for chain in chains.values()}.values())
+
+
+def _is_vectorised(step: s.Step) -> bool:
+    """Does the step take whole batches? Then it is alone in its chain, but for a key before it."""
+    return isinstance(step, s.Apply) and step.is_vectorised
 
 
 def _emits_per_epoch(step: s.Step) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cutwater.flow.tasks import Task
+from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.flow.where import Where
 from cutwater.operators.aggregates import Aggregate
@@ -127,6 +128,11 @@ class Apply(Step):
     is_stateful: ClassVar[bool] = True
     task: Task
     expire_after: Any | None = None
+
+    @property
+    def is_vectorised(self) -> bool:
+        """Is the task given whole batches, where an engine has them?"""
+        return isinstance(self.task, VectorisedTask) and self.expire_after is None
 
 
 @dataclass(frozen=True, kw_only=True)

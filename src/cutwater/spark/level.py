@@ -20,6 +20,7 @@ from cutwater.spark.buckets import BucketStates, StateStore
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.rows import DATA, END, ROW_SCHEMA, Outbox, Parcel, unpack_mark
 from cutwater.spark.task_work import TaskWork, only_task
+from cutwater.spark.vector_work import VectorWork, vectorised_task
 from cutwater.spark.work import SegmentWork
 
 __all__ = ["Level"]
@@ -101,8 +102,10 @@ def _epoch(
         completed = job.newly_completed(segment, before, after) if inbox.marks else None
         if not (mail or inbox.has_ended or (completed is not None and bucket.busy)):
             continue
-        task = only_task(segment)
-        if task is not None:
+        task, vector = only_task(segment), vectorised_task(segment)
+        if vector is not None:
+            VectorWork(job, segment, vector, bucket, outbox).data(mail)
+        elif task is not None:
             TaskWork(job, segment, task, bucket, outbox).data(mail)
         else:
             work = SegmentWork(job, segment, bucket, outbox)

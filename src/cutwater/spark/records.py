@@ -12,7 +12,7 @@ from cutwater.codec import Codec
 from cutwater.vectors import Layout
 from cutwater.vectors.layouts import Columns
 
-__all__ = ["RecordCodec", "Records", "joined_values", "objects"]
+__all__ = ["RecordCodec", "Records", "joined_values", "numbered", "objects"]
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
@@ -122,3 +122,12 @@ def objects(values: Iterable[Any]) -> np.ndarray:
     """An array of whatever is given."""
     found = list(values)
     return np.fromiter(found, object, count=len(found))
+
+
+def numbered(keys: list[bytes]) -> tuple[list[bytes], np.ndarray]:
+    """Each key once, in the order in which they come, and the number of each one's key."""
+    found = dict.fromkeys(keys)
+    if len(found) == len(keys):
+        return keys, np.arange(len(keys))
+    numbers = dict(zip(found, range(len(found)), strict=True))
+    return list(found), np.fromiter(map(numbers.__getitem__, keys), np.int64, len(keys))

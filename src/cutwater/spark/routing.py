@@ -12,6 +12,7 @@ from itertools import repeat
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from cutwater.errors import InputError, Problem
 from cutwater.events import Data
@@ -43,6 +44,7 @@ class Sender:
     def __init__(self, job: Job, segment: Segment, outbox: Outbox) -> None:
         self._rank = order_bytes((segment.rank,))
         self._is_keyed = segment.placement == "by key"
+        self._minds_order = bool(job.plan.readers[segment.number]) or not job.shows_records
         self._receivers = [_to_sink(job, n, outbox) for n in job.sinks_after[segment.number]]
         for number, port in job.plan.readers[segment.number]:
             self._receivers.append(_to_segment(job, job.plan.segments[number], port, outbox))
@@ -62,17 +64,42 @@ class Sender:
         if firsts is not None:
             counted = [firsts[row] + index for row, index in zip(rows, counted, strict=True)]
         batch = causes.take(rows)
-        batch.orders = [
-            order + terminated(key) + self._rank + _index(index)
-            for order, key, index in zip(batch.orders, batch.key_bytes, counted, strict=True)
-        ]
-        batch.values = [output for each in outputs for output in each]
-        self._deliver(batch)
+        self._place(batch, counted)
+        self._deliver(replace(batch, values=[output for each in outputs for output in each]))
+
+    def _place(self, batch: Batch, indices: Sequence[int]) -> None:
+        """Make of the orders of causes those of outputs, by their indices."""
+        if self._minds_order:
+            batch.orders = [
+                order + terminated(key) + self._rank + _index(index)
+                for order, key, index in zip(batch.orders, batch.key_bytes, indices, strict=True)
+            ]
+
+    def records(
+        self,
+        causes: Batch,
+        rows: np.ndarray | None,
+        records: Records,
+        firsts: Sequence[int] | None = None,
+    ) -> None:
+        """Send records, each caused by the event at its row; `rows` ascend; None: one each."""
+        if rows is None and firsts is None:
+            self.one_each(causes, records)
+            return
+        places = np.arange(len(causes)) if rows is None else rows
+        indices = np.arange(len(places)) - np.searchsorted(places, places)
+        if firsts is not None:
+            indices = indices + np.array(firsts, np.int64)[places]
+        batch = causes.take(places.tolist())
+        self._place(batch, indices.tolist())
+        self._deliver(replace(batch, values=records))
 
     def one_each(self, causes: Batch, values: Sequence[Any]) -> None:
         """Send the one value that each event of a batch caused."""
         tail = self._rank + _INDICES[0]
-        if self._is_keyed:
+        if not self._minds_order:
+            orders = causes.orders
+        elif self._is_keyed:
             orders = [
                 order + terminated(key) + tail
                 for order, key in zip(causes.orders, causes.key_bytes, strict=True)

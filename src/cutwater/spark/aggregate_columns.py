@@ -1,0 +1,203 @@
+"""Running aggregates over whole columns: the same numbers as adding values one by one.
+
+What an aggregate keeps of a key is one column or two. Where the order of values cannot be seen in
+the result (counts, sums and extremes of whole numbers), values of one key may be folded before
+they are sent; all other aggregates take every value, in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cutwater.errors import Problem, RunError
+from cutwater.operators.aggregates import Aggregate
+from cutwater.records import plain_type
+from cutwater.vectors import Keys
+
+__all__ = ["ColumnAggregate", "column_aggregate"]
+
+Array = Any
+_LARGEST = (1 << 63) - 1
+_EXACT = 1 << 53
+"""Whole numbers below this are floats without loss."""
+
+
+@dataclass(frozen=True)
+class ColumnAggregate:
+    """One aggregate, for many keys at once."""
+
+    name: str
+    """What it is called in the flow."""
+    verb: str
+    field: str | None
+    """The field it reads."""
+    kinds: tuple[str, ...]
+    """The kind of each column it keeps."""
+    is_orderless: bool
+    """Is the result the same in whatever order values come?"""
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Name and kind of each column it keeps."""
+        return {f"{self.name} {number}": kind for number, kind in enumerate(self.kinds)}
+
+    def lifted(self, values: Array | None, size: int) -> list[Array]:
+        """What is kept of each of `size` values alone."""
+        if self.verb == "count":
+            return [np.ones(size, np.int64)]
+        assert values is not None
+        if self.kinds[0] == "int":
+            values = values.astype(np.int64, copy=False)
+        return [values, np.ones(size, np.int64)] if self.verb == "mean" else [values]
+
+    def running(
+        self, keys: Keys, lifted: Sequence[Array], before: Sequence[Array], is_new: Array
+    ) -> list[Array]:
+        """What is kept after each value, given what was kept of each key."""
+        return self._each(_Running(keys), keys, lifted, before, is_new)
+
+    def folded(
+        self, keys: Keys, lifted: Sequence[Array], before: Sequence[Array], is_new: Array
+    ) -> list[Array]:
+        """What is kept of each key after all values."""
+        return self._each(_Folding(keys), keys, lifted, before, is_new)
+
+    def shown(self, kept: Sequence[Array]) -> Array:
+        """What the aggregate shows of what is kept."""
+        if self.verb != "mean":
+            return kept[0]
+        total, count = kept
+        if total.dtype.kind == "i" and len(total) and np.abs(total).max() >= _EXACT:
+            pairs = zip(total.tolist(), count.tolist(), strict=True)
+            return np.array([a / b for a, b in pairs], np.float64)
+        return total / count
+
+    def _each(
+        self,
+        how: _Running | _Folding,
+        keys: Keys,
+        lifted: Sequence[Array],
+        before: Sequence[Array],
+        is_new: Array,
+    ) -> list[Array]:
+        if self.verb in ("count", "sum", "mean"):
+            return [
+                how.sum(self._bounded(values, start), start)
+                for values, start in zip(lifted, before, strict=True)
+            ]
+        values, start = lifted[0], before[0].copy()
+        start[is_new] = keys.first(values)[is_new]
+        if self.verb == "first":
+            return [how.spread(start)]
+        if self.verb == "last":
+            return [how.newest(values)]
+        if _has_no_plain_order(values) or _has_no_plain_order(start):
+            return [how.picked(min if self.verb == "min" else max, values, start)]
+        return [how.extreme(self.verb, values, start)]
+
+    def _bounded(self, values: Array, start: Array) -> Array:
+        """The values, if their sums fit into 64 bits."""
+        if values.dtype.kind == "i" and len(values):
+            most = _magnitude(values) * len(values) + _magnitude(start)
+            if most > _LARGEST:
+                raise RunError(_too_large(self.name))
+        return values
+
+
+class _Running:
+    """After each event."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+
+    def sum(self, values: Array, start: Array) -> Array:
+        return self._keys.running_sum(values, start)
+
+    def extreme(self, verb: str, values: Array, start: Array) -> Array:
+        keys = self._keys
+        return (keys.running_min if verb == "min" else keys.running_max)(values, start)
+
+    def spread(self, of_keys: Array) -> Array:
+        return of_keys[self._keys.of]
+
+    def newest(self, values: Array) -> Array:
+        return values
+
+    def picked(self, pick: Callable[[Any, Any], Any], values: Array, start: Array) -> Array:
+        """One by one, as `pick` says: where numbers are not all told apart by ``<``."""
+        kept, found = start.tolist(), []
+        for key, value in zip(self._keys.of.tolist(), values.tolist(), strict=True):
+            kept[key] = pick(kept[key], value)
+            found.append(kept[key])
+        return np.array(found, values.dtype)
+
+
+class _Folding:
+    """After all events."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+
+    def sum(self, values: Array, start: Array) -> Array:
+        return self._keys.sum(values, start)
+
+    def extreme(self, verb: str, values: Array, start: Array) -> Array:
+        keys = self._keys
+        return (keys.min if verb == "min" else keys.max)(values, start)
+
+    def spread(self, of_keys: Array) -> Array:
+        return of_keys
+
+    def newest(self, values: Array) -> Array:
+        return self._keys.last(values)
+
+    def picked(self, pick: Callable[[Any, Any], Any], values: Array, start: Array) -> Array:
+        return self._keys.last(_Running(self._keys).picked(pick, values, start))
+
+
+def _has_no_plain_order(values: Array) -> bool:
+    """Are there values which a comparison does not tell apart, or that are no numbers?"""
+    if values.dtype.kind == "O":
+        return True
+    if values.dtype.kind != "f":
+        return False
+    return bool(np.isnan(values).any() or (np.signbit(values) & (values == 0)).any())
+
+
+def _magnitude(values: Array) -> int:
+    return max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0
+
+
+def _too_large(name: str) -> Problem:
+    return Problem(
+        "sum-too-large",
+        f"'{name}' may grow beyond 64 bits, which is what a sum of whole numbers is kept in",
+        "sum floats or decimals, or keep the sum in a task",
+    )
+
+
+def column_aggregate(
+    name: str, aggregate: Aggregate, fields: Mapping[str, Any]
+) -> ColumnAggregate | None:
+    """The aggregate for whole columns; None if it has to take values one by one."""
+    verb, field = aggregate.name, aggregate.field
+    if verb == "count":
+        return ColumnAggregate(name, verb, None, ("int",), is_orderless=True)
+    tp = plain_type(fields.get(field)) if field else None
+    kind = {int: "int", float: "float", bool: "int" if verb in ("sum", "mean") else None}.get(tp)
+    if kind is None:
+        return None
+    match verb:
+        case "sum":
+            return ColumnAggregate(name, verb, field, (kind,), is_orderless=kind == "int")
+        case "min" | "max":
+            return ColumnAggregate(name, verb, field, (kind,), is_orderless=kind == "int")
+        case "mean":
+            return ColumnAggregate(name, verb, field, (kind, "int"), is_orderless=kind == "int")
+        case "first" | "last":
+            return ColumnAggregate(name, verb, field, (kind,), is_orderless=False)
+    return None

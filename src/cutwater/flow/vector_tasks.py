@@ -65,8 +65,8 @@ class OneByOne:
         layouts = self._layouts
         outcome = run_batch(
             self,
-            layouts.state.of_values([state]),
-            layouts.event.of_values([event]),
+            layouts.state.of_values([state], f"'{self.name}': "),
+            layouts.event.of_values([event], f"'{self.name}': "),
             Keys(np.zeros(1, np.int64), 1),
             layouts,
         )

@@ -165,6 +165,10 @@ class Keys:
 
     def _running(self, method: str, ufunc: Any, values: Any, start: Any) -> Array:
         values, start = self._operands(method, ufunc, values, start)
+        with np.errstate(all="ignore"):  # like Python's own numbers
+            return self._accumulated(ufunc, values, start)
+
+    def _accumulated(self, ufunc: Any, values: Array, start: Any) -> Array:
         if self._is_single:
             single: Array = values.copy() if start is None else ufunc(start[self.of], values)
             return single
@@ -181,7 +185,8 @@ class Keys:
     def _folded(self, method: str, ufunc: Any, values: Any, start: Any) -> Array:
         values, start = self._operands(method, ufunc, values, start)
         result = self.first(values) if start is None else start.copy()
-        ufunc.at(result, self.of, values)  # one by one, in the order of the events
+        with np.errstate(all="ignore"):
+            ufunc.at(result, self.of, values)  # one by one, in the order of the events
         return result
 
     def _operands(self, method: str, ufunc: Any, values: Any, start: Any) -> tuple[Array, Any]:

@@ -115,7 +115,7 @@ class Layout:
             return list(columns[""].tolist())
         return list(self._make([columns[name].tolist() for name in self.columns]))
 
-    @property
+    @cached_property
     def _class(self) -> Any:
         tp = plain_type(self.type)
         return get_origin(tp) or tp

@@ -260,12 +260,15 @@ def _spread(values: Any, count: int, said: str, each: str) -> Array:
         return np.full(count, values, array.dtype)
     if array.shape == (count,):
         return array
-    shape = f"{len(array)} values" if array.ndim == 1 else f"an array of shape {array.shape}"
-    counted = f"1 {each}" if count == 1 else f"{count} {each}s"
+    shape = _many(len(array), "value") if array.ndim == 1 else f"an array of shape {array.shape}"
     raise InputError(
         Problem(
             "vector-length",
-            f"{said} {shape}; the batch has {counted}",
+            f"{said} {shape}; the batch has {_many(count, each)}",
             f"give one value for each {each}, or one for all",
         )
     )
+
+
+def _many(count: int, word: str) -> str:
+    return f"1 {word}" if count == 1 else f"{count} {word}s"

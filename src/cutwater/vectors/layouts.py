@@ -219,7 +219,8 @@ def _as_array(given: Any, kind: str, length: int, place: str) -> Array:
     array = np.asarray(given) if len(given) else np.empty(0, _DTYPES[kind])
     if array.shape == (length,):
         return array
-    shape = f"{len(array)} elements" if array.ndim == 1 else f"the shape {array.shape}"
+    counted = "1 element" if len(array) == 1 else f"{len(array)} elements"
+    shape = counted if array.ndim == 1 else f"the shape {array.shape}"
     raise InputError(
         Problem(
             "vector-length",
@@ -245,7 +246,7 @@ def _not_the_record(what: str, record: Any, tp: Any) -> InputError:
 def _no_array(place: str, given: Any) -> Problem:
     return Problem(
         "vector-type",
-        f"{place} a {type(given).__name__}; that is an array, with one element for each",
+        f"{place} a {type(given).__name__} where an array belongs",
         "return arrays; if it returns a record of arrays, annotate it: tuple[State, Output]",
     )
 

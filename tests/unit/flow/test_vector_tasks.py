@@ -120,16 +120,11 @@ def test_rows_and_their_outputs(rows, outputs, found):
 
 
 def test_what_is_given_cannot_be_changed_and_stays_as_it_was():
-    state = v.changes_its_state.layouts.state.of_values([0])
-    event = v.changes_its_state.layouts.event.of_values([v.Reading("a", 1.0)])
+    task = v.changes_its_state
+    state = task.layouts.state.of_values([0])
+    event = task.layouts.event.of_values([v.Reading("a", 1.0)])
     with pytest.raises(InputError, match="changes an array that it was given"):
-        run_batch(
-            v.changes_its_state,
-            state,
-            event,
-            Keys(np.zeros(1, int), 1),
-            v.changes_its_state.layouts,
-        )
+        run_batch(task, state, event, Keys(np.zeros(1, int), 1), task.layouts)
     state[""][0] = 5  # ours still can be
 
 

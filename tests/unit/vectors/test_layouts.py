@@ -180,7 +180,7 @@ def test_what_can_be_taken_for_a_column_is(tp, array, values):
         ),
         (float, np.zeros(3), "it has 3 elements, not 2"),
         (float, np.zeros((2, 2)), "it has the shape (2, 2), not 2"),
-        (float, {1.0, 2.0}, "it has a set; that is an array, with one element for each"),
+        (float, {1.0, 2.0}, "it has a set where an array belongs"),
         (
             Slotted,
             np.zeros(2),

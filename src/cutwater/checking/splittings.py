@@ -33,7 +33,7 @@ from cutwater.semantics.frozen import form
 from cutwater.vectors import Keys, run_batch
 from cutwater.vectors.arrays import np
 
-__all__ = ["Witness", "check_splittings", "vectorised_steps", "witness_of"]
+__all__ = ["Event", "Splitting", "Witness", "check_splittings", "vectorised_steps", "witness_of"]
 
 Event = tuple[int, Any]
 """The number of a key, and a value."""

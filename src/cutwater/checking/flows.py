@@ -14,6 +14,7 @@ from cutwater.checking.interleavings import dependences
 from cutwater.checking.promises import broken_promises
 from cutwater.checking.purity import Calls, PurityResult, check_purity
 from cutwater.checking.samples import sample_inputs
+from cutwater.checking.splittings import check_splittings, vectorised_steps
 from cutwater.errors import CutwaterError, InputError, Problem
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
@@ -43,6 +44,7 @@ def check_flow(
       as far as `max_states` goes, each run explained by one without failures; random runs of the
       whole input; and the flow itself run with a crash at every place of its input.
     - **Purity** of each function: does a call depend on, or change, more than its arguments?
+    - **Batches**: does a batch mean the same to a vectorised task as its events one by one?
     - **Order**: which sinks depend on the order of which inputs.
     - **Watermarks** stay monotone and productive through every step.
 
@@ -90,7 +92,8 @@ def check_flow(
     ]
     findings: list[Finding] = []
     try:
-        for finding in _findings(given, crashes, max_states, walks, seed, progress or _silent):
+        say = progress or _silent
+        for finding in _findings(given, crashes, max_states, walks, seed, inputs is None, say):
             findings.append(finding)
     except KeyboardInterrupt:
         rest = Finding("the rest", "interrupted", "not refuted", is_interrupted=True)
@@ -108,6 +111,7 @@ def _findings(
     max_states: int,
     walks: int,
     seed: int,
+    is_made_up: bool,
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
     flow = given[0].flow
@@ -125,6 +129,9 @@ def _findings(
     say("crashing the flow itself")
     yield crash_witness(given, seen, seed, say)
     yield from pure
+    if not is_impure and vectorised_steps(flow):
+        say("splitting batches")
+        yield from check_splittings(given, seed, is_made_up=is_made_up)
     if not is_impure:  # else every two runs may differ
         say("exchanging inputs")
         yield _order(flow, given, seed, say)

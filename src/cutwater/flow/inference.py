@@ -9,10 +9,11 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, cast, get_args
 
-from cutwater.errors import FlowError, Problem
+from cutwater.errors import CutwaterError, FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.lengths import has_predecessors, is_length, is_total, length_in_words
 from cutwater.flow.tasks import Task, element_of, signature_of
+from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.batch import Pairs
@@ -274,12 +275,22 @@ def _apply(step: s.Apply, given: StreamType, problems: list[Problem]) -> StreamT
                 "widen the annotation of the event, or map the stream to that type",
             )
         )
+    if isinstance(step.task, VectorisedTask):
+        _check_initial(step, step.task, problems)
     if step.expire_after is not None:
         if has_predecessors(given.time):
             _check_length(step, "expire_after", step.expire_after, given.time, problems, least=0)
         else:
             problems.append(_needs_numbers(step, "expire_after", given.time))
     return replace(given, value=step.task.output_type)
+
+
+def _check_initial(step: s.Step, task: VectorisedTask, problems: list[Problem]) -> None:
+    try:
+        task.layouts.state.of_values([task.initial])
+    except CutwaterError as error:
+        problem = error.problems[0]
+        problems.append(replace(problem, message=f"{step.title}: {problem.message}"))
 
 
 def _check_is_function(step: s.Step, f: Any, problems: list[Problem]) -> bool:

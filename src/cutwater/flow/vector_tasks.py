@@ -65,8 +65,8 @@ class OneByOne:
         layouts = self._layouts
         outcome = run_batch(
             self,
-            layouts.state.of_values([state]),
-            layouts.event.of_values([event]),
+            layouts.state.of_values([state], f"'{self.name}': "),
+            layouts.event.of_values([event], f"'{self.name}': "),
             Keys(np.zeros(1, np.int64), 1),
             layouts,
         )
@@ -94,7 +94,7 @@ def _output_type(vector: VectorFunction) -> Any:
     args = get_args(signature_of(vector).result)
     if len(args) not in (2, 3):
         return Any
-    kinds = [tp for tp in members(args[1]) if tp is not type(None)]
+    kinds = [tp for tp in members(args[1]) if tp not in (None, type(None))]
     return union_of([(*get_args(tp), Any)[0] if _is_emit(tp) else tp for tp in kinds])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from cutwater.errors import InputError, Problem
@@ -80,18 +80,25 @@ def run_batch(
     """
     state = layouts.state.record(_read_only(states))
     event = layouts.event.record(_read_only(events))
-    try:
-        result = task.vector(state, event, keys)
-    except ValueError as error:
-        if "read-only" in str(error):
-            raise _changes_arrays(task.name) from error
-        raise
+    result = _called(task, state, event, keys)
     if not isinstance(result, tuple) or len(result) not in (2, 3):
         raise _not_a_result(task.name, result)
     after = layouts.state.split(result[0], keys.size, f"the state that '{task.name}' returned")
     rows, outputs = _outputs(task.name, result[1], len(keys), layouts.output)
     gone = _gone(task.name, result[2], keys.size) if len(result) == 3 else None
     return BatchOutcome(after, rows, outputs, gone)
+
+
+def _called(task: Vectorised, state: Any, event: Any, keys: Keys) -> Any:
+    try:
+        return task.vector(state, event, keys)
+    except InputError as error:
+        named = [replace(p, message=f"'{task.name}': {p.message}") for p in error.problems]
+        raise InputError(named) from None
+    except ValueError as error:
+        if "read-only" in str(error):  # what numpy says of it
+            raise _changes_arrays(task.name) from error
+        raise
 
 
 def _read_only(columns: Mapping[str, Array]) -> Columns:
@@ -172,7 +179,8 @@ def _wrong_rows(name: str, said: str, rule: str) -> InputError:
 
 
 def _not_a_result(name: str, result: Any) -> InputError:
-    got = f"{len(result)} things" if isinstance(result, tuple) else f"a {type(result).__name__}"
+    alone = "None" if result is None else f"a {type(result).__name__}"
+    got = f"{len(result)} things" if isinstance(result, tuple) else alone
     return InputError(
         Problem(
             "vector-result",

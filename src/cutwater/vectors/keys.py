@@ -165,6 +165,10 @@ class Keys:
 
     def _running(self, method: str, ufunc: Any, values: Any, start: Any) -> Array:
         values, start = self._operands(method, ufunc, values, start)
+        with np.errstate(all="ignore"):  # like Python's own numbers
+            return self._accumulated(ufunc, values, start)
+
+    def _accumulated(self, ufunc: Any, values: Array, start: Any) -> Array:
         if self._is_single:
             single: Array = values.copy() if start is None else ufunc(start[self.of], values)
             return single
@@ -181,7 +185,8 @@ class Keys:
     def _folded(self, method: str, ufunc: Any, values: Any, start: Any) -> Array:
         values, start = self._operands(method, ufunc, values, start)
         result = self.first(values) if start is None else start.copy()
-        ufunc.at(result, self.of, values)  # one by one, in the order of the events
+        with np.errstate(all="ignore"):
+            ufunc.at(result, self.of, values)  # one by one, in the order of the events
         return result
 
     def _operands(self, method: str, ufunc: Any, values: Any, start: Any) -> tuple[Array, Any]:
@@ -255,12 +260,15 @@ def _spread(values: Any, count: int, said: str, each: str) -> Array:
         return np.full(count, values, array.dtype)
     if array.shape == (count,):
         return array
-    shape = f"{len(array)} values" if array.ndim == 1 else f"an array of shape {array.shape}"
-    counted = f"1 {each}" if count == 1 else f"{count} {each}s"
+    shape = _many(len(array), "value") if array.ndim == 1 else f"an array of shape {array.shape}"
     raise InputError(
         Problem(
             "vector-length",
-            f"{said} {shape}; the batch has {counted}",
+            f"{said} {shape}; the batch has {_many(count, each)}",
             f"give one value for each {each}, or one for all",
         )
     )
+
+
+def _many(count: int, word: str) -> str:
+    return f"1 {word}" if count == 1 else f"{count} {word}s"

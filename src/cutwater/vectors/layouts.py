@@ -98,11 +98,16 @@ class Layout:
             name: self._column(name, getattr(record, name), length, what) for name in self.columns
         }
 
-    def of_values(self, values: Sequence[Any]) -> Columns:
-        """The columns of many values."""
+    def of_values(self, values: Sequence[Any], what: str = "") -> Columns:
+        """The columns of many values; a sentence that begins with `what` if they are none."""
         if not self.is_record:
-            return {"": self._from_values("", values)}
-        return {name: self._from_values(name, self._read(name, values)) for name in self.columns}
+            return {"": self._from_values("", values, f"{what}a value is")}
+        return {
+            name: self._from_values(
+                name, self._read(name, values, what), f"{what}{describe(self.type)}.{name} is"
+            )
+            for name in self.columns
+        }
 
     def to_values(self, columns: Mapping[str, Array]) -> list[Any]:
         """The values that columns stand for, made of Python's own numbers."""
@@ -110,7 +115,7 @@ class Layout:
             return list(columns[""].tolist())
         return list(self._make([columns[name].tolist() for name in self.columns]))
 
-    @property
+    @cached_property
     def _class(self) -> Any:
         tp = plain_type(self.type)
         return get_origin(tp) or tp
@@ -132,7 +137,7 @@ class Layout:
         takes_fields = [p.name for p in parameters] == list(self.columns)
         return is_positional and takes_fields and not hasattr(self._class, "__post_init__")
 
-    def _read(self, name: str, values: Sequence[Any]) -> list[Any]:
+    def _read(self, name: str, values: Sequence[Any], what: str) -> list[Any]:
         try:
             return list(map(attrgetter(name), values))
         except AttributeError:
@@ -140,28 +145,25 @@ class Layout:
             raise InputError(
                 Problem(
                     "vector-value",
-                    f"{other!r} is no {describe(self.type)}; a vectorised task takes what its "
-                    "annotations say",
+                    f"{what}{other!r} is no {describe(self.type)}; a vectorised task takes what "
+                    "its annotations say",
                     "widen the annotation, or map the stream to that type",
                 )
             ) from None
 
-    def _from_values(self, name: str, values: Sequence[Any]) -> Array:
+    def _from_values(self, name: str, values: Sequence[Any], place: str) -> Array:
         kind = self.columns[name]
         if kind == "object":
             return np.fromiter(values, dtype=object, count=len(values))
         for tp in set(map(type, values)):
             if not issubclass(tp, _TAKES[kind]) and not issubclass(tp, _numpy_types(kind)):
                 wrong = next(value for value in values if type(value) is tp)
-                raise InputError(_not_declared(self._place(name), wrong, kind))
+                raise InputError(_not_declared(place, wrong, kind))
         try:
             return np.array(values, dtype=_DTYPES[kind])
         except OverflowError:
             wrong = next(value for value in values if not -(2**63) <= value < 2**63)
-            raise InputError(_too_large(self._place(name), wrong, kind)) from None
-
-    def _place(self, name: str) -> str:
-        return f"{describe(self.type)}.{name}" if name else f"a {describe(self.type)}"
+            raise InputError(_too_large(place, wrong, kind)) from None
 
     def _column(self, name: str, given: Any, length: int, what: str) -> Array:
         place = f"{what} has in '{name}'" if name else f"{what} has"
@@ -170,11 +172,11 @@ class Layout:
         if kind == "object":
             return self._objects(name, array, place)
         if array.dtype.kind == "O":
-            return self._from_values(name, array.tolist())
+            return self._from_values(name, array.tolist(), place)
         if array.dtype.kind not in _SAFE[kind]:
             raise InputError(_wrong_kind(place, array, kind))
         if array.dtype == np.uint64 and kind == "int" and len(array) and array.max() >= 2**63:
-            raise InputError(_too_large(self._place(name), int(array.max()), kind))
+            raise InputError(_too_large(place, int(array.max()), kind))
         return array.astype(_DTYPES[kind], copy=False)
 
     def _objects(self, name: str, array: Array, place: str) -> Array:
@@ -205,6 +207,8 @@ def _numpy_types(kind: str) -> tuple[type, ...]:
 
 
 def _as_array(given: Any, kind: str, length: int, place: str) -> Array:
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given.item()
     if given is None or isinstance(given, (bool, int, float, str, bytes, np.generic)):
         given = list(repeat(given, length))
     if isinstance(given, list):
@@ -215,7 +219,8 @@ def _as_array(given: Any, kind: str, length: int, place: str) -> Array:
     array = np.asarray(given) if len(given) else np.empty(0, _DTYPES[kind])
     if array.shape == (length,):
         return array
-    shape = f"{len(array)} elements" if array.ndim == 1 else f"the shape {array.shape}"
+    counted = "1 element" if len(array) == 1 else f"{len(array)} elements"
+    shape = counted if array.ndim == 1 else f"the shape {array.shape}"
     raise InputError(
         Problem(
             "vector-length",
@@ -241,7 +246,7 @@ def _not_the_record(what: str, record: Any, tp: Any) -> InputError:
 def _no_array(place: str, given: Any) -> Problem:
     return Problem(
         "vector-type",
-        f"{place} a {type(given).__name__}; that is an array, with one element for each",
+        f"{place} a {type(given).__name__} where an array belongs",
         "return arrays; if it returns a record of arrays, annotate it: tuple[State, Output]",
     )
 
@@ -253,7 +258,7 @@ def _wrong_kind(place: str, array: Array, declared: str) -> Problem:
     }
     return Problem(
         "vector-type",
-        f"{place} an array of {array.dtype}, and is declared {declared}",
+        f"{place} an array of {array.dtype}; it is declared {declared}",
         way.get(declared, "convert them, or change the annotation"),
     )
 
@@ -261,16 +266,16 @@ def _wrong_kind(place: str, array: Array, declared: str) -> Problem:
 def _not_declared(place: str, value: Any, kind: str) -> Problem:
     return Problem(
         "vector-value",
-        f"{place} is {value!r}, and is declared {kind}",
-        f"give it {'a' if kind != 'int' else 'an'} {kind}, or declare it {kind} | "
-        f"{describe(type(value))}, which makes an array of objects",
+        f"{place} {value!r}; it is declared {kind}",
+        f"give it such a value, or declare it {kind} | {describe(type(value))}, which makes it "
+        "an array of objects",
     )
 
 
 def _too_large(place: str, value: Any, kind: str) -> Problem:
     return Problem(
         "vector-value",
-        f"{place} is {value!r}; a column of {kind} has 64 bits for each",
+        f"{place} {value!r}; a column of {kind} has 64 bits for each",
         "use a task that is not vectorised where numbers are larger",
     )
 

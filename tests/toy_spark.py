@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import Row
 
 from cutwater.spark import buckets, writer
+from cutwater.spark.copies import Copies
 from cutwater.spark.job import Job
 from cutwater.spark.labels import spark_hash
 from cutwater.spark.level import Level
@@ -30,65 +31,62 @@ class Killed(Exception):
     """The process is gone."""
 
 
-class Value:
-    """A value state."""
+class Map:
+    """A map state; what is read is in other types, as it comes from Java."""
 
     def __init__(self) -> None:
-        self.value: tuple[Any, ...] | None = None
+        self.items: dict[tuple[int], tuple[bytes]] = {}
+        self.calls: list[str] = []
+        """The calls that were made, each a round trip on Spark."""
 
-    def exists(self) -> bool:
-        return self.value is not None
+    def getValue(self, key: tuple[int]) -> tuple[bytearray] | None:
+        self.calls.append("get")
+        return (bytearray(self.items[key][0]),) if key in self.items else None
 
-    def get(self) -> tuple[Any, ...] | None:
-        return self.value
+    def updateValue(self, key: tuple[int], value: tuple[bytes]) -> None:
+        self.calls.append("update")
+        self.items[key] = value
 
-    def update(self, value: Any) -> None:
-        self.value = tuple(value)
-
-
-class List:
-    """A list state; what is read is a copy in other types, as it comes from Java."""
-
-    def __init__(self) -> None:
-        self.items: list[tuple[Any, ...]] = []
-
-    def get(self) -> Iterator[tuple[bytearray, ...]]:
-        return iter([tuple(bytearray(part) for part in item) for item in self.items])
-
-    def put(self, items: list[tuple[Any, ...]]) -> None:
-        assert items, "Spark refuses an empty list"
-        self.items = list(items)
-
-    def appendValue(self, item: tuple[Any, ...]) -> None:
-        self.items.append(item)
+    def removeKey(self, key: tuple[int]) -> None:
+        self.calls.append("remove")
+        self.items.pop(key, None)
 
     def clear(self) -> None:
-        self.items = []
+        self.calls.append("clear")
+        self.items.clear()
+
+    def iterator(self) -> Iterator[tuple[tuple[int], tuple[bytearray]]]:
+        """All of it, in any order."""
+        self.calls.append("iterator")
+        assert self.items, "nothing is asked for where nothing is"
+        return ((key, (bytearray(self.items[key][0]),)) for key in sorted(self.items, key=hash))
 
 
-class Store:
+class Group:
     """The state of a group, which can be put back to where it was."""
 
     def __init__(self) -> None:
-        self.head, self.pages, self.log = Value(), List(), List()
+        self.log = Map()
 
-    def save_point(self) -> tuple[Any, ...]:
-        return self.head.value, list(self.pages.items), list(self.log.items)
+    def getMapState(self, name: str, _key: Any, _value: Any) -> Map:
+        assert name == "log"
+        return self.log
 
-    def roll_back(self, point: tuple[Any, ...]) -> None:
-        self.head.value, self.pages.items, self.log.items = point[0], list(point[1]), list(point[2])
+    def save_point(self) -> dict[tuple[int], tuple[bytes]]:
+        return dict(self.log.items)
+
+    def roll_back(self, point: dict[tuple[int], tuple[bytes]]) -> None:
+        self.log.items = dict(point)
 
 
 class Handle:
     """A handle whose states are those of the group at hand."""
 
     def __init__(self) -> None:
-        self.store = Store()
+        self.store = Group()
 
-    def getValueState(self, name: str, _schema: Any) -> Any:
+    def getMapState(self, name: str, _key: Any, _value: Any) -> Any:
         return _Current(self, name)
-
-    getListState = getValueState
 
 
 class _Current:
@@ -106,11 +104,11 @@ class ToySpark:
         self.job = replace(job, query_id="toy", generation=0)
         self._ends: list[dict[str, dict[str, Any]]] = []
         self.committed = 0
-        self.states: dict[tuple[int, int], Store] = {}
+        self.states: dict[tuple[int, int], Group] = {}
         self._patch = patch
         self._random = random.Random(seed)
         self._partitions = partitions
-        self._workers: list[dict[Any, Any]] = [{}, {}]
+        self._workers = [Copies(), Copies()]
         self.start()
 
     def start(self) -> None:
@@ -120,7 +118,7 @@ class ToySpark:
             sink.take("toy", name, self.job.query_id, self.job.generation)
         data = self.job.to_bytes()
         if self._random.random() < 0.5:  # worker processes may outlive a query, not the JVM
-            self._workers = [{}, {}]
+            self._workers = [Copies(), Copies()]
         self.readers = {}
         for number, name in enumerate(sorted(self.job.sources)):
             source = JsonLinesSource.of(data, name, number)({})
@@ -238,7 +236,7 @@ class ToySpark:
             groups.setdefault(row.label, []).append(row)
         self._patch.setattr(buckets, "_copies", self._random.choice(self._workers))
         for label, group in groups.items():
-            self.handles[number].store = self.states.setdefault((number, label), Store())
+            self.handles[number].store = self.states.setdefault((number, label), Group())
             yield from self.levels[number].handleInputRows((label,), iter(group), None)
 
 

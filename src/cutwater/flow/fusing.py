@@ -9,7 +9,7 @@ before its watermarks, and what these complete still belongs to the epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from cutwater import operators as op
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
+from cutwater.flow.forms import is_known
 from cutwater.flow.inference import StreamType
 from cutwater.flow.lowering import key_function, operator_of
 from cutwater.flow.validation import checked
@@ -186,19 +187,22 @@ def _chains(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[list[i
         for i in step.inputs:
             readers[i].append(number)
     places = _placements(steps, types)
+    behind: dict[int, int] = {}
+    for number, step in enumerate(steps):
+        before = step.inputs[0] if len(step.inputs) == 1 else -1
+        if (
+            readers.get(before) == [number]
+            and not isinstance(step, (s.KeyBy, s.Sink))
+            and places[before] == places[number]
+        ):
+            behind[number] = before
+    alone = _taking_batches(steps, types, behind)
     chains: dict[int, list[int]] = {}
     for number, step in enumerate(steps):
         if isinstance(step, s.Sink):
             continue
-        before = step.inputs[0] if step.inputs else -1
-        fits_behind = (
-            len(step.inputs) == 1
-            and readers[before] == [number]
-            and not isinstance(step, s.KeyBy)
-            and places[before] == places[number]
-        )
-        chain = chains[before] if fits_behind else []
-        if any(map(_is_vectorised, [step, *(steps[n] for n in chain)])):
+        chain = chains[behind[number]] if number in behind else []
+        if alone.intersection([number, *chain]):
             chain = chain if all(isinstance(steps[n], s.KeyBy) for n in chain) else []
         if _emits_per_epoch(step) and any(steps[n].waits for n in chain):
             chain = []
@@ -207,9 +211,32 @@ def _chains(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[list[i
     return list({id(chain): chain for chain in chains.values()}.values())
 
 
-def _is_vectorised(step: s.Step) -> bool:
-    """Does the step take whole batches? Then it is alone in its chain, but for a key before it."""
-    return isinstance(step, s.Apply) and step.is_vectorised
+def _taking_batches(
+    steps: Sequence[s.Step], types: Sequence[StreamType], behind: Mapping[int, int]
+) -> set[int]:
+    """Steps that work on whole batches, and are alone in their chains but for a key before them.
+
+    An aggregate is not, if that would need another exchange, or one of values of unknown type.
+    """
+    ahead = {before: number for number, before in behind.items()}
+
+    def is_free(number: int) -> bool:
+        given = types[steps[number].inputs[0]].value
+        neighbours = [*_followed(number, behind), *_followed(number, ahead)]
+        return is_known(given) and not any(steps[n].is_stateful for n in neighbours)
+
+    return {
+        number
+        for number, step in enumerate(steps)
+        if (isinstance(step, s.Apply) and step.is_vectorised)
+        or (isinstance(step, s.AggregateAll) and is_free(number))
+    }
+
+
+def _followed(number: int, links: Mapping[int, int]) -> Iterator[int]:
+    while number in links:
+        number = links[number]
+        yield number
 
 
 def _emits_per_epoch(step: s.Step) -> bool:

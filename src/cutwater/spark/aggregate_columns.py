@@ -17,10 +17,10 @@ from cutwater.errors import Problem, RunError
 from cutwater.operators.aggregates import Aggregate
 from cutwater.records import plain_type
 from cutwater.vectors import Keys
+from cutwater.vectors.arrays import Array
 
 __all__ = ["ColumnAggregate", "column_aggregate"]
 
-Array = Any
 _LARGEST = (1 << 63) - 1
 _EXACT = 1 << 53
 """Whole numbers below this are floats without loss."""
@@ -30,6 +30,8 @@ _EXACT = 1 << 53
 class ColumnAggregate:
     """One aggregate, for many keys at once."""
 
+    place: int
+    """Its place among the aggregates of its step: by which name it is shown may change."""
     name: str
     """What it is called in the flow."""
     verb: str
@@ -43,7 +45,7 @@ class ColumnAggregate:
     @property
     def columns(self) -> dict[str, str]:
         """Name and kind of each column it keeps."""
-        return {f"{self.name} {number}": kind for number, kind in enumerate(self.kinds)}
+        return {f"{self.place}.{number}": kind for number, kind in enumerate(self.kinds)}
 
     def lifted(self, values: Array | None, size: int) -> list[Array]:
         """What is kept of each of `size` values alone."""
@@ -181,23 +183,19 @@ def _too_large(name: str) -> Problem:
 
 
 def column_aggregate(
-    name: str, aggregate: Aggregate, fields: Mapping[str, Any]
+    place: int, name: str, aggregate: Aggregate, fields: Mapping[str, Any]
 ) -> ColumnAggregate | None:
     """The aggregate for whole columns; None if it has to take values one by one."""
     verb, field = aggregate.name, aggregate.field
     if verb == "count":
-        return ColumnAggregate(name, verb, None, ("int",), is_orderless=True)
-    tp = plain_type(fields.get(field)) if field else None
+        return ColumnAggregate(place, name, verb, None, ("int",), is_orderless=True)
+    tp: Any = plain_type(fields.get(field)) if field else None
     kind = {int: "int", float: "float", bool: "int" if verb in ("sum", "mean") else None}.get(tp)
     if kind is None:
         return None
-    match verb:
-        case "sum":
-            return ColumnAggregate(name, verb, field, (kind,), is_orderless=kind == "int")
-        case "min" | "max":
-            return ColumnAggregate(name, verb, field, (kind,), is_orderless=kind == "int")
-        case "mean":
-            return ColumnAggregate(name, verb, field, (kind, "int"), is_orderless=kind == "int")
-        case "first" | "last":
-            return ColumnAggregate(name, verb, field, (kind,), is_orderless=False)
+    is_orderless = kind == "int" and verb in ("sum", "min", "max", "mean")
+    if verb == "mean":
+        return ColumnAggregate(place, name, verb, field, (kind, "int"), is_orderless)
+    if verb in ("sum", "min", "max", "first", "last"):
+        return ColumnAggregate(place, name, verb, field, (kind,), is_orderless)
     return None

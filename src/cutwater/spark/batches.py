@@ -25,6 +25,7 @@ class Batch:
     """Events, each with its place in the order of the epoch and the canonical bytes of its key."""
 
     orders: list[bytes]
+    """Empty where nobody minds."""
     key_bytes: list[bytes]
     values: Sequence[Any]
     """A list, or `Records`."""
@@ -41,7 +42,7 @@ class Batch:
     def take(self, indices: Sequence[int]) -> Batch:
         """The events at some places."""
         return Batch(
-            list(map(self.orders.__getitem__, indices)),
+            self.orders and list(map(self.orders.__getitem__, indices)),
             list(map(self.key_bytes.__getitem__, indices)),
             _taken(self.values, indices),
             self.keys and list(map(self.keys.__getitem__, indices)),

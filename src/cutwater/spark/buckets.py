@@ -1,10 +1,13 @@
-"""The state of one bucket: all its keys together, as pages and a short log of changes.
+"""The state of one bucket: all its keys together, as a log of changes that is cleaned as it grows.
 
-State is kept per step and key, encoded. An epoch appends what it changed to the log; when the log
-outgrows the pages, the whole is written as pages again. A worker keeps a copy between epochs and
-catches up from the log; since workers take turns, and since a failed attempt may have changed a
-copy that looks fresh by number, every log entry carries a random token and its predecessor's: a
-copy is used only if its token is the newest, or is found in the log.
+State is kept per step and key, encoded, or as the rows of a table. An epoch appends what it changed
+to the log. When most of the log is out of date, each epoch also cleans its oldest entries, in
+proportion to what it appends: what is still current in them is written again, and they are removed.
+So an epoch costs what it changes, however many keys there are.
+
+A worker keeps a copy between epochs, and catches up by reading the entries it has missed. If they
+do not continue its copy, because an attempt that failed had changed it or because they were
+cleaned, it reads the whole log.
 
 The head of a bucket is small and read alone: it tells what the bucket knows of the sources'
 watermarks, and whether there is any key for which a watermark could matter. Which keys these are,
@@ -14,195 +17,185 @@ and from which time on, is kept like a state, so that a watermark does not look 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 import msgspec
-from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-__all__ = [
-    "BUSY",
-    "PAGE_BYTES",
-    "SMALLEST_LOG",
-    "BucketStates",
-    "Change",
-    "StateStore",
-    "States",
-]
+from cutwater.spark.copies import COPIES_LIMIT, Copies, Copy
+from cutwater.spark.state_map import StateMap
+from cutwater.spark.state_table import Columns, Convert, StateTable
+from cutwater.spark.statelog import ENTRY_COST, PART_COST, Entry, EntryWriter, Head, StateStore
 
-PAGE_BYTES = 1 << 20
+__all__ = ["BUSY", "SMALLEST_LOG", "SMALL_STATE", "BucketStates", "StateStore"]
+
 SMALLEST_LOG = 64 << 10
-"""A log shorter than this is never folded into pages."""
+"""A log with fewer bytes that are out of date is not cleaned."""
+SMALL_STATE = 4 << 10
+"""So few bytes are rather written anew than cleaned entry by entry."""
 
 BUSY = "\x00busy "
 """Before the name of a step: the keys of its segment for which a watermark can matter, each with
 the least one that does, encoded; empty if any does."""
 
-Change = tuple[str, bytes, bytes | None]
-"""Step, canonical key, encoded state; None: deleted."""
-
-_HEAD = StructType(
-    [
-        StructField("token", BinaryType()),
-        StructField("base_bytes", LongType()),
-        StructField("log_bytes", LongType()),
-        StructField("busy", LongType()),
-        StructField("marks", BinaryType()),
-    ]
-)
-_PAGE = StructType([StructField("page", BinaryType())])
-_LOG = StructType([StructField(name, BinaryType()) for name in ("token", "previous", "changes")])
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Change]).decode
-
-_decode_marks = msgspec.msgpack.Decoder(dict[str, bytes]).decode
-_NO_MARKS = _encode({})
-
-States = dict[str, dict[bytes, bytes]]
-"""Step -> canonical key -> encoded state."""
-
-_NEW = (b"", 0, 0, 0, _NO_MARKS)
-
-_copies: dict[tuple[str, int, int], tuple[bytes, States]] = {}
-"""Copies held by this worker: (query, level, label) -> (token, states)."""
-
-
-class StateStore:
-    """The three state variables of a level, for whichever bucket is being worked on."""
-
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self.head = handle.getValueState("head", _HEAD)
-        self.pages = handle.getListState("pages", _PAGE)
-        self.log = handle.getListState("log", _LOG)
+_copies = Copies()
+"""The copies held by this worker."""
 
 
 class BucketStates:
     """The states of one bucket during one epoch."""
 
-    def __init__(self, store: StateStore, query_id: str, level: int, label: int) -> None:
+    def __init__(
+        self,
+        store: StateStore,
+        query_id: str,
+        level: int,
+        label: int,
+        limit: int = COPIES_LIMIT,
+    ) -> None:
         self._store = store
         self._place = (query_id, level, label)
         self.label = label
-        head = store.head.get() if store.head.exists() else None
-        token, self._base_bytes, self._log_bytes, self.busy, marks = head or _NEW
-        self._token, self._marks = bytes(token), bytes(marks)
-        self._loaded: States | None = None
-        self._changes: list[Change] = []
+        self._limit = limit
+        self._head = store.head()
+        self._loaded: Copy | None = None
+        self._live_before = 0
+
+    @property
+    def busy(self) -> int:
+        """How many keys there are for which a watermark can matter, when the epoch began."""
+        return self._head.busy
 
     @property
     def marks(self) -> dict[str, bytes]:
         """What the bucket was told that each source completed, encoded."""
-        return _decode_marks(self._marks)
+        return dict(self._head.marks)
 
     def get(self, step: str, key: bytes) -> bytes | None:
         """The encoded state of a key."""
-        keys = self._states.get(step)
-        return keys.get(key) if keys else None
+        return self.states_of(step).get(key)
 
     def keys(self, step: str) -> Collection[bytes]:
         """The keys that have a state."""
-        return self._states.get(step, {}).keys()
+        return self.states_of(step).keys()
 
     def items(self, step: str) -> Collection[tuple[bytes, bytes]]:
         """The keys that have a state, with it."""
-        return self._states.get(step, {}).items()
+        return self.states_of(step).items()
+
+    def states_of(self, step: str) -> dict[bytes, bytes]:
+        """The encoded states by key, as they are now and will be: to be read only."""
+        return self._map(step).states
 
     def put(self, step: str, key: bytes, state: bytes | None) -> None:
         """Change the encoded state of a key; None deletes it."""
-        keys = self._states.setdefault(step, {})
-        if keys.get(key) == state:
-            return
-        self._changes.append((step, key, state))
-        if state is None:
-            del keys[key]
-        else:
-            keys[key] = state
-
-    def states_of(self, step: str) -> Mapping[bytes, bytes]:
-        """The encoded states of a step, by key."""
-        return self._states.get(step, {})
+        self._map(step).put(key, state)
 
     def put_many(self, step: str, keys: Sequence[bytes], states: Sequence[bytes | None]) -> None:
-        """Change the encoded states of many keys."""
-        for key, state in zip(keys, states, strict=True):
-            self.put(step, key, state)
+        """Change the encoded states of many keys; of a key that comes twice the last one counts."""
+        self._map(step).put_many(keys, states)
+
+    def table(self, step: str, columns: Columns, convert: Convert | None = None) -> StateTable:
+        """The states of a step as a table, to be read and changed until the epoch is saved.
+
+        `convert` is asked if what was written has other columns.
+        """
+        copy = self._copy
+        kept = copy.rows(step)
+        if isinstance(kept, StateTable):
+            kept.fit(columns, convert)
+            return kept
+        opened = copy.steps[step] = kept.open(columns, convert)
+        return opened
 
     def save(self, marks: dict[str, bytes] | None = None) -> None:
-        """Write what changed, as a log entry or, when the log is long, as new pages.
+        """Append what changed to the log, and clean the log a little if it needs it.
 
         `marks` are what the bucket now knows of the sources; None: what it knew before.
         """
-        told = self._marks if marks is None else _encode(marks)
-        if not self._changes:
-            if self._loaded is not None:
-                _copies[self._place] = (self._token, self._states)
-            if told != self._marks:
-                head = (self._token, self._base_bytes, self._log_bytes, self.busy, told)
-                self._store.head.update(head)
-            return
-        token = os.urandom(16)
-        changes = _encode(self._changes)
-        log_bytes = self._log_bytes + len(changes)
-        if log_bytes > max(self._base_bytes, SMALLEST_LOG):
-            pages = [(page,) for page in _pages(self._states)]
-            self._store.pages.put(pages)
-            self._store.log.clear()
-            self._base_bytes, log_bytes = sum(len(page) for (page,) in pages), 0
-        else:
-            self._store.log.appendValue((token, self._token, changes))
-        busy = sum(len(keys) for step, keys in self._states.items() if step.startswith(BUSY))
-        self._store.head.update((token, self._base_bytes, log_bytes, busy, told))
-        _copies[self._place] = (token, self._states)
+        head = self._head
+        if marks is not None:
+            head = msgspec.structs.replace(head, marks=marks)
+        if self._loaded and any(kept.has_changes for kept in self._loaded.steps.values()):
+            head = self._append(head, self._loaded)
+        if head != self._head:
+            self._store.put_head(head)
+            self._head = head
+        if self._loaded:
+            _copies.keep(self._place, self._loaded, self._limit)
+
+    def _append(self, head: Head, copy: Copy) -> Head:
+        """Write what changed; the head that tells of it."""
+        head = self._clean(head, copy)
+        writer = EntryWriter(head.next)
+        for kept in copy.steps.values():
+            kept.write_to(writer)
+        token, total = os.urandom(16), head.total
+        for sequence, parts in enumerate(writer.entries, head.next):
+            total += self._store.put_entry(sequence, Entry(token, copy.token, parts))
+            copy.token, copy.next = token, sequence + 1
+        self._live_before = copy.live
+        busy = sum(len(kept) for step, kept in copy.steps.items() if step.startswith(BUSY))
+        return msgspec.structs.replace(
+            head, token=copy.token, next=copy.next, total=total, live=copy.live, busy=busy
+        )
+
+    def _clean(self, head: Head, copy: Copy) -> Head:
+        """Remove the oldest entries, after what is current in them was noted to be written again.
+
+        Removed are up to twice the bytes that this epoch appends, and four times those by which
+        the states became shorter: with less the log could outgrow any multiple of the states.
+        """
+        appended = ENTRY_COST + sum(
+            len(step) + PART_COST + kept.changed_bytes
+            for step, kept in copy.steps.items()
+            if kept.has_changes
+        )
+        live, first, total = copy.live, head.first, head.total
+        most = 2 * live + SMALLEST_LOG - appended
+        if total <= most:
+            return msgspec.structs.replace(head, credit=0)
+        credit = head.credit + 2 * appended + 4 * max(0, self._live_before - live)
+        if live <= max(credit, SMALL_STATE):
+            for kept in copy.steps.values():
+                kept.keep_all()
+            self._store.clear()
+            return msgspec.structs.replace(head, first=head.next, total=0, credit=0)
+        while credit > 0 and total > most and first < head.next:
+            entry, cost = self._store.entry(first)
+            copy.keep(entry, first)
+            self._store.remove_entry(first)
+            first, total, credit = first + 1, total - cost, credit - cost
+        return msgspec.structs.replace(head, first=first, total=total, credit=credit)
+
+    def _map(self, step: str) -> StateMap:
+        kept = self._copy.steps.get(step)
+        return kept if type(kept) is StateMap else self._copy.map(step)
 
     @property
-    def _states(self) -> States:
+    def _copy(self) -> Copy:
         """All states; read when the first of them is asked for."""
         if self._loaded is None:
             self._loaded = self._load()
+            self._live_before = self._loaded.live
         return self._loaded
 
-    def _load(self) -> States:
-        token, states = _copies.pop(self._place, (b"", {}))
-        if token == self._token:
-            return states
-        log = [tuple(bytes(part) for part in entry) for entry in self._store.log.get()]
-        known = {previous: i for i, (_, previous, _) in enumerate(log)}
-        if token and token in known:
-            return _replay(states, log[known[token] :])
-        states = {}
-        for (page,) in self._store.pages.get():
-            _apply(states, bytes(page))
-        return _replay(states, log)
+    def _load(self) -> Copy:
+        copy = _copies.take(self._place)
+        if copy and (copy.token == self._head.token or self._caught_up(copy)):
+            return copy
+        copy = Copy()
+        for sequence, entry in self._store.entries(self._head):
+            copy.apply(entry, sequence)
+        copy.token, copy.next = self._head.token, self._head.next
+        return copy
 
-
-def _replay(states: States, log: list[tuple[Any, ...]]) -> States:
-    for _, _, changes in log:
-        _apply(states, changes)
-    return states
-
-
-def _apply(states: States, changes: bytes) -> None:
-    for step, key, state in _decode(changes):
-        _set(states, step, key, state)
-
-
-def _set(states: States, step: str, key: bytes, state: bytes | None) -> None:
-    if state is not None:
-        states.setdefault(step, {})[key] = state
-    elif step in states:
-        states[step].pop(key, None)
-
-
-def _pages(states: States) -> Iterator[bytes]:
-    page: list[Change] = []
-    size = 0
-    for step, keys in states.items():
-        for key, state in keys.items():
-            page.append((step, key, state))
-            size += len(step) + len(key) + len(state)
-            if size >= PAGE_BYTES:
-                yield _encode(page)
-                page, size = [], 0
-    yield _encode(page)
+    def _caught_up(self, copy: Copy) -> bool:
+        """Bring a copy up to date, if the log continues it."""
+        if not self._head.first <= copy.next < self._head.next:
+            return False
+        for sequence in range(copy.next, self._head.next):
+            entry, _ = self._store.entry(sequence)
+            if entry.previous != copy.token:
+                return False
+            copy.apply(entry, sequence)
+        return True

@@ -129,8 +129,8 @@ class _FrameWork:
         columns = columns_of(self._layout, arrays, f"source '{self._source}'")
         values = Records(self._layout, columns)
         times = columns[self._step.time or ""].tolist() if self._is_timed else None
-        orders = self._orders(batch)
-        sent = Batch(orders, [NO_KEY] * len(orders), values, times=times, label=self._home)
+        orders = self._orders(batch) if self._sender.minds_order else []
+        sent = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
         if self._made:
             self._sender.values(sent, self._made(values))
         else:

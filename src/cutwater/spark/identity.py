@@ -37,7 +37,7 @@ __all__ = [
     "identity_of",
 ]
 
-FORMAT = 3
+FORMAT = 4
 _ANEW = "start with a new checkpoint and an empty output"
 
 
@@ -65,6 +65,8 @@ class StepIdentity:
     notes: str
     """How it is noted which keys wait for a time; empty: none does."""
     state: Schema
+    in_columns: bool = False
+    """Are states kept as columns, not key by key?"""
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ def _steps(job: Job) -> Iterator[tuple[str, StepIdentity]]:
                             _settings(part.step),
                             _notes(job, segment, part.step),
                             schema_of(form.type),
+                            in_columns=_is_in_columns(job, segment, part.step),
                         ),
                     )
 
@@ -168,6 +171,11 @@ def _makers(steps: Sequence[s.Step], numbers: Sequence[int]) -> Iterator[_Maker]
             yield _Maker(number, step)
         else:
             yield from _makers(steps, step.inputs)
+
+
+def _is_in_columns(job: Job, segment: Segment, step: s.Step) -> bool:
+    is_vectorised = isinstance(step, s.Apply) and step.is_vectorised
+    return is_vectorised or segment.number in job.aggregations
 
 
 def _settings(step: s.Step) -> str:
@@ -349,6 +357,10 @@ def _step_differences(name: str, before: StepIdentity, now: StepIdentity) -> Ite
         return
     broken = list(what_breaks(before.state, now.state, f"the state of step '{name}'"))
     yield from broken
+    if before.in_columns != now.in_columns and not broken:
+        ways = "key by key", "in columns"
+        had, has = ways[before.in_columns], ways[now.in_columns]
+        yield f"the state of step '{name}' was kept {had} and is kept {has}"
     if before.notes != now.notes and not broken:
         yield f"what waits at step '{name}' was noted {before.notes} and is noted {now.notes}"
 

@@ -24,6 +24,7 @@ from cutwater.flow import Flow, Task
 from cutwater.flow.forms import time_kept_as
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.steps import Source
+from cutwater.spark.aggregation import Aggregation, aggregation_of
 from cutwater.spark.bindings import Frame, JsonLines
 from cutwater.spark.clock import Clock, Numbering, SourceClock
 from cutwater.spark.folder import Folder
@@ -110,6 +111,26 @@ class Job:
         """How the events that come to each stateful segment are written."""
         stateful = (segment for segment in self.plan.segments if segment.is_stateful)
         return {s.number: Letters(self.plan, s, self.needs) for s in stateful}
+
+    @cached_property
+    def aggregations(self) -> dict[int, Aggregation]:
+        """The segments that are running aggregates over whole columns."""
+        found = {
+            segment.number: aggregation_of(segment, is_timed=segment.number in self.needs.times)
+            for segment in self.plan.segments
+        }
+        return {number: aggregation for number, aggregation in found.items() if aggregation}
+
+    def minds_order(self, segment: Segment) -> bool:
+        """Does anyone need to know in which order a segment emits?"""
+        if self.sinks_after[segment.number] and not self.shows_records:
+            return True
+        for number, _ in self.plan.readers[segment.number]:
+            reader, aggregation = self.plan.segments[number], self.aggregations.get(number)
+            is_folded = aggregation is not None and aggregation.is_folded_early
+            if not is_folded and (reader.is_stateful or self.minds_order(reader)):
+                return True
+        return False
 
     @cached_property
     def storages(self) -> dict[int, Storage]:

@@ -92,9 +92,13 @@ class Letters:
             batch.times = [side(time) for time in decoded] if side else decoded
         if self._keys and keys is not None:
             batch.keys = self._keys.decode(keys)
-        elif self._minds_keys and self._segment.key is not None:
-            batch.keys = list(map(self._segment.key, batch.values))
         return port, batch
+
+    def keys_of(self, batch: Batch) -> list[Any] | None:
+        """The keys of events, if the segment is given them."""
+        if batch.keys is None and self._minds_keys and self._segment.key is not None:
+            return list(map(self._segment.key, batch.values))
+        return batch.keys
 
 
 def _many(tp: Any) -> Codec:

@@ -15,13 +15,15 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from cutwater.flow.fusing import Segment
+from cutwater.spark.aggregate_work import AggregateWork
 from cutwater.spark.batches import much_at_once
 from cutwater.spark.buckets import BucketStates, StateStore
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.rows import DATA, END, ROW_SCHEMA, Outbox, Parcel, unpack_mark
 from cutwater.spark.task_work import TaskWork, only_task
 from cutwater.spark.vector_work import VectorWork, vectorised_task
-from cutwater.spark.work import SegmentWork
+from cutwater.spark.work import SegmentWork, Work
 
 __all__ = ["Level"]
 
@@ -90,6 +92,19 @@ def _row(parcel: Parcel) -> Row:
     return Row(**dict(zip(ROW_SCHEMA.names, parcel, strict=True)))
 
 
+def _work_of(job: Job, segment: Segment, bucket: BucketStates, outbox: Outbox) -> Work:
+    """What works on a segment in the quickest way there is."""
+    aggregation = job.aggregations.get(segment.number)
+    if aggregation is not None:
+        return AggregateWork(job, aggregation, bucket, outbox)
+    vector, task = vectorised_task(segment), only_task(segment)
+    if vector is not None:
+        return VectorWork(job, segment, vector, bucket, outbox)
+    if task is not None:
+        return TaskWork(job, segment, task, bucket, outbox)
+    return SegmentWork(job, segment, bucket, outbox)
+
+
 def _epoch(
     job: Job, level: int, inbox: _Inbox, bucket: BucketStates, outbox: Outbox
 ) -> Iterator[Parcel]:
@@ -102,20 +117,14 @@ def _epoch(
         completed = job.newly_completed(segment, before, after) if inbox.marks else None
         if not (mail or inbox.has_ended or (completed is not None and bucket.busy)):
             continue
-        task, vector = only_task(segment), vectorised_task(segment)
-        if vector is not None:
-            VectorWork(job, segment, vector, bucket, outbox).data(mail)
-        elif task is not None:
-            TaskWork(job, segment, task, bucket, outbox).data(mail)
+        work = _work_of(job, segment, bucket, outbox)
+        work.data(mail)
+        if inbox.has_ended:
+            work.finish()
         else:
-            work = SegmentWork(job, segment, bucket, outbox)
-            work.data(mail)
-            if inbox.has_ended:
-                work.finish()
-            else:
-                work.border()
-                if completed is not None:
-                    work.watermark(completed)
-                work.save()
+            work.border()
+            if completed is not None:
+                work.watermark(completed)
+            work.save()
         yield from outbox.take()
     bucket.save(after if remembers else None)

@@ -44,7 +44,8 @@ class Sender:
     def __init__(self, job: Job, segment: Segment, outbox: Outbox) -> None:
         self._rank = order_bytes((segment.rank,))
         self._is_keyed = segment.placement == "by key"
-        self._minds_order = bool(job.plan.readers[segment.number]) or not job.shows_records
+        self.minds_order = job.minds_order(segment)
+        """Does the order of what is sent matter to anyone?"""
         self._receivers = [_to_sink(job, n, outbox) for n in job.sinks_after[segment.number]]
         for number, port in job.plan.readers[segment.number]:
             self._receivers.append(_to_segment(job, job.plan.segments[number], port, outbox))
@@ -69,7 +70,7 @@ class Sender:
 
     def _place(self, batch: Batch, indices: Sequence[int]) -> None:
         """Make of the orders of causes those of outputs, by their indices."""
-        if self._minds_order:
+        if self.minds_order:
             batch.orders = [
                 order + terminated(key) + self._rank + _index(index)
                 for order, key, index in zip(batch.orders, batch.key_bytes, indices, strict=True)
@@ -97,7 +98,7 @@ class Sender:
     def one_each(self, causes: Batch, values: Sequence[Any]) -> None:
         """Send the one value that each event of a batch caused."""
         tail = self._rank + _INDICES[0]
-        if not self._minds_order:
+        if not self.minds_order:
             orders = causes.orders
         elif self._is_keyed:
             orders = [
@@ -208,7 +209,11 @@ def _without_keys(batch: Batch, home: int) -> Batch:
 
 
 def _to_bucket(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
-    write, number = job.letters[reader.number].writer(port), reader.number
+    number, aggregation = reader.number, job.aggregations.get(reader.number)
+    if aggregation and aggregation.is_folded_early:
+        fold, pack = aggregation.folded_early, aggregation.pack
+        return lambda batch: outbox.post(number, fold(batch), pack)
+    write = job.letters[number].writer(port)
     return lambda batch: outbox.post(number, batch, write)
 
 

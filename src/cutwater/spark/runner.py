@@ -37,6 +37,7 @@ __all__ = [
     "PARTITIONS",
     "Progress",
     "RunResult",
+    "bind_sources",
     "build_query",
     "run",
 ]

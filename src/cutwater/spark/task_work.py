@@ -21,7 +21,7 @@ from cutwater.spark.buckets import BucketStates
 from cutwater.spark.job import Job
 from cutwater.spark.routing import Sender
 from cutwater.spark.rows import Outbox
-from cutwater.spark.work import read_mail
+from cutwater.spark.work import Work, read_mail
 
 __all__ = ["TaskWork", "only_task"]
 
@@ -34,7 +34,7 @@ def only_task(segment: Segment) -> s.Apply | None:
     return None
 
 
-class TaskWork:
+class TaskWork(Work):
     """Such a segment at work on one bucket."""
 
     def __init__(
@@ -48,10 +48,10 @@ class TaskWork:
         self._sender = Sender(job, segment, outbox)
 
     def data(self, bodies: Sequence[bytes]) -> None:
-        """What the events of an epoch cause, in their order."""
         if not bodies:
             return
         batch, firsts = read_mail(self._job, self._segment, bodies)
+        batch.keys = self._job.letters[self._segment.number].keys_of(batch)
         states = self._states(batch.key_bytes)
         steps = [part.step for part in self._segment.parts]
         run = _run_alone if len(steps) == 1 else _run_among(steps)

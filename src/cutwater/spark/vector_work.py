@@ -20,7 +20,7 @@ from cutwater.spark.records import Records, numbered
 from cutwater.spark.routing import Sender
 from cutwater.spark.rows import Outbox
 from cutwater.spark.state_table import Column, StateTable
-from cutwater.spark.work import read_mail
+from cutwater.spark.work import Work, read_mail
 from cutwater.vectors import BatchOutcome, Keys, Layout, run_batch
 
 __all__ = ["VectorWork", "vectorised_task"]
@@ -34,7 +34,7 @@ def vectorised_task(segment: Segment) -> s.Apply | None:
     return None
 
 
-class VectorWork:
+class VectorWork(Work):
     """Such a segment at work on one bucket."""
 
     def __init__(
@@ -50,10 +50,10 @@ class VectorWork:
         self._sender = Sender(job, segment, outbox)
 
     def data(self, bodies: Sequence[bytes]) -> None:
-        """What the events of an epoch cause, in their order."""
         if not bodies:
             return
         batch, firsts = read_mail(self._job, self._segment, bodies)
+        batch.keys = self._job.letters[self._segment.number].keys_of(batch)
         events = Records.of(self._layouts.event, batch.values)
         found, of = numbered(batch.key_bytes)
         layout = self._layouts.state

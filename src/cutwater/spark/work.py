@@ -21,7 +21,7 @@ from cutwater.spark.live import LiveStates
 from cutwater.spark.routing import Emitted, Sender
 from cutwater.spark.rows import Outbox
 
-__all__ = ["SegmentWork", "read_mail"]
+__all__ = ["SegmentWork", "Work", "read_mail"]
 
 
 def read_mail(job: Job, segment: Segment, bodies: Sequence[bytes]) -> tuple[Batch, list[int]]:
@@ -48,8 +48,28 @@ def _permuted(batch: Batch, firsts: list[int], seed: int) -> tuple[Batch, list[i
     return batch.take(places), [firsts[i] for i in places]
 
 
-class SegmentWork:
-    """One segment at work on one bucket."""
+class Work:
+    """One segment at work on one bucket; of most there is nothing to do but data."""
+
+    def data(self, bodies: Sequence[bytes]) -> None:
+        """What the events of an epoch cause, in their order."""
+        raise NotImplementedError
+
+    def border(self) -> None:
+        """What the end of the epoch causes, at the keys it touched."""
+
+    def watermark(self, time: Any) -> None:
+        """What a watermark causes, at the keys for which it can matter."""
+
+    def finish(self) -> None:
+        """What the end of the input causes, at all keys."""
+
+    def save(self) -> None:
+        """Give the bucket what became of the states."""
+
+
+class SegmentWork(Work):
+    """Any segment, event by event."""
 
     def __init__(self, job: Job, segment: Segment, bucket: BucketStates, outbox: Outbox) -> None:
         self._job = job
@@ -60,11 +80,10 @@ class SegmentWork:
         self._label = bucket.label
 
     def data(self, bodies: Sequence[bytes]) -> None:
-        """What the events of an epoch cause, in their order."""
         if not bodies:
             return
         batch, firsts = read_mail(self._job, self._segment, bodies)
-        keys: Any = batch.keys or repeat(None)
+        keys: Any = self._job.letters[self._segment.number].keys_of(batch) or repeat(None)
         times: Any = batch.times or repeat(None)
         step, get, put = self._operator.step, self._live.get, self._live.put
         emitted: list[Emitted] = []
@@ -77,7 +96,6 @@ class SegmentWork:
         self._sender.events(emitted, self._label)
 
     def border(self) -> None:
-        """What the end of the epoch causes, at the keys it touched."""
         if self._operator.border is None:
             return
         order = order_bytes((AFTER_DATA, self._segment.stage, 0))
@@ -90,7 +108,6 @@ class SegmentWork:
         self._sender.events(emitted, self._label)
 
     def watermark(self, time: Any) -> None:
-        """What a watermark causes, at the keys for which it can matter."""
         order = order_bytes((AFTER_DATA, self._segment.stage, 1))
         emitted: list[Emitted] = []
         for key_bytes in self._live.due(time):
@@ -101,7 +118,6 @@ class SegmentWork:
         self._sender.events(emitted, self._label)
 
     def finish(self) -> None:
-        """What the end of the input causes, at all keys."""
         order = order_bytes((AFTER_DATA + 1, self._segment.stage, 0))
         emitted: list[Emitted] = []
         for key_bytes in self._live.all():
@@ -111,7 +127,6 @@ class SegmentWork:
         self._sender.events(emitted, self._label)
 
     def save(self) -> None:
-        """Give the bucket what became of the states."""
         self._live.write_back()
 
 

@@ -102,12 +102,12 @@ class Layout:
         """The columns of many values; a sentence that begins with `what` if they are none."""
         if not self.is_record:
             return {"": self._from_values("", values, f"{what}a value is")}
-        return {
-            name: self._from_values(
-                name, self._read(name, values, what), f"{what}{describe(self.type)}.{name} is"
-            )
-            for name in self.columns
-        }
+        return {name: self.column(name, values, what) for name in self.columns}
+
+    def column(self, name: str, values: Sequence[Any], what: str = "") -> Array:
+        """The column of one field of many values."""
+        place = f"{what}{describe(self.type)}.{name} is"
+        return self._from_values(name, self._read(name, values, what), place)
 
     def to_values(self, columns: Mapping[str, Array]) -> list[Any]:
         """The values that columns stand for, made of Python's own numbers."""

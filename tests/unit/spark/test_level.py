@@ -116,7 +116,7 @@ def test_a_watermark_visits_only_keys_for_which_it_can_matter(toy, monkeypatch):
     for (_, label), store in made.states.items():
         made.handles[0].store = store
         bucket = BucketStates(level_module.StateStore(made.handles[0]), "toy", 0, label)
-        (busy_of_step,) = [name for name in bucket._states if name.startswith(BUSY)] or [""]
+        (busy_of_step,) = [name for name in bucket._copy.steps if name.startswith(BUSY)] or [""]
         busy |= dict.fromkeys(bucket.keys(busy_of_step))
         assert bucket.busy == len(bucket.keys(busy_of_step))
     assert len(busy) == 2

@@ -1005,8 +1005,8 @@ def test_a_checkpoint_of_an_older_format(flows):
     path = flows.place.root / "cutwater.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": FORMAT - 1}))
     assert flows.refused(counting()) == (
-        f"[checkpoint-format] the checkpoint {flows.place.root} has format 2; this version reads "
-        f"format 3\n  hint: use the version that wrote it, or {ANEW}"
+        f"[checkpoint-format] the checkpoint {flows.place.root} has format 3; this version reads "
+        f"format 4\n  hint: use the version that wrote it, or {ANEW}"
     )
 
 

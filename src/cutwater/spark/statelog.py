@@ -1,0 +1,201 @@
+"""The log in which a bucket's states lie: numbered entries, and a head that tells which there are.
+
+An entry holds what an epoch changed; a long one is cut into several. It carries the random token
+of its epoch and its predecessor's: whoever has a copy of the states as they were can go on from the
+entry that continues it, and knows it when the copy stems from an attempt that failed.
+
+Everything lies in one map state, since each state variable costs some milliseconds in each task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import numpy as np
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+__all__ = [
+    "ENTRY_BYTES",
+    "ENTRY_COST",
+    "PART_COST",
+    "READ_AT_ONCE",
+    "ROW_COST",
+    "Entry",
+    "EntryWriter",
+    "Head",
+    "Part",
+    "RowsPart",
+    "StateStore",
+    "StatesPart",
+    "cuts",
+]
+
+ENTRY_BYTES = 64 << 10
+"""About how long an entry becomes before another one is begun."""
+ENTRY_COST = 1 << 10
+"""What an entry counts beyond its bytes: to read or remove it takes as long as so many bytes."""
+ROW_COST = 4
+"""What a key counts beyond its bytes and those of its state."""
+PART_COST = 16
+"""What a part of an entry counts beyond the name of its step, its keys and states."""
+READ_AT_ONCE = 64 << 20
+"""A log up to this many bytes is read in few round trips, a longer one entry by entry."""
+
+_HEAD_KEY = -1
+_KEY = StructType([StructField("sequence", LongType())])
+_VALUE = StructType([StructField("data", BinaryType())])
+
+
+class StatesPart(msgspec.Struct, array_like=True, tag="states"):
+    """States of a step, in an entry."""
+
+    step: str
+    keys: list[bytes]
+    states: list[bytes | None]
+    """None: deleted."""
+
+
+class RowsPart(msgspec.Struct, array_like=True, tag="rows"):
+    """Rows of a step's table, in an entry."""
+
+    step: str
+    keys: list[bytes | None]
+    """None: a row to be passed over, since the key has a newer one."""
+    columns: dict[str, tuple[str, bytes]]
+    """Name -> kind, values."""
+    removed: list[bytes]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        keys = [*filter(None, self.keys), *self.removed]
+        columns = sum(
+            len(name) + len(kind) + len(data) + ROW_COST
+            for name, (kind, data) in self.columns.items()
+        )
+        return columns + sum(map(len, keys)) + ROW_COST * len(keys)
+
+
+Part = StatesPart | RowsPart
+
+
+class Entry(msgspec.Struct, array_like=True):
+    """What an epoch changed, or a part of it."""
+
+    token: bytes
+    """Of the epoch."""
+    previous: bytes
+    """The token of what it continues."""
+    parts: list[Part]
+
+
+class Head(msgspec.Struct, array_like=True, frozen=True):
+    """What is known of a bucket without its states."""
+
+    token: bytes = b""
+    """Of the newest entry."""
+    first: int = 0
+    """The number of the oldest entry."""
+    next: int = 0
+    """The number of the entry to come."""
+    total: int = 0
+    """The bytes of all entries, with what they cost besides."""
+    live: int = 0
+    """The bytes of keys and states that are current."""
+    credit: int = 0
+    """How many bytes of the oldest entries may be cleaned; less than none if too many were."""
+    busy: int = 0
+    """The keys for which a watermark can matter."""
+    marks: dict[str, bytes] = {}
+    """What the bucket was told that each source completed, encoded."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_head = msgspec.msgpack.Decoder(Head).decode
+_decode_entry = msgspec.msgpack.Decoder(Entry).decode
+
+
+class StateStore:
+    """The state variable of a level, for whichever bucket is being worked on."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._log = handle.getMapState("log", _KEY, _VALUE)
+
+    def head(self) -> Head:
+        """The head of the bucket; of an empty one if there is none."""
+        value = self._log.getValue((_HEAD_KEY,))
+        return Head() if value is None else _decode_head(value[0])
+
+    def put_head(self, head: Head) -> None:
+        """Change the head."""
+        self._log.updateValue((_HEAD_KEY,), (_encode(head),))
+
+    def entry(self, sequence: int) -> tuple[Entry, int]:
+        """An entry, and what it costs."""
+        value = self._log.getValue((sequence,))
+        assert value is not None, f"entry {sequence} of the log is missing"
+        return _decode_entry(value[0]), len(value[0]) + ENTRY_COST
+
+    def put_entry(self, sequence: int, entry: Entry) -> int:
+        """Write an entry; what it costs."""
+        data = _encode(entry)
+        self._log.updateValue((sequence,), (data,))
+        return len(data) + ENTRY_COST
+
+    def remove_entry(self, sequence: int) -> None:
+        """Remove an entry."""
+        self._log.removeKey((sequence,))
+
+    def clear(self) -> None:
+        """Remove all entries, and the head."""
+        self._log.clear()
+
+    def entries(self, head: Head) -> Iterator[tuple[int, Entry]]:
+        """All entries in order, with their numbers."""
+        if head.first == head.next:
+            return iter(())
+        if head.total > READ_AT_ONCE:
+            numbers = range(head.first, head.next)
+            return ((sequence, self.entry(sequence)[0]) for sequence in numbers)
+        pairs = ((key[0], value[0]) for key, value in self._log.iterator())
+        found = sorted((pair for pair in pairs if pair[0] != _HEAD_KEY), key=lambda pair: pair[0])
+        return ((sequence, _decode_entry(data)) for sequence, data in found)
+
+
+class EntryWriter:
+    """Puts parts into entries of a bounded size."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._room = 0
+        self.entries: list[list[Part]] = []
+
+    def add(self, part: Part, size: int) -> int:
+        """Put a part of about this many bytes somewhere; the number of the entry it lies in."""
+        if size > self._room:
+            self.entries.append([])
+            self._room = ENTRY_BYTES
+        self.entries[-1].append(part)
+        self._room -= size
+        return self._first + len(self.entries) - 1
+
+
+def cuts(total: int, sizes: Iterable[int], count: int) -> Iterator[tuple[slice, int]]:
+    """Cut a sequence of things into slices that fit into entries, each with its size.
+
+    `sizes` are looked at only if `total`, which is their sum, is too much for one entry.
+
+    >>> list(cuts(ENTRY_BYTES + 11, [ENTRY_BYTES, 5, 6], 3))
+    [(slice(0, 1, None), 65536), (slice(1, 3, None), 11)]
+    """
+    if total <= ENTRY_BYTES:
+        yield from [(slice(0, count), total)] * (count > 0)
+        return
+    ends = np.cumsum(np.fromiter(sizes, np.int64, count))
+    start, before = 0, 0
+    while start < count:
+        end = max(start + 1, int(np.searchsorted(ends, before + ENTRY_BYTES, "right")))
+        yield slice(start, end), int(ends[end - 1]) - before
+        start, before = end, int(ends[end - 1])

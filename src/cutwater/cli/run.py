@@ -38,6 +38,12 @@ def run(
     max_bytes_per_epoch: Annotated[
         int, typer.Option(help="How much of each source one epoch reads at the most", min=1)
     ] = 32 << 20,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            help="Partitions of a new state: 1, 2, 4, 8 or 16; default: the cores"
+        ),
+    ] = None,
     master: Annotated[str, typer.Option(help="Where Spark runs")] = "local[*]",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
@@ -68,6 +74,7 @@ def run(
             close=close,
             on_bad_record=on_bad_record,
             forget=forget or (),
+            partitions=partitions,
             master=master,
             on_progress=lambda p: progress.say(
                 f"{flow.name}: epoch {p.epoch} finished in {p.duration_ms / 1000:.1f} s"

@@ -23,6 +23,7 @@ from cutwater.spark.identity import Identity, continued, differences, identity_o
 from cutwater.spark.job import Job, JsonLines, spark_plan
 from cutwater.spark.level import Level
 from cutwater.spark.lines import JsonLinesSource, bad_records_sink, late_events_sink
+from cutwater.spark.partitions import check_partitions, shuffling_to, suitable_partitions
 from cutwater.spark.rows import ROW_SCHEMA
 from cutwater.spark.session import check_session, embedded_session
 from cutwater.spark.support import check_support
@@ -31,7 +32,6 @@ from cutwater.spark.writer import SinksWriter
 __all__ = [
     "BUCKETS",
     "LOCK_WAIT_SECONDS",
-    "PARTITIONS",
     "Progress",
     "RunResult",
     "build_query",
@@ -39,7 +39,6 @@ __all__ = [
 ]
 
 BUCKETS = 16
-PARTITIONS = 2
 LOCK_WAIT_SECONDS = 60.0
 
 
@@ -81,6 +80,7 @@ def run(
     close: bool = False,
     on_bad_record: str = "fail",
     forget: Collection[str] = (),
+    partitions: int | None = None,
     master: str = "local[*]",
     permute: int | None = None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
@@ -112,6 +112,10 @@ def run(
     forget
         Steps that the flow no longer has, and whose states in the checkpoint may be lost. Their
         names cannot be used again there.
+    partitions
+        How many partitions the state of a new checkpoint lies in, a divisor of 16; without it,
+        the session's ``spark.sql.shuffle.partitions`` if that divides 16, else one for each core
+        as far as that goes. A checkpoint keeps its number; `rescale` changes it.
     """
     planned = spark_plan(flow)
     check_support(planned)
@@ -132,20 +136,18 @@ def run(
         permute=permute,
     )
     draft.to_bytes()
-    _agreed(place, draft, forget)
+    _agreed(place, draft, forget, partitions)
     _refuse_closed(place, close)
     for name, source in bound_sources.items():
         if not files_in(Path(source.path)):
             tell(f"source '{name}' is empty: {source.path} has no files")
     place.create()
-    session = spark or embedded_session(
-        place.root / "scratch", master=master, partitions=PARTITIONS
-    )
+    session = spark or embedded_session(place.root / "scratch", master=master)
     try:
-        check_session(session, partitions=PARTITIONS)
+        check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             _refuse_closed(place, close)
-            job = _take(place, draft, forget, session)
+            job = _take(place, draft, forget, partitions, session)
             epochs = _drive(session, job, place, until, on_progress)
             if close:
                 epochs += _close(session, job, place, on_progress)
@@ -295,10 +297,17 @@ def _binding_problems(kind: str, bound: list[str], names: list[str]) -> list[Pro
     return problems
 
 
-def _agreed(place: Checkpoint, draft: Job, forget: Collection[str]) -> Identity:
-    """The identity to go on with; what must not go together is refused before anything starts."""
-    found, wanted = place.identity(), identity_of(draft, PARTITIONS)
-    problems = differences(found or wanted, wanted, forget)
+def _agreed(
+    place: Checkpoint, draft: Job, forget: Collection[str], partitions: int | None
+) -> Identity:
+    """The identity to go on with; what must not go together is refused before anything starts.
+
+    `partitions` is None if nobody asks for a number; then a new identity has none yet.
+    """
+    found = place.identity()
+    wanted = identity_of(draft, partitions or (found.partitions if found else 0))
+    problems = [] if partitions is None else check_partitions(partitions, draft.buckets)
+    problems += differences(found or wanted, wanted, forget)
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
         problems += sink.check(name, query_id, place.next_epoch())
@@ -307,11 +316,21 @@ def _agreed(place: Checkpoint, draft: Job, forget: Collection[str]) -> Identity:
     return continued(found, wanted, forget) if found else wanted
 
 
-def _take(place: Checkpoint, draft: Job, forget: Collection[str], spark: SparkSession) -> Job:
+def _take(
+    place: Checkpoint,
+    draft: Job,
+    forget: Collection[str],
+    partitions: int | None,
+    spark: SparkSession,
+) -> Job:
     """With the lock held: take the next generation and write it to every ledger first."""
-    identity = _agreed(place, draft, forget)
+    identity = _agreed(place, draft, forget, partitions)
     newest = max([identity.generation, *(sink.generation() for sink in draft.sinks.values())])
-    identity = replace(identity, generation=newest + 1)
+    identity = replace(
+        identity,
+        generation=newest + 1,
+        partitions=identity.partitions or suitable_partitions(spark, draft.buckets),
+    )
     place.save(identity)
     for name, sink in draft.sinks.items():
         sink.take(identity.flow, name, identity.query_id, identity.generation)
@@ -354,7 +373,10 @@ def _drive(
     writer = rows.writeStream.format("cutwater_sinks").outputMode("append")
     writer = writer.option("checkpointLocation", str(place.spark))
     trigger = {"availableNow": True} if until == "caught-up" else {"processingTime": "0 seconds"}
-    query = writer.trigger(**trigger).start()
+    identity = place.identity()
+    assert identity is not None
+    with shuffling_to(spark, identity.partitions):
+        query = writer.trigger(**trigger).start()
     try:
         return _watch(query, on_progress)
     except StreamingQueryException as error:

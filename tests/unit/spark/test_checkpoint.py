@@ -55,13 +55,19 @@ def test_the_same_flow_has_no_differences():
         (identity(two_levels(name="other")), "its name was 'flow' and is 'other'"),
         (identity(two_levels(source="things")), "its sources were 'items' and are 'things'"),
         (identity(two_levels(), buckets=32), "it had 16 buckets and has 32"),
-        (identity(two_levels(), partitions=4), "it had 2 partitions and has 4"),
     ],
 )
 def test_a_difference_is_a_sentence(changed, words):
     (problem,) = differences(identity(two_levels()), changed)
     assert problem.code == "changed-flow"
     assert words in problem.message
+
+
+def test_another_number_of_partitions_names_the_command_that_changes_it():
+    (problem,) = differences(identity(two_levels()), identity(two_levels(), partitions=4))
+    assert problem.code == "other-partitions"
+    assert "has 2 partitions and 4 are asked for" in problem.message
+    assert "cutwater checkpoint rescale CHECKPOINT --partitions 4" in problem.hint
 
 
 def test_a_state_of_another_type_is_refused():

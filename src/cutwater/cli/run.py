@@ -40,9 +40,7 @@ def run(
     ] = 32 << 20,
     partitions: Annotated[
         int | None,
-        typer.Option(
-            help="Partitions of a new state: 1, 2, 4, 8 or 16; default: the cores"
-        ),
+        typer.Option(help="Partitions of a new state: 1, 2, 4, 8 or 16; default: the cores"),
     ] = None,
     master: Annotated[str, typer.Option(help="Where Spark runs")] = "local[*]",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,

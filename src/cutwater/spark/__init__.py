@@ -14,7 +14,17 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 
 from cutwater.spark.folder import Folder as folder
 from cutwater.spark.job import JsonLines as json_lines
+from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
 from cutwater.spark.support import SUPPORT
 
-__all__ = ["SUPPORT", "Progress", "RunResult", "folder", "json_lines", "run"]
+__all__ = [
+    "SUPPORT",
+    "Progress",
+    "Rescaled",
+    "RunResult",
+    "folder",
+    "json_lines",
+    "rescale",
+    "run",
+]

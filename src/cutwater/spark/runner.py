@@ -16,7 +16,7 @@ from cutwater.errors import FlowError, InputError, Problem, RunError, recover
 from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Sink, Source
-from cutwater.spark.checkpoint import Checkpoint, locked
+from cutwater.spark.checkpoint import Checkpoint, half_rescaled, locked
 from cutwater.spark.filelog import files_in
 from cutwater.spark.folder import Folder
 from cutwater.spark.identity import Identity, continued, differences, identity_of
@@ -307,7 +307,7 @@ def _agreed(
     found = place.identity()
     wanted = identity_of(draft, partitions or (found.partitions if found else 0))
     problems = [] if partitions is None else check_partitions(partitions, draft.buckets)
-    problems += differences(found or wanted, wanted, forget)
+    problems += [*half_rescaled(place), *differences(found or wanted, wanted, forget)]
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
         problems += sink.check(name, query_id, place.next_epoch())

@@ -14,6 +14,7 @@ import msgspec
 
 import cutwater as cw
 from cutwater.flow.steps import Source
+from cutwater.spark.entrylog import EntryLog
 
 Offsets = Sequence[Mapping[str, int]]
 """For each epoch the newest entry of each source's log of files."""
@@ -44,7 +45,7 @@ def is_closed(checkpoint: Path) -> bool:
 
 def lines_of(checkpoint: Path, source: str, entry: int) -> list[bytes]:
     """The lines of an entry of the log of files, blank ones left out."""
-    chunks = json.loads((checkpoint / "sources" / source / f"{entry}.json").read_bytes())
+    chunks = EntryLog(checkpoint / "sources" / source, "the log of files").read(entry)
     texts = [Path(c["path"]).read_bytes()[c["start"] : c["end"]] for c in chunks]
     return [line for text in texts for line in text.split(b"\n") if line.strip()]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from cutwater.errors import InputError, Problem
 from cutwater.spark.clock import SourceClock, lines_of
-from cutwater.spark.durable import read_json, write_json
+from cutwater.spark.entrylog import EntryLog
 
 __all__ = ["Chunk", "FileLog", "files_in", "split_at_lines"]
 
@@ -67,29 +67,23 @@ class FileLog:
     def __init__(self, folder: Path, log: Path, clock: SourceClock | None = None) -> None:
         self._clock = clock
         self._folder = folder
-        self._log = log
-        self._log.mkdir(parents=True, exist_ok=True)
-        self._entries = [self.read(n) for n in range(1, self._newest_on_disk() + 1)]
-        self._seen = {chunk.path for entry in self._entries for chunk in entry}
+        log.mkdir(parents=True, exist_ok=True)
+        self._seen: set[str] = set()
+        self._log = EntryLog(log, "the log of files", self._note)
+        self._last = self.read(self.newest)[-1] if self.newest else None
+
+    def _note(self, chunks: list[dict[str, Any]]) -> None:
+        """Remember the names of files, and no more: every name is read once."""
+        self._seen.update(chunk["path"] for chunk in chunks)
 
     @property
     def newest(self) -> int:
         """The number of the newest entry."""
-        return len(self._entries)
+        return self._log.newest
 
     def read(self, number: int) -> list[Chunk]:
         """The chunks of an entry."""
-        path = self._log / f"{number}.json"
-        data = read_json(path, "the log of files")
-        if data is None:
-            raise InputError(
-                Problem(
-                    "missing-entry",
-                    f"{path} is missing; the checkpoint says it was read",
-                    "restore the checkpoint from a backup, whole",
-                )
-            )
-        return [Chunk(**chunk) for chunk in data]
+        return [Chunk(**chunk) for chunk in self._log.read(number)]
 
     def unread(self) -> list[str]:
         """The files that no entry has taken yet, by name."""
@@ -109,12 +103,12 @@ class FileLog:
                 self._seen.add(chunk.path)
         if chunks:
             chunks = self._timed(chunks)
-            write_json(self._log / f"{self.newest + 1}.json", [vars(chunk) for chunk in chunks])
-            self._entries.append(chunks)
+            self._log.append([vars(chunk) for chunk in chunks])
+            self._last = chunks[-1]
         return self.newest
 
     def _timed(self, chunks: list[Chunk]) -> list[Chunk]:
-        before = after = self._entries[-1][-1].newest_after if self._entries else None
+        before = after = self._last.newest_after if self._last else None
         if self._clock is None:  # a later run may ask for times again
             return [replace(chunk, newest_before=before, newest_after=after) for chunk in chunks]
         numbered = []
@@ -124,7 +118,7 @@ class FileLog:
         return [replace(chunk, newest_before=before, newest_after=after) for chunk in numbered]
 
     def _candidates(self, files: Iterable[str]) -> Iterable[Chunk]:
-        last = self._entries[-1][-1] if self._entries else None
+        last = self._last
         if last and last.end < last.size:
             last.check_unchanged()
             yield Chunk(**{**vars(last), "start": last.end, "end": last.size})
@@ -136,10 +130,6 @@ class FileLog:
             except FileNotFoundError:  # taken away before it was read
                 continue
             yield Chunk(number, path, found.st_size, found.st_mtime_ns, 0, found.st_size)
-
-    def _newest_on_disk(self) -> int:
-        numbers = [int(p.stem) for p in self._log.glob("*.json") if p.stem.isdigit()]
-        return max(numbers, default=0)
 
 
 def files_in(folder: Path) -> list[str]:

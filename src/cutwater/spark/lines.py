@@ -132,6 +132,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             job, log = self._open()
             if job.is_ending or start.get("end"):
                 return {"entry": start["entry"], "end": True}
+            if log.newest < start["entry"]:
+                log.read(start["entry"])  # which says that it is missing
             if log.newest > start["entry"]:
                 return {"entry": start["entry"] + 1}
             files = log.unread()

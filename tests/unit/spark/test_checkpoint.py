@@ -193,9 +193,7 @@ def test_a_log_that_does_not_say_is_no_move(place, numbers):
     assert place.identity().partitions == 2
 
 
-@pytest.mark.parametrize(
-    "text", ["v1\n{", 'v1\n{"conf": 3}', f'v1\n{{"conf": {{"{SETTING}": "x"}}}}']
-)
+@pytest.mark.parametrize("line", ["{", '{"conf": 3}', f'{{"conf": {{"{SETTING}": "x"}}}}'])
 def test_a_damaged_log_of_spark_is_a_sentence(place, line):
     epoch(place, 0, 2)
     (place.spark / "offsets" / "0").write_text(f"v1\n{line}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cutwater.cli.screen import errors, live, output, print_json, show_counts
-from cutwater.cli.targets import load_flow
+from cutwater.cli.targets import load_flow, spark_package
 from cutwater.errors import Problem, RunError
 
 __all__ = ["Bindings", "run"]
@@ -52,16 +52,7 @@ def run(
     flow, _ = load_flow(target)
     sources, sinks = _pairs("--source", source), _pairs("--sink", sink)
     flow.validate()
-    try:
-        from cutwater import spark
-    except ModuleNotFoundError as error:
-        raise RunError(
-            Problem(
-                "no-spark",
-                f"running on Spark needs the package '{error.name}', which is not installed",
-                "pip install 'cutwater[spark,java]'",
-            )
-        ) from None
+    spark = spark_package()
     with live(f"{flow.name}: starting Spark") as progress:
         result = spark.run(
             flow,

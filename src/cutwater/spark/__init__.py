@@ -16,13 +16,17 @@ from cutwater.spark.folder import Folder as folder
 from cutwater.spark.job import JsonLines as json_lines
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
+from cutwater.spark.summary import CheckpointSummary, SourceSummary, describe
 from cutwater.spark.support import SUPPORT
 
 __all__ = [
     "SUPPORT",
+    "CheckpointSummary",
     "Progress",
     "Rescaled",
     "RunResult",
+    "SourceSummary",
+    "describe",
     "folder",
     "json_lines",
     "rescale",

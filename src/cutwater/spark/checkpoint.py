@@ -30,7 +30,7 @@ from cutwater.spark.durable import damaged, read_json, why_unwritable, write_jso
 from cutwater.spark.identity import FORMAT, Identity
 from cutwater.spark.partitions import SETTING
 
-__all__ = ["Checkpoint", "half_rescaled", "locked"]
+__all__ = ["Checkpoint", "half_rescaled", "locked", "no_checkpoint"]
 
 
 class Checkpoint:
@@ -131,6 +131,15 @@ class Checkpoint:
         newest = self.spark / "offsets" / str(self.next_epoch() - 1)
         lines = newest.read_text().splitlines() if newest.exists() else []
         return any(line.startswith("{") and '"end"' in line for line in lines[2:])
+
+
+def no_checkpoint(checkpoint: Checkpoint) -> Problem:
+    """What is said where a checkpoint should be."""
+    return Problem(
+        "no-checkpoint",
+        f"there is no checkpoint in {checkpoint.root}",
+        "give the folder that was given to run as its checkpoint",
+    )
 
 
 def half_rescaled(checkpoint: Checkpoint) -> list[Problem]:

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
-from cutwater.spark.checkpoint import Checkpoint, half_rescaled, locked
+from cutwater.spark.checkpoint import Checkpoint, half_rescaled, locked, no_checkpoint
 from cutwater.spark.identity import Identity
 from cutwater.spark.partitions import check_partitions
 from cutwater.spark.runner import LOCK_WAIT_SECONDS
@@ -76,7 +76,7 @@ def _movable(place: Checkpoint, partitions: int) -> Identity:
     """Whose checkpoint it is; raises `RunError` if its state cannot be moved now."""
     identity = place.identity()
     if identity is None:
-        raise RunError(_no_checkpoint(place))
+        raise RunError(no_checkpoint(place))
     problems = check_partitions(partitions, identity.buckets)
     if identity.is_closed or place.is_ending():
         problems.append(_closed(place, identity))
@@ -98,14 +98,6 @@ def _move(spark: SparkSession, place: Checkpoint, identity: Identity, partitions
         spark._streamingCheckpointManager.repartition(str(place.spark), partitions)
     except Py4JError as error:
         raise RunError(_not_moved(place, partitions, error)) from error
-
-
-def _no_checkpoint(place: Checkpoint) -> Problem:
-    return Problem(
-        "no-checkpoint",
-        f"there is no checkpoint in {place.root}",
-        "give the folder that was given to run as its checkpoint",
-    )
 
 
 def _closed(place: Checkpoint, identity: Identity) -> Problem:

@@ -23,7 +23,7 @@ import msgspec
 from cutwater.errors import InputError, Problem
 from cutwater.spark.durable import read_json, sync_folder, write_json
 
-__all__ = ["KEPT", "EntryLog"]
+__all__ = ["KEPT", "EntryLog", "newest_entry"]
 
 KEPT = 32
 """So many of the newest entries keep files of their own; Spark replays the last one or two."""
@@ -110,6 +110,12 @@ class EntryLog:
             f"{self._file(number)} is missing; the checkpoint says it was read",
             "restore the checkpoint from a backup, whole",
         )
+
+
+def newest_entry(folder: Path, what: str) -> Any | None:
+    """The newest entry of a log that another process may be writing to; None if there is none."""
+    newest = max(_numbers(folder), default=None)
+    return None if newest is None else read_json(folder / f"{newest}.json", what)
 
 
 def _numbers(folder: Path) -> set[int]:

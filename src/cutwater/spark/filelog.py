@@ -8,13 +8,14 @@ that names it; an entry that no offset names (a crash came between) is the next 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cutwater.errors import InputError, Problem
-from cutwater.spark.clock import SourceClock, lines_of
+from cutwater.spark.clock import Clock, SourceClock, lines_of
 from cutwater.spark.entrylog import EntryLog
 
 __all__ = ["Chunk", "FileLog", "files_in", "split_at_lines"]
@@ -37,6 +38,13 @@ class Chunk:
     """The newest time of the source once this epoch is read."""
     first: int = 0
     """The number of its first record, if the records of the source are numbered."""
+    planned: float | None = None
+    """When its epoch was planned, in seconds of the wall clock."""
+
+    @property
+    def is_decision(self) -> bool:
+        """Does it read nothing, and only say that the source followed others?"""
+        return self.start == self.end
 
     def check_unchanged(self) -> None:
         """Raise `InputError` if the file is not what it was when it was first seen."""
@@ -64,10 +72,18 @@ class Chunk:
 class FileLog:
     """The log of one source; entries count from 1."""
 
-    def __init__(self, folder: Path, log: Path, clock: SourceClock | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        log: Path,
+        clock: SourceClock | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._clock = clock
+        self._now = now
         self._folder = folder
         log.mkdir(parents=True, exist_ok=True)
+        self._began = log.stat().st_mtime
         self._seen: set[str] = set()
         self._log = EntryLog(log, "the log of files", self._note)
         self._last = self.read(self.newest)[-1] if self.newest else None
@@ -102,10 +118,31 @@ class FileLog:
                 left -= end - chunk.start
                 self._seen.add(chunk.path)
         if chunks:
-            chunks = self._timed(chunks)
-            self._log.append([vars(chunk) for chunk in chunks])
-            self._last = chunks[-1]
+            planned = self._now()
+            self._append([replace(chunk, planned=planned) for chunk in self._timed(chunks)])
         return self.newest
+
+    def quiet_since(self) -> float:
+        """When there was new input last, in seconds of the wall clock; else when the log began."""
+        planned = self._last.planned if self._last else None
+        return self._began if planned is None else planned
+
+    def follow(self, mark: Any) -> int:
+        """Let the source complete what others have; the newest entry's number.
+
+        The entry reads nothing. There is none if the source has completed as much by itself.
+        """
+        last = self._last or Chunk(-1, "", 0, 0, 0, 0)
+        before = last.newest_after
+        after = self._clock.following(before, mark) if isinstance(self._clock, Clock) else None
+        if after is not None:
+            decision = replace(last, start=last.end, newest_before=before, newest_after=after)
+            self._append([decision])
+        return self.newest
+
+    def _append(self, chunks: list[Chunk]) -> None:
+        self._log.append([vars(chunk) for chunk in chunks])
+        self._last = chunks[-1]
 
     def _timed(self, chunks: list[Chunk]) -> list[Chunk]:
         before = after = self._last.newest_after if self._last else None

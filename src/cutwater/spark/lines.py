@@ -8,6 +8,7 @@ so that lines never travel: what leaves is addressed to a bucket or a sink.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -30,6 +31,7 @@ from cutwater.order import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.clock import Numbering, SourceClock, count_records, lines_of, not_a_time
 from cutwater.spark.filelog import Chunk, FileLog, split_at_lines
 from cutwater.spark.filling import filler_of
+from cutwater.spark.idle import Patience, mark_to_follow
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.routing import sender
 from cutwater.spark.rows import (
@@ -74,6 +76,8 @@ class JsonLinesSource(DataSource):
 
     job: bytes
     source: str
+    now = staticmethod(time.time)
+    """The wall clock by which a source is idle."""
 
     @classmethod
     def name(cls) -> str:
@@ -88,7 +92,7 @@ class JsonLinesSource(DataSource):
         return ROW_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return _Reader(self.job, self.source)
+        return _Reader(self.job, self.source, self.now)
 
 
 @dataclass
@@ -103,10 +107,12 @@ class _Part(InputPartition):
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans in one long-lived process; reads in the workers."""
 
-    def __init__(self, job: bytes, source: str) -> None:
+    def __init__(self, job: bytes, source: str, now: Callable[[], float]) -> None:
         self._job = job
         self._source = source
+        self._now = now
         self._log: FileLog | None = None
+        self._began = now()
         self._until: list[str] | None = None
 
     def _open(self) -> tuple[Job, FileLog]:
@@ -114,7 +120,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._log is None:
             folder = Path(job.sources[self._source].path)
             log = Path(job.checkpoint) / "sources" / self._source
-            self._log = FileLog(folder, log, job.clock_of(self._source))
+            self._log = FileLog(folder, log, job.clock_of(self._source), self._now)
         return job, self._log
 
     def initialOffset(self) -> dict[str, Any]:
@@ -139,7 +145,22 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             files = log.unread()
             if self._until is not None:
                 files = [path for path in files if path in self._until]
-            return {"entry": log.extend(files, job.sources[self._source].max_bytes_per_epoch)}
+            newest = log.extend(files, job.sources[self._source].max_bytes_per_epoch)
+            if newest == start["entry"]:
+                newest = self._follow(job, log)
+            return {"entry": newest}
+
+    def _follow(self, job: Job, log: FileLog) -> int:
+        """With nothing to read: follow the others if that was so for long; the newest entry.
+
+        A run that catches up does not wait, so what came before it counts.
+        """
+        limit = job.sources[self._source].idle_after
+        patience = Patience(self._now, self._began if self._until is None else 0)
+        if limit is None or not patience.is_over(limit, log.quiet_since()) or log.unread():
+            return log.newest
+        mark = mark_to_follow(job, self._source, patience)
+        return log.newest if mark is None else log.follow(mark)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         with speaking():
@@ -149,7 +170,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             parts = list(_shares(chunks, job.parallelism, job.clock_of(self._source)))
             if end.get("end") and not start.get("end"):
                 parts.append(_Part([], is_end=job.source_ranks[self._source] == 0))
-            elif parts:
+            elif chunks:
+                parts = parts or [_Part([])]
                 parts[-1].mark = _news(job, self._source, chunks)
             return list(parts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -247,6 +247,7 @@ def _bind(
                     "leave max_bytes_per_epoch out, or make it larger",
                 )
             )
+    problems += _idle_problems(planned, found)
     places = {
         name: value if isinstance(value, Folder) else Folder(str(value))
         for name, value in sinks.items()
@@ -258,6 +259,29 @@ def _bind(
         {n: replace(s, path=str(Path(s.path).absolute())) for n, s in found.items()},
         {n: Folder(str(place.root.absolute())) for n, place in places.items()},
     )
+
+
+def _idle_problems(planned: Plan, sources: Mapping[str, JsonLines]) -> Iterator[Problem]:
+    """A source that follows others has a watermark that can follow, after some time."""
+    for step in planned.flow.steps:
+        limit = sources[step.name].idle_after if step.name in sources else None
+        if limit is None or not isinstance(step, Source):
+            continue
+        if not limit > 0:
+            yield Problem(
+                "idle-at-once",
+                f"source '{step.name}' is idle after {limit} seconds; every source is quiet that "
+                "long, again and again",
+                "leave idle_after out, or make it larger than 0",
+            )
+        if step.watermark is None:
+            yield Problem(
+                "idle-without-watermark",
+                f"source '{step.name}' is idle after {limit} seconds, but has no watermark that "
+                "could follow those of others",
+                f"leave idle_after out, or give the source a rule: source('{step.name}', ..., "
+                "time='FIELD', watermark=bounded_delay(DELAY))",
+            )
 
 
 def _shared_folders(sinks: Mapping[str, Folder]) -> list[Problem]:

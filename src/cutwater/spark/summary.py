@@ -8,7 +8,9 @@ from typing import Any
 
 from cutwater.errors import RunError
 from cutwater.spark.checkpoint import Checkpoint, no_checkpoint
+from cutwater.spark.clock import newest_of
 from cutwater.spark.entrylog import EntryLog
+from cutwater.spark.filelog import Chunk
 
 __all__ = ["CheckpointSummary", "SourceSummary", "describe"]
 
@@ -24,6 +26,8 @@ class SourceSummary:
     newest_file: str | None
     newest_time: Any
     """The newest time as JSON has it, or the number of records; None if nobody asks for times."""
+    is_idle: bool
+    """Does it follow the others, since it has had no input for some time?"""
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,13 @@ def _source(log: Path) -> SourceSummary:
     def note(chunks: list[dict[str, Any]]) -> None:
         nonlocal files, size, last
         for last in chunks:
-            files += last["start"] == 0
+            files += last["start"] == 0 < last["end"]
             size += last["end"] - last["start"]
 
     EntryLog(log, "the log of files", note)
+    if last is None:
+        return SourceSummary(0, 0, None, None, is_idle=False)
+    is_idle = Chunk(**last).is_decision
     return SourceSummary(
-        files, size, last["path"] if last else None, last["newest_after"] if last else None
+        files, size, last["path"] or None, newest_of(last["newest_after"]), is_idle
     )

@@ -245,7 +245,7 @@ def test_a_log_that_is_compacted_is_the_log_that_is_not(tmp_path_factory, rounds
     folder.mkdir()
 
     def opened():
-        return {name: FileLog(folder, root / name, Numbering()) for name in kept}
+        return {name: FileLog(folder, root / name, Numbering(), lambda: 0.0) for name in kept}
 
     kept = {"compacted": 1, "plain": 10**6}
     logs = opened()

@@ -14,6 +14,7 @@ import msgspec
 
 import cutwater as cw
 from cutwater.flow.steps import Source
+from cutwater.spark.entrylog import EntryLog
 
 Offsets = Sequence[Mapping[str, int]]
 """For each epoch the newest entry of each source's log of files."""
@@ -42,23 +43,25 @@ def is_closed(checkpoint: Path) -> bool:
     return '"end"' in newest.read_text()
 
 
-def lines_of(checkpoint: Path, source: str, entry: int) -> list[bytes]:
-    """The lines of an entry of the log of files, blank ones left out."""
-    chunks = json.loads((checkpoint / "sources" / source / f"{entry}.json").read_bytes())
+def items_of(checkpoint: Path, source: Source, entry: int) -> list[Any]:
+    """The records of an entry of the log of files, or the watermark that it took from others."""
+    decode = msgspec.json.Decoder(source.type).decode
+    chunks = EntryLog(checkpoint / "sources" / source.name, "the log of files").read(entry)
+    if chunks[0]["start"] == chunks[0]["end"]:
+        return [cw.Watermark(chunks[0]["newest_after"]["mark of the others"])]
     texts = [Path(c["path"]).read_bytes()[c["start"] : c["end"]] for c in chunks]
-    return [line for text in texts for line in text.split(b"\n") if line.strip()]
+    return [decode(line) for text in texts for line in text.split(b"\n") if line.strip()]
 
 
 def inputs_of(flow: cw.Flow, checkpoint: Path, offsets: Offsets) -> dict[str, list[Any]]:
     """The inputs of a run, with a border after every epoch."""
     inputs: dict[str, list[Any]] = {}
     for source in (step for step in flow.steps if isinstance(step, Source)):
-        decode = msgspec.json.Decoder(source.type).decode
         items = inputs.setdefault(source.name, [])
         before = 0
         for epoch in offsets:
             for entry in range(before + 1, epoch[source.name] + 1):
-                items += [decode(line) for line in lines_of(checkpoint, source.name, entry)]
+                items += items_of(checkpoint, source, entry)
             items.append(cw.BORDER)
             before = epoch[source.name]
     return inputs

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from cutwater.spark.runner import PARTITIONS
 from cutwater.spark.session import embedded_session
 
 
@@ -15,4 +14,4 @@ from cutwater.spark.session import embedded_session
 def shared_session() -> SparkSession:
     """Return the session; it lives until the process ends."""
     scratch = Path(tempfile.gettempdir()) / f"cutwater-tests-{os.getuid()}"
-    return embedded_session(scratch, master="local[2]", partitions=PARTITIONS)
+    return embedded_session(scratch, master="local[2]")

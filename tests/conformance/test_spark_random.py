@@ -95,12 +95,6 @@ def test_results_are_the_same_on_other_numbers_of_buckets_and_partitions(
 ):
     """By epochs, too: where a key lies has no meaning."""
     monkeypatch.setattr(runner, "BUCKETS", 3)
-    monkeypatch.setattr(runner, "PARTITIONS", 3)
-    usual = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "3")
-    try:
-        write_items(tmp_path, seed=77)
-        wanted, folders = run(spark, tmp_path, flow_of(range(100, 104)), max_bytes=400)
-        assert_agreement(wanted, folders)
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", usual)
+    write_items(tmp_path, seed=77)
+    wanted, folders = run(spark, tmp_path, flow_of(range(100, 104)), max_bytes=400, partitions=3)
+    assert_agreement(wanted, folders)

@@ -53,13 +53,20 @@ class Victim:
 
     def start(self, **environment: str) -> subprocess.Popen[str]:
         """Start the run as a user would, in a session of its own."""
-        command = [sys.executable, "-c", "from cutwater.cli import main; main()", "run"]
-        command += [f"{FLOW}:flow", "--json", "--max-bytes-per-epoch", str(BYTES_PER_EPOCH)]
+        command = [f"{FLOW}:flow", "--json", "--max-bytes-per-epoch", str(BYTES_PER_EPOCH)]
         command += ["--source", f"readings={self.inputs / 'readings'}"]
         command += ["--source", f"resets={self.inputs / 'resets'}"]
         command += ["--sink", f"means={self.out}", "--checkpoint", str(self.checkpoint)]
+        return self._cutwater("run", *command, **environment)
+
+    def start_rescaling(self, partitions: int) -> subprocess.Popen[str]:
+        """Start to move the state as a user would."""
+        command = ["rescale", str(self.checkpoint), "--partitions", str(partitions), "--json"]
+        return self._cutwater("checkpoint", *command)
+
+    def _cutwater(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            command,
+            [sys.executable, "-c", "from cutwater.cli import main; main()", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -69,24 +76,11 @@ class Victim:
 
     def finish(self, **environment: str) -> dict:
         """Run to the end; what the run says of itself."""
-        process = self.start(**environment)
-        try:
-            out, err = process.communicate(timeout=DEADLINE_SECONDS)
-        finally:
-            kill_all(process)
-        assert process.returncode == 0, err
-        return json.loads(out)
+        return result_of(self.start(**environment))
 
     def refusal(self) -> str:
         """Run, expecting to be refused; the sentence."""
-        process = self.start()
-        try:
-            _, err = process.communicate(timeout=DEADLINE_SECONDS)
-        finally:
-            kill_all(process)
-        assert process.returncode == 2, err
-        assert "Traceback" not in err
-        return err
+        return refusal_of(self.start())
 
     def epochs(self) -> list[int]:
         """The epochs that a reader sees."""
@@ -115,6 +109,27 @@ class Victim:
             ]
             for epoch in self.epochs()
         }
+
+
+def result_of(process: subprocess.Popen[str]) -> dict:
+    """What a command says of itself when it has ended."""
+    try:
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    finally:
+        kill_all(process)
+    assert process.returncode == 0, err
+    return json.loads(out)
+
+
+def refusal_of(process: subprocess.Popen[str]) -> str:
+    """The sentence with which a command is refused."""
+    try:
+        _, err = process.communicate(timeout=DEADLINE_SECONDS)
+    finally:
+        kill_all(process)
+    assert process.returncode == 2, err
+    assert "Traceback" not in err
+    return err
 
 
 def numbered(folder: Path) -> list[int]:

@@ -10,6 +10,7 @@ import typer
 
 import cutwater
 from cutwater.cli.check import check
+from cutwater.cli.checkpoint import checkpoint
 from cutwater.cli.explain import explain
 from cutwater.cli.graph import graph
 from cutwater.cli.run import run
@@ -30,6 +31,7 @@ app.command()(check)
 app.command()(run)
 app.command()(explain)
 app.command()(graph)
+app.add_typer(checkpoint, name="checkpoint")
 
 
 def _show_version(is_asked: bool) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cutwater.cli.screen import errors, live, output, print_json, show_counts
-from cutwater.cli.targets import load_flow
+from cutwater.cli.targets import load_flow, spark_package
 from cutwater.errors import Problem, RunError
 
 __all__ = ["Bindings", "run"]
@@ -38,6 +39,14 @@ def run(
     max_bytes_per_epoch: Annotated[
         int, typer.Option(help="How much of each source one epoch reads at the most", min=1)
     ] = 32 << 20,
+    idle_after: Annotated[
+        list[str] | None,
+        typer.Option(help="SOURCE=SECONDS without input until it holds others back no longer"),
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(help="Partitions of a new state: 1, 2, 4, 8 or 16; default: the cores"),
+    ] = None,
     master: Annotated[str, typer.Option(help="Where Spark runs")] = "local[*]",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
@@ -47,27 +56,23 @@ def run(
     """
     flow, _ = load_flow(target)
     sources, sinks = _pairs("--source", source), _pairs("--sink", sink)
+    idle = _idle(idle_after or [], sources)
     flow.validate()
-    try:
-        from cutwater import spark
-    except ModuleNotFoundError as error:
-        raise RunError(
-            Problem(
-                "no-spark",
-                f"running on Spark needs the package '{error.name}', which is not installed",
-                "pip install 'cutwater[spark,java]'",
-            )
-        ) from None
+    spark = spark_package()
     with live(f"{flow.name}: starting Spark") as progress:
         result = spark.run(
             flow,
-            sources={n: spark.json_lines(p, max_bytes_per_epoch) for n, p in sources.items()},
+            sources={
+                name: spark.json_lines(path, max_bytes_per_epoch, idle.get(name))
+                for name, path in sources.items()
+            },
             sinks=sinks,
             checkpoint=checkpoint,
             until=until,
             close=close,
             on_bad_record=on_bad_record,
             forget=forget or (),
+            partitions=partitions,
             master=master,
             on_progress=lambda p: progress.say(
                 f"{flow.name}: epoch {p.epoch} finished in {p.duration_ms / 1000:.1f} s"
@@ -92,7 +97,28 @@ def run(
                 output.print(said, highlight=False, markup=False, soft_wrap=True)
 
 
-def _pairs(option: str, values: Bindings) -> dict[str, str]:
+def _idle(values: Bindings, sources: Mapping[str, str]) -> dict[str, float]:
+    """After how many seconds each source that was named is idle."""
+    option, found, problems = "--idle-after", {}, []
+    for name, text in _pairs(option, values, "source to seconds", "SOURCE=SECONDS").items():
+        try:
+            found[name] = float(text)
+        except ValueError:
+            said = f"{option} for '{name}' is {text!r}; it is a number of seconds"
+            problems.append(Problem("not-seconds", said, f"for example {option} {name}=30"))
+        if name not in sources:
+            said = f"{option} names '{name}', to which no --source is bound"
+            problems.append(
+                Problem("unknown-source", said, f"bound are: {', '.join(sources) or 'none'}")
+            )
+    if problems:
+        raise RunError(problems)
+    return found
+
+
+def _pairs(
+    option: str, values: Bindings, binds: str = "name to a folder", form: str = "NAME=FOLDER"
+) -> dict[str, str]:
     problems = []
     pairs: dict[str, str] = {}
     for value in values:
@@ -101,8 +127,8 @@ def _pairs(option: str, values: Bindings) -> dict[str, str]:
             problems.append(
                 Problem(
                     "not-a-binding",
-                    f"{option} is {value!r}; it binds a name to a folder",
-                    f"{option} NAME=FOLDER",
+                    f"{option} is {value!r}; it binds a {binds}",
+                    f"{option} {form}",
                 )
             )
         elif name in pairs:

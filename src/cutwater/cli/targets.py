@@ -12,10 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cutwater.errors import CutwaterError, InputError, Problem, TargetError
+from cutwater.errors import CutwaterError, InputError, Problem, RunError, TargetError
 from cutwater.flow import Flow
 
-__all__ = ["load", "load_flow", "load_inputs", "load_module", "split_target"]
+__all__ = ["load", "load_flow", "load_inputs", "load_module", "spark_package", "split_target"]
 
 
 def split_target(target: str) -> tuple[str, str | None]:
@@ -86,6 +86,21 @@ def load_inputs(inputs: str | None, target: str, module: ModuleType) -> Mapping[
             "for example inputs = {'words': ['a', 'b']}",
         )
     )
+
+
+def spark_package() -> ModuleType:
+    """``cutwater.spark``, which not every installation can import."""
+    try:
+        from cutwater import spark
+    except ModuleNotFoundError as error:
+        raise RunError(
+            Problem(
+                "no-spark",
+                f"running on Spark needs the package '{error.name}', which is not installed",
+                "pip install 'cutwater[spark,java]'",
+            )
+        ) from None
+    return spark
 
 
 def _names_hint(module: ModuleType, kind: type) -> str:

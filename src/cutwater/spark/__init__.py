@@ -15,8 +15,24 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 from cutwater.spark.bindings import Frame as frame
 from cutwater.spark.bindings import JsonLines as json_lines
 from cutwater.spark.folder import Folder as folder
+from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
+from cutwater.spark.summary import CheckpointSummary, SourceSummary, describe
 from cutwater.spark.support import SUPPORT
 from cutwater.spark.transform import transform
 
-__all__ = ["SUPPORT", "Progress", "RunResult", "folder", "frame", "json_lines", "run", "transform"]
+__all__ = [
+    "SUPPORT",
+    "CheckpointSummary",
+    "Progress",
+    "Rescaled",
+    "RunResult",
+    "SourceSummary",
+    "describe",
+    "folder",
+    "frame",
+    "json_lines",
+    "rescale",
+    "run",
+    "transform",
+]

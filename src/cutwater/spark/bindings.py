@@ -18,6 +18,8 @@ class JsonLines:
     path: str
     max_bytes_per_epoch: int = 32 << 20
     """How much one epoch reads at the most; a bucket's share of it is sorted in memory."""
+    idle_after: float | None = None
+    """Seconds without new input after which the source holds others back no longer."""
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ from pyspark.sql import SparkSession
 from cutwater.errors import Problem, RunError
 from cutwater.spark.durable import damaged, read_json, why_unwritable, write_json
 from cutwater.spark.identity import FORMAT, Identity
+from cutwater.spark.partitions import SETTING
 
-__all__ = ["Checkpoint", "locked"]
+__all__ = ["Checkpoint", "half_rescaled", "locked", "no_checkpoint"]
 
 
 class Checkpoint:
@@ -66,9 +68,10 @@ class Checkpoint:
                 )
             )
         try:
-            return msgspec.convert(data, Identity)
+            identity = msgspec.convert(data, Identity)
         except msgspec.ValidationError as error:
             raise damaged(path, what, error) from None
+        return replace(identity, partitions=self._partitions(identity))
 
     def save(self, identity: Identity) -> None:
         """Write the identity, durably."""
@@ -86,15 +89,72 @@ class Checkpoint:
 
     def next_epoch(self) -> int:
         """The first epoch that Spark's offset log does not have."""
-        offsets = self.spark / "offsets"
-        names = [path.name for path in offsets.iterdir()] if offsets.is_dir() else []
-        return max((int(name) for name in names if name.isdigit()), default=-1) + 1
+        return self._newest("offsets") + 1
+
+    def is_mid_epoch(self) -> bool:
+        """Was the newest epoch begun and not finished?"""
+        return self._newest("offsets") > self._newest("commits")
+
+    def rescaling_to(self) -> int | None:
+        """The number of partitions that the state was being moved to when that was cut off."""
+        newest = self._newest("offsets")
+        if not self.is_mid_epoch() or not newest:
+            return None
+        before, after = self._partitions_in(newest - 1), self._partitions_in(newest)
+        return after if before and before != after else None
+
+    def _partitions(self, identity: Identity) -> int:
+        """The number by Spark's log, which a rescaling changes before it changes the identity."""
+        finished = min(self._newest("offsets"), self._newest("commits"))
+        return (self._partitions_in(finished) if identity.levels else None) or identity.partitions
+
+    def _partitions_in(self, epoch: int) -> int | None:
+        """The number that an epoch began with; None if Spark's log does not say."""
+        path = self.spark / "offsets" / str(epoch)
+        lines = path.read_text().splitlines()[1:2] if path.exists() else []
+        try:
+            said = json.loads(lines[0])["conf"][SETTING] if lines else None
+            return None if said is None else int(said)
+        except (ValueError, TypeError) as error:
+            raise damaged(path, "Spark's offset log", error) from None
+        except KeyError:
+            return None
+
+    def _newest(self, log: str) -> int:
+        """The newest epoch in a log of Spark's; -1 if there is none."""
+        folder = self.spark / log
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def is_ending(self) -> bool:
         """Is the end of the input the newest epoch that was begun? Our own offsets say so."""
         newest = self.spark / "offsets" / str(self.next_epoch() - 1)
         lines = newest.read_text().splitlines() if newest.exists() else []
         return any(line.startswith("{") and '"end"' in line for line in lines[2:])
+
+
+def no_checkpoint(checkpoint: Checkpoint) -> Problem:
+    """What is said where a checkpoint should be."""
+    return Problem(
+        "no-checkpoint",
+        f"there is no checkpoint in {checkpoint.root}",
+        "give the folder that was given to run as its checkpoint",
+    )
+
+
+def half_rescaled(checkpoint: Checkpoint) -> list[Problem]:
+    """What is said of a checkpoint whose state was being moved when that was cut off."""
+    partitions = checkpoint.rescaling_to()
+    if partitions is None:
+        return []
+    return [
+        Problem(
+            "half-rescaled",
+            f"the state in {checkpoint.root} was being moved to {partitions} partitions, and that "
+            "was cut off",
+            f"finish it: cutwater checkpoint rescale {checkpoint.root} --partitions {partitions}",
+        )
+    ]
 
 
 def _unwritable(root: Path, why: str) -> Problem:

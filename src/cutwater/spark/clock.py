@@ -6,7 +6,9 @@ to the log of files together with the chunks of an epoch, so a replay judges as 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +25,20 @@ __all__ = [
     "count_records",
     "is_blank_line",
     "lines_of",
+    "newest_of",
     "not_a_time",
 ]
 
 
+_FOLLOWED = "mark of the others"
+"""Beside the newest time: what an idle source took over; no record has a field of this name."""
+
+
 class Clock:
-    """The clock of a source with a watermark rule: the newest time of its records."""
+    """The clock of a source with a watermark rule: the newest time of its records.
+
+    Once the source was idle it is also the mark that it followed, until its own rule passes that.
+    """
 
     def __init__(self, source: Source, stream: StreamType) -> None:
         self._source = source
@@ -39,7 +49,7 @@ class Clock:
 
     def newest(self, before: Any, lines: Iterable[bytes]) -> Any:
         """The newest time once these lines are read, in a form that JSON keeps."""
-        newest = self._load(before)
+        newest, mark = self._load(before)
         for line in lines:
             try:
                 time = getattr(self._decode(line), self._field)
@@ -47,12 +57,38 @@ class Clock:
                 continue
             if newest is None or self._is_before(newest, time):
                 newest = time
-        return msgspec.to_builtins(newest)
+        own = self._by_rule(newest)
+        is_passed = mark is None or (own is not None and mark <= own)
+        return msgspec.to_builtins(newest) if is_passed else _with_mark(newest, mark)
 
     def completed(self, newest: Any) -> Any | None:
         """What is complete when this was the newest time; None if nothing is."""
-        loaded = self._load(newest)
-        return None if self._rule is None or loaded is None else self._rule.watermark(loaded)
+        loaded, mark = self._load(newest)
+        own = self._by_rule(loaded)
+        if mark is None or own is None:
+            return own if mark is None else mark
+        return own if mark <= own else mark
+
+    def following(self, newest: Any, mark: Any) -> Any | None:
+        """The newest time with the mark of others; None if that completes nothing more."""
+        own = self._in_own_kind(mark)
+        before = self.completed(newest)
+        if own is None or (before is not None and own <= before):
+            return None
+        return _with_mark(self._load(newest)[0], own)
+
+    def _in_own_kind(self, mark: Any) -> Any | None:
+        """The mark as a time of this source, or one a little before it; None if there is none."""
+        if self._time_type is int and isinstance(mark, (float, Decimal)):
+            return math.floor(mark) if math.isfinite(mark) else None
+        try:
+            own = msgspec.convert(msgspec.to_builtins(mark), self._time_type)
+            return own if own <= mark else None
+        except (msgspec.ValidationError, TypeError):
+            return None
+
+    def _by_rule(self, newest: Any) -> Any | None:
+        return None if self._rule is None or newest is None else self._rule.watermark(newest)
 
     def is_late(self, value: Any, completed: Any | None) -> bool:
         """Was the value's time complete?"""
@@ -68,8 +104,25 @@ class Clock:
         except TypeError as error:
             raise InputError(not_a_time(self._source, time, str(error))) from None
 
-    def _load(self, newest: Any) -> Any:
-        return None if newest is None else msgspec.convert(newest, self._time_type)
+    def _load(self, kept: Any) -> tuple[Any, Any]:
+        """The newest time, and the mark of the others if there is one."""
+        is_marked = isinstance(kept, dict) and _FOLLOWED in kept
+        times = (kept["newest"], kept[_FOLLOWED]) if is_marked else (kept, None)
+        newest, mark = (t if t is None else msgspec.convert(t, self._time_type) for t in times)
+        return newest, mark
+
+
+def _with_mark(newest: Any, mark: Any) -> dict[str, Any]:
+    return {"newest": msgspec.to_builtins(newest), _FOLLOWED: msgspec.to_builtins(mark)}
+
+
+def newest_of(kept: Any) -> Any:
+    """The newest time in what a log keeps of it, as JSON has it.
+
+    >>> newest_of(5), newest_of({"newest": 5, "mark of the others": 9})
+    (5, 5)
+    """
+    return kept["newest"] if isinstance(kept, dict) and _FOLLOWED in kept else kept
 
 
 class Numbering:

@@ -8,14 +8,15 @@ that names it; an entry that no offset names (a crash came between) is the next 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cutwater.errors import InputError, Problem
-from cutwater.spark.clock import SourceClock, lines_of
-from cutwater.spark.durable import read_json, write_json
+from cutwater.spark.clock import Clock, SourceClock, lines_of
+from cutwater.spark.entrylog import EntryLog
 
 __all__ = ["Chunk", "FileLog", "files_in", "split_at_lines"]
 
@@ -37,6 +38,13 @@ class Chunk:
     """The newest time of the source once this epoch is read."""
     first: int = 0
     """The number of its first record, if the records of the source are numbered."""
+    planned: float | None = None
+    """When its epoch was planned, in seconds of the wall clock."""
+
+    @property
+    def is_decision(self) -> bool:
+        """Does it read nothing, and only say that the source followed others?"""
+        return self.start == self.end
 
     def check_unchanged(self) -> None:
         """Raise `InputError` if the file is not what it was when it was first seen."""
@@ -64,32 +72,34 @@ class Chunk:
 class FileLog:
     """The log of one source; entries count from 1."""
 
-    def __init__(self, folder: Path, log: Path, clock: SourceClock | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        log: Path,
+        clock: SourceClock | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._clock = clock
+        self._now = now
         self._folder = folder
-        self._log = log
-        self._log.mkdir(parents=True, exist_ok=True)
-        self._entries = [self.read(n) for n in range(1, self._newest_on_disk() + 1)]
-        self._seen = {chunk.path for entry in self._entries for chunk in entry}
+        log.mkdir(parents=True, exist_ok=True)
+        self._began = log.stat().st_mtime
+        self._seen: set[str] = set()
+        self._log = EntryLog(log, "the log of files", self._note)
+        self._last = self.read(self.newest)[-1] if self.newest else None
+
+    def _note(self, chunks: list[dict[str, Any]]) -> None:
+        """Remember the names of files, and no more: every name is read once."""
+        self._seen.update(chunk["path"] for chunk in chunks)
 
     @property
     def newest(self) -> int:
         """The number of the newest entry."""
-        return len(self._entries)
+        return self._log.newest
 
     def read(self, number: int) -> list[Chunk]:
         """The chunks of an entry."""
-        path = self._log / f"{number}.json"
-        data = read_json(path, "the log of files")
-        if data is None:
-            raise InputError(
-                Problem(
-                    "missing-entry",
-                    f"{path} is missing; the checkpoint says it was read",
-                    "restore the checkpoint from a backup, whole",
-                )
-            )
-        return [Chunk(**chunk) for chunk in data]
+        return [Chunk(**chunk) for chunk in self._log.read(number)]
 
     def unread(self) -> list[str]:
         """The files that no entry has taken yet, by name."""
@@ -108,13 +118,34 @@ class FileLog:
                 left -= end - chunk.start
                 self._seen.add(chunk.path)
         if chunks:
-            chunks = self._timed(chunks)
-            write_json(self._log / f"{self.newest + 1}.json", [vars(chunk) for chunk in chunks])
-            self._entries.append(chunks)
+            planned = self._now()
+            self._append([replace(chunk, planned=planned) for chunk in self._timed(chunks)])
         return self.newest
 
+    def quiet_since(self) -> float:
+        """When there was new input last, in seconds of the wall clock; else when the log began."""
+        planned = self._last.planned if self._last else None
+        return self._began if planned is None else planned
+
+    def follow(self, mark: Any) -> int:
+        """Let the source complete what others have; the newest entry's number.
+
+        The entry reads nothing. There is none if the source has completed as much by itself.
+        """
+        last = self._last or Chunk(-1, "", 0, 0, 0, 0)
+        before = last.newest_after
+        after = self._clock.following(before, mark) if isinstance(self._clock, Clock) else None
+        if after is not None:
+            decision = replace(last, start=last.end, newest_before=before, newest_after=after)
+            self._append([decision])
+        return self.newest
+
+    def _append(self, chunks: list[Chunk]) -> None:
+        self._log.append([vars(chunk) for chunk in chunks])
+        self._last = chunks[-1]
+
     def _timed(self, chunks: list[Chunk]) -> list[Chunk]:
-        before = after = self._entries[-1][-1].newest_after if self._entries else None
+        before = after = self._last.newest_after if self._last else None
         if self._clock is None:  # a later run may ask for times again
             return [replace(chunk, newest_before=before, newest_after=after) for chunk in chunks]
         numbered = []
@@ -124,7 +155,7 @@ class FileLog:
         return [replace(chunk, newest_before=before, newest_after=after) for chunk in numbered]
 
     def _candidates(self, files: Iterable[str]) -> Iterable[Chunk]:
-        last = self._entries[-1][-1] if self._entries else None
+        last = self._last
         if last and last.end < last.size:
             last.check_unchanged()
             yield Chunk(**{**vars(last), "start": last.end, "end": last.size})
@@ -136,10 +167,6 @@ class FileLog:
             except FileNotFoundError:  # taken away before it was read
                 continue
             yield Chunk(number, path, found.st_size, found.st_mtime_ns, 0, found.st_size)
-
-    def _newest_on_disk(self) -> int:
-        numbers = [int(p.stem) for p in self._log.glob("*.json") if p.stem.isdigit()]
-        return max(numbers, default=0)
 
 
 def files_in(folder: Path) -> list[str]:

@@ -34,8 +34,9 @@ RUN_ROWS = 50_000
 _SIGN = np.uint64(1 << 63)
 
 
-def frame_problems(name: str, step: s.Source, frame: Frame) -> Iterator[Problem]:
+def frame_problems(step: s.Source, frame: Frame) -> Iterator[Problem]:
     """Why a DataFrame cannot be the source of a flow."""
+    name = step.name
     if not isinstance(frame.data, DataFrame) or not frame.data.isStreaming:
         yield Problem(
             "not-a-stream",

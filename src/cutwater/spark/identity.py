@@ -269,11 +269,18 @@ def _whole(found: Identity, wanted: Identity) -> Iterator[Problem]:
         ("its name was {!r} and is {!r}", found.flow, wanted.flow),
         ("its sources were {} and are {}", _names(found.sources), _names(wanted.sources)),
         ("it had {} buckets and has {}", found.buckets, wanted.buckets),
-        ("it had {} partitions and has {}", found.partitions, wanted.partitions),
         ("its levels of stateful steps were {} and are {}", found.levels, wanted.levels),
     ):
         if before != now:
             yield _changed(words.format(before, now), f"put it back as it was, or {_ANEW}")
+    if found.partitions != wanted.partitions:
+        yield Problem(
+            "other-partitions",
+            f"the checkpoint has {found.partitions} partitions and {wanted.partitions} are asked "
+            "for; a run does not move the state",
+            f"leave the number out, or stop the flow and move it: cutwater checkpoint rescale "
+            f"CHECKPOINT --partitions {wanted.partitions}",
+        )
 
 
 def _names(named: Collection[str]) -> str:

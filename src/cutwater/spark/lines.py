@@ -7,7 +7,8 @@ so that lines never travel: what leaves is addressed to a bucket or a sink.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from cutwater.spark.clock import Numbering, SourceClock, count_records
 from cutwater.spark.filelog import Chunk, FileLog, split_at_lines
+from cutwater.spark.idle import Patience, mark_to_follow
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.line_work import LineWork
 from cutwater.spark.rows import END, EVERYONE, MARK, ROW_SCHEMA, Parcel, pack_mark, record_batches
@@ -41,6 +43,8 @@ class JsonLinesSource(DataSource):
 
     job: bytes
     source: str
+    now = staticmethod(time.time)
+    """The wall clock by which a source is idle."""
 
     @classmethod
     def name(cls) -> str:
@@ -55,7 +59,7 @@ class JsonLinesSource(DataSource):
         return ROW_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return _Reader(self.job, self.source)
+        return _Reader(self.job, self.source, self.now)
 
 
 @dataclass
@@ -70,10 +74,12 @@ class _Part(InputPartition):
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans in one long-lived process; reads in the workers."""
 
-    def __init__(self, job: bytes, source: str) -> None:
+    def __init__(self, job: bytes, source: str, now: Callable[[], float]) -> None:
         self._job = job
         self._source = source
+        self._now = now
         self._log: FileLog | None = None
+        self._began = now()
         self._until: list[str] | None = None
 
     def _open(self) -> tuple[Job, FileLog]:
@@ -81,7 +87,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._log is None:
             folder = Path(job.lines_of(self._source).path)
             log = Path(job.checkpoint) / "sources" / self._source
-            self._log = FileLog(folder, log, job.clock_of(self._source))
+            self._log = FileLog(folder, log, job.clock_of(self._source), self._now)
         return job, self._log
 
     def initialOffset(self) -> dict[str, Any]:
@@ -99,12 +105,29 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             job, log = self._open()
             if job.is_ending or start.get("end"):
                 return {"entry": start["entry"], "end": True}
+            if log.newest < start["entry"]:
+                log.read(start["entry"])  # which says that it is missing
             if log.newest > start["entry"]:
                 return {"entry": start["entry"] + 1}
             files = log.unread()
             if self._until is not None:
                 files = [path for path in files if path in self._until]
-            return {"entry": log.extend(files, job.lines_of(self._source).max_bytes_per_epoch)}
+            newest = log.extend(files, job.lines_of(self._source).max_bytes_per_epoch)
+            if newest == start["entry"]:
+                newest = self._follow(job, log)
+            return {"entry": newest}
+
+    def _follow(self, job: Job, log: FileLog) -> int:
+        """With nothing to read: follow the others if that was so for long; the newest entry.
+
+        A run that catches up does not wait, so what came before it counts.
+        """
+        limit = job.lines_of(self._source).idle_after
+        patience = Patience(self._now, self._began if self._until is None else 0)
+        if limit is None or not patience.is_over(limit, log.quiet_since()) or log.unread():
+            return log.newest
+        mark = mark_to_follow(job, self._source, patience)
+        return log.newest if mark is None else log.follow(mark)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         with speaking():
@@ -114,7 +137,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             parts = list(_shares(chunks, job.parallelism, job.clock_of(self._source)))
             if end.get("end") and not start.get("end"):
                 parts.append(_Part([], is_end=job.source_ranks[self._source] == 0))
-            elif parts:
+            elif chunks:
+                parts = parts or [_Part([])]
                 parts[-1].mark = _news(job, self._source, chunks)
             return list(parts)
 

@@ -21,7 +21,7 @@ from cutwater.errors import Problem, RunError
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
 
-__all__ = ["Needs", "heeds_time", "makes_marks"]
+__all__ = ["Needs", "heeds_time", "least_and_greatest", "makes_marks"]
 
 
 def heeds_time(step: s.Step) -> bool:
@@ -72,18 +72,31 @@ class Needs:
                 found.add(segment.number)
         return frozenset(found)
 
+    def met_by(self, source: str) -> frozenset[str]:
+        """The other sources with which a source leads to segments that heed watermarks."""
+        groups = (self.sources[number] for number in self.watermarks)
+        return frozenset().union(*(names for names in groups if source in names)) - {source}
+
     def completed(self, segment: Segment, marks: Mapping[str, Any]) -> Any | None:
         """What is complete at all inputs of a segment; None if nothing is."""
         names = self.sources[segment.number]
         if not names <= marks.keys():
             return None
-        least, *others = (marks[name] for name in sorted(names))
-        try:
-            for mark in others:
-                least = least if least <= mark else mark
-        except TypeError as error:
-            raise RunError(_do_not_compare(segment, error)) from None
-        return least
+        met = {name: marks[name] for name in names}
+        return least_and_greatest(met, f"{segment.steps[0].title} reads")[0]
+
+
+def least_and_greatest(marks: Mapping[str, Any], who: str) -> tuple[Any, Any]:
+    """The least and the greatest of what sources have completed; `who` begins the sentence."""
+    least, *others = (marks[name] for name in sorted(marks))
+    greatest = least
+    try:
+        for mark in others:
+            least = least if least <= mark else mark
+            greatest = mark if greatest <= mark else greatest
+    except TypeError as error:
+        raise RunError(_do_not_compare(who, error)) from None
+    return least, greatest
 
 
 def _uses_times(segment: Segment) -> bool:
@@ -100,9 +113,9 @@ def _takes_keys(reader: Segment) -> bool:
     return reader.key is None and reader.placement == "by key"
 
 
-def _do_not_compare(segment: Segment, error: TypeError) -> Problem:
+def _do_not_compare(who: str, error: TypeError) -> Problem:
     return Problem(
         "times-do-not-compare",
-        f"{segment.steps[0].title} reads streams whose times cannot be compared: {error}",
+        f"{who} streams whose times cannot be compared: {error}",
         "give their sources times of one kind",
     )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,18 +13,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cutwater.errors import FlowError, InputError, Problem, RunError, recover
 from cutwater.flow import Flow
-from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Sink, Source
+from cutwater.spark.binding import bind
 from cutwater.spark.bindings import Frame, JsonLines
-from cutwater.spark.checkpoint import Checkpoint, locked
+from cutwater.spark.checkpoint import Checkpoint, half_rescaled, locked
 from cutwater.spark.filelog import files_in
 from cutwater.spark.folder import Folder
-from cutwater.spark.frames import frame_problems, rows_of
+from cutwater.spark.frames import rows_of
 from cutwater.spark.identity import Identity, continued, differences, identity_of
 from cutwater.spark.job import Job, spark_plan
 from cutwater.spark.level import Level
 from cutwater.spark.line_work import bad_records_sink, late_events_sink
 from cutwater.spark.lines import JsonLinesSource
+from cutwater.spark.partitions import check_partitions, shuffling_to, suitable_partitions
 from cutwater.spark.rows import ROW_SCHEMA
 from cutwater.spark.session import check_session, embedded_session
 from cutwater.spark.support import check_support
@@ -34,16 +34,13 @@ from cutwater.spark.writer import SinksWriter
 __all__ = [
     "BUCKETS",
     "LOCK_WAIT_SECONDS",
-    "PARTITIONS",
     "Progress",
     "RunResult",
-    "bind_sources",
     "build_query",
     "run",
 ]
 
 BUCKETS = 16
-PARTITIONS = 2
 LOCK_WAIT_SECONDS = 60.0
 
 
@@ -85,6 +82,7 @@ def run(
     close: bool = False,
     on_bad_record: str = "fail",
     forget: Collection[str] = (),
+    partitions: int | None = None,
     master: str = "local[*]",
     permute: int | None = None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
@@ -116,12 +114,16 @@ def run(
     forget
         Steps that the flow no longer has, and whose states in the checkpoint may be lost. Their
         names cannot be used again there.
+    partitions
+        How many partitions the state of a new checkpoint lies in, a divisor of 16; without it,
+        the session's ``spark.sql.shuffle.partitions`` if that divides 16, else one for each core
+        as far as that goes. A checkpoint keeps its number; `rescale` changes it.
     """
     planned = spark_plan(flow)
     check_support(planned)
     _check_choices(until, on_bad_record)
     _check_close(close, until)
-    bound_sources, bound_sinks = _bind(planned, sources, sinks)
+    bound_sources, bound_sinks = bind(planned, sources, sinks)
     place = Checkpoint(Path(checkpoint).absolute())
     bound_sinks |= _asides(flow, place.root, is_skipping=on_bad_record == "skip")
     draft = Job(
@@ -136,20 +138,18 @@ def run(
         permute=permute,
     )
     draft.to_bytes()
-    _agreed(place, draft, forget)
+    _agreed(place, draft, forget, partitions)
     _refuse_closed(place, close)
     for name, source in bound_sources.items():
         if isinstance(source, JsonLines) and not files_in(Path(source.path)):
             tell(f"source '{name}' is empty: {source.path} has no files")
     place.create()
-    session = spark or embedded_session(
-        place.root / "scratch", master=master, partitions=PARTITIONS
-    )
+    session = spark or embedded_session(place.root / "scratch", master=master)
     try:
-        check_session(session, partitions=PARTITIONS)
+        check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             _refuse_closed(place, close)
-            job = _take(place, draft, forget, session)
+            job = _take(place, draft, forget, partitions, session)
             epochs = _drive(session, job, place, until, on_progress)
             if close:
                 epochs += _close(session, job, place, on_progress)
@@ -215,113 +215,17 @@ def _refuse_closed(place: Checkpoint, close: bool) -> None:
     )
 
 
-def _bind(
-    planned: Plan,
-    sources: Mapping[str, str | Path | JsonLines | Frame],
-    sinks: Mapping[str, str | Path | Folder],
-) -> tuple[dict[str, JsonLines | Frame], dict[str, Folder]]:
-    found, problems = _bound_sources(planned, sources)
-    names = [step.name for step in planned.flow.steps if isinstance(step, Sink)]
-    problems += _binding_problems("sink", list(sinks), names)
-    places = {
-        name: value if isinstance(value, Folder) else Folder(str(value))
-        for name, value in sinks.items()
-    }
-    problems += _shared_folders(places)
-    if problems:
-        raise RunError(problems)
-    return found, {n: Folder(str(place.root.absolute())) for n, place in places.items()}
+def _agreed(
+    place: Checkpoint, draft: Job, forget: Collection[str], partitions: int | None
+) -> Identity:
+    """The identity to go on with; what must not go together is refused before anything starts.
 
-
-def bind_sources(
-    planned: Plan, sources: Mapping[str, str | Path | JsonLines | Frame]
-) -> dict[str, JsonLines | Frame]:
-    """What each source of a plan reads; raises `RunError` with everything that is wrong."""
-    found, problems = _bound_sources(planned, sources)
-    if problems:
-        raise RunError(problems)
-    return found
-
-
-def _bound_sources(
-    planned: Plan, sources: Mapping[str, str | Path | JsonLines | Frame]
-) -> tuple[dict[str, JsonLines | Frame], list[Problem]]:
-    declared = {step.name: step for step in planned.flow.steps if isinstance(step, Source)}
-    problems = _binding_problems("source", list(sources), list(declared))
-    found: dict[str, JsonLines | Frame] = {}
-    for name, value in sources.items():
-        bound = value if isinstance(value, (JsonLines, Frame)) else JsonLines(str(value))
-        found[name] = _absolute(bound)
-        if isinstance(bound, JsonLines):
-            problems += _folder_problems(name, bound)
-        elif name in declared:
-            problems += frame_problems(name, declared[name], bound)
-    return found, problems
-
-
-def _folder_problems(name: str, source: JsonLines) -> Iterator[Problem]:
-    if not Path(source.path).is_dir():
-        yield Problem(
-            "missing-folder",
-            f"source '{name}' reads {source.path}, which is no folder",
-            "create it, or correct the path",
-        )
-    if source.max_bytes_per_epoch < 1:
-        yield Problem(
-            "no-progress",
-            f"source '{name}' may read {source.max_bytes_per_epoch} bytes in an epoch; "
-            "an epoch reads at least one",
-            "leave max_bytes_per_epoch out, or make it larger",
-        )
-
-
-def _absolute(source: JsonLines | Frame) -> JsonLines | Frame:
-    if isinstance(source, Frame):
-        return source
-    return replace(source, path=str(Path(source.path).absolute()))
-
-
-def _shared_folders(sinks: Mapping[str, Folder]) -> list[Problem]:
-    """An epoch is one directory, so the second of two sinks in a folder would be dropped."""
-    problems = []
-    first: dict[Path, str] = {}
-    for name, sink in sinks.items():
-        earlier = first.setdefault(sink.root.resolve(), name)
-        if earlier != name:
-            problems.append(
-                Problem(
-                    "shared-folder",
-                    f"sinks '{earlier}' and '{name}' both go to {sink.root}; each sink has a "
-                    "folder of its own",
-                    f"choose another folder for '{name}'",
-                )
-            )
-    return problems
-
-
-def _binding_problems(kind: str, bound: list[str], names: list[str]) -> list[Problem]:
-    problems = []
-    for name in bound:
-        if name not in names:
-            close = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean '{close[0]}'?" if close else f"it has: {', '.join(names)}"
-            problems.append(Problem(f"unknown-{kind}", f"'{name}' is no {kind} of this flow", hint))
-    for name in names:
-        if name not in bound:
-            problems.append(
-                Problem(
-                    f"unbound-{kind}",
-                    f"{kind} '{name}' is not bound to a folder; every {kind} needs one",
-                    f"pass --{kind} {name}=FOLDER",
-                )
-            )
-    return problems
-
-
-def _agreed(place: Checkpoint, draft: Job, forget: Collection[str]) -> Identity:
-    """The identity to go on with; what must not go together is refused before anything starts."""
-    found, wanted = place.identity(), identity_of(draft, PARTITIONS)
-    problems = differences(found or wanted, wanted, forget)
+    `partitions` is None if nobody asks for a number; then a new identity has none yet.
+    """
+    found = place.identity()
+    wanted = identity_of(draft, partitions or (found.partitions if found else 0))
+    problems = [] if partitions is None else check_partitions(partitions, draft.buckets)
+    problems += [*half_rescaled(place), *differences(found or wanted, wanted, forget)]
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
         problems += sink.check(name, query_id, place.next_epoch())
@@ -330,11 +234,21 @@ def _agreed(place: Checkpoint, draft: Job, forget: Collection[str]) -> Identity:
     return continued(found, wanted, forget) if found else wanted
 
 
-def _take(place: Checkpoint, draft: Job, forget: Collection[str], spark: SparkSession) -> Job:
+def _take(
+    place: Checkpoint,
+    draft: Job,
+    forget: Collection[str],
+    partitions: int | None,
+    spark: SparkSession,
+) -> Job:
     """With the lock held: take the next generation and write it to every ledger first."""
-    identity = _agreed(place, draft, forget)
+    identity = _agreed(place, draft, forget, partitions)
     newest = max([identity.generation, *(sink.generation() for sink in draft.sinks.values())])
-    identity = replace(identity, generation=newest + 1)
+    identity = replace(
+        identity,
+        generation=newest + 1,
+        partitions=identity.partitions or suitable_partitions(spark, draft.buckets),
+    )
     place.save(identity)
     for name, sink in draft.sinks.items():
         sink.take(identity.flow, name, identity.query_id, identity.generation)
@@ -379,7 +293,10 @@ def _drive(
     writer = rows.writeStream.format("cutwater_sinks").outputMode("append")
     writer = writer.option("checkpointLocation", str(place.spark))
     trigger = {"availableNow": True} if until == "caught-up" else {"processingTime": "0 seconds"}
-    query = writer.trigger(**trigger).start()
+    identity = place.identity()
+    assert identity is not None
+    with shuffling_to(spark, identity.partitions):
+        query = writer.trigger(**trigger).start()
     try:
         return _watch(query, on_progress)
     except StreamingQueryException as error:

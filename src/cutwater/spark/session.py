@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
 from cutwater.spark.java import java_home
+from cutwater.spark.partitions import SETTING
 
 __all__ = ["check_session", "embedded_session", "is_on_this_machine"]
 
@@ -51,7 +52,9 @@ appender.file.layout.pattern = %d %p %c{{1}}: %m%n%ex
 """
 
 
-def embedded_session(scratch: Path, *, master: str = "local[*]", partitions: int) -> SparkSession:
+def embedded_session(
+    scratch: Path, *, master: str = "local[*]", partitions: int | None = None
+) -> SparkSession:
     """A session of our own; Spark's words go to ``spark.log`` in the scratch folder."""
     if SparkContext._active_spark_context is not None:
         raise RunError(
@@ -69,7 +72,7 @@ def embedded_session(scratch: Path, *, master: str = "local[*]", partitions: int
     settings = {
         **_SETTINGS,
         **(_on_this_machine() if is_on_this_machine(master) else {}),
-        "spark.sql.shuffle.partitions": str(partitions),
+        **({SETTING: str(partitions)} if partitions else {}),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Xss8m -Dlog4j2.configurationFile=file:{logging}",
     }
@@ -128,7 +131,7 @@ def _not_started(error: Exception, scratch: Path) -> Problem:
     )
 
 
-def check_session(spark: SparkSession, *, partitions: int) -> None:
+def check_session(spark: SparkSession) -> None:
     """Refuse a session on which a flow would not keep its guarantees, with what to set."""
     problems = []
     if not hasattr(spark, "_jvm"):
@@ -142,9 +145,6 @@ def check_session(spark: SparkSession, *, partitions: int) -> None:
         raise RunError(problems)
     if spark.conf.get(_PROVIDER, None) != _STATE_STORE:
         problems.append(_setting(_PROVIDER, _STATE_STORE))
-    shuffles = spark.conf.get("spark.sql.shuffle.partitions", None)
-    if shuffles != str(partitions):
-        problems.append(_setting("spark.sql.shuffle.partitions", str(partitions)))
     if problems:
         raise RunError(problems)
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 from cutwater.errors import Problem, RunError
 from cutwater.flow import Flow
+from cutwater.spark.binding import bind_sources
 from cutwater.spark.bindings import Frame
 from cutwater.spark.checkpoint import Checkpoint
 from cutwater.spark.frames import shown
 from cutwater.spark.identity import continued, differences, identity_of
 from cutwater.spark.job import Job, spark_plan
-from cutwater.spark.runner import BUCKETS, PARTITIONS, bind_sources, build_query
+from cutwater.spark.runner import BUCKETS, build_query
 from cutwater.spark.session import check_session
 from cutwater.spark.support import check_support
 
@@ -55,13 +57,16 @@ def transform(
     check_support(planned)
     bound = bind_sources(planned, sources)
     session = next(iter(sources.values())).data.sparkSession
-    check_session(session, partitions=PARTITIONS)
+    check_session(session)
     place = Checkpoint(Path(checkpoint).absolute())
     draft = Job(flow, bound, {}, "", 0, BUCKETS, str(place.root))
-    found, wanted = place.identity(), identity_of(draft, PARTITIONS)
+    found = place.identity()
+    partitions = found.partitions if found else int(session.conf.get(SETTING) or 0)
+    wanted = identity_of(draft, partitions)
     if found is None and (place.root / "offsets").exists():
         raise RunError(_foreign(place.root))
     problems = differences(found or wanted, wanted, forget)
+    problems += [] if found else _partition_problems(partitions)
     if problems:
         raise RunError(problems)
     identity = continued(found, wanted, forget) if found else wanted
@@ -70,6 +75,13 @@ def transform(
     parallelism = session.sparkContext.defaultParallelism
     job = Job(flow, bound, {}, identity.query_id, 0, BUCKETS, str(place.root), parallelism)
     return shown(job, job.to_bytes(), build_query(session, job))
+
+
+def _partition_problems(partitions: int) -> list[Problem]:
+    return [
+        replace(problem, hint=f"set {SETTING} before: {problem.hint}")
+        for problem in check_partitions(partitions, BUCKETS)
+    ]
 
 
 def _foreign(root: Path) -> Problem:

@@ -29,12 +29,25 @@ def tidy(text):
     return "".join(line.rstrip() + "\n" for line in text.splitlines())
 
 
-@pytest.mark.parametrize("verb", ["", "simulate", "check", "run", "explain", "graph"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "",
+        "simulate",
+        "check",
+        "run",
+        "explain",
+        "graph",
+        "checkpoint",
+        "checkpoint show",
+        "checkpoint rescale",
+    ],
+)
 def test_help(verb):
-    done = run(*filter(None, [verb]), "--help")
+    done = run(*verb.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")
-    assert_pinned(SNAPSHOTS / f"help{'-' * bool(verb)}{verb}.txt", tidy(done.stdout))
-    assert run(*filter(None, [verb]), "-h").stdout == done.stdout
+    assert_pinned(SNAPSHOTS / f"{'-'.join(['help', *verb.split()])}.txt", tidy(done.stdout))
+    assert run(*verb.split(), "-h").stdout == done.stdout
 
 
 def test_no_command_shows_the_help():
@@ -61,6 +74,9 @@ def test_version():
         (["simulate", "job.py:flow", "--nonsense"], "No such option"),
         (["simulate", "job.py:flow", "--epoch-size", "x"], "Invalid value"),
         ([*RUN, "--max-bytes-per-epoch", "0"], "Invalid value"),
+        ([*RUN, "--partitions", "x"], "Invalid value"),
+        (["checkpoint", "nonsense"], "No such command"),
+        (["checkpoint", "rescale", "state"], "Missing option"),
     ],
 )
 def test_wrong_use_is_exit_code_2_and_no_traceback(arguments, said):

@@ -95,6 +95,26 @@ def test_a_name_is_bound_once(refuse):
     assert "[bound-twice]" in refuse(*GOOD, "--sink", "sums=other")
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("items", "[not-a-binding] --idle-after is 'items'; it binds a source to seconds"),
+        ("items=soon", "[not-seconds] --idle-after for 'items' is 'soon'; it is a number of"),
+        ("itms=5", "[unknown-source] --idle-after names 'itms', to which no --source is bound"),
+        ("items=5", "[idle-without-watermark] source 'items' is idle after 5.0 seconds, but"),
+        ("items=0", "[idle-at-once] source 'items' is idle after 0.0 seconds"),
+    ],
+)
+def test_a_source_that_cannot_be_idle(refuse, value, said):
+    assert said in refuse(*GOOD, "--idle-after", value)
+
+
+@pytest.mark.parametrize("number", ["0", "3", "32"])
+def test_a_number_of_partitions_that_does_not_divide_the_buckets(refuse, number):
+    said = refuse(*GOOD, "--partitions", number)
+    assert f"[partitions-do-not-divide] the number of partitions is {number};" in said
+
+
 @pytest.mark.parametrize("source", ["gone", "job.py"])
 def test_a_source_that_is_no_folder(refuse, source):
     said = refuse(*changed(("items=in", f"items={source}")))

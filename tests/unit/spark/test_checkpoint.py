@@ -1,5 +1,6 @@
 """Whose checkpoint it is, and what may not change between two runs."""
 
+import json
 from dataclasses import dataclass, replace
 
 import pytest
@@ -9,6 +10,7 @@ from cutwater.errors import RunError
 from cutwater.spark.checkpoint import Checkpoint
 from cutwater.spark.identity import FORMAT, differences, identity_of
 from cutwater.spark.job import Job
+from cutwater.spark.partitions import SETTING
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,19 @@ def test_the_same_flow_has_no_differences():
         (identity(two_levels(name="other")), "its name was 'flow' and is 'other'"),
         (identity(two_levels(source="things")), "its sources were 'items' and are 'things'"),
         (identity(two_levels(), buckets=32), "it had 16 buckets and has 32"),
-        (identity(two_levels(), partitions=4), "it had 2 partitions and has 4"),
     ],
 )
 def test_a_difference_is_a_sentence(changed, words):
     (problem,) = differences(identity(two_levels()), changed)
     assert problem.code == "changed-flow"
     assert words in problem.message
+
+
+def test_another_number_of_partitions_names_the_command_that_changes_it():
+    (problem,) = differences(identity(two_levels()), identity(two_levels(), partitions=4))
+    assert problem.code == "other-partitions"
+    assert "has 2 partitions and 4 are asked for" in problem.message
+    assert "cutwater checkpoint rescale CHECKPOINT --partitions 4" in problem.hint
 
 
 def test_a_state_of_another_type_is_refused():
@@ -133,3 +141,61 @@ def test_the_next_epoch_is_behind_the_newest_offset(tmp_path):
     for name in ("9", "10", ".11.crc", ".12.a.tmp", "13.tmp"):
         (offsets / name).touch()
     assert Checkpoint(tmp_path).next_epoch() == 11
+
+
+def epoch(place, number, partitions=None, *, is_finished=True):
+    """An epoch in Spark's own logs."""
+    for log in ("offsets", "commits"):
+        (place.spark / log).mkdir(parents=True, exist_ok=True)
+    conf = {} if partitions is None else {"conf": {SETTING: str(partitions)}}
+    (place.spark / "offsets" / str(number)).write_text(f'v1\n{json.dumps(conf)}\n{{"entry": 1}}')
+    if is_finished:
+        (place.spark / "commits" / str(number)).touch()
+
+
+@pytest.fixture
+def place(tmp_path):
+    made = Checkpoint(tmp_path / "state")
+    made.create()
+    made.save(identity(two_levels(), partitions=2))
+    return made
+
+
+def test_the_partitions_are_those_of_the_last_finished_epoch(place):
+    """A move that was killed before the identity was written has happened all the same."""
+    assert place.identity().partitions == 2
+    epoch(place, 0, 2)
+    epoch(place, 1, 4, is_finished=False)
+    assert (place.identity().partitions, place.rescaling_to()) == (2, 4)
+    epoch(place, 1, 4)
+    assert (place.identity().partitions, place.rescaling_to()) == (4, None)
+
+
+def test_a_flow_without_states_has_the_number_in_its_identity(place):
+    epoch(place, 0, 2)
+    place.save(replace(place.identity(), levels=0, partitions=8))
+    assert place.identity().partitions == 8
+
+
+def test_an_epoch_that_was_cut_off_is_no_move(place):
+    epoch(place, 0, 2)
+    assert not place.is_mid_epoch()
+    epoch(place, 1, 2, is_finished=False)
+    assert place.is_mid_epoch()
+    assert place.rescaling_to() is None
+
+
+@pytest.mark.parametrize("numbers", [(None, None), (None, 4)])
+def test_a_log_that_does_not_say_is_no_move(place, numbers):
+    for number, partitions in enumerate(numbers):
+        epoch(place, number, partitions, is_finished=number == 0)
+    assert place.rescaling_to() is None
+    assert place.identity().partitions == 2
+
+
+@pytest.mark.parametrize("line", ["{", '{"conf": 3}', f'{{"conf": {{"{SETTING}": "x"}}}}'])
+def test_a_damaged_log_of_spark_is_a_sentence(place, line):
+    epoch(place, 0, 2)
+    (place.spark / "offsets" / "0").write_text(f"v1\n{line}")
+    with pytest.raises(RunError, match="damaged-file"):
+        place.identity()

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.errors import InputError, RunError
+from cutwater.spark import entrylog
+from cutwater.spark.clock import Numbering
 from cutwater.spark.filelog import FileLog, split_at_lines
 
 
@@ -226,3 +228,41 @@ def test_split_at_lines_ends_at_a_line_and_not_before_it_must(tmp_path_factory, 
     assert end == len(data) or data[end - 1 : end] == b"\n"
     assert end >= min(begin + size, len(data))
     assert b"\n" not in data[begin + size : end - 1]
+
+
+a_round = st.tuples(
+    st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 4), max_size=3),
+    st.integers(1, 9),
+    st.booleans(),
+)
+
+
+@given(rounds=st.lists(a_round, max_size=12))
+def test_a_log_that_is_compacted_is_the_log_that_is_not(tmp_path_factory, rounds):
+    """The same entries for the same arrivals, over any number of starts."""
+    root = tmp_path_factory.mktemp("logs")
+    folder = root / "in"
+    folder.mkdir()
+
+    def opened():
+        return {name: FileLog(folder, root / name, Numbering(), lambda: 0.0) for name in kept}
+
+    kept = {"compacted": 1, "plain": 10**6}
+    logs = opened()
+    with pytest.MonkeyPatch.context() as patch:
+        for files, max_bytes, is_new_start in rounds:
+            for name, lines in files.items():
+                if not (folder / name).exists():
+                    (folder / name).write_text("1\n" * lines)
+            if is_new_start:
+                logs = opened()
+            unread = {name: log.unread() for name, log in logs.items()}
+            assert unread["compacted"] == unread["plain"]
+            for name, log in logs.items():
+                patch.setattr(entrylog, "KEPT", kept[name])
+                log.extend(unread[name], max_bytes)
+            compacted, plain = logs["compacted"], logs["plain"]
+            assert compacted.newest == plain.newest
+            for number in range(1, plain.newest + 1):
+                assert compacted.read(number) == plain.read(number)
+    assert len(list((root / "compacted").iterdir())) <= 4

@@ -124,6 +124,15 @@ def test_an_orphan_entry_is_the_next_epoch(items, tmp_path):
     assert rows(again, 1) == ["b", "c"]
 
 
+def test_a_log_that_is_older_than_the_offset_is_refused(items, tmp_path):
+    put(tmp_path, line("a"))
+    with pytest.raises(RuntimeError) as failed:
+        latest(items(), start=3)
+    (problem,) = recover(str(failed.value)).problems
+    assert problem.code == "missing-entry"
+    assert "3.json is missing" in problem.message
+
+
 def test_caught_up_means_what_was_there_at_the_start(items, tmp_path):
     put(tmp_path, line("a"))
     reader = items()

@@ -91,7 +91,7 @@ def ended(flow, tmp_path, *, is_closed):
     place = Checkpoint(tmp_path / "state")
     place.create()
     draft = runner.Job(flow, {}, {}, "", 0, runner.BUCKETS, "")
-    identity = identity_of(draft, runner.PARTITIONS)
+    identity = identity_of(draft, 2)
     place.save(replace(identity, is_closed=is_closed))
     offsets = place.spark / "offsets"
     offsets.mkdir(parents=True)

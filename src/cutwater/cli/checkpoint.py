@@ -1,0 +1,85 @@
+"""``cutwater checkpoint``: what a checkpoint holds, and moving its state to other partitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cutwater.cli.screen import errors, live, output, print_json, table
+from cutwater.cli.targets import spark_package
+
+if TYPE_CHECKING:
+    from cutwater.spark import CheckpointSummary
+
+__all__ = ["checkpoint"]
+
+checkpoint = typer.Typer(
+    no_args_is_help=True, help="See what a checkpoint holds, or move its state to other partitions."
+)
+
+_Place = Annotated[
+    Path,
+    typer.Argument(metavar="CHECKPOINT", help="The folder that was given to run as its checkpoint"),
+]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print the result as data")]
+
+
+@checkpoint.command()
+def show(place: _Place, as_json: _AsJson = False) -> None:
+    """Show whose a checkpoint is, how far it is and how its state lies.
+
+    Example:  cutwater checkpoint show state
+    """
+    found = spark_package().describe(place)
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+@checkpoint.command()
+def rescale(
+    place: _Place,
+    partitions: Annotated[int, typer.Option(help="1, 2, 4, 8 or 16: a divisor of the buckets")],
+    master: Annotated[str, typer.Option(help="Where Spark runs")] = "local[*]",
+    as_json: _AsJson = False,
+) -> None:
+    """Move the state in a checkpoint to other partitions, while nothing runs.
+
+    Example:  cutwater checkpoint rescale state --partitions 8
+    """
+    spark = spark_package()
+    with live(f"{place}: moving its state to {partitions} partitions"):
+        done = spark.rescale(place, partitions, master=master, tell=_tell)
+    if as_json:
+        print_json(done)
+    else:
+        _say(f"{done.flow}: {done.before} partitions before, {done.partitions} now")
+
+
+def _show(found: CheckpointSummary) -> None:
+    _say(f"{found.flow}: {found.generation} runs; the next epoch is {found.next_epoch}")
+    _say(f"{found.buckets} buckets on {found.partitions} partitions")
+    if found.rescaling_to is not None:
+        _say(f"its state was being moved to {found.rescaling_to} partitions; that is not finished")
+    elif found.is_mid_epoch:
+        _say(f"epoch {found.next_epoch - 1} is not finished")
+    if found.is_closed:
+        _say("closed: its input has ended")
+    _say(f"steps that keep a state: {', '.join(found.steps) or 'none'}")
+    rows = [(n, s.files, s.bytes, _newest(s.newest_time)) for n, s in found.sources.items()]
+    table(["source", "files", "bytes", "newest"], rows)
+
+
+def _newest(time: object) -> str:
+    return "" if time is None else str(time)
+
+
+def _say(text: str) -> None:
+    output.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _tell(text: str) -> None:
+    errors.print(text, highlight=False, markup=False, soft_wrap=True)

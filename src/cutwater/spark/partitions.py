@@ -1,0 +1,68 @@
+"""How many partitions the state of a flow lies in.
+
+A number that divides the number of buckets spreads them evenly (`labels`). It is chosen when a
+checkpoint is new and kept from then on; `rescale` changes it while nothing runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from cutwater.errors import Problem
+
+__all__ = ["SETTING", "check_partitions", "shuffling_to", "suitable_partitions"]
+
+SETTING = "spark.sql.shuffle.partitions"
+
+
+def check_partitions(partitions: int, buckets: int) -> list[Problem]:
+    """Why the buckets cannot lie in so many partitions.
+
+    >>> check_partitions(4, 16)
+    []
+    """
+    if type(partitions) is int and partitions in _divisors(buckets):
+        return []
+    choices = ", ".join(map(str, _divisors(buckets)))
+    return [
+        Problem(
+            "partitions-do-not-divide",
+            f"the number of partitions is {partitions!r}; the {buckets} buckets of a flow lie in "
+            "equal shares on its partitions",
+            f"choose one of {choices}",
+        )
+    ]
+
+
+def suitable_partitions(spark: SparkSession, buckets: int) -> int:
+    """The number for a new checkpoint: what the session shuffles to if it divides the buckets.
+
+    Otherwise it is the largest number that does and that gives each core at least one.
+    """
+    given = spark.conf.get(SETTING, None) or ""
+    if given.isdigit() and int(given) in _divisors(buckets):
+        return int(given)
+    cores = spark.sparkContext.defaultParallelism
+    return max((n for n in _divisors(buckets) if n <= cores), default=1)
+
+
+@contextmanager
+def shuffling_to(spark: SparkSession, partitions: int) -> Iterator[None]:
+    """Inside, a query starts with so many partitions; the session is as it was after.
+
+    A query takes the settings of its session when it starts, and those of its checkpoint from
+    its second epoch on.
+    """
+    before = spark.conf.get(SETTING, None)
+    spark.conf.set(SETTING, str(partitions))
+    try:
+        yield
+    finally:
+        spark.conf.set(SETTING, before) if before is not None else spark.conf.unset(SETTING)
+
+
+def _divisors(buckets: int) -> list[int]:
+    return [n for n in range(1, buckets + 1) if buckets % n == 0]

@@ -6,9 +6,9 @@ import pytest
 import vector_tasks as v
 
 import cutwater as cw
+from cutwater.checking.batches import check_batches, witness_of
 from cutwater.checking.given import Given
 from cutwater.checking.samples import sample_inputs
-from cutwater.checking.splittings import check_splittings, witness_of
 from cutwater.errors import InputError
 
 QUICK = {"crashes": 0, "walks": 0, "max_states": 50}
@@ -26,7 +26,7 @@ def findings(flow, readings=None):
     """What is found of a flow on given readings, or on ones that are made up."""
     inputs = [{"readings": readings}] if readings else [sample_inputs(flow, n) for n in range(5)]
     given = [Given(flow, one, None, 2) for one in inputs]
-    return list(check_splittings(given, 0, is_made_up=not readings))
+    return list(check_batches(given, 0, is_made_up=not readings))
 
 
 @pytest.mark.parametrize("task", named(v.RIGHT))

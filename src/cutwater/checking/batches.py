@@ -196,6 +196,7 @@ def _called(
         layouts.event.of_values(events),
         Keys(np.array([number[key] for key, _ in batch], np.int64), len(keys)),
         layouts,
+        is_watched=True,
     )
     gone = [False] * len(keys) if outcome.gone is None else outcome.gone.tolist()
     after = layouts.state.to_values(outcome.states)

@@ -60,9 +60,21 @@ def test_it_is_part_of_a_check():
     assert list(finding.details) in [f["details"] for f in report.as_data()["findings"]]
 
 
-def test_what_changes_its_arrays_is_stopped_at_once():
-    with pytest.raises(InputError, match="'changes_its_state' changes an array"):
-        cw.check(v.flow_of(v.changes_its_state), **QUICK)
+@pytest.mark.parametrize("task", named([v.changes_its_state, v.adds_to_its_state]))
+def test_what_changes_its_arrays_is_stopped_at_once(task):
+    with pytest.raises(InputError, match=f"'{task.name}' changes an array"):
+        cw.check(v.flow_of(task), **QUICK)
+
+
+def test_what_changes_objects_in_its_arrays_is_impure():
+    @cw.vectorised(initial=[])
+    def appends(seen: list, event: v.Reading, keys: cw.Keys) -> tuple[list, None]:
+        for now in range(len(keys)):
+            seen[keys.of[now]].append(event.value[now])
+        return seen, None
+
+    report = cw.check(v.flow_of(appends), **QUICK)
+    assert "it changes its state in place" in str(report.violations)
 
 
 def test_sums_in_another_order_are_found():

@@ -232,6 +232,15 @@ def changes_the_states_of_many(count: int, event: Reading, keys: cw.Keys) -> tup
 
 @wrong
 @cw.vectorised(initial=0)
+def adds_to_the_states_of_many(count: int, event: Reading, keys: cw.Keys) -> tuple[int, None]:
+    if len(keys) == 1:
+        return count + 1, None
+    np.add.at(count, keys.of, 1)
+    return count, None
+
+
+@wrong
+@cw.vectorised(initial=0)
 def returns_too_few(count: int, event: Reading, keys: cw.Keys) -> tuple[int, int]:
     return count + keys.count(), np.unique(keys.of)
 
@@ -239,6 +248,13 @@ def returns_too_few(count: int, event: Reading, keys: cw.Keys) -> tuple[int, int
 @cw.vectorised(initial=0)
 def changes_its_state(count: int, event: Reading, keys: cw.Keys) -> tuple[int, None]:
     count += keys.count()
+    return count, None
+
+
+@cw.vectorised(initial=0)
+def adds_to_its_state(count: int, event: Reading, keys: cw.Keys) -> tuple[int, None]:
+    """In a way that numpy does not refuse."""
+    np.add.at(count, keys.of, 1)
     return count, None
 
 

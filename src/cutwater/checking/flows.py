@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from cutwater.checking.batches import check_batches
 from cutwater.checking.crash_witness import Seen, crash_witness, values_of
 from cutwater.checking.flow_report import Finding, FlowReport
 from cutwater.checking.flow_runs import explained_walks, failing, many, search
 from cutwater.checking.given import Given
+from cutwater.checking.histories import vectorised_steps
 from cutwater.checking.interleavings import dependences
 from cutwater.checking.promises import broken_promises
 from cutwater.checking.purity import Calls, PurityResult, check_purity
 from cutwater.checking.samples import sample_inputs
-from cutwater.checking.splittings import check_splittings, vectorised_steps
 from cutwater.errors import CutwaterError, InputError, Problem
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
@@ -131,7 +132,7 @@ def _findings(
     yield from pure
     if not is_impure and vectorised_steps(flow):
         say("splitting batches")
-        yield from check_splittings(given, seed, is_made_up=is_made_up)
+        yield from check_batches(given, seed, is_made_up=is_made_up)
     if not is_impure:  # else every two runs may differ
         say("exchanging inputs")
         yield _order(flow, given, seed, say)

@@ -69,6 +69,7 @@ class OneByOne:
             layouts.event.of_values([event], f"'{self.name}': "),
             Keys(np.zeros(1, np.int64), 1),
             layouts,
+            is_watched=True,
         )
         is_gone = outcome.gone is not None and bool(outcome.gone[0])
         after = None if is_gone else layouts.state.to_values(outcome.states)[0]

@@ -73,14 +73,20 @@ def run_batch(
     events: Mapping[str, Array],
     keys: Keys,
     layouts: Layouts,
+    *,
+    is_watched: bool = False,
 ) -> BatchOutcome:
     """Call a vectorised function and make sure of its result, or say what is wrong with it.
 
-    The function is given arrays that cannot be written to.
+    The function is given arrays that are not to be written to. A few functions of numpy do it all
+    the same (``np.add.at``): that is found if the call `is_watched`, which takes a copy.
     """
+    before = _bytes_of(states, events) if is_watched else []
     state = layouts.state.record(_read_only(states))
     event = layouts.event.record(_read_only(events))
     result = _called(task, state, event, keys)
+    if is_watched and _bytes_of(states, events) != before:
+        raise _changes_arrays(task.name)
     if not isinstance(result, tuple) or len(result) not in (2, 3):
         raise _not_a_result(task.name, result)
     after = layouts.state.split(result[0], keys.size, f"the state that '{task.name}' returned")
@@ -106,6 +112,11 @@ def _read_only(columns: Mapping[str, Array]) -> Columns:
     for column in given.values():
         column.flags.writeable = False
     return given
+
+
+def _bytes_of(*given: Mapping[str, Array]) -> list[bytes]:
+    """What arrays hold; of objects, which."""
+    return [column.tobytes() for columns in given for column in columns.values()]
 
 
 def _outputs(

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cutwater as cw
+from cutwater.checking.batches import check_batches
 from cutwater.checking.given import Given
-from cutwater.checking.splittings import check_splittings
 
 READINGS = st.builds(
     v.Reading, st.sampled_from("abc"), st.sampled_from([0.1, 0.2, 0.3, -1.0, 1e16, 3.0])
@@ -107,5 +107,5 @@ def emitted(emit, event, outputs):
 def test_a_vectorised_task_made_of_folds_is_not_accused(recipe, readings):
     given_ = Given(v.flow_of(task_of(recipe)), {"readings": readings}, None, 2)
     with np.errstate(all="ignore"):
-        (finding,) = check_splittings([given_], 0, is_made_up=False)
+        (finding,) = check_batches([given_], 0, is_made_up=False)
     assert finding.verdict == "not refuted", finding.details

@@ -6,9 +6,9 @@ import pytest
 import vector_tasks as v
 
 import cutwater as cw
+from cutwater.checking.batches import check_batches, witness_of
 from cutwater.checking.given import Given
 from cutwater.checking.samples import sample_inputs
-from cutwater.checking.splittings import check_splittings, witness_of
 from cutwater.errors import InputError
 
 QUICK = {"crashes": 0, "walks": 0, "max_states": 50}
@@ -26,7 +26,7 @@ def findings(flow, readings=None):
     """What is found of a flow on given readings, or on ones that are made up."""
     inputs = [{"readings": readings}] if readings else [sample_inputs(flow, n) for n in range(5)]
     given = [Given(flow, one, None, 2) for one in inputs]
-    return list(check_splittings(given, 0, is_made_up=not readings))
+    return list(check_batches(given, 0, is_made_up=not readings))
 
 
 @pytest.mark.parametrize("task", named(v.RIGHT))
@@ -60,9 +60,21 @@ def test_it_is_part_of_a_check():
     assert list(finding.details) in [f["details"] for f in report.as_data()["findings"]]
 
 
-def test_what_changes_its_arrays_is_stopped_at_once():
-    with pytest.raises(InputError, match="'changes_its_state' changes an array"):
-        cw.check(v.flow_of(v.changes_its_state), **QUICK)
+@pytest.mark.parametrize("task", named([v.changes_its_state, v.adds_to_its_state]))
+def test_what_changes_its_arrays_is_stopped_at_once(task):
+    with pytest.raises(InputError, match=f"'{task.name}' changes an array"):
+        cw.check(v.flow_of(task), **QUICK)
+
+
+def test_what_changes_objects_in_its_arrays_is_impure():
+    @cw.vectorised(initial=[])
+    def appends(seen: list, event: v.Reading, keys: cw.Keys) -> tuple[list, None]:
+        for now in range(len(keys)):
+            seen[keys.of[now]].append(event.value[now])
+        return seen, None
+
+    report = cw.check(v.flow_of(appends), **QUICK)
+    assert "it changes its state in place" in str(report.violations)
 
 
 def test_sums_in_another_order_are_found():

@@ -16,6 +16,7 @@ from cutwater.spark.checkpoint import Checkpoint
 from cutwater.spark.frames import shown
 from cutwater.spark.identity import continued, differences, identity_of
 from cutwater.spark.job import Job, spark_plan
+from cutwater.spark.partitions import SETTING, check_partitions
 from cutwater.spark.runner import BUCKETS, build_query
 from cutwater.spark.session import check_session
 from cutwater.spark.support import check_support

@@ -13,7 +13,7 @@ from cutwater.cli.targets import spark_package
 if TYPE_CHECKING:
     from cutwater.spark import CheckpointSummary
 
-__all__ = ["checkpoint"]
+__all__ = ["checkpoint", "rescale", "show"]
 
 checkpoint = typer.Typer(
     no_args_is_help=True, help="See what a checkpoint holds, or move its state to other partitions."

@@ -36,8 +36,9 @@ Kind = Literal["int", "float", "bool", "object"]
 _DTYPES: dict[str, str] = {"int": "<i8", "float": "<f8", "bool": "?", "object": "O"}
 _WIDTHS = {"int": 8, "float": 8, "bool": 1, "object": 0}
 
-KEY_OVERHEAD = 180
-"""What memory holds for a key beyond its bytes and its row."""
+KEY_OVERHEAD = 125
+"""What a worker's memory holds for a key beyond its bytes and its row: two objects, and a place in
+a dictionary. Measured: 110 to 145."""
 OBJECT_OVERHEAD = 60
 """What memory holds for an object beyond its encoded bytes: a guess."""
 _SMALLEST = 64
@@ -148,8 +149,13 @@ class StateTable:
     def memory(self) -> int:
         """About how many bytes of memory it takes."""
         arrays = [*self._values.values(), self._keys, self._sizes, self._entry_of]
-        per_key = KEY_OVERHEAD + OBJECT_OVERHEAD * self._has_objects
+        per_key = KEY_OVERHEAD + OBJECT_OVERHEAD * self._has_objects - self._width
         return self.live + per_key * len(self) + sum(array.nbytes for array in arrays)
+
+    @property
+    def _width(self) -> int:
+        """The bytes of a row without its objects."""
+        return sum(_WIDTHS[column.kind] for column in self._columns.values())
 
     @property
     def _has_objects(self) -> bool:
@@ -158,7 +164,7 @@ class StateTable:
     @property
     def has_changes(self) -> bool:
         """Is there anything to write?"""
-        return bool(self._touched or self._removed)
+        return any(map(len, self._touched)) or bool(self._removed)
 
     @property
     def changed_bytes(self) -> int:
@@ -237,9 +243,11 @@ class StateTable:
 
     def _changed(self) -> Slots:
         """The slots of rows to be written, each once."""
-        slots = np.unique(np.concatenate([np.empty(0, np.int64), *self._touched]))
-        self._touched = [slots]
-        current: Slots = slots[self._sizes[slots] > 0]
+        slots = np.sort(np.concatenate([np.empty(0, np.int64), *self._touched]))
+        is_first = np.ones(len(slots), bool)
+        is_first[1:] = slots[1:] != slots[:-1]
+        current: Slots = slots[is_first & (self._sizes[slots] > 0)]
+        self._touched = [current]
         return current
 
     # --- rows come and go ----------------------------------------------------------------------
@@ -286,9 +294,8 @@ class StateTable:
 
     def _measure(self, slots: Slots, object_bytes: int) -> None:
         """Note how long rows are."""
-        fixed = sum(_WIDTHS[column.kind] for column in self._columns.values())
         lengths = np.fromiter(map(len, self.keys_of(slots)), np.int64, len(slots))
-        sizes = lengths + (ROW_COST + fixed + object_bytes)
+        sizes = lengths + (ROW_COST + self._width + object_bytes)
         self.live += int(sizes.sum() - self._sizes[slots].sum())
         self._sizes[slots] = sizes
 

@@ -174,14 +174,14 @@ class StateTable:
 
     def fit(self, columns: Columns, convert: Convert | None) -> None:
         """Have these columns from now on."""
-        before, self._columns, self._convert = self._columns, columns, convert
-        if _kinds(before) != _kinds(columns):
-            slots = self.all()
+        if _kinds(self._columns) != _kinds(columns):
+            slots, size = self.all(), len(self._keys)
             rows = {name: values[slots].tolist() for name, values in self._values.items()}
-            size = len(self._keys)
+            converted = self._converted(rows, columns, convert)
             self._values = {name: _blank(column.kind, size) for name, column in columns.items()}
-            for name, values in self._converted(rows).items():
+            for name, values in converted.items():
                 self._values[name][slots] = values
+        self._columns, self._convert = columns, convert
 
     def apply(self, part: RowsPart, sequence: int) -> None:
         """Take over what an entry says."""
@@ -317,9 +317,8 @@ class StateTable:
         if {name: kind for name, (kind, _) in part.columns.items()} == _kinds(self._columns):
             data = ((name, data) for name, (_, data) in part.columns.items())
             return {name: self._columns[name].from_bytes(values) for name, values in data}
-        return self._converted(
-            {name: self._raw(name, kind, data) for name, (kind, data) in part.columns.items()}
-        )
+        raw = {name: self._raw(name, kind, data) for name, (kind, data) in part.columns.items()}
+        return self._converted(raw, self._columns, self._convert)
 
     def _raw(self, name: str, kind: str, data: bytes) -> Any:
         if kind != "object":
@@ -327,13 +326,15 @@ class StateTable:
         wanted = self._columns.get(name)
         return wanted.decode(data) if wanted and wanted.decode else data
 
-    def _converted(self, rows: dict[str, Any]) -> dict[str, Array]:
-        if self._convert is None:
+    def _converted(
+        self, rows: dict[str, Any], columns: Columns, convert: Convert | None
+    ) -> dict[str, Array]:
+        if convert is None:
             raise StateKindChanged(
-                f"step '{self._step}' keeps columns {sorted(rows)}, not {sorted(self._columns)}"
+                f"step '{self._step}' keeps columns {sorted(rows)}, not {sorted(columns)}"
             )
-        converted = self._convert(rows)
-        return {n: _array(column.kind, converted[n]) for n, column in self._columns.items()}
+        converted = convert(rows)
+        return {name: _array(column.kind, converted[name]) for name, column in columns.items()}
 
 
 class UnopenedTable:

@@ -17,7 +17,8 @@ from cutwater.spark import buckets, writer
 from cutwater.spark.job import Job
 from cutwater.spark.labels import spark_hash
 from cutwater.spark.level import Level
-from cutwater.spark.lines import JsonLinesSource, late_events_sink
+from cutwater.spark.line_work import late_events_sink
+from cutwater.spark.lines import JsonLinesSource
 from cutwater.spark.rows import ROW_SCHEMA
 from cutwater.spark.writer import SinksWriter
 

@@ -5,7 +5,7 @@ exactly-once on Structured Streaming, and explain a run with failures by one wit
 
 The layers, each depending only on those above it::
 
-    errors  times  events  plain  trace  records  codec  order    leaves
+    errors  times  events  plain  trace  records  codec  order  vectors    leaves
     operators/     pure operators (initial, step, finish) and their composition
     flow/          the definition: builder, validation, fusing into segments, drawing
     semantics/     what a flow means, executable, without a JVM
@@ -21,13 +21,14 @@ from cutwater.checking import check_flow as check
 from cutwater.checking import explain
 from cutwater.errors import CutwaterError, FlowError, InputError, RunError, TargetError
 from cutwater.events import Data, Watermark, monotone, productive, uncompleted
-from cutwater.flow import Flow, Stream, Task, bounded_delay, task
+from cutwater.flow import Flow, Stream, Task, bounded_delay, task, vectorised
 from cutwater.operators import aggregates as agg
 from cutwater.operators.notify import Notify
 from cutwater.operators.windows import session, sliding, tumbling
 from cutwater.semantics import BORDER, CRASH, Simulation, crash, simulate
 from cutwater.times import Antichain, Left, Product, Right, check_order, maximal
 from cutwater.trace import Trace, read_trace, write_trace
+from cutwater.vectors import Emit, Keys
 
 __version__ = "0.1.0"
 
@@ -37,9 +38,11 @@ __all__ = [
     "Antichain",
     "CutwaterError",
     "Data",
+    "Emit",
     "Flow",
     "FlowError",
     "InputError",
+    "Keys",
     "Left",
     "Notify",
     "Product",
@@ -67,5 +70,6 @@ __all__ = [
     "task",
     "tumbling",
     "uncompleted",
+    "vectorised",
     "write_trace",
 ]

@@ -14,7 +14,7 @@ import datetime as dt
 import enum
 import math
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -23,7 +23,15 @@ import xxhash
 
 from cutwater.errors import InputError, Problem
 
-__all__ = ["AFTER_DATA", "NO_KEY", "bucket_of", "canonical", "order_bytes", "terminated"]
+__all__ = [
+    "AFTER_DATA",
+    "NO_KEY",
+    "bucket_of",
+    "buckets_of",
+    "canonical",
+    "order_bytes",
+    "terminated",
+]
 
 AFTER_DATA = 1 << 40
 """A rank above all sources: of the end of an epoch, and one more of the end of the input."""
@@ -136,6 +144,16 @@ def bucket_of(key: bytes, buckets: int) -> int:
     [11, 6, 8]
     """
     return xxhash.xxh64_intdigest(key) % buckets
+
+
+def buckets_of(keys: Iterable[bytes], buckets: int) -> list[int]:
+    """The bucket of each key.
+
+    >>> buckets_of([canonical("ada"), canonical("ben")], 16)
+    [11, 6]
+    """
+    digest = xxhash.xxh64_intdigest
+    return [digest(key) % buckets for key in keys]
 
 
 def order_bytes(order: Sequence[int | bytes]) -> bytes:

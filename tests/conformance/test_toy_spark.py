@@ -14,7 +14,7 @@ from toy_spark import POINTS, ToySpark, make_job
 import cutwater as cw
 from cutwater.spark import lines
 from cutwater.spark.job import spark_plan
-from cutwater.spark.lines import late_events_sink
+from cutwater.spark.line_work import late_events_sink
 from cutwater.spark.support import check_support
 
 ITEMS = st.lists(

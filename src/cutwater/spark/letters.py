@@ -1,7 +1,7 @@
-"""Letters: how an event is written into a row, and read where it arrives.
+"""Letters: how the events for a segment are written into a body, and read where they arrive.
 
-The payload is the value, encoded for the segment it goes to. Where a segment needs more, it gets
-more: a time, the key itself, or by which of its inputs an event comes.
+A body holds values, encoded for the segment they go to, in one piece. Where a segment needs more,
+it gets more: times, the keys themselves. All events of a body came by one input.
 """
 
 from __future__ import annotations
@@ -12,22 +12,20 @@ from typing import Any
 import msgspec
 
 from cutwater.codec import Codec
-from cutwater.events import Data
 from cutwater.flow.forms import key_kept_as, time_kept_as
 from cutwater.flow.fusing import Plan, Segment
 from cutwater.flow.inference import StreamType
 from cutwater.flow.steps import Join
+from cutwater.spark.batches import Batch
 from cutwater.spark.needs import Needs
 
-__all__ = ["Letters", "Read", "Write", "values_of"]
-
-Write = Callable[[Any, Data], tuple[bytes | None, bytes]]
-"""``(key, event) -> (time, payload)``."""
-Read = Callable[[bytes | None, bytes], tuple[Any, Data]]
-"""``(time, payload) -> (key, event)``."""
+__all__ = ["Letters", "values_of"]
 
 _pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(tuple[int, bytes, bytes]).decode
+_unpack = msgspec.msgpack.Decoder(
+    tuple[int, list[bytes], list[bytes], bytes, bytes | None, bytes | None]
+).decode
+"""Input, orders, canonical keys, values, times, keys."""
 
 
 def values_of(plan: Plan, segment: Segment) -> list[Any]:
@@ -42,69 +40,52 @@ class Letters:
 
     def __init__(self, plan: Plan, segment: Segment, needs: Needs) -> None:
         self._segment = segment
-        self._values = [Codec(tp) for tp in values_of(plan, segment)]
+        self._values = [_many(tp) for tp in values_of(plan, segment)]
         is_timed = segment.number in needs.times
-        self.time = Codec(time_kept_as(segment.given.time)) if is_timed else None
-        """How times are encoded, if events carry them."""
+        time = time_kept_as(segment.given.time)
+        self.time = Codec(time) if is_timed else None
+        """How a time is encoded, if events carry them."""
+        self._times = _many(time) if is_timed else None
         self._minds_keys = segment.number in needs.keys
-        self._says_port = segment.reads_twice or any(edge.side for edge in segment.inputs)
-        self.is_plain = not is_timed and not self._minds_keys and not self._says_port
-        """Is the payload of a value all there is to a letter?"""
         inputs: list[StreamType] = [plan.segments[edge.segment].output for edge in segment.inputs]
-        self.key = Codec(key_kept_as(inputs if segment.key is None else [segment.output]))
-        """How keys are encoded."""
+        key = key_kept_as(inputs if segment.key is None else [segment.output])
+        self.key = Codec(key)
+        """How a key is encoded."""
+        self._keys = _many(key) if self._minds_keys and segment.key is None else None
 
-    @property
-    def _sends_keys(self) -> bool:
-        return self._minds_keys and self._segment.key is None
-
-    def writer(self, port: int) -> Write:
+    def writer(self, port: int) -> Callable[[Batch], bytes]:
         """Writes the events that come by one input."""
-        encode, time = self._values[port].encode, self.time
-        encode_time = time.encode if time else (lambda _time: None)
-        if not self._says_port and not self._sends_keys:
-            return lambda _key, event: (encode_time(event.time), encode(event.value))
-        encode_key = self.key.encode if self._sends_keys else (lambda _key: b"")
+        encode, times, keys = self._values[port].encode, self._times, self._keys
 
-        def write(key: Any, event: Data) -> tuple[bytes | None, bytes]:
-            body = (port, encode_key(key), encode(event.value))
-            return encode_time(event.time), _pack(body)
+        def write(batch: Batch) -> bytes:
+            return _pack(
+                (
+                    port,
+                    batch.orders,
+                    batch.key_bytes,
+                    encode(batch.values),
+                    times and times.encode(batch.times),
+                    keys and keys.encode(batch.keys),
+                )
+            )
 
         return write
 
-    def encoder(self, port: int) -> Callable[[Any], bytes]:
-        """Writes the values that come by one input, of letters that are plain."""
-        return self._values[port].encode
-
-    def decoder(self) -> Callable[[bytes], Any]:
-        """Reads what is written in letters that are plain."""
-        return self._values[0].decode
-
-    def reader(self) -> Read:
-        """Reads what the writers of all inputs wrote."""
-        decode, time, key_of = self._values[0].decode, self.time, self._segment.key
-        decode_time: Any = time.decode if time else (lambda _time: None)
-        if self._says_port or self._sends_keys:
-            return self._reader_of_bodies(decode_time)
-        if self._minds_keys and key_of is not None:
-            return lambda time, payload: _keyed(key_of, Data(decode_time(time), decode(payload)))
-        return lambda time, payload: (None, Data(decode_time(time), decode(payload)))
-
-    def port_of(self, payload: bytes) -> int:
-        """By which input a letter came, where it says so."""
-        return _unpack(payload)[0] if self._says_port else 0
-
-    def _reader_of_bodies(self, decode_time: Any) -> Read:
-        values = [codec.decode for codec in self._values]
-        sides = [edge.side or (lambda time: time) for edge in self._segment.inputs]
-        decode_key = self.key.decode if self._sends_keys else (lambda _key: None)
-
-        def read(time: bytes | None, payload: bytes) -> tuple[Any, Data]:
-            port, key, value = _unpack(payload)
-            return decode_key(key), Data(sides[port](decode_time(time)), values[port](value))
-
-        return read
+    def read(self, body: bytes) -> tuple[int, Batch]:
+        """By which input the events of a body came, and the events."""
+        port, orders, key_bytes, values, times, keys = _unpack(body)
+        batch = Batch(orders, key_bytes, self._values[port].decode(values))
+        if self._times and times is not None:
+            side = self._segment.inputs[port].side
+            decoded = self._times.decode(times)
+            batch.times = [side(time) for time in decoded] if side else decoded
+        if self._keys and keys is not None:
+            batch.keys = self._keys.decode(keys)
+        elif self._minds_keys and self._segment.key is not None:
+            batch.keys = list(map(self._segment.key, batch.values))
+        return port, batch
 
 
-def _keyed(key_of: Callable[[Any], Any], event: Data) -> tuple[Any, Data]:
-    return key_of(event.value), event
+def _many(tp: Any) -> Codec:
+    """How many values of a type are encoded together."""
+    return Codec(list[tp])

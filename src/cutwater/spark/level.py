@@ -15,9 +15,11 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from cutwater.spark.batches import much_at_once
 from cutwater.spark.buckets import BucketStates, StateStore
 from cutwater.spark.job import Job, load_job, speaking
-from cutwater.spark.rows import DATA, END, ROW_SCHEMA, Entry, Outbox, unpack, unpack_mark
+from cutwater.spark.rows import DATA, END, ROW_SCHEMA, Outbox, Parcel, unpack_mark
+from cutwater.spark.task_work import TaskWork, only_task
 from cutwater.spark.work import SegmentWork
 
 __all__ = ["Level"]
@@ -27,8 +29,8 @@ __all__ = ["Level"]
 class _Inbox:
     """What a bucket was sent in an epoch."""
 
-    mail: dict[int, list[Entry]] = field(default_factory=dict)
-    """The events for each segment."""
+    mail: dict[int, list[bytes]] = field(default_factory=dict)
+    """The events for each segment, packed."""
     marks: dict[str, bytes] = field(default_factory=dict)
     """What sources have completed, encoded."""
     has_ended: bool = False
@@ -36,7 +38,7 @@ class _Inbox:
     def take(self, row: Row) -> None:
         """Put a row where it belongs."""
         if row.kind == DATA:
-            self.mail.setdefault(row.target, []).extend(unpack(bytes(row.body)))
+            self.mail.setdefault(row.target, []).append(bytes(row.body))
         elif row.kind == END:
             self.has_ended = True
         else:
@@ -74,21 +76,22 @@ class Level(StatefulProcessor):
             if not (row.target in here or (is_notice and job.is_last(self._level, row.kind))):
                 yield row
         bucket = BucketStates(self._store, job.query_id, self._level, label)
-        outbox = Outbox()
-        for parcel in _epoch(job, self._level, inbox, bucket, outbox):
-            yield _row(parcel)
+        outbox = Outbox(job.labels)
+        with much_at_once():
+            parcels = list(_epoch(job, self._level, inbox, bucket, outbox))
+        yield from map(_row, parcels)
 
     def close(self) -> None:
         pass
 
 
-def _row(parcel: tuple[int, int, int, bytes]) -> Row:
+def _row(parcel: Parcel) -> Row:
     return Row(**dict(zip(ROW_SCHEMA.names, parcel, strict=True)))
 
 
 def _epoch(
     job: Job, level: int, inbox: _Inbox, bucket: BucketStates, outbox: Outbox
-) -> Iterator[tuple[int, int, int, bytes]]:
+) -> Iterator[Parcel]:
     """Run an epoch of one bucket; nothing is read or written that need not be."""
     remembers = bool(inbox.marks) and job.needs.marks_meet
     before = bucket.marks if remembers else {}
@@ -98,15 +101,18 @@ def _epoch(
         completed = job.newly_completed(segment, before, after) if inbox.marks else None
         if not (mail or inbox.has_ended or (completed is not None and bucket.busy)):
             continue
-        work = SegmentWork(job, segment, bucket, outbox)
-        work.data(mail)
-        if inbox.has_ended:
-            work.finish()
+        task = only_task(segment)
+        if task is not None:
+            TaskWork(job, segment, task, bucket, outbox).data(mail)
         else:
-            work.border()
-            if completed is not None:
-                work.watermark(completed)
-            work.save()
-        yield from outbox.take_closed()
+            work = SegmentWork(job, segment, bucket, outbox)
+            work.data(mail)
+            if inbox.has_ended:
+                work.finish()
+            else:
+                work.border()
+                if completed is not None:
+                    work.watermark(completed)
+                work.save()
+        yield from outbox.take()
     bucket.save(after if remembers else None)
-    yield from outbox.take_all()

@@ -7,14 +7,11 @@ so that lines never travel: what leaves is addressed to a bucket or a sink.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -24,49 +21,19 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from cutwater.errors import InputError, Problem, RunError
-from cutwater.events import Data
-from cutwater.order import NO_KEY, bucket_of, order_bytes
-from cutwater.spark.clock import Numbering, SourceClock, count_records, lines_of, not_a_time
+from cutwater.spark.clock import Numbering, SourceClock, count_records
 from cutwater.spark.filelog import Chunk, FileLog, split_at_lines
-from cutwater.spark.filling import filler_of
 from cutwater.spark.job import Job, load_job, speaking
-from cutwater.spark.routing import sender
-from cutwater.spark.rows import (
-    END,
-    EVERYONE,
-    MARK,
-    ROW_SCHEMA,
-    Outbox,
-    pack_mark,
-    to_columns,
-)
+from cutwater.spark.line_work import LineWork
+from cutwater.spark.rows import END, EVERYONE, MARK, ROW_SCHEMA, Parcel, pack_mark, record_batches
 
 __all__ = [
-    "ARROW_SCHEMA",
     "SMALLEST_SHARE",
     "JsonLinesSource",
-    "bad_records_sink",
-    "late_events_sink",
 ]
-
-ARROW_SCHEMA = pa.schema(
-    [("label", pa.int32()), ("target", pa.int32()), ("kind", pa.int8()), ("body", pa.binary())]
-)
-
 
 SMALLEST_SHARE = 64 << 10
 """A task reads at least so many bytes: less is not worth one."""
-
-
-def bad_records_sink(source: str) -> str:
-    """The name of the sink that keeps the bad records of a source."""
-    return f"bad records: {source}"
-
-
-def late_events_sink(source: str) -> str:
-    """The name of the sink that keeps the late events of a source."""
-    return f"late events: {source}"
 
 
 class JsonLinesSource(DataSource):
@@ -154,11 +121,10 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
         with speaking():
-            work = _Lines(load_job(self._job), self._source)
+            work = LineWork(load_job(self._job), self._source)
             for chunk in partition.chunks:
                 yield from work.read(chunk)
-            yield from work.rest()
-            yield from _record_batches(_notices(work.job, self._source, partition))
+            yield from record_batches(_notices(work.job, self._source, partition))
 
 
 def _news(job: Job, source: str, chunks: list[Chunk]) -> bytes | None:
@@ -173,7 +139,7 @@ def _news(job: Job, source: str, chunks: list[Chunk]) -> bytes | None:
     return job.mark_codecs[source].encode(after)
 
 
-def _notices(job: Job, source: str, part: _Part) -> list[tuple[int, int, int, bytes]]:
+def _notices(job: Job, source: str, part: _Part) -> list[Parcel]:
     """What all buckets are told."""
     notices = [(MARK, pack_mark(source, part.mark))] if part.mark is not None else []
     if part.is_end and job.levels:
@@ -201,137 +167,3 @@ def _shares(chunks: list[Chunk], count: int, clock: SourceClock | None) -> Itera
                 share, room = [], size
     if share:
         yield _Part(share)
-
-
-class _Lines:
-    """Reads lines, runs the source's segment on them, and addresses what comes out."""
-
-    def __init__(self, job: Job, source: str) -> None:
-        self.job = job
-        self._source = source
-        self._segment = job.source_segment(source)
-        self._outbox = Outbox()
-        assert self._segment.source is not None
-        self._step = self._segment.source
-        self._decode = _decoder(self._step.type)
-        self._is_timed = self._segment.number in job.needs.times
-        self._rank = job.source_ranks[source]
-        self._clock = job.clock_of(source)
-        self._send = sender(job, self._segment, self._outbox)
-
-    def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        chunk.check_unchanged()
-        lines = lines_of(chunk.path, chunk.start, chunk.end)
-        chunk.check_unchanged()
-        clock = self._clock
-        completed = clock.completed(chunk.newest_before) if clock else None
-        operator = self._segment.operator
-        file_order = order_bytes((self._rank, chunk.number))
-        next_position = chunk.start
-        number = chunk.first - 1
-        is_timed, time = self._is_timed, None
-        for index, line in enumerate(lines):
-            position = next_position
-            next_position += len(line) + 1
-            if line and not line.isspace():
-                number += 1
-                try:
-                    value = self._decode(line)
-                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                    self._bad_record(chunk, position, index, line, str(error))
-                else:
-                    if clock and clock.is_late(value, completed):
-                        self._late(chunk, position, index, line)
-                        continue
-                    order = file_order + position.to_bytes(8, "big")
-                    if is_timed:
-                        time = self._time(value, number)
-                    _, outputs = operator.step(operator.initial, Data(time, value))
-                    self._send(order, NO_KEY, None, outputs)
-        yield from _record_batches(self._outbox.take_closed())
-
-    def rest(self) -> Iterator[pa.RecordBatch]:
-        yield from _record_batches(list(self._outbox.take_all()))
-
-    def _time(self, value: Any, number: int) -> Any:
-        """The time of a record: that of its field, else its number."""
-        if self._step.time is None:
-            return number
-        time = getattr(value, self._step.time)
-        if not time <= time:
-            raise InputError(not_a_time(self._step, time, "it is not <= itself"))
-        return time
-
-    def _late(self, chunk: Chunk, position: int, index: int, line: bytes) -> None:
-        """Leave a late event out, as its source says: kept, noted by its place, or the end."""
-        if self._step.late == "fail":
-            line_number = _lines_before(chunk.path, chunk.start) + index + 1
-            shown = line[:200].decode("utf-8", "replace")
-            raise RunError(
-                Problem(
-                    "late-event",
-                    f"{chunk.path}:{line_number} is a late event of source '{self._source}': its "
-                    f"time was complete when its epoch began; the line is {shown}",
-                    "allow a longer delay, or declare late='keep' or late='drop'",
-                )
-            )
-        if self._step.late == "drop":
-            line = json.dumps({"file": chunk.path, "byte": position}).encode()
-        self._aside(late_events_sink(self._source), chunk, position, line)
-
-    def _bad_record(self, chunk: Chunk, position: int, index: int, line: bytes, error: str) -> None:
-        line_number = _lines_before(chunk.path, chunk.start) + index + 1
-        if not self.job.skip_bad_records:
-            shown = line[:200].decode("utf-8", "replace")
-            raise InputError(
-                Problem(
-                    "bad-record",
-                    f"{chunk.path}:{line_number} is no record of source '{self._source}': "
-                    f"{error}; the line is {shown}",
-                    "correct the file, or run with --on-bad-record skip, which counts such "
-                    "records and keeps them aside",
-                )
-            )
-        record = {
-            "file": chunk.path,
-            "line": line_number,
-            "error": error,
-            "text": line.decode("utf-8", "replace"),
-        }
-        self._aside(bad_records_sink(self._source), chunk, position, json.dumps(record).encode())
-
-    def _aside(self, sink: str, chunk: Chunk, position: int, line: bytes) -> None:
-        """Send a line to a sink of its own, past the flow."""
-        order = order_bytes((self._rank, chunk.number, position))
-        label = self.job.labels[bucket_of(order, self.job.buckets)]
-        entry = (order, NO_KEY, None, line.rstrip() + b"\n")
-        self._outbox.add(label, self.job.target_of_sink(sink), entry)
-
-
-def _decoder(tp: Any) -> Callable[[bytes], Any]:
-    """Reads a record of a type from a line."""
-    decode, fill = msgspec.json.Decoder(tp).decode, filler_of(tp)
-    if fill is None:
-        return decode
-
-    def read(line: bytes) -> Any:
-        value = decode(line)
-        fill(value)
-        return value
-
-    return read
-
-
-@lru_cache(maxsize=8)
-def _lines_before(path: str, position: int) -> int:
-    """How many lines end before a position; counted once, however many records are bad."""
-    with Path(path).open("rb") as file:
-        return file.read(position).count(b"\n")
-
-
-def _record_batches(rows: list[tuple[int, int, int, bytes]]) -> Iterator[pa.RecordBatch]:
-    if rows:
-        columns = zip(to_columns(rows), ARROW_SCHEMA.types, strict=True)
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(column, kind) for column, kind in columns], schema=ARROW_SCHEMA
-        )

@@ -1,36 +1,38 @@
 """The rows between stages: addressed parcels of events.
 
 A row is ``(label, target, kind, body)``: the label of a bucket, the number of a segment or sink,
-and a body of many events, each ``(order, key, time, payload)``; or it is a notice to a bucket. One
-row for many events, because Spark's cost is per row: in large batches packed rows moved about four
-times as many events per second as one row each through the same interface, and about one and a
-half times as many as one row each through pandas; in small batches there was no difference
-(``benchmarks/row_format.py``).
-Payloads are encoded by the codec of their target, so that a vectorised target may choose a
-columnar one.
+and a body of many events; or it is a notice to a bucket. One row for many events, because Spark's
+cost is per row: in large batches packed rows moved about four times as many events per second as
+one row each through the same interface, and about one and a half times as many as one row each
+through pandas; in small batches there was no difference (``benchmarks/row_format.py``).
+What a body looks like is between who sends it and its target (`letters`, `tables`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql.types import BinaryType, ByteType, IntegerType, StructField, StructType
 
+from cutwater.spark.batches import Batch
+
 __all__ = [
+    "ARROW_SCHEMA",
     "DATA",
     "END",
     "EVERYONE",
+    "LARGEST_BODY",
     "MARK",
-    "PARCEL_BYTES",
     "ROW_SCHEMA",
-    "Entry",
     "Outbox",
-    "pack",
+    "Parcel",
+    "pack_lines",
     "pack_mark",
-    "to_columns",
-    "unpack",
+    "record_batches",
+    "unpack_lines",
     "unpack_mark",
 ]
 
@@ -42,9 +44,12 @@ ROW_SCHEMA = StructType(
         StructField("body", BinaryType()),
     ]
 )
+ARROW_SCHEMA = pa.schema(
+    [("label", pa.int32()), ("target", pa.int32()), ("kind", pa.int8()), ("body", pa.binary())]
+)
 
 DATA = 0
-"""The kind of a row that holds data."""
+"""The kind of a row that holds events."""
 MARK = 1
 """The kind of a row that tells a bucket what a source has completed (`pack_mark`)."""
 END = 2
@@ -52,57 +57,62 @@ END = 2
 EVERYONE = -1
 """The target of a row that is for all segments of its bucket."""
 
-Entry = tuple[bytes, bytes, bytes | None, bytes]
-"""Order, canonical key, time, payload."""
+Parcel = tuple[int, int, int, bytes]
+"""The fields of a row."""
 
-PARCEL_BYTES = 1 << 20
-"""A body is closed when it has about this much."""
+LARGEST_BODY = 64 << 20
+"""A body with more than this is split, if there is more than one event in it."""
 
-pack = msgspec.msgpack.Encoder().encode
-unpack = msgspec.msgpack.Decoder(list[Entry]).decode
+_pack = msgspec.msgpack.Encoder().encode
 unpack_mark = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
+unpack_lines = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes]]).decode
+"""The orders and lines of a parcel for a sink."""
 
 
 def pack_mark(source: str, time: bytes) -> bytes:
     """The body of a row that tells what a source has completed, its time encoded."""
-    return pack((source, time))
+    return _pack((source, time))
+
+
+def pack_lines(batch: Batch) -> bytes:
+    """The body of a row for a sink; the values are the lines."""
+    return _pack((batch.orders, batch.values))
 
 
 class Outbox:
-    """Collects entries by address and gives them up as rows."""
+    """Collects what is sent, as rows."""
 
-    def __init__(self) -> None:
-        self._open: dict[tuple[int, int], list[Entry]] = {}
-        self._sizes: dict[tuple[int, int], int] = {}
-        self._closed: list[tuple[int, int, int, bytes]] = []
+    def __init__(self, labels: Sequence[int]) -> None:
+        self._labels = labels
+        self._rows: list[Parcel] = []
 
-    def add(self, label: int, target: int, entry: Entry) -> None:
-        """Put an entry into the parcel for an address."""
-        address = (label, target)
-        parcel = self._open.setdefault(address, [])
-        parcel.append(entry)
-        size = self._sizes.get(address, 0) + len(entry[0]) + len(entry[1]) + len(entry[3])
-        self._sizes[address] = size
-        if size >= PARCEL_BYTES:
-            self._close(address)
+    def post(self, target: int, batch: Batch, pack: Callable[[Batch], bytes]) -> None:
+        """Send events to a target, to the bucket of each key."""
+        for part in batch.by_label(self._labels):
+            for body in _bodies(part, pack):
+                assert part.label is not None
+                self._rows.append((part.label, target, DATA, body))
 
-    def take_closed(self) -> list[tuple[int, int, int, bytes]]:
-        """The rows that are full."""
-        closed, self._closed = self._closed, []
-        return closed
-
-    def take_all(self) -> Iterator[tuple[int, int, int, bytes]]:
-        """All rows; the outbox is empty after."""
-        for address in list(self._open):
-            self._close(address)
-        yield from self.take_closed()
-
-    def _close(self, address: tuple[int, int]) -> None:
-        label, target = address
-        self._closed.append((label, target, DATA, pack(self._open.pop(address))))
-        del self._sizes[address]
+    def take(self) -> list[Parcel]:
+        """The rows; the outbox is empty after."""
+        rows, self._rows = self._rows, []
+        return rows
 
 
-def to_columns(rows: list[tuple[int, int, int, bytes]]) -> list[list[Any]]:
-    """Rows as columns."""
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], []]
+def _bodies(batch: Batch, pack: Callable[[Batch], bytes]) -> Iterator[bytes]:
+    if not batch.values:
+        return
+    body = pack(batch)
+    if len(body) <= LARGEST_BODY or len(batch) == 1:
+        yield body
+    else:
+        for half in batch.halves():
+            yield from _bodies(half, pack)
+
+
+def record_batches(rows: Sequence[Parcel]) -> Iterator[pa.RecordBatch]:
+    """Rows as Arrow has them."""
+    if rows:
+        columns: list[Any] = list(zip(*rows, strict=True))
+        arrays = [pa.array(c, tp) for c, tp in zip(columns, ARROW_SCHEMA.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)

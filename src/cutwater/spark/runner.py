@@ -22,7 +22,8 @@ from cutwater.spark.folder import Folder
 from cutwater.spark.identity import Identity, continued, differences, identity_of
 from cutwater.spark.job import Job, JsonLines, spark_plan
 from cutwater.spark.level import Level
-from cutwater.spark.lines import JsonLinesSource, bad_records_sink, late_events_sink
+from cutwater.spark.line_work import bad_records_sink, late_events_sink
+from cutwater.spark.lines import JsonLinesSource
 from cutwater.spark.rows import ROW_SCHEMA
 from cutwater.spark.session import check_session, embedded_session
 from cutwater.spark.support import check_support

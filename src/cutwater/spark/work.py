@@ -7,20 +7,45 @@ come after all sources, segment by segment in the order of their stages, and key
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from operator import itemgetter
+from collections.abc import Sequence
+from itertools import chain, repeat
 from typing import Any
 
 from cutwater.events import Data, Watermark
 from cutwater.flow.fusing import Segment
 from cutwater.order import AFTER_DATA, order_bytes
+from cutwater.spark.batches import Batch, joined
 from cutwater.spark.buckets import BucketStates
 from cutwater.spark.job import Job
 from cutwater.spark.live import LiveStates
-from cutwater.spark.routing import sender
-from cutwater.spark.rows import Entry, Outbox
+from cutwater.spark.routing import Emitted, Sender
+from cutwater.spark.rows import Outbox
 
-__all__ = ["SegmentWork"]
+__all__ = ["SegmentWork", "read_mail"]
+
+
+def read_mail(job: Job, segment: Segment, bodies: Sequence[bytes]) -> tuple[Batch, list[int]]:
+    """The events for a segment in their order, and the index of each one's first output.
+
+    Copies of an event follow one another input by input.
+    """
+    read = [job.letters[segment.number].read(body) for body in bodies]
+    if segment.reads_twice:
+        read.sort(key=lambda letter: letter[0])
+    batch = joined(batch for _, batch in read)
+    firsts = list(chain(*(repeat(segment.first_index(port), len(part)) for port, part in read)))
+    if job.permute is not None:
+        batch, firsts = _permuted(batch, firsts, job.permute)
+    if not segment.reads_twice:
+        return batch.in_order(), firsts
+    places = sorted(range(len(batch)), key=lambda i: (batch.orders[i], firsts[i]))
+    return batch.take(places), [firsts[i] for i in places]
+
+
+def _permuted(batch: Batch, firsts: list[int], seed: int) -> tuple[Batch, list[int]]:
+    places = list(range(len(batch)))
+    random.Random(seed).shuffle(places)
+    return batch.take(places), [firsts[i] for i in places]
 
 
 class SegmentWork:
@@ -31,71 +56,64 @@ class SegmentWork:
         self._segment = segment
         self._operator = segment.operator
         self._live = LiveStates(job.storages[segment.number], bucket)
-        self._send = sender(job, segment, outbox)
+        self._sender = Sender(job, segment, outbox)
+        self._label = bucket.label
 
-    def data(self, entries: list[Entry]) -> None:
+    def data(self, bodies: Sequence[bytes]) -> None:
         """What the events of an epoch cause, in their order."""
-        if self._job.permute is not None:
-            random.Random(self._job.permute).shuffle(entries)
-        if self._job.letters[self._segment.number].is_plain and self._operator.start is None:
-            self._plain(entries)
-        else:
-            self._full(entries)
-
-    def _plain(self, entries: list[Entry]) -> None:
-        """Events that are nothing but values, where most flows spend their time."""
-        entries.sort(key=itemgetter(0))
-        decode = self._job.letters[self._segment.number].decoder()
-        step, send, get, states = self._operator.step, self._send, self._live.get, self._live.states
-        for order, key_bytes, _time, payload in entries:
-            state, outputs = step(get(key_bytes, None), Data(None, decode(payload)))
-            states[key_bytes] = state
-            send(order, key_bytes, None, outputs)
-
-    def _full(self, entries: list[Entry]) -> None:
-        """Events with times, keys or copies; copies follow one another input by input."""
-        letters = self._job.letters[self._segment.number]
-        read, port_of, has_copies = letters.reader(), letters.port_of, self._segment.reads_twice
-        entries.sort(key=_copies_in_order(port_of) if has_copies else itemgetter(0))
-        for order, key_bytes, time, payload in entries:
-            key, event = read(time, payload)
-            state, outputs = self._operator.step(self._live.get(key_bytes, key), event)
-            self._live.put(key_bytes, key, state)
-            first = self._segment.first_index(port_of(payload)) if has_copies else 0
-            self._send(order, key_bytes, key, outputs, first)
+        if not bodies:
+            return
+        batch, firsts = read_mail(self._job, self._segment, bodies)
+        keys: Any = batch.keys or repeat(None)
+        times: Any = batch.times or repeat(None)
+        step, get, put = self._operator.step, self._live.get, self._live.put
+        emitted: list[Emitted] = []
+        for order, key_bytes, key, time, value, first in zip(
+            batch.orders, batch.key_bytes, keys, times, batch.values, firsts, strict=False
+        ):
+            state, outputs = step(get(key_bytes, key), Data(time, value))
+            put(key_bytes, key, state)
+            emitted.append((order, key_bytes, key, outputs, first))
+        self._sender.events(emitted, self._label)
 
     def border(self) -> None:
         """What the end of the epoch causes, at the keys it touched."""
         if self._operator.border is None:
             return
         order = order_bytes((AFTER_DATA, self._segment.stage, 0))
+        emitted: list[Emitted] = []
         for key_bytes in self._live.touched():
             key = self._live.key(key_bytes)
             state, outputs = self._operator.border(self._live.get(key_bytes, key))
             self._live.put(key_bytes, key, state)
-            self._send(order, key_bytes, key, outputs)
+            emitted.append((order, key_bytes, key, outputs, 0))
+        self._sender.events(emitted, self._label)
 
     def watermark(self, time: Any) -> None:
         """What a watermark causes, at the keys for which it can matter."""
         order = order_bytes((AFTER_DATA, self._segment.stage, 1))
+        emitted: list[Emitted] = []
         for key_bytes in self._live.due(time):
             key = self._live.key(key_bytes)
             state, outputs = self._operator.step(self._live.get(key_bytes, key), Watermark(time))
             self._live.put(key_bytes, key, state)
-            self._send(order, key_bytes, key, [e for e in outputs if isinstance(e, Data)])
+            emitted.append((order, key_bytes, key, _data(outputs), 0))
+        self._sender.events(emitted, self._label)
 
     def finish(self) -> None:
         """What the end of the input causes, at all keys."""
         order = order_bytes((AFTER_DATA + 1, self._segment.stage, 0))
+        emitted: list[Emitted] = []
         for key_bytes in self._live.all():
             key = self._live.key(key_bytes)
             outputs = self._operator.finish(self._live.get(key_bytes, key))
-            self._send(order, key_bytes, key, [e for e in outputs if isinstance(e, Data)])
+            emitted.append((order, key_bytes, key, _data(outputs), 0))
+        self._sender.events(emitted, self._label)
 
     def save(self) -> None:
         """Give the bucket what became of the states."""
         self._live.write_back()
 
 
-def _copies_in_order(port_of: Callable[[bytes], int]) -> Callable[[Entry], tuple[bytes, int]]:
-    return lambda entry: (entry[0], port_of(entry[3]))
+def _data(events: Any) -> list[Data]:
+    return [event for event in events if isinstance(event, Data)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from cutwater.errors import Problem, RunError
 from cutwater.spark.folder import Staged
 from cutwater.spark.job import load_job, speaking
-from cutwater.spark.rows import Entry, unpack
+from cutwater.spark.rows import unpack_lines
 
 __all__ = ["SinksWriter", "epoch_of_task"]
 
@@ -51,22 +51,16 @@ class _Writer(DataSourceStreamArrowWriter):
         with speaking():
             job = load_job(self._job)
             epoch = epoch_of_task()
-            rows: dict[int, list[tuple[int, Entry]]] = {}
+            parcels: dict[int, list[tuple[int, list[bytes], list[bytes]]]] = {}
             for batch in iterator:
                 for row in batch.to_pylist():
-                    entries = [(row["label"], entry) for entry in unpack(row["body"])]
-                    rows.setdefault(row["target"], []).extend(entries)
+                    parcel = (row["label"], *unpack_lines(row["body"]))
+                    parcels.setdefault(row["target"], []).append(parcel)
             first = len(job.plan.segments)
             staged = []
-            for target, entries in sorted(rows.items()):
+            for target, found in sorted(parcels.items()):
                 name = job.sink_names[target - first]
-                entries.sort(key=lambda item: item[1][0])
-                lanes: dict[int, tuple[int, int, str]] = {}
-                for label, entry in entries:
-                    count = lanes[label][1] if label in lanes else 0
-                    lanes[label] = (label, count + 1, entry[0].hex())
-                lines = [entry[3] for _, entry in entries]
-                staged.append(job.sinks[name].stage(name, epoch, lines, list(lanes.values())))
+                staged.append(job.sinks[name].stage(name, epoch, _in_order(found), _lanes(found)))
             return _Written(epoch, staged)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -82,6 +76,27 @@ class _Writer(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing to undo: what was staged is swept when the next run takes the output."""
+
+
+_Parcels = Sequence[tuple[int, list[bytes], list[bytes]]]
+"""Label, orders and lines of each parcel."""
+
+
+def _in_order(parcels: _Parcels) -> list[bytes]:
+    """The lines of all parcels, by their orders."""
+    orders = [order for _, parcel, _ in parcels for order in parcel]
+    lines = [line for _, _, parcel in parcels for line in parcel]
+    return [lines[i] for i in sorted(range(len(lines)), key=orders.__getitem__)]
+
+
+def _lanes(parcels: _Parcels) -> list[tuple[int, int, str]]:
+    """For each label how many lines it has, and the last order of them."""
+    rows: dict[int, int] = {}
+    last: dict[int, bytes] = {}
+    for label, orders, _ in parcels:
+        rows[label] = rows.get(label, 0) + len(orders)
+        last[label] = max(last.get(label, b""), max(orders))
+    return [(label, count, last[label].hex()) for label, count in rows.items()]
 
 
 def epoch_of_task() -> int:

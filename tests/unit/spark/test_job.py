@@ -123,8 +123,9 @@ shape = msgspec.json.decode(b'{"name": "a", "at": {"x": 2, "next": {"x": 1}}}',
                             type=job.flow.steps[0].type)
 (point,) = cw.simulate(job.flow, {"shapes": [shape]})["out"]
 letters = next(iter(job.letters.values()))
-event = cw.Data(None, point)
-assert letters.reader()(*letters.writer(0)(None, event)) == (None, event)
+from cutwater.spark.batches import Batch
+batch = Batch([b"order"], [b"key"], [point])
+assert letters.read(letters.writer(0)(batch)) == (0, batch)
 assert not {"job", "maths", "pairs", "shapes"} & set(sys.modules)
 try:
     print(msgspec.json.decode(b'{"name": "a"}', type=job.flow.steps[0].type))

@@ -8,8 +8,9 @@ from toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import recover
-from cutwater.spark.lines import JsonLinesSource, bad_records_sink
-from cutwater.spark.rows import ROW_SCHEMA, unpack
+from cutwater.spark.line_work import bad_records_sink
+from cutwater.spark.lines import JsonLinesSource
+from cutwater.spark.rows import ROW_SCHEMA, unpack_lines
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,14 @@ def read(reader, start, end):
         for batch in reader.read(part):
             assert batch.schema.names == ROW_SCHEMA.names
             for row in batch.to_pylist():
-                found.setdefault(row["target"], []).extend(unpack(row["body"]))
+                entries = zip(*unpack_lines(row["body"]), strict=True)
+                found.setdefault(row["target"], []).extend(entries)
     return {target: sorted(entries) for target, entries in found.items()}
 
 
 def rows(reader, start=0):
     entries = read(reader, start, latest(reader, start)).get(1, [])
-    return [json.loads(entry[3])["name"] for entry in entries]
+    return [json.loads(entry[1])["name"] for entry in entries]
 
 
 def line(name, size=1):
@@ -108,7 +110,7 @@ def test_parts_do_not_change_what_is_read(items, tmp_path, parallelism):
     end = latest(reader)
     assert len(reader.partitions({"entry": 0}, {"entry": end})) in (parallelism, parallelism + 1, 6)
     (entries,) = read(reader, 0, end).values()
-    assert [json.loads(entry[3])["name"] for entry in entries] == [*names, "last"]
+    assert [json.loads(entry[1])["name"] for entry in entries] == [*names, "last"]
     assert len({entry[0] for entry in entries}) == len(entries)
 
 
@@ -171,8 +173,8 @@ def test_bad_records_are_kept_aside(items, tmp_path):
     good, bad = read(reader, 0, latest(reader)).values()
     if len(good) != 2:
         good, bad = bad, good
-    assert [json.loads(entry[3])["name"] for entry in good] == ["a", "b"]
-    kept = [json.loads(entry[3]) for entry in bad]
+    assert [json.loads(entry[1])["name"] for entry in good] == ["a", "b"]
+    kept = [json.loads(entry[1]) for entry in bad]
     assert [record["line"] for record in kept] == [1, 3, 4, 5]
     assert kept[0]["text"] == "bad"
     assert kept[0]["file"].endswith("a.jsonl")

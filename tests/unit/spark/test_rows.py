@@ -1,55 +1,89 @@
-"""Parcels: what is packed comes out again, by address, in the order it was put in."""
+"""Parcels: what is posted comes out again, in the bucket of its key, in the order it was put in."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutwater.order import bucket_of
 from cutwater.spark import rows
-from cutwater.spark.rows import DATA, ROW_SCHEMA, Outbox, pack, to_columns, unpack
-
-ENTRIES = st.tuples(st.binary(), st.binary(), st.none() | st.binary(), st.binary())
-
-
-@given(st.lists(ENTRIES))
-def test_unpack_of_pack_is_the_identity(entries):
-    assert unpack(pack(entries)) == entries
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), ENTRIES, st.booleans())),
-    st.integers(1, 60),
+from cutwater.spark.batches import Batch, joined
+from cutwater.spark.labels import labels
+from cutwater.spark.rows import (
+    ARROW_SCHEMA,
+    DATA,
+    Outbox,
+    pack_lines,
+    record_batches,
+    unpack_lines,
 )
-def test_nothing_is_lost_doubled_or_reordered(sent, parcel_bytes):
-    """Whenever full parcels are taken, and however large a parcel may be."""
-    usual, rows.PARCEL_BYTES = rows.PARCEL_BYTES, parcel_bytes
+
+EVENTS = st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=3), st.binary(max_size=40)))
+
+
+def batch_of(events, label=None):
+    orders, keys, lines = map(list, zip(*events, strict=True)) if events else ([], [], [])
+    return Batch(orders, keys, lines, label=label)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), EVENTS)), st.integers(1, 60))
+def test_nothing_is_lost_doubled_or_reordered(posted, largest_body):
+    """Whatever the size at which a body is split."""
+    usual, rows.LARGEST_BODY = rows.LARGEST_BODY, largest_body
     try:
-        outbox, parcels = Outbox(), []
-        for label, target, entry, is_time_to_take in sent:
-            outbox.add(label, target, entry)
-            if is_time_to_take:
-                parcels += outbox.take_closed()
-        parcels += outbox.take_all()
+        outbox = Outbox(labels(4))
+        for target, events in posted:
+            outbox.post(target, batch_of(events), pack_lines)
+        parcels = outbox.take()
     finally:
-        rows.PARCEL_BYTES = usual
-    for address in {(label, target) for label, target, _, _ in sent}:
-        wanted = [entry for label, target, entry, _ in sent if (label, target) == address]
+        rows.LARGEST_BODY = usual
+    sent = [(target, event) for target, events in posted for event in events]
+    addresses = {(labels(4)[bucket_of(key, 4)], target) for target, (_, key, _) in sent}
+    assert {(label, target) for label, target, _, _ in parcels} == addresses
+    for address in addresses:
+        wanted = [
+            (order, line)
+            for target, (order, key, line) in sent
+            if (labels(4)[bucket_of(key, 4)], target) == address
+        ]
         bodies = [body for label, target, _, body in parcels if (label, target) == address]
-        assert [entry for body in bodies for entry in unpack(body)] == wanted
+        assert [pair for body in bodies for pair in zip(*unpack_lines(body), strict=True)] == wanted
     assert all(kind == DATA for _, _, kind, _ in parcels)
-    assert list(outbox.take_all()) == []
+    assert outbox.take() == []
 
 
-def test_a_parcel_is_closed_when_it_is_full(monkeypatch):
-    monkeypatch.setattr(rows, "PARCEL_BYTES", 10)
-    outbox = Outbox()
-    outbox.add(1, 2, (b"o" * 4, b"k" * 4, None, b"p"))
-    assert outbox.take_closed() == []
-    outbox.add(1, 2, (b"", b"", None, b"p"))
-    assert [parcel[:2] for parcel in outbox.take_closed()] == [(1, 2)]
-    assert list(outbox.take_all()) == []
+def test_a_batch_whose_bucket_is_known_is_not_hashed():
+    outbox = Outbox(labels(4))
+    outbox.post(1, batch_of([(b"o", b"key", b"line")], label=77), pack_lines)
+    assert [parcel[:3] for parcel in outbox.take()] == [(77, 1, DATA)]
+
+
+def test_an_event_that_is_too_large_goes_alone(monkeypatch):
+    monkeypatch.setattr(rows, "LARGEST_BODY", 10)
+    outbox = Outbox(labels(1))
+    outbox.post(1, batch_of([(b"1", b"", b"x" * 99), (b"2", b"", b"y")], label=0), pack_lines)
+    bodies = [unpack_lines(body) for *_, body in outbox.take()]
+    assert bodies == [([b"1"], [b"x" * 99]), ([b"2"], [b"y"])]
+
+
+@given(EVENTS, st.randoms())
+def test_in_order_is_the_stable_sort_by_order(events, random):
+    random.shuffle(events)
+    found = batch_of(events).in_order()
+    assert list(zip(found.orders, found.key_bytes, found.values, strict=True)) == sorted(
+        events, key=lambda event: event[0]
+    )
+
+
+@given(st.lists(EVENTS, min_size=1))
+def test_joined_batches_follow_one_another(parts):
+    found = joined([batch_of(part) for part in parts])
+    assert list(zip(found.orders, found.key_bytes, found.values, strict=True)) == [
+        event for part in parts for event in part
+    ]
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_columns_have_the_names_of_the_schema(count):
-    columns = to_columns([(1, 2, DATA, b"x")] * count)
-    assert [len(column) for column in columns] == [count] * len(ROW_SCHEMA.names)
+def test_rows_as_arrow_have_the_schema_of_rows(count):
+    found = list(record_batches([(1, 2, DATA, b"x")] * count))
+    assert sum(batch.num_rows for batch in found) == count
+    assert all(batch.schema == ARROW_SCHEMA for batch in found)

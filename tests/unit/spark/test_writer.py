@@ -8,8 +8,8 @@ from toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import RunError, recover
-from cutwater.spark import writer
-from cutwater.spark.rows import DATA, ROW_SCHEMA, pack
+from cutwater.spark import batches, writer
+from cutwater.spark.rows import DATA, ROW_SCHEMA, pack_lines
 from cutwater.spark.writer import SinksWriter, epoch_of_task
 
 
@@ -45,7 +45,10 @@ def stream(job, monkeypatch):
 
 
 def parcel(label, target, *entries):
-    return (label, target, DATA, pack([(o, b"", None, t + b"\n") for o, t in entries]))
+    orders, lines = zip(*entries, strict=True)
+    lines = [line + b"\n" for line in lines]
+    batch = batches.Batch(list(orders), [b""] * len(lines), lines, label=label)
+    return (label, target, DATA, pack_lines(batch))
 
 
 def text(sink, epoch=4):

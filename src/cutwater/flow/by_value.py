@@ -1,0 +1,67 @@
+"""What steps that mind neither times nor keys make of values, without an event around each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cutwater.flow import steps as s
+from cutwater.flow.lowering import named
+
+__all__ = ["ByValue", "by_value", "is_by_value", "made_of"]
+
+ByValue = Callable[[Any], Sequence[Any]]
+"""``value -> outputs``."""
+
+_KINDS = (s.Map, s.FlatMap, s.Filter)
+
+
+def is_by_value(step: s.Step) -> bool:
+    """Does the step work on each value alone?"""
+    return isinstance(step, _KINDS)
+
+
+def by_value(steps: Sequence[s.Step], *, is_named: bool = True) -> ByValue:
+    """What a chain of such steps makes of a value.
+
+    A function that fails gets a sentence that names its step; unless it is not `is_named`, which
+    is quicker.
+    """
+    functions = [_one(step, is_named) for step in steps]
+    if not functions:
+        return lambda value: (value,)
+    if len(functions) == 1:
+        return functions[0]
+    first, *others = functions
+
+    def through(value: Any) -> Sequence[Any]:
+        values = first(value)
+        for function in others:
+            values = [output for value in values for output in function(value)]
+        return values
+
+    return through
+
+
+def made_of(steps: Sequence[s.Step]) -> Callable[[Sequence[Any]], list[Sequence[Any]]]:
+    """What a chain of such steps makes of each of many values."""
+    quick, careful = by_value(steps, is_named=False), by_value(steps)
+
+    def each(values: Sequence[Any]) -> list[Sequence[Any]]:
+        try:
+            return list(map(quick, values))
+        except (Exception, SystemExit):
+            return list(map(careful, values))  # which says what failed
+
+    return each
+
+
+def _one(step: s.Step, is_named: bool) -> ByValue:
+    assert isinstance(step, _KINDS)
+    f: Callable[[Any], Any] = named(step, step.f) if is_named else step.f
+    if isinstance(step, s.Map):
+        return lambda value: (f(value),)
+    if isinstance(step, s.Filter):
+        return lambda value: (value,) if f(value) else ()
+    spread = lambda value: list(f(value))  # noqa: E731
+    return named(step, spread) if is_named else spread

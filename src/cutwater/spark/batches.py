@@ -1,0 +1,108 @@
+"""Batches: events in bulk, column by column, on their way between segments.
+
+What costs something for each event costs least where a whole column is worked on at once.
+"""
+
+from __future__ import annotations
+
+import gc
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cutwater.order import buckets_of
+
+__all__ = ["Batch", "by_bucket", "joined", "much_at_once"]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Events, each with its place in the order of the epoch and the canonical bytes of its key."""
+
+    orders: list[bytes]
+    key_bytes: list[bytes]
+    values: list[Any]
+    keys: list[Any] | None = None
+    """The keys themselves, where someone needs them."""
+    times: list[Any] | None = None
+    """The times of the events, where someone needs them."""
+    label: int | None = None
+    """The label of the bucket that all keys belong to, if they are known to have one."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, indices: Sequence[int]) -> Batch:
+        """The events at some places."""
+        return Batch(
+            list(map(self.orders.__getitem__, indices)),
+            list(map(self.key_bytes.__getitem__, indices)),
+            list(map(self.values.__getitem__, indices)),
+            self.keys and list(map(self.keys.__getitem__, indices)),
+            self.times and list(map(self.times.__getitem__, indices)),
+            self.label,
+        )
+
+    def halves(self) -> tuple[Batch, Batch]:
+        """The first half and the rest."""
+        middle = len(self) // 2
+        return self.take(range(middle)), self.take(range(middle, len(self)))
+
+    def by_label(self, labels: Sequence[int]) -> Iterator[Batch]:
+        """The events of each bucket."""
+        if self.label is not None or not self.values:
+            yield self
+            return
+        for bucket, indices in by_bucket(buckets_of(self.key_bytes, len(labels))):
+            part = self.take(indices.tolist())
+            part.label = labels[bucket]
+            yield part
+
+    def in_order(self) -> Batch:
+        """The events in their order; those with one order stay as they are to each other."""
+        if all(map(operator.le, self.orders, self.orders[1:])):
+            return self
+        return self.take(sorted(range(len(self)), key=self.orders.__getitem__))
+
+
+def by_bucket(buckets: Sequence[int]) -> Iterator[tuple[int, np.ndarray]]:
+    """Each bucket that occurs, and where, in order."""
+    numbers = np.array(buckets, np.uint16)
+    places = np.argsort(numbers, kind="stable")
+    start = 0
+    for bucket, count in enumerate(np.bincount(numbers).tolist()):
+        if count:
+            yield bucket, places[start : start + count]
+            start += count
+
+
+@contextmanager
+def much_at_once() -> Iterator[None]:
+    """Around work that makes many objects and no cycles: looking for them doubles its cost."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def joined(batches: Iterable[Batch]) -> Batch:
+    """Several batches as one, one after the other; all have the same columns."""
+    first, *others = batches
+    if not others:
+        return first
+    every = [first, *others]
+    return Batch(
+        [order for batch in every for order in batch.orders],
+        [key for batch in every for key in batch.key_bytes],
+        [value for batch in every for value in batch.values],
+        None if first.keys is None else [key for batch in every for key in batch.keys or ()],
+        None if first.times is None else [time for batch in every for time in batch.times or ()],
+        first.label,
+    )

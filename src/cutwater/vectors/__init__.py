@@ -1,0 +1,7 @@
+"""Batches of events as arrays: keys, records as columns, and calls of vectorised functions."""
+
+from cutwater.vectors.batches import BatchOutcome, Emit, Layouts, run_batch
+from cutwater.vectors.keys import Keys
+from cutwater.vectors.layouts import Columns, Layout
+
+__all__ = ["BatchOutcome", "Columns", "Emit", "Keys", "Layout", "Layouts", "run_batch"]

@@ -1,0 +1,287 @@
+"""Records as columns: which arrays stand for many values of one type, and back."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from operator import attrgetter
+from typing import Any, get_origin
+
+import msgspec
+
+from cutwater.errors import FlowError, InputError, Problem
+from cutwater.records import describe, fields_of, fits, members, plain_type
+from cutwater.vectors.arrays import Array, np
+
+__all__ = ["Columns", "Layout"]
+
+Columns = dict[str, Array]
+"""An array for each field, all of one length; of a type that is no record one, named ""."""
+
+_KINDS = {int: "int", float: "float", bool: "bool"}
+_DTYPES = {"int": "int64", "float": "float64", "bool": "bool", "object": "object"}
+_TAKES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bool": (bool,)}
+"""Which Python values a column of numbers holds."""
+_SAFE = {"int": "iub", "float": "fiub", "bool": "b"}
+"""Which kinds of arrays can be taken for a column of numbers."""
+_VALUES = {"i": int, "u": int, "f": float, "b": bool, "U": str, "S": bytes, "c": complex}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns that stand for values of a type.
+
+    Examples
+    --------
+    >>> Layout.of(float).columns, Layout.of(str).columns
+    ({'': 'float'}, {'': 'object'})
+    >>> @dataclass(frozen=True)
+    ... class Point:
+    ...     x: int
+    ...     name: str
+    >>> layout = Layout.of(Point)
+    >>> layout.columns
+    {'x': 'int', 'name': 'object'}
+    >>> columns = layout.of_values([Point(1, "a"), Point(2, "b")])
+    >>> layout.record(columns).x.tolist(), layout.to_values(columns)[1]
+    ([1, 2], Point(x=2, name='b'))
+    """
+
+    type: Any
+    columns: dict[str, str]
+    """By field ``"int"``, ``"float"``, ``"bool"`` or ``"object"``."""
+    declared: dict[str, Any]
+    """By field the type its annotation says."""
+
+    @staticmethod
+    def of(tp: Any) -> Layout:
+        """The layout of a type: a column for each field of a record, else one."""
+        is_one = len(members(plain_type(tp))) == 1
+        declared = (fields_of(tp) if is_one else None) or {"": tp}
+        layout = Layout(tp, {name: _kind_of(field) for name, field in declared.items()}, declared)
+        if layout.is_record and issubclass(layout._class, msgspec.Struct):
+            _check_struct(layout._class)
+        return layout
+
+    @property
+    def is_record(self) -> bool:
+        """Is there a column for each field?"""
+        return "" not in self.columns
+
+    def record(self, columns: Mapping[str, Any]) -> Any:
+        """A record whose fields are arrays, or the only array; no constructor is run."""
+        if not self.is_record:
+            return columns[""]
+        cls = self._class
+        if issubclass(cls, msgspec.Struct):
+            return cls(**columns)
+        if issubclass(cls, tuple):
+            return tuple.__new__(cls, (columns[name] for name in self.columns))
+        made = object.__new__(cls)
+        for name in self.columns:
+            object.__setattr__(made, name, columns[name])
+        return made
+
+    def split(self, record: Any, length: int, what: str) -> Columns:
+        """The columns of a record of arrays that a function returned; a sentence if it is none.
+
+        `what` names it: ``the state that 'mean' returned``. A single value stands for all.
+        """
+        if not self.is_record:
+            return {"": self._column("", record, length, what)}
+        if not isinstance(record, self._class):
+            raise _not_the_record(what, record, self.type)
+        return {
+            name: self._column(name, getattr(record, name), length, what) for name in self.columns
+        }
+
+    def of_values(self, values: Sequence[Any]) -> Columns:
+        """The columns of many values."""
+        if not self.is_record:
+            return {"": self._from_values("", values)}
+        return {name: self._from_values(name, self._read(name, values)) for name in self.columns}
+
+    def to_values(self, columns: Mapping[str, Array]) -> list[Any]:
+        """The values that columns stand for, made of Python's own numbers."""
+        if not self.is_record:
+            return list(columns[""].tolist())
+        return list(self._make([columns[name].tolist() for name in self.columns]))
+
+    @property
+    def _class(self) -> Any:
+        tp = plain_type(self.type)
+        return get_origin(tp) or tp
+
+    def _make(self, lists: Sequence[list[Any]]) -> Iterable[Any]:
+        if self._is_plain:
+            return map(self._class, *lists)
+        rows = zip(*lists, strict=True)
+        return (self.record(dict(zip(self.columns, row, strict=True))) for row in rows)
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Does its constructor take the fields and do nothing else?"""
+        try:
+            parameters = list(inspect.signature(self._class).parameters.values())
+        except (TypeError, ValueError):
+            return False
+        is_positional = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+        takes_fields = [p.name for p in parameters] == list(self.columns)
+        return is_positional and takes_fields and not hasattr(self._class, "__post_init__")
+
+    def _read(self, name: str, values: Sequence[Any]) -> list[Any]:
+        try:
+            return list(map(attrgetter(name), values))
+        except AttributeError:
+            other = next(value for value in values if not hasattr(value, name))
+            raise InputError(
+                Problem(
+                    "vector-value",
+                    f"{other!r} is no {describe(self.type)}; a vectorised task takes what its "
+                    "annotations say",
+                    "widen the annotation, or map the stream to that type",
+                )
+            ) from None
+
+    def _from_values(self, name: str, values: Sequence[Any]) -> Array:
+        kind = self.columns[name]
+        if kind == "object":
+            return np.fromiter(values, dtype=object, count=len(values))
+        for tp in set(map(type, values)):
+            if not issubclass(tp, _TAKES[kind]) and not issubclass(tp, _numpy_types(kind)):
+                wrong = next(value for value in values if type(value) is tp)
+                raise InputError(_not_declared(self._place(name), wrong, kind))
+        try:
+            return np.array(values, dtype=_DTYPES[kind])
+        except OverflowError:
+            wrong = next(value for value in values if not -(2**63) <= value < 2**63)
+            raise InputError(_too_large(self._place(name), wrong, kind)) from None
+
+    def _place(self, name: str) -> str:
+        return f"{describe(self.type)}.{name}" if name else f"a {describe(self.type)}"
+
+    def _column(self, name: str, given: Any, length: int, what: str) -> Array:
+        place = f"{what} has in '{name}'" if name else f"{what} has"
+        kind = self.columns[name]
+        array = _as_array(given, kind, length, place)
+        if kind == "object":
+            return self._objects(name, array, place)
+        if array.dtype.kind == "O":
+            return self._from_values(name, array.tolist())
+        if array.dtype.kind not in _SAFE[kind]:
+            raise InputError(_wrong_kind(place, array, kind))
+        if array.dtype == np.uint64 and kind == "int" and len(array) and array.max() >= 2**63:
+            raise InputError(_too_large(self._place(name), int(array.max()), kind))
+        return array.astype(_DTYPES[kind], copy=False)
+
+    def _objects(self, name: str, array: Array, place: str) -> Array:
+        made_of = _VALUES.get(array.dtype.kind)
+        if made_of is not None and not fits(made_of, self.declared[name]):
+            raise InputError(_wrong_kind(place, array, describe(self.declared[name])))
+        if array.dtype.kind in "mM":  # of nanoseconds numpy makes whole numbers
+            unit = np.datetime_data(array.dtype)[0]
+            array = array.astype(f"{array.dtype.kind}8[us]") if unit in ("ns", "ps") else array
+        array = array.astype(object, copy=False)
+        if any(issubclass(tp, np.generic) for tp in set(map(type, array.tolist()))):
+            plain = [value.item() if isinstance(value, np.generic) else value for value in array]
+            return np.fromiter(plain, dtype=object, count=len(plain))
+        return array
+
+
+def _kind_of(tp: Any) -> str:
+    tp = plain_type(tp)
+    return _KINDS.get(tp, "object") if isinstance(tp, type) else "object"
+
+
+def _numpy_types(kind: str) -> tuple[type, ...]:
+    return {
+        "int": (np.integer,),
+        "float": (np.floating, np.integer),
+        "bool": (np.bool_,),
+    }[kind]
+
+
+def _as_array(given: Any, kind: str, length: int, place: str) -> Array:
+    if given is None or isinstance(given, (bool, int, float, str, bytes, np.generic)):
+        given = list(repeat(given, length))
+    if isinstance(given, list):
+        is_object = kind == "object" or not all(isinstance(v, (int, float)) for v in given)
+        given = np.fromiter(given, dtype=object, count=len(given)) if is_object else given
+    elif not hasattr(given, "__array__"):
+        raise InputError(_no_array(place, given))
+    array = np.asarray(given) if len(given) else np.empty(0, _DTYPES[kind])
+    if array.shape == (length,):
+        return array
+    shape = f"{len(array)} elements" if array.ndim == 1 else f"the shape {array.shape}"
+    raise InputError(
+        Problem(
+            "vector-length",
+            f"{place} {shape}, not {length}",
+            "a state has one element for each key; outputs one for each event, or for each row "
+            "of an Emit",
+        )
+    )
+
+
+def _not_the_record(what: str, record: Any, tp: Any) -> InputError:
+    is_array = hasattr(record, "__array__")
+    got = "an array" if is_array else "None" if record is None else f"a {type(record).__name__}"
+    return InputError(
+        Problem(
+            "vector-type",
+            f"{what} is {got}; by its annotations it is a {describe(tp)} of arrays",
+            f"return {describe(tp)}(...) with an array for each field, or change the annotation",
+        )
+    )
+
+
+def _no_array(place: str, given: Any) -> Problem:
+    return Problem(
+        "vector-type",
+        f"{place} a {type(given).__name__}; that is an array, with one element for each",
+        "return arrays; if it returns a record of arrays, annotate it: tuple[State, Output]",
+    )
+
+
+def _wrong_kind(place: str, array: Array, declared: str) -> Problem:
+    way = {
+        "int": "round them first: np.floor(values).astype(int); or declare the field float",
+        "bool": "compare: values != 0",
+    }
+    return Problem(
+        "vector-type",
+        f"{place} an array of {array.dtype}, and is declared {declared}",
+        way.get(declared, "convert them, or change the annotation"),
+    )
+
+
+def _not_declared(place: str, value: Any, kind: str) -> Problem:
+    return Problem(
+        "vector-value",
+        f"{place} is {value!r}, and is declared {kind}",
+        f"give it {'a' if kind != 'int' else 'an'} {kind}, or declare it {kind} | "
+        f"{describe(type(value))}, which makes an array of objects",
+    )
+
+
+def _too_large(place: str, value: Any, kind: str) -> Problem:
+    return Problem(
+        "vector-value",
+        f"{place} is {value!r}; a column of {kind} has 64 bits for each",
+        "use a task that is not vectorised where numbers are larger",
+    )
+
+
+def _check_struct(cls: Any) -> None:
+    if hasattr(cls, "__post_init__"):
+        raise FlowError(
+            Problem(
+                "vector-record",
+                f"{describe(cls)} has __post_init__, which would be given arrays; a vectorised "
+                "task takes structs without",
+                "use a dataclass, whose __post_init__ is left out, or leave it out yourself",
+            )
+        )

@@ -53,6 +53,7 @@ class Total:
 class Counted:
     """What comes out, for each reading."""
 
+    position: int
     key: str
     count: int
     sum: float
@@ -67,6 +68,7 @@ READINGS = StructType(
 )
 COUNTED = StructType(
     [
+        StructField("position", LongType()),
         StructField("key", StringType()),
         StructField("count", LongType()),
         StructField("sum", DoubleType()),
@@ -82,7 +84,7 @@ TOTAL = StructType([StructField("count", LongType()), StructField("sum", DoubleT
 def running(state: Total, event: Reading) -> tuple[Total, list[Counted]]:
     """One call for each event."""
     state = Total(state.count + 1, state.sum + event.value)
-    return state, [Counted(event.key, state.count, state.sum)]
+    return state, [Counted(event.position, event.key, state.count, state.sum)]
 
 
 @cw.vectorised(initial=Total(0, 0.0))
@@ -90,7 +92,8 @@ def running_arrays(state: Total, event: Reading, keys: cw.Keys) -> tuple[Total, 
     """One call for a batch."""
     counts = keys.running_count(start=state.count)
     sums = keys.running_sum(event.value, start=state.sum)
-    return Total(keys.last(counts), keys.last(sums)), Counted(event.key, counts, sums)
+    counted = Counted(event.position, event.key, counts, sums)
+    return Total(keys.last(counts), keys.last(sums)), counted
 
 
 def scalar_flow() -> cw.Flow:
@@ -133,7 +136,9 @@ class PandasGroups(StatefulProcessor):
             size = len(frame)
             sums = total + frame["value"].cumsum()
             counts = np.arange(count + 1, count + size + 1)
-            yield pd.DataFrame({"key": key[0], "count": counts, "sum": sums})
+            yield pd.DataFrame(
+                {"position": frame["position"], "key": key[0], "count": counts, "sum": sums}
+            )
             count, total = count + size, float(sums.iloc[-1])
         self._total.update((count, total))
 
@@ -151,7 +156,7 @@ class RowGroups(StatefulProcessor):
         count, total = self._total.get() or (0, 0.0)
         for row in rows:
             count, total = count + 1, total + row.value
-            yield Row(key=key[0], count=count, sum=total)
+            yield Row(position=row.position, key=key[0], count=count, sum=total)
         self._total.update((count, total))
 
     def close(self) -> None:

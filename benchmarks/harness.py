@@ -145,13 +145,14 @@ def number(value: float) -> str:
 class Bench:
     """A benchmark: its options, what it has measured, and how it tells."""
 
-    def __init__(self, name: str, about: str) -> None:
+    def __init__(self, name: str, about: str, *, quick_repetitions: int = REPETITIONS) -> None:
         self.name = name
+        self._quick_repetitions = quick_repetitions
         self.results: list[Comparison] = []
         self.parser = argparse.ArgumentParser(description=about.splitlines()[0])
         add = self.parser.add_argument
         add("--quick", action="store_true", help="little work: to see that it runs")
-        add("--repetitions", type=int, metavar="N", help=f"at least {REPETITIONS} if not quick")
+        add("--repetitions", type=int, metavar="N", help=f"{REPETITIONS} if not told")
         add("--json", type=Path, metavar="FILE", help="write every single figure")
         add("--plot", type=Path, metavar="FILE", help="draw the medians: .svg or .png")
         add("--seed", type=int, default=0, help="for the order of the sides")
@@ -162,7 +163,9 @@ class Bench:
         """Read the options; to be called before anything is compared."""
         self.given = self.parser.parse_args(argv)
         self.is_quick: bool = self.given.quick
-        self.repetitions: int = self.given.repetitions or (3 if self.is_quick else REPETITIONS)
+        self.repetitions: int = self.given.repetitions or (
+            self._quick_repetitions if self.is_quick else REPETITIONS
+        )
         self._rng = random.Random(self.given.seed)
         return self.given
 

@@ -9,12 +9,11 @@ stays up; an epoch is one set of files that appears at once. Its time is what Sp
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +28,7 @@ from counting import (
     scalar_flow,
     vectorised_flow,
 )
+from feeding import import_by_name
 from harness import Bench, Goal, Side
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -164,7 +164,6 @@ class Running:
     least_seconds: float
     query: StreamingQuery | None = None
     done: int = 0
-    rates: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._inbox = Inbox(self.folder / "inbox")
@@ -282,7 +281,7 @@ def measure(
     ]
     try:
         bench.compare(
-            f"{keys:,} keys, {rows} per key per epoch",
+            f"{keys:,} keys, {rows} row{'s' if rows > 1 else ''} per key per epoch",
             [Side(side.way.name, side.once) for side in sides],
             base=ways[0].name,
             goals=goals(rows, keys),
@@ -304,18 +303,16 @@ def main() -> int:
     """Measure all sizes."""
     bench = Bench("keyed_state", __doc__ or "")
     bench.parser.add_argument("--rows", type=int, nargs="+", help="per key and epoch")
-    bench.parser.add_argument("--keys", type=int, help="10,000 if quick, else 100,000")
+    bench.parser.add_argument("--keys", type=int, help="3,000 if quick, else 100,000")
     bench.parser.add_argument("--sides", nargs="+", choices=list(WAYS), default=list(WAYS))
     given = bench.arguments()
-    keys = given.keys or (10_000 if bench.is_quick else 100_000)
+    keys = given.keys or (3_000 if bench.is_quick else 100_000)
     sizes = given.rows or ([1, 10] if bench.is_quick else [1, 10, 100])
     ways = [WAYS[name] for name in given.sides]
     if not can_embed():
         bench.say("Cutwater's sides are left out: this version has no cutwater.spark.transform.")
         ways = [way for way in ways if way in (PANDAS, ROWS, NATIVE)]
-    # Workers import these modules by name.
-    paths = [str(Path(__file__).resolve().parent), os.environ.get("PYTHONPATH", "")]
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    import_by_name()
     with tempfile.TemporaryDirectory(prefix="cutwater-benchmark-") as folder:
         scratch = Path(folder)
         bench.tell("starting Spark")

@@ -30,8 +30,10 @@ from cutwater.spark.runner import PARTITIONS
 from cutwater.spark.session import embedded_session
 
 KEYS = 100
-WARM_UP_SECONDS = 5.0
+WARM_UP_SECONDS = 3.0
 LOOK_SECONDS = 0.002
+LAST_SECONDS = 2.0
+"""After the last event that is measured, more come for so long, so that it comes out, too."""
 
 
 class Watched:
@@ -61,7 +63,7 @@ class Watched:
     @property
     def has_enough(self) -> bool:
         """Have all events that are measured had time to come out?"""
-        return self._first_output is not None and time.monotonic() > self._end + 3.0
+        return self._first_output is not None and time.monotonic() > self._end + LAST_SECONDS
 
     @property
     def _start(self) -> float:
@@ -93,6 +95,7 @@ class Watched:
     def latencies(self) -> list[float]:
         """Of all events that were measured, in milliseconds; fails if one is missing or double."""
         measured = [n for n, sent in self._sent.items() if self._start <= sent < self._end]
+        assert measured, "nothing was measured"
         for number in measured:
             if len(self._seen.get(number, [])) != 1:
                 sys.exit(f"event {number} came out {len(self._seen.get(number, []))} times")
@@ -140,9 +143,9 @@ def main() -> int:
     """Both sides in turns, each time with a new checkpoint."""
     bench = Bench("latency", __doc__ or "")
     bench.parser.add_argument("--rate", type=float, default=50.0, help="events a second")
-    bench.parser.add_argument("--seconds", type=float, help="5 if quick, else 20")
+    bench.parser.add_argument("--seconds", type=float, help="4 if quick, else 20")
     given = bench.arguments()
-    seconds = given.seconds or (5.0 if bench.is_quick else 20.0)
+    seconds = given.seconds or (4.0 if bench.is_quick else 20.0)
     import_by_name()
     with tempfile.TemporaryDirectory(prefix="cutwater-benchmark-") as scratch:
         spark = embedded_session(Path(scratch) / "spark", partitions=PARTITIONS)

@@ -126,7 +126,7 @@ def main() -> int:
         SIDES[name](Path(folder))
         sys.stdout.flush()
         os._exit(0)  # what Spark does at its end is not measured
-    bench = Bench("recovery", __doc__ or "")
+    bench = Bench("recovery", __doc__ or "", quick_repetitions=3)
     bench.parser.add_argument("--keys", type=int, help="10,000 if quick, else 1,000,000")
     given = bench.arguments()
     keys = given.keys or (10_000 if bench.is_quick else 1_000_000)

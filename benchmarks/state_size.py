@@ -134,7 +134,7 @@ def quantiles(times: list[float]) -> dict[str, float]:
 
 def main() -> int:
     """Preload both, then measure in turns."""
-    bench = Bench("state_size", __doc__ or "")
+    bench = Bench("state_size", __doc__ or "", quick_repetitions=3)
     add = bench.parser.add_argument
     add("--keys", type=int, nargs=2, help="5,000 and 50,000 if quick, else 50,000 and 5,000,000")
     add("--touched", type=int, default=1_000, help="keys in each epoch")

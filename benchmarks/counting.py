@@ -92,8 +92,8 @@ def running_arrays(state: Total, event: Reading, keys: cw.Keys) -> tuple[Total, 
     """One call for a batch."""
     counts = keys.running_count(start=state.count)
     sums = keys.running_sum(event.value, start=state.sum)
-    counted = Counted(event.position, event.key, counts, sums)
-    return Total(keys.last(counts), keys.last(sums)), counted
+    counted = Counted(event.position, event.key, counts, sums)  # type: ignore[arg-type]
+    return Total(keys.last(counts), keys.last(sums)), counted  # type: ignore[arg-type]
 
 
 def scalar_flow() -> cw.Flow:

@@ -239,7 +239,7 @@ def verify(spark: SparkSession, way: Way, epochs: Epochs, folder: Path) -> None:
 def ends_of(epochs: Epochs, count: int) -> dict[tuple[str, int], float]:
     """(key, count) at the end of each epoch -> sum, computed without Spark."""
     sums: dict[str, float] = defaultdict(float)
-    ends = {}
+    ends: dict[tuple[str, int], float] = {}
     for epoch in range(count):
         for path in epochs.files(epoch):
             table = pa.parquet.read_table(path)

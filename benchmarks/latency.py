@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from bare_query import start_bare_query
@@ -137,8 +138,9 @@ def bare(spark: SparkSession, watched: Watched, folder: Path) -> None:
     while query.isActive and not watched.has_enough:
         time.sleep(0.1)
     query.stop()
-    if query.exception():
-        raise query.exception()
+    error = query.exception()
+    if error is not None:
+        raise error
 
 
 Drive = Callable[[SparkSession, Watched, Path], None]
@@ -171,7 +173,7 @@ def main() -> int:
         try:
             bench.compare(
                 f"{given.rate:g} events/s",
-                [Side(name, lambda drive=drive: once(drive)) for name, drive in SIDES.items()],
+                [Side(name, partial(once, drive)) for name, drive in SIDES.items()],
                 base=base,
                 goals=[Goal(ours, base, "p50 ms", at_most=1.1)],
                 warm_ups=0 if bench.is_quick else 1,

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -102,9 +103,7 @@ def compare(
         few = min(rounds, PYFLINK_ROUNDS) if peer.environment == "pyflink" else rounds
         folder = HERE / ".data" / f"{few}-{keys}"
         make_input(folder, rounds=few, keys=keys)
-        sides.append(
-            Side(peer.name, lambda p=peer, f=folder, n=few: p.run(f, n, keys))  # type: ignore[misc]
-        )
+        sides.append(Side(peer.name, partial(peer.run, folder, few, keys)))
     if sides:
         there = [side.name for side in sides]
         chosen = base.name if base.name in there else there[0]

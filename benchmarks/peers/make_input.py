@@ -9,7 +9,6 @@ A round holds every key once, in an order of its own, so that 100,000 keys get o
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -55,4 +54,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

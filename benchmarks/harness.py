@@ -89,10 +89,8 @@ class Comparison:
         return [self._table(figure, sides) for figure, sides in self.values.items()]
 
     def _table(self, figure: str, sides: dict[str, list[float]]) -> Table:
-        count = max(map(len, sides.values()))
-        title = f"{self.title}: median (min–max) of {count}"
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        table.add_column("side")
+        table = Table(box=None, pad_edge=False)
+        table.add_column(f"median (min–max) of {max(map(len, sides.values()))}")
         table.add_column(figure, justify="right")
         table.add_column(f"x of '{self.base}'", justify="right")
         for side, values in sides.items():
@@ -202,10 +200,11 @@ class Bench:
     def add(self, found: Comparison) -> Comparison:
         """Print a comparison and keep it."""
         self.results.append(found)
+        self.say(found.title)
         for table in found.tables():
             self._console.print(table)
         for sentence in found.sentences():
-            self._console.print(sentence)
+            self.say(sentence)
         self._console.print()
         return found
 

@@ -136,7 +136,7 @@ def spread(values: Sequence[float]) -> str:
 
 def number(value: float) -> str:
     """Three digits that matter, no exponent."""
-    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    digits = sum(abs(value) < limit for limit in (100, 10, 1))
     return f"{value:,.{digits}f}"
 
 

@@ -9,8 +9,10 @@ see `steady` for what is timed. There is no recovery store, so nothing is snapsh
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
+import random
 import socket
 import subprocess
 import sys
@@ -111,11 +113,12 @@ def work(paths: list[Path], addresses: list[str], process: int, workers: int) ->
 
 
 def free_addresses(count: int) -> list[str]:
-    """Ports of this machine that nobody uses."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    found = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
-    for s in sockets:
-        s.close()
+    """Ports that nobody listens on, below those that the system gives to connections."""
+    found: list[str] = []
+    while len(found) < count:
+        port = random.randrange(20_000, 30_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(f"127.0.0.1:{port}")
     return found
 
 
@@ -145,7 +148,8 @@ def main() -> None:
             )
             for number in range(given.workers)
         ]
-        answers = [json.loads(process.communicate()[0]) for process in started]
+        # Above the answer stands that a process could not reach the other one at once.
+        answers = [json.loads(p.communicate()[0].splitlines()[-1]) for p in started]
         all_ticks = [tuple(tick) for ticks, _ in answers for tick in ticks]
         total = sum(total for _, total in answers)
     else:

@@ -125,7 +125,7 @@ class Gated:
         return batch
 
     def _times(self, values: Records) -> list[Any]:
-        times = values.columns[self._step.time or ""].tolist()
+        times: list[Any] = values.columns[self._step.time or ""].tolist()
         for time in times:
             if not time <= time:
                 raise InputError(not_a_time(self._step, time, "it is not <= itself"))

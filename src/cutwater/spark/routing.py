@@ -141,9 +141,7 @@ def _to_sink(job: Job, target: int, outbox: Outbox) -> _Receive:
         return _to_frame(job, target, outbox)
 
     def receive(batch: Batch) -> None:
-        lines = Batch(
-            batch.orders, batch.key_bytes, lines_of_values(batch.values), label=batch.label
-        )
+        lines = replace(batch, values=lines_of_values(batch.values))
         outbox.post(target, lines, pack_lines)
 
     return receive

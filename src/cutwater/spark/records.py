@@ -43,6 +43,8 @@ class Records(Sequence[Any]):
         return iter(self.values)
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Records(self.layout, {name: c[index] for name, c in self.columns.items()})
         return self.values[index]
 
     @property

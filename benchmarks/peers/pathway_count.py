@@ -34,9 +34,7 @@ def main() -> None:
         value: float
 
     def counts(path: Path) -> Any:
-        readings = pw.io.csv.read(
-            str(path), schema=Reading, mode="static", autocommit_duration_ms=None
-        )
+        readings = pw.io.csv.read(str(path), schema=Reading, mode="static")
         return readings.groupby(pw.this.key).reduce(pw.this.key, count=pw.reducers.count())
 
     def run() -> float:

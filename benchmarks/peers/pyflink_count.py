@@ -3,11 +3,10 @@
     .venv-pyflink/bin/python pyflink_count.py FOLDER [--state long] [--mode process]
 
 Flink's own CSV reader, that of its tables, reads the files. Python runs inside the JVM
-(``python.execution-mode:
-thread``), with parallelism 2, the heap state backend and a checkpoint every second to a local
-folder. The state is a `ValueState` with a dataclass, pickled; ``--state long`` keeps a bare number
-instead. Outputs go to Flink's own discarding sink. The process function notes the time at every
-1,000th event: see `steady` for what is timed.
+(``python.execution-mode: thread``), with parallelism 2, the heap state backend and a checkpoint
+every second to a local folder. The state is a `ValueState` with a dataclass, pickled; ``--state
+long`` keeps a bare number instead. Outputs go to Flink's own discarding sink. The process function
+notes the time at every 1,000th event: see `steady` for what is timed.
 
 It needs Java 11, 17 or 21; JAVA_HOME says which.
 """

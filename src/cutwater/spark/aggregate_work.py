@@ -32,7 +32,7 @@ class AggregateWork(Work):
         if aggregation.is_folded_early:
             batch = aggregation.unpack(bodies)
         else:
-            batch, _ = read_mail(self._job, aggregation.segment, bodies)
+            batch, _ = read_mail(self._job, aggregation.segment, bodies, self._bucket.label)
         table = self._bucket.table(
             aggregation.step.name, aggregation.columns, aggregation.converted
         )

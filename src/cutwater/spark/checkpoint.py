@@ -40,11 +40,17 @@ class Checkpoint:
         self.root = root
         self.spark = root / "spark"
 
-    def identity(self) -> Identity | None:
-        """Whose checkpoint this is; None if there is none yet."""
+    def identity(self, *, is_embedded: bool = False) -> Identity | None:
+        """Whose checkpoint this is; None if there is none yet.
+
+        `is_embedded` is asked for by a flow inside another query, whose files lie in the folder
+        itself.
+        """
         hindrance = why_unwritable(self.root)
         if hindrance:
             raise RunError(_unwritable(self.root, hindrance))
+        if not is_embedded and (self.root / "offsets").exists():
+            raise RunError(_embedded(self.root))
         path, what = self.root / "cutwater.json", "the checkpoint's identity"
         data = read_json(path, what)
         if data is None:
@@ -155,6 +161,14 @@ def half_rescaled(checkpoint: Checkpoint) -> list[Problem]:
             f"finish it: cutwater checkpoint rescale {checkpoint.root} --partitions {partitions}",
         )
     ]
+
+
+def _embedded(root: Path) -> Problem:
+    return Problem(
+        "embedded-checkpoint",
+        f"{root} is the checkpoint of a query of your own, not of a run: Spark's offsets lie in it",
+        "choose another folder; what a query of your own keeps goes on with that query",
+    )
 
 
 def _unwritable(root: Path, why: str) -> Problem:

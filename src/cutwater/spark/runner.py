@@ -98,7 +98,8 @@ def run(
     spark
         A session to run on; without one an embedded session is made and stopped.
     sources
-        For each source a folder of JSON lines, or `json_lines` of one with settings.
+        For each source a folder of JSON lines, or `json_lines` of one with settings, or a
+        streaming DataFrame in a `frame`.
     sinks
         For each sink a folder, in which every epoch appears at once and whole.
     checkpoint

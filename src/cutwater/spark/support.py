@@ -23,7 +23,7 @@ STATE = "in a level: one state store group per bucket of keys"
 WAITS = f"{STATE}, told once an epoch what the sources have completed"
 
 SUPPORT: dict[type[s.Step], tuple[bool, str]] = {
-    s.Source: (True, "a Python data source of our own"),
+    s.Source: (True, "a Python data source of our own, or a streaming DataFrame"),
     s.Map: (True, INLINE),
     s.FlatMap: (True, INLINE),
     s.Filter: (True, INLINE),

@@ -50,7 +50,7 @@ class TaskWork(Work):
     def data(self, bodies: Sequence[bytes]) -> None:
         if not bodies:
             return
-        batch, firsts = read_mail(self._job, self._segment, bodies)
+        batch, firsts = read_mail(self._job, self._segment, bodies, self._bucket.label)
         batch.keys = self._job.letters[self._segment.number].keys_of(batch)
         states = self._states(batch.key_bytes)
         steps = [part.step for part in self._segment.parts]

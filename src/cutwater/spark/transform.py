@@ -58,12 +58,13 @@ def transform(
     planned = spark_plan(flow)
     check_support(planned)
     bound = bind_sources(planned, sources)
+    _check_frames(bound)
     _check_late(flow)
     session = next(iter(sources.values())).data.sparkSession
     check_session(session)
     place = Checkpoint(Path(checkpoint).absolute())
     draft = Job(flow, bound, {}, "", 0, BUCKETS, str(place.root))
-    found = place.identity()
+    found = place.identity(is_embedded=True)
     partitions = found.partitions if found else int(session.conf.get(SETTING) or 0)
     wanted = identity_of(draft, partitions)
     if found is None and (place.root / "offsets").exists():
@@ -78,6 +79,21 @@ def transform(
     parallelism = session.sparkContext.defaultParallelism
     job = Job(flow, bound, {}, identity.query_id, 0, BUCKETS, str(place.root), parallelism)
     return shown(job, job.to_bytes(), build_query(session, job))
+
+
+def _check_frames(sources: Mapping[str, object]) -> None:
+    problems = [
+        Problem(
+            "not-a-stream",
+            f"source '{name}' is bound to {type(bound).__name__}; inside a query of your own a "
+            "source is a streaming DataFrame",
+            "wrap it: frame(df, order=[...]), or use run",
+        )
+        for name, bound in sources.items()
+        if not isinstance(bound, Frame)
+    ]
+    if problems:
+        raise RunError(problems)
 
 
 def _check_late(flow: Flow) -> None:

@@ -52,7 +52,7 @@ class VectorWork(Work):
     def data(self, bodies: Sequence[bytes]) -> None:
         if not bodies:
             return
-        batch, firsts = read_mail(self._job, self._segment, bodies)
+        batch, firsts = read_mail(self._job, self._segment, bodies, self._bucket.label)
         batch.keys = self._job.letters[self._segment.number].keys_of(batch)
         events = Records.of(self._layouts.event, batch.values)
         found, of = numbered(batch.key_bytes)

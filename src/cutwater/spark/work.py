@@ -24,7 +24,9 @@ from cutwater.spark.rows import Outbox
 __all__ = ["SegmentWork", "Work", "read_mail"]
 
 
-def read_mail(job: Job, segment: Segment, bodies: Sequence[bytes]) -> tuple[Batch, list[int]]:
+def read_mail(
+    job: Job, segment: Segment, bodies: Sequence[bytes], label: int
+) -> tuple[Batch, list[int]]:
     """The events for a segment in their order, and the index of each one's first output.
 
     Copies of an event follow one another input by input.
@@ -33,6 +35,7 @@ def read_mail(job: Job, segment: Segment, bodies: Sequence[bytes]) -> tuple[Batc
     if segment.reads_twice:
         read.sort(key=lambda letter: letter[0])
     batch = joined(batch for _, batch in read)
+    batch.label = label
     firsts = list(chain(*(repeat(segment.first_index(port), len(part)) for port, part in read)))
     if job.permute is not None:
         batch, firsts = _permuted(batch, firsts, job.permute)
@@ -82,7 +85,7 @@ class SegmentWork(Work):
     def data(self, bodies: Sequence[bytes]) -> None:
         if not bodies:
             return
-        batch, firsts = read_mail(self._job, self._segment, bodies)
+        batch, firsts = read_mail(self._job, self._segment, bodies, self._label)
         keys: Any = self._job.letters[self._segment.number].keys_of(batch) or repeat(None)
         times: Any = batch.times or repeat(None)
         step, get, put = self._operator.step, self._live.get, self._live.put

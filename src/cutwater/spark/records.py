@@ -54,7 +54,7 @@ class Records(Sequence[Any]):
 
     def take(self, indices: Any) -> Records:
         """The values at some places."""
-        places = np.asarray(indices)
+        places = np.asarray(indices, np.int64)
         return Records(self.layout, {name: c[places] for name, c in self.columns.items()})
 
     def fields(self, names: Sequence[str]) -> list[Any] | None:

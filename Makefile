@@ -1,11 +1,12 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test conformance lint services setup upgrade clean
+.PHONY: help demo test conformance lint bench bench-peers services setup upgrade clean
 
 BIN := .venv/bin
 READY := .venv/.ready
+BENCH := .venv/.bench
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## run a stateful flow on Spark, kill it, and see that nothing is lost or doubled
 	@$(BIN)/python examples/demo.py
@@ -21,6 +22,22 @@ lint: $(READY)  ## check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+bench: $(BENCH)  ## measure speed beside plain Spark, in short (under ten minutes)
+	@for name in keyed_state latency state_size recovery; do \
+		$(BIN)/python benchmarks/$$name.py --quick --json benchmarks/results/$$name.json \
+			--plot benchmarks/results/$$name.svg || exit 1; \
+	done
+
+bench-peers: $(BENCH)  ## install Bytewax, PyFlink and Pathway beside, and measure them
+	@PYTHON="$(PYTHON)" scripts/peers
+	@$(BIN)/python benchmarks/peers/compare.py --json benchmarks/results/peers.json \
+		--plot benchmarks/results/peers.svg $(ARGS)
+
+$(BENCH): $(READY)
+	@$(BIN)/python -m pip --quiet --disable-pip-version-check install --editable '.[bench]' \
+		--constraint constraints.txt
+	@touch $@
 
 services:  ## install what some tests need beyond Python (as root, on Debian)
 	@scripts/services

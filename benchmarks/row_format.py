@@ -51,10 +51,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from cutwater.codec import Codec
 from cutwater.order import bucket_of, canonical, order_bytes
-from cutwater.records import Codec
 from cutwater.spark.labels import labels
-from cutwater.spark.rows import DATA, ROW_SCHEMA, Outbox, to_columns, unpack
+from cutwater.spark.rows import DATA, ROW_SCHEMA
 from cutwater.spark.session import embedded_session
 from cutwater.spark.writer import epoch_of_task
 
@@ -204,16 +204,29 @@ class OneEachStruct(OneEach):
         return pa.StructArray.from_arrays(arrays, fields=list(kind))
 
 
+Entry = tuple[bytes, bytes, bytes | None, bytes]
+"""Order, canonical key, time, payload."""
+
+pack = msgspec.msgpack.Encoder().encode
+unpack = msgspec.msgpack.Decoder(list[Entry]).decode
+
+
+def to_columns(rows: list[tuple[int, int, int, bytes]]) -> list[list[Any]]:
+    """Rows as columns."""
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], []]
+
+
 class Packed:
-    """One row for each bucket and source chunk, as Cutwater has them."""
+    """One row for each bucket and source chunk, with all its events as a list of entries."""
 
     schema = ROW_SCHEMA
 
     def rows(self, sent: list[Sent]) -> list[tuple[int, int, int, bytes]]:
-        outbox, encode = Outbox(), CODEC.encode
+        encode = CODEC.encode
+        entries: dict[int, list[Entry]] = {}
         for label, order, key, event in sent:
-            outbox.add(label, 0, (order, key, None, encode(event)))
-        return list(outbox.take_all())
+            entries.setdefault(label, []).append((order, key, None, encode(event)))
+        return [(label, 0, DATA, pack(some)) for label, some in entries.items()]
 
     def to_arrow(self, sent: list[Sent]) -> Iterator[pa.RecordBatch]:
         schema = to_arrow_schema(self.schema)

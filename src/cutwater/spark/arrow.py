@@ -174,7 +174,7 @@ def _column(array: pa.Array, kind: str, declared: Any) -> np.ndarray:
     if kind != "object":
         numbers: np.ndarray = array.cast(_NUMBERS[kind]).to_numpy(zero_copy_only=False)
         return numbers
-    values = array.to_pylist(maps_as_pydicts="strict")
-    return objects(
-        values if plain_type(declared) is str else msgspec.convert(values, list[declared])
-    )
+    if plain_type(declared) is str:
+        text: np.ndarray = array.to_numpy(zero_copy_only=False)
+        return text
+    return objects(msgspec.convert(array.to_pylist(maps_as_pydicts="strict"), list[declared]))

@@ -17,7 +17,7 @@ import numpy as np
 from cutwater.order import buckets_of
 from cutwater.spark.records import Records, joined_values
 
-__all__ = ["Batch", "by_bucket", "joined", "much_at_once"]
+__all__ = ["Batch", "joined", "much_at_once"]
 
 
 @dataclass(slots=True)
@@ -50,20 +50,34 @@ class Batch:
             self.label,
         )
 
+    def part(self, start: int, end: int, label: int | None) -> Batch:
+        """The events between two places."""
+        return Batch(
+            self.orders[start:end],
+            self.key_bytes[start:end],
+            self.values[start:end],
+            self.keys and self.keys[start:end],
+            self.times and self.times[start:end],
+            label,
+        )
+
     def halves(self) -> tuple[Batch, Batch]:
         """The first half and the rest."""
         middle = len(self) // 2
-        return self.take(range(middle)), self.take(range(middle, len(self)))
+        return self.part(0, middle, self.label), self.part(middle, len(self), self.label)
 
     def by_label(self, labels: Sequence[int]) -> Iterator[Batch]:
         """The events of each bucket."""
         if self.label is not None or not len(self):
             yield self
             return
-        for bucket, indices in by_bucket(buckets_of(self.key_bytes, len(labels))):
-            part = self.take(indices.tolist())
-            part.label = labels[bucket]
-            yield part
+        buckets = np.array(buckets_of(self.key_bytes, len(labels)), np.uint16)
+        together = self.take(np.argsort(buckets, kind="stable").tolist())
+        start = 0
+        for label, count in zip(labels, np.bincount(buckets).tolist(), strict=False):
+            if count:
+                yield together.part(start, start + count, label)
+                start += count
 
     def in_order(self) -> Batch:
         """The events in their order; those with one order stay as they are to each other."""
@@ -76,17 +90,6 @@ def _taken(values: Sequence[Any], indices: Sequence[int]) -> Sequence[Any]:
     if isinstance(values, Records):
         return values.take(indices)
     return list(map(values.__getitem__, indices))
-
-
-def by_bucket(buckets: Sequence[int]) -> Iterator[tuple[int, np.ndarray]]:
-    """Each bucket that occurs, and where, in order."""
-    numbers = np.array(buckets, np.uint16)
-    places = np.argsort(numbers, kind="stable")
-    start = 0
-    for bucket, count in enumerate(np.bincount(numbers).tolist()):
-        if count:
-            yield bucket, places[start : start + count]
-            start += count
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from cutwater.flow.steps import Sink, Source
 from cutwater.spark.bindings import Frame, JsonLines
 from cutwater.spark.folder import Folder
 from cutwater.spark.frames import frame_problems
+from cutwater.spark.needs import Needs
 
 __all__ = ["bind", "bind_sources"]
 
@@ -59,13 +60,14 @@ def _bound_sources(
             problems += _folder_problems(name, bound)
         if name in declared:
             step = declared[name]
-            problems += _source_problems(step, bound)
+            problems += _source_problems(planned, step, bound)
     return found, problems
 
 
-def _source_problems(step: Source, bound: JsonLines | Frame) -> Iterator[Problem]:
+def _source_problems(planned: Plan, step: Source, bound: JsonLines | Frame) -> Iterator[Problem]:
     if isinstance(bound, Frame):
         yield from frame_problems(step, bound)
+        yield from _time_problems(planned, step)
     else:
         yield from _idle_problems(step, bound.idle_after)
 
@@ -90,6 +92,18 @@ def _absolute(source: JsonLines | Frame) -> JsonLines | Frame:
     if isinstance(source, Frame):
         return source
     return replace(source, path=str(Path(source.path).absolute()))
+
+
+def _time_problems(planned: Plan, step: Source) -> Iterator[Problem]:
+    """Rows of a DataFrame cannot be numbered: nobody sees all of them."""
+    (segment,) = (seg for seg in planned.segments if seg.source and seg.name == step.name)
+    if step.time is None and segment.number in Needs(planned).times:
+        yield Problem(
+            "no-times",
+            f"source '{step.name}' is a DataFrame and names no time, but a step behind it goes by "
+            "times",
+            f"give it a field for them: source('{step.name}', ..., time='FIELD')",
+        )
 
 
 def _idle_problems(step: Source, limit: float | None) -> Iterator[Problem]:

@@ -165,6 +165,7 @@ class BucketStates:
             copy.keep(entry, first)
             self._store.remove_entry(first)
             first, total, credit = first + 1, total - cost, credit - cost
+        credit = min(credit, 0)  # what was not needed is not saved up for a sudden large cleaning
         return msgspec.structs.replace(head, first=first, total=total, credit=credit)
 
     def _map(self, step: str) -> StateMap:

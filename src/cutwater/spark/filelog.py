@@ -105,6 +105,10 @@ class FileLog:
         """The files that no entry has taken yet, by name."""
         return [path for path in files_in(self._folder) if path not in self._seen]
 
+    def has_input(self) -> bool:
+        """Is there a file that no entry has taken yet and that is not empty?"""
+        return any(_size(path) for path in self.unread())
+
     def extend(self, files: Iterable[str], max_bytes: int) -> int:
         """Take up to `max_bytes` of what is unread into a new entry; the newest entry's number."""
         chunks: list[Chunk] = []
@@ -173,6 +177,13 @@ def files_in(folder: Path) -> list[str]:
     """The files of a source, by name; names that begin with a dot or underscore do not count."""
     with os.scandir(folder) as found:
         return sorted(e.path for e in found if e.name[0] not in "._" and e.is_file())
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except FileNotFoundError:  # taken away before it was read
+        return 0
 
 
 def split_at_lines(path: str, start: int, end: int, size: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from cutwater.order import NO_KEY, bucket_of, canonical, order_bytes, terminated
 from cutwater.spark.arrow import arrays_of, columns_of, misfit, schema_of
 from cutwater.spark.batches import Batch, much_at_once
 from cutwater.spark.bindings import Frame
+from cutwater.spark.gate import Gated
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.records import RecordCodec, Records
 from cutwater.spark.routing import Sender
@@ -91,6 +93,7 @@ class FrameRows:
                 with much_at_once():
                     found = work.send(batch)
                 yield from found
+            yield from work.notices()
 
 
 def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -123,12 +126,16 @@ class _FrameWork:
         self._is_timed = segment.number in job.needs.times
         self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
         self._unordered = count()
+        self._gated = Gated(job, source) if source in job.gated else None
+        self._newest: Any = None
 
     def send(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The rows that a batch becomes."""
         arrays = [batch.column(field or "value") for field in self._layout.columns]
         columns = columns_of(self._layout, arrays, f"source '{self._source}'")
         values = Records(self._layout, columns)
+        if self._gated:
+            return self._to_gate(self._gated, batch, values)
         times = columns[self._step.time or ""].tolist() if self._is_timed else None
         orders = self._orders(batch) if self._sender.minds_order else []
         sent = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
@@ -137,6 +144,19 @@ class _FrameWork:
         else:
             self._sender.one_each(sent, values)
         return list(record_batches(self._outbox.take()))
+
+    def _to_gate(
+        self, gated: Gated, batch: pa.RecordBatch, values: Records
+    ) -> list[pa.RecordBatch]:
+        """The rows of a batch on their way to the gate, spread by their order."""
+        self._newest = gated.newest_of(values, self._newest)
+        orders = self._orders(batch)
+        self._outbox.post(gated.target, Batch(orders, orders, values), gated.pack)
+        return list(record_batches(self._outbox.take()))
+
+    def notices(self) -> list[pa.RecordBatch]:
+        """What is told once all is read."""
+        return list(record_batches(self._gated.notices(self._newest))) if self._gated else []
 
     def _orders(self, batch: pa.RecordBatch) -> list[bytes]:
         columns = [batch.column(name) for name in self._order]

@@ -107,7 +107,7 @@ def identity_of(job: Job, partitions: int) -> Identity:
         generation=0,
         buckets=job.buckets,
         partitions=partitions,
-        levels=len(job.levels),
+        levels=len(job.levels) + bool(job.gated),
         steps=dict(_steps(job)),
         sources={
             step.name: _source(job, step) for step in job.flow.steps if isinstance(step, s.Source)

@@ -32,7 +32,7 @@ from cutwater.spark.labels import labels
 from cutwater.spark.letters import Letters
 from cutwater.spark.live import Storage, storage_of
 from cutwater.spark.needs import Needs
-from cutwater.spark.rows import END
+from cutwater.spark.rows import END, EVERYONE
 
 __all__ = ["Job", "load_job", "spark_plan", "speaking"]
 
@@ -80,6 +80,19 @@ class Job:
     def source_ranks(self) -> dict[str, int]:
         """The place of each source in the order: by name."""
         return {name: rank for rank, name in enumerate(sorted(self.sources))}
+
+    @cached_property
+    def gated(self) -> list[str]:
+        """The sources whose rows pass a gate: DataFrames with a watermark."""
+        return [
+            name
+            for name, bound in sorted(self.sources.items())
+            if isinstance(bound, Frame) and self.source_step(name).watermark
+        ]
+
+    def gate_of(self, source: str) -> int:
+        """The number by which rows are addressed to the gate of a source."""
+        return EVERYONE - 1 - self.source_ranks[source]
 
     def lines_of(self, source: str) -> JsonLines:
         """The folder that a source is bound to."""

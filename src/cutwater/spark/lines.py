@@ -124,7 +124,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         limit = job.lines_of(self._source).idle_after
         patience = Patience(self._now, self._began if self._until is None else 0)
-        if limit is None or not patience.is_over(limit, log.quiet_since()) or log.unread():
+        if limit is None or not patience.is_over(limit, log.quiet_since()) or log.has_input():
             return log.newest
         mark = mark_to_follow(job, self._source, patience)
         return log.newest if mark is None else log.follow(mark)

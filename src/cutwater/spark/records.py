@@ -43,6 +43,8 @@ class Records(Sequence[Any]):
         return iter(self.values)
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Records(self.layout, {name: c[index] for name, c in self.columns.items()})
         return self.values[index]
 
     @property
@@ -54,7 +56,7 @@ class Records(Sequence[Any]):
 
     def take(self, indices: Any) -> Records:
         """The values at some places."""
-        places = np.asarray(indices, np.int64)
+        places = np.asarray(indices, np.intp)
         return Records(self.layout, {name: c[places] for name, c in self.columns.items()})
 
     def fields(self, names: Sequence[str]) -> list[Any] | None:

@@ -26,7 +26,7 @@ from cutwater.spark.job import Job
 from cutwater.spark.records import RecordCodec, Records
 from cutwater.spark.rows import Outbox, pack_lines
 
-__all__ = ["Emitted", "Sender"]
+__all__ = ["Emitted", "Sender", "lines_of_values"]
 
 Emitted = tuple[bytes, bytes, Any, Sequence[Data], int]
 """The order of a cause, the canonical bytes of a key, the key, what was emitted, and the index of
@@ -141,7 +141,7 @@ def _to_sink(job: Job, target: int, outbox: Outbox) -> _Receive:
         return _to_frame(job, target, outbox)
 
     def receive(batch: Batch) -> None:
-        lines = Batch(batch.orders, batch.key_bytes, _lines(batch.values), label=batch.label)
+        lines = replace(batch, values=lines_of_values(batch.values))
         outbox.post(target, lines, pack_lines)
 
     return receive
@@ -156,7 +156,8 @@ def _to_frame(job: Job, target: int, outbox: Outbox) -> _Receive:
     return lambda batch: outbox.post(target, batch, pack)
 
 
-def _lines(values: Sequence[Any]) -> list[bytes]:
+def lines_of_values(values: Sequence[Any]) -> list[bytes]:
+    """A line of JSON for each value."""
     try:
         return [_json(value) + b"\n" for value in values]
     except (TypeError, ValueError, OverflowError, RecursionError):

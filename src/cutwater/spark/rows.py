@@ -26,6 +26,7 @@ __all__ = [
     "EVERYONE",
     "LARGEST_BODY",
     "MARK",
+    "NEWEST",
     "ROW_SCHEMA",
     "Outbox",
     "Parcel",
@@ -54,6 +55,8 @@ MARK = 1
 """The kind of a row that tells a bucket what a source has completed (`pack_mark`)."""
 END = 2
 """The kind of a row that tells a bucket that the input has ended."""
+NEWEST = 3
+"""The kind of a row that tells a gate the newest time that a task has read."""
 EVERYONE = -1
 """The target of a row that is for all segments of its bucket."""
 

@@ -20,6 +20,7 @@ from cutwater.spark.checkpoint import Checkpoint, half_rescaled, locked
 from cutwater.spark.filelog import files_in
 from cutwater.spark.folder import Folder
 from cutwater.spark.frames import rows_of
+from cutwater.spark.gate import Gate
 from cutwater.spark.identity import Identity, continued, differences, identity_of
 from cutwater.spark.job import Job, spark_plan
 from cutwater.spark.level import Level
@@ -122,8 +123,8 @@ def run(
     planned = spark_plan(flow)
     check_support(planned)
     _check_choices(until, on_bad_record)
-    _check_close(close, until)
     bound_sources, bound_sinks = bind(planned, sources, sinks)
+    _check_close(close, until, bound_sources)
     place = Checkpoint(Path(checkpoint).absolute())
     bound_sinks |= _asides(flow, place.root, is_skipping=on_bad_record == "skip")
     draft = Job(
@@ -187,7 +188,17 @@ def _check_choices(until: str, on_bad_record: str) -> None:
         raise RunError(problems)
 
 
-def _check_close(close: bool, until: str) -> None:
+def _check_close(close: bool, until: str, sources: Mapping[str, JsonLines | Frame]) -> None:
+    frames = [name for name, bound in sources.items() if isinstance(bound, Frame)]
+    if close and frames:
+        raise RunError(
+            Problem(
+                "close-of-a-frame",
+                f"close ends the input of all sources, but '{frames[0]}' is a DataFrame, which "
+                "cannot be told to end",
+                "leave close out, or read files with json_lines",
+            )
+        )
     if close and until != "caught-up":
         raise RunError(
             Problem(
@@ -274,6 +285,8 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
     rows = frames[0]
     for frame in frames[1:]:
         rows = rows.union(frame)
+    if job.gated:
+        rows = rows.groupBy("label").transformWithState(Gate(data), ROW_SCHEMA, "append", "None")
     for level in range(len(job.levels)):
         rows = rows.groupBy("label").transformWithState(
             Level(data, level), ROW_SCHEMA, "append", "None"

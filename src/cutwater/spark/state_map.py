@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import eq
+from operator import add, eq
 
 from cutwater.spark.statelog import ROW_COST, EntryWriter, StatesPart, cuts
 
@@ -89,7 +89,7 @@ class StateMap:
         if not self._changed:
             return
         keys, states = list(self._changed), list(self._changed.values())
-        sizes = (_size((key,), (state,)) for key, state in self._changed.items())
+        sizes = map(add, map(len, keys), (len(state or b"") + ROW_COST for state in states))
         for cut, size in cuts(_size(keys, states), sizes, len(keys)):
             sequence = writer.add(StatesPart(self._step, keys[cut], states[cut]), size)
             self._entry_of.update(dict.fromkeys(keys[cut], sequence))

@@ -36,8 +36,9 @@ Kind = Literal["int", "float", "bool", "object"]
 _DTYPES: dict[str, str] = {"int": "<i8", "float": "<f8", "bool": "?", "object": "O"}
 _WIDTHS = {"int": 8, "float": 8, "bool": 1, "object": 0}
 
-KEY_OVERHEAD = 180
-"""What memory holds for a key beyond its bytes and its row."""
+KEY_OVERHEAD = 125
+"""What a worker's memory holds for a key beyond its bytes and its row: two objects, and a place in
+a dictionary. Measured: 110 to 145."""
 OBJECT_OVERHEAD = 60
 """What memory holds for an object beyond its encoded bytes: a guess."""
 _SMALLEST = 64
@@ -148,8 +149,13 @@ class StateTable:
     def memory(self) -> int:
         """About how many bytes of memory it takes."""
         arrays = [*self._values.values(), self._keys, self._sizes, self._entry_of]
-        per_key = KEY_OVERHEAD + OBJECT_OVERHEAD * self._has_objects
+        per_key = KEY_OVERHEAD + OBJECT_OVERHEAD * self._has_objects - self._width
         return self.live + per_key * len(self) + sum(array.nbytes for array in arrays)
+
+    @property
+    def _width(self) -> int:
+        """The bytes of a row without its objects."""
+        return sum(_WIDTHS[column.kind] for column in self._columns.values())
 
     @property
     def _has_objects(self) -> bool:
@@ -158,7 +164,7 @@ class StateTable:
     @property
     def has_changes(self) -> bool:
         """Is there anything to write?"""
-        return bool(self._touched or self._removed)
+        return any(map(len, self._touched)) or bool(self._removed)
 
     @property
     def changed_bytes(self) -> int:
@@ -168,14 +174,14 @@ class StateTable:
 
     def fit(self, columns: Columns, convert: Convert | None) -> None:
         """Have these columns from now on."""
-        before, self._columns, self._convert = self._columns, columns, convert
-        if _kinds(before) != _kinds(columns):
-            slots = self.all()
+        if _kinds(self._columns) != _kinds(columns):
+            slots, size = self.all(), len(self._keys)
             rows = {name: values[slots].tolist() for name, values in self._values.items()}
-            size = len(self._keys)
+            converted = self._converted(rows, columns, convert)
             self._values = {name: _blank(column.kind, size) for name, column in columns.items()}
-            for name, values in self._converted(rows).items():
+            for name, values in converted.items():
                 self._values[name][slots] = values
+        self._columns, self._convert = columns, convert
 
     def apply(self, part: RowsPart, sequence: int) -> None:
         """Take over what an entry says."""
@@ -237,9 +243,11 @@ class StateTable:
 
     def _changed(self) -> Slots:
         """The slots of rows to be written, each once."""
-        slots = np.unique(np.concatenate([np.empty(0, np.int64), *self._touched]))
-        self._touched = [slots]
-        current: Slots = slots[self._sizes[slots] > 0]
+        slots = np.sort(np.concatenate([np.empty(0, np.int64), *self._touched]))
+        is_first = np.ones(len(slots), bool)
+        is_first[1:] = slots[1:] != slots[:-1]
+        current: Slots = slots[is_first & (self._sizes[slots] > 0)]
+        self._touched = [current]
         return current
 
     # --- rows come and go ----------------------------------------------------------------------
@@ -286,9 +294,8 @@ class StateTable:
 
     def _measure(self, slots: Slots, object_bytes: int) -> None:
         """Note how long rows are."""
-        fixed = sum(_WIDTHS[column.kind] for column in self._columns.values())
         lengths = np.fromiter(map(len, self.keys_of(slots)), np.int64, len(slots))
-        sizes = lengths + (ROW_COST + fixed + object_bytes)
+        sizes = lengths + (ROW_COST + self._width + object_bytes)
         self.live += int(sizes.sum() - self._sizes[slots].sum())
         self._sizes[slots] = sizes
 
@@ -310,9 +317,8 @@ class StateTable:
         if {name: kind for name, (kind, _) in part.columns.items()} == _kinds(self._columns):
             data = ((name, data) for name, (_, data) in part.columns.items())
             return {name: self._columns[name].from_bytes(values) for name, values in data}
-        return self._converted(
-            {name: self._raw(name, kind, data) for name, (kind, data) in part.columns.items()}
-        )
+        raw = {name: self._raw(name, kind, data) for name, (kind, data) in part.columns.items()}
+        return self._converted(raw, self._columns, self._convert)
 
     def _raw(self, name: str, kind: str, data: bytes) -> Any:
         if kind != "object":
@@ -320,13 +326,15 @@ class StateTable:
         wanted = self._columns.get(name)
         return wanted.decode(data) if wanted and wanted.decode else data
 
-    def _converted(self, rows: dict[str, Any]) -> dict[str, Array]:
-        if self._convert is None:
+    def _converted(
+        self, rows: dict[str, Any], columns: Columns, convert: Convert | None
+    ) -> dict[str, Array]:
+        if convert is None:
             raise StateKindChanged(
-                f"step '{self._step}' keeps columns {sorted(rows)}, not {sorted(self._columns)}"
+                f"step '{self._step}' keeps columns {sorted(rows)}, not {sorted(columns)}"
             )
-        converted = self._convert(rows)
-        return {n: _array(column.kind, converted[n]) for n, column in self._columns.items()}
+        converted = convert(rows)
+        return {name: _array(column.kind, converted[name]) for name, column in columns.items()}
 
 
 class UnopenedTable:

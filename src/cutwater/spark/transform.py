@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from cutwater.errors import Problem, RunError
 from cutwater.flow import Flow
+from cutwater.flow.steps import Source
 from cutwater.spark.binding import bind_sources
 from cutwater.spark.bindings import Frame
 from cutwater.spark.checkpoint import Checkpoint
@@ -57,6 +58,7 @@ def transform(
     planned = spark_plan(flow)
     check_support(planned)
     bound = bind_sources(planned, sources)
+    _check_late(flow)
     session = next(iter(sources.values())).data.sparkSession
     check_session(session)
     place = Checkpoint(Path(checkpoint).absolute())
@@ -77,6 +79,21 @@ def transform(
     place.create()
     place.save(identity)
     return rows
+
+
+def _check_late(flow: Flow) -> None:
+    problems = [
+        Problem(
+            "no-place-for-late-events",
+            f"late events of source '{step.name}' are to be kept, and there is no sink for them "
+            "where a flow becomes a DataFrame",
+            "declare late='drop' or late='fail', or use run",
+        )
+        for step in flow.steps
+        if isinstance(step, Source) and step.watermark and step.late == "keep"
+    ]
+    if problems:
+        raise RunError(problems)
 
 
 def _partition_problems(partitions: int) -> list[Problem]:

@@ -190,6 +190,16 @@ def test_a_source_that_was_quiet_for_long_enough_follows_the_other(sources):
     assert sources.mark("a", 3) == 49
 
 
+def test_an_empty_file_is_no_input(sources):
+    sources.start({"a": 10, "b": None})
+    sources.put("a")
+    sources.put("b", 30)
+    assert (sources.latest("a", 0), sources.latest("b", 0)) == (0, 1)
+    sources.time = 10
+    assert sources.latest("a", 0) == 1
+    assert sources.mark("a", 1) == 29
+
+
 def test_new_input_ends_it_and_the_time_begins_anew(sources):
     sources.start({"a": 10, "b": None})
     sources.put("b", 30)

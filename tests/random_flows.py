@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 import cutwater as cw
@@ -93,6 +94,44 @@ def forget(state: State, value: Any) -> tuple[State | None, list[Item]]:
     return (None if state.digest % 3 == 0 else state), [remade(value, state.digest)]
 
 
+def _digests(start: np.ndarray, event: Any, keys: cw.Keys) -> tuple[np.ndarray, np.ndarray]:
+    """A digest after each event, which begins anew where it can be divided by 3; of each key."""
+    digest, seen = start.copy(), np.zeros(len(keys), int)
+    for now in keys.rounds():
+        of = keys.of[now]
+        seen[now] = (31 * digest[of] + event.digest[now] + event.size[now] + 1) % 9973
+        digest[of] = np.where(seen[now] % 3, seen[now], 0)
+    return seen, digest
+
+
+def _items(event: Any, seen: np.ndarray) -> Any:
+    return Item(event.name, event.at, seen % 5, seen)
+
+
+@cw.vectorised(initial=State())
+def recall(state: State, event: Item, keys: cw.Keys) -> tuple[State, Item]:
+    """Emits a digest for each event, of many at once."""
+    seen, digest = _digests(state.digest, event, keys)
+    return State(state.count + keys.count(), digest), _items(event, seen)
+
+
+@cw.vectorised(initial=0)
+def lapse(start: int, event: Item, keys: cw.Keys) -> tuple[int, cw.Emit[Item], np.ndarray]:
+    """Emits some digests, and deletes its state after some events."""
+    seen, digest = _digests(start, event, keys)
+    return digest, cw.Emit(seen % 2 == 1, _items(event, seen)), digest == 0
+
+
+@cw.vectorised(initial=("", 0))
+def repeat(state: tuple[str, int], event: Item, keys: cw.Keys) -> tuple[Any, cw.Emit[Item]]:
+    """Emits none, one or two for each event; its states are objects."""
+    seen, digest = _digests(np.array([number for _, number in state]), event, keys)
+    rows = np.repeat(np.arange(len(keys)), seen % 3)
+    names = keys.last(event.name).tolist()
+    emitted = Item(event.name[rows], event.at[rows], seen[rows] % 5, seen[rows])
+    return list(zip(names, digest.tolist(), strict=True)), cw.Emit(rows, emitted)
+
+
 def receive(state: State, time: Any, value: Any) -> tuple[State | None, list[Item | cw.Notify]]:
     state = _seen(state, value)
     echo: list[Item | cw.Notify] = [remade(value, state.digest)] if state.digest % 2 else []
@@ -119,6 +158,15 @@ NUMERIC = {
     "most": cw.agg.max(),
     "average": cw.agg.mean(),
 }
+BY_COLUMN = {
+    "n": cw.agg.count(),
+    "total": cw.agg.sum("digest"),
+    "average": cw.agg.mean("digest"),
+    "least": cw.agg.min("digest"),
+    "most": cw.agg.max("size"),
+}
+IN_ORDER = {"earliest": cw.agg.first("digest"), "latest": cw.agg.last("size")}
+"""By column, like `BY_COLUMN`, but with the order to be seen in the result."""
 
 
 @dataclass(frozen=True)
@@ -162,10 +210,20 @@ def _applied(stream: Stream, _others: list[Stream], choice: int, name: str) -> S
     return stream.apply((remember, forget)[choice % 2], name=name)
 
 
+def _vectorised(stream: Stream, _others: list[Stream], choice: int, name: str) -> Stream:
+    items = stream.map(as_item, name=f"{name}_items")
+    return items.apply((recall, lapse, repeat)[choice], name=name)
+
+
 def _aggregated(stream: Stream, _others: list[Stream], choice: int, name: str) -> Stream:
     emit = ("event", "epoch")[choice % 2]
     if choice < 2:
         return stream.aggregate(name=name, emit=emit, **AGGREGATES)
+    if choice >= 4:
+        items = stream.map(as_item, name=f"{name}_items")
+        if choice < 6:
+            return items.aggregate(name=name, emit=emit, **BY_COLUMN, **IN_ORDER)
+        return items.key_by("name", name=f"{name}_key").aggregate(name=name, emit=emit, **BY_COLUMN)
     return stream.map(number_of, name=f"{name}_numbers").aggregate(name=name, emit=emit, **NUMERIC)
 
 
@@ -200,10 +258,11 @@ VERBS: dict[str, tuple[Build, int, int]] = {
     "filter": (lambda s, _, c, n: s.filter(is_kept, name=n), 1, 1),
     "key_by": (_keyed, 1, 3),
     "apply": (_applied, 1, 2),
+    "vectorised": (_vectorised, 1, 3),
     "batch": (lambda s, _, c, n: s.batch(name=n), 1, 1),
     "accumulate": (_accumulated, 1, 1),
     "histogram": (_counted, 1, 2),
-    "aggregate": (_aggregated, 1, 4),
+    "aggregate": (_aggregated, 1, 8),
     "on_complete": (
         lambda s, _, c, n: s.on_complete(receive, complete, initial=State(), name=n),
         1,

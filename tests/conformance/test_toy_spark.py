@@ -117,6 +117,34 @@ def test_a_stream_that_is_merged_with_itself_has_an_order(tmp_path):
     check(tmp_path, recipe)
 
 
+# Steps that work on columns, where these meet what does not: a verb and its variant.
+COLUMNS = {
+    "behind maps": "map filter key_by:1 vectorised map filter",
+    "read twice": "key_by:1 merge vectorised:1 merge",
+    "read twice and keyed": "merge key_by:1 vectorised:2 apply",
+    "keyed anew": "key_by:1 vectorised:2 key_by:2 vectorised:1 aggregate:5",
+    "one behind another": "key_by:1 vectorised vectorised:1 vectorised:2",
+    "between tasks": "key_by:1 apply vectorised:1 apply aggregate:4",
+    "without a key": "vectorised aggregate:4 vectorised:2",
+    "with times behind": "key_by:1 vectorised:2 batch aggregate:5 window",
+    "folded early": "map aggregate:7 aggregate:7 vectorised:1",
+    "folded early and read twice": "merge aggregate:7 vectorised",
+}
+
+
+@pytest.mark.parametrize("kind", ["numbered", "rule"])
+@pytest.mark.parametrize("shape", COLUMNS)
+def test_columns_meet_everything_else(tmp_path, shape, kind):
+    items = tuple(Item("abc"[n % 3], n // 2, n % 5) for n in range(24))
+    steps = []
+    for before, step in enumerate(COLUMNS[shape].split()):
+        verb, _, choice = step.partition(":")
+        reads = (before,) * ALL_VERBS[verb][1]  # a merge is one with itself
+        steps.append(RandomStep(verb, reads, int(choice or 0)))
+    recipe = Recipe((RandomSource("x", kind, 3, items),), tuple(steps))
+    check(tmp_path, recipe, replace(USUAL, max_bytes=300, kills=("staged", "never", "published")))
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_an_end_that_is_killed_anywhere_is_shown_once(tmp_path, point):
     items = tuple(Item("abc"[n % 3], n, n % 5) for n in range(5))

@@ -188,6 +188,15 @@ def test_keys_of_every_sort_are_shown_as_they_came(tmp_path, kind):
     agree(flow, tmp_path, {"readings": files})
 
 
+def test_aggregates_without_a_key(tmp_path):
+    flow = cw.Flow("all")
+    notes = flow.source("notes", Note)
+    counted = {"n": cw.agg.count(), "newest": cw.agg.max("at"), "mean": cw.agg.mean("at")}
+    flow.sink("each", notes.aggregate(name="each", **counted))
+    flow.sink("epoch", notes.aggregate(name="epoch", emit="epoch", **counted))
+    agree(flow, tmp_path, {"notes": [[Note("a", n + m) for n in range(3)] for m in range(3)]})
+
+
 def test_values_of_several_types_are_kept_together(tmp_path):
     """Unions of records inside batches, windows and joins."""
     flow = cw.Flow("unions")
@@ -198,6 +207,9 @@ def test_values_of_several_types_are_kept_together(tmp_path):
     windows = both.window(cw.tumbling(2)).aggregate(name="w", **every)
     flow.sink("windows", windows)
     flow.sink("all", both.aggregate(name="a", **every))
+    shared = {"n": cw.agg.count(), "newest": cw.agg.max("at")}
+    flow.sink("shared", both.aggregate(name="s", **shared))
+    flow.sink("per epoch", both.aggregate(name="e", emit="epoch", **shared))
     flow.sink("held", windows.merge(both.batch()).batch(name="again"))
     counted = both.histogram(unbounded=True).map(lambda counts: counts.total())
     flow.sink("counts", counted)

@@ -44,7 +44,7 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
             f = named(step, step.f)
             return op.map_values(lambda _time, value: f(value))
         case s.FlatMap():
-            f = named(step, step.f)
+            f = named(step, lambda value: list(step.f(value)))
             return op.compose(op.map_values(lambda _time, value: f(value)), op.flatten())
         case s.Filter():
             f = named(step, step.f)

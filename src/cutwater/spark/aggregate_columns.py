@@ -22,6 +22,7 @@ from cutwater.vectors.arrays import Array
 __all__ = ["ColumnAggregate", "column_aggregate"]
 
 _LARGEST = (1 << 63) - 1
+_LOW_HALF = (1 << 32) - 1
 _EXACT = 1 << 53
 """Whole numbers below this are floats without loss."""
 
@@ -73,7 +74,7 @@ class ColumnAggregate:
         if self.verb != "mean":
             return kept[0]
         total, count = kept
-        if total.dtype.kind == "i" and len(total) and np.abs(total).max() >= _EXACT:
+        if total.dtype.kind == "i" and _magnitude(total) >= _EXACT:
             pairs = zip(total.tolist(), count.tolist(), strict=True)
             return np.array([a / b for a, b in pairs], np.float64)
         return total / count
@@ -88,7 +89,7 @@ class ColumnAggregate:
     ) -> list[Array]:
         if self.verb in ("count", "sum", "mean"):
             return [
-                how.sum(self._bounded(values, start), start)
+                how.sum(self._bounded(how, values, start), start)
                 for values, start in zip(lifted, before, strict=True)
             ]
         values, start = lifted[0], before[0].copy()
@@ -101,11 +102,11 @@ class ColumnAggregate:
             return [how.picked(min if self.verb == "min" else max, values, start)]
         return [how.extreme(self.verb, values, start)]
 
-    def _bounded(self, values: Array, start: Array) -> Array:
+    def _bounded(self, how: _Running | _Folding, values: Array, start: Array) -> Array:
         """The values, if their sums fit into 64 bits."""
-        if values.dtype.kind == "i" and len(values):
+        if values.dtype.kind == "i":
             most = _magnitude(values) * len(values) + _magnitude(start)
-            if most > _LARGEST:
+            if most > _LARGEST and not _has_whole_sums(how, values, start):
                 raise RunError(_too_large(self.name))
         return values
 
@@ -168,6 +169,13 @@ def _has_no_plain_order(values: Array) -> bool:
     if values.dtype.kind != "f":
         return False
     return bool(np.isnan(values).any() or (np.signbit(values) & (values == 0)).any())
+
+
+def _has_whole_sums(how: _Running | _Folding, values: Array, start: Array) -> bool:
+    """Does every sum fit into 64 bits? Its halves are summed apart, so that they do."""
+    low = how.sum(values & _LOW_HALF, start & _LOW_HALF)
+    high = how.sum(values >> 32, start >> 32) + (low >> 32)
+    return bool(np.all((high >= -(1 << 31)) & (high < 1 << 31)))
 
 
 def _magnitude(values: Array) -> int:

@@ -14,7 +14,7 @@ from cutwater.codec import Codec
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Segment
 from cutwater.order import AFTER_DATA, order_bytes
-from cutwater.records import fields_of, plain_type
+from cutwater.records import fields_of, members, plain_type
 from cutwater.spark.aggregate_columns import ColumnAggregate, column_aggregate
 from cutwater.spark.batches import Batch, joined
 from cutwater.spark.records import Records, numbered, objects
@@ -180,9 +180,11 @@ class Aggregation:
 
 
 def _parts(names: Any, count: int) -> list[Any]:
-    """The columns of keys that are tuples."""
+    """The columns of keys that are tuples; none where there is no key."""
+    if not count:
+        return []
     columns = zip(*names.tolist(), strict=True) if len(names) else [()] * count
-    return [objects(column) for column in columns] if count else []
+    return [objects(column) for column in columns]
 
 
 def _as_kind(kind: str, column: Any) -> Any:
@@ -198,8 +200,13 @@ def aggregation_of(segment: Segment, *, is_timed: bool) -> Aggregation | None:
     if len(steps) != 1 or not isinstance(steps[0], s.AggregateAll):
         return None
     step = steps[0]
-    fields = fields_of(segment.given.value)
-    if fields is None or segment.reads_twice or not _is_columnar(segment):
+    fields, alternatives = fields_of(segment.given.value), members(segment.given.value)
+    if (
+        fields is None
+        or len(alternatives) > 1
+        or segment.reads_twice
+        or not _has_plain_keys(segment)
+    ):
         return None
     found = [column_aggregate(i, n, a, fields) for i, (n, a) in enumerate(step.aggregates)]
     aggregates = tuple(aggregate for aggregate in found if aggregate)
@@ -210,6 +217,6 @@ def aggregation_of(segment: Segment, *, is_timed: bool) -> Aggregation | None:
     return Aggregation(segment, step, aggregates, is_early)
 
 
-def _is_columnar(segment: Segment) -> bool:
+def _has_plain_keys(segment: Segment) -> bool:
     """Is there but one way to write each key, so that it does not matter which one is kept?"""
     return all(plain_type(tp) in (str, int, bool, bytes) for _, tp in segment.output.key or ())

@@ -156,7 +156,17 @@ def columns_of(layout: Layout, arrays: Sequence[pa.Array], what: str) -> Columns
                     f"declare it {describe(declared)} | None, or leave such rows out before",
                 )
             )
-        columns[name] = _column(array, kind, declared)
+        try:
+            columns[name] = _column(array, kind, declared)
+        except msgspec.ValidationError as error:
+            raise InputError(
+                Problem(
+                    "bad-record",
+                    f"column '{name or 'value'}' of {what} has a row that is no "
+                    f"{describe(declared)}: {error}",
+                    "correct the annotation, or leave such rows out before",
+                )
+            ) from None
     return columns
 
 

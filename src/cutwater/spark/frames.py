@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from cutwater.errors import Problem
+from cutwater.errors import InputError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.by_value import made_of
 from cutwater.order import NO_KEY, bucket_of, canonical, order_bytes, terminated
@@ -162,6 +162,9 @@ class _FrameWork:
         columns = [batch.column(name) for name in self._order]
         if not columns:
             return self._as_they_come(batch.num_rows)
+        empty = [n for n, c in zip(self._order, columns, strict=True) if c.null_count]
+        if empty:
+            raise InputError(_no_place(self._source, empty[0]))
         if all(_is_whole(column) for column in columns):
             return _fixed_orders(self._rank, columns)
         parts = [[terminated(canonical(v)) for v in column.to_pylist()] for column in columns]
@@ -173,9 +176,16 @@ class _FrameWork:
         return [before + next(self._unordered).to_bytes(8, "big") for _ in range(size)]
 
 
+def _no_place(source: str, column: str) -> Problem:
+    return Problem(
+        "null-in-an-order",
+        f"source '{source}' has a row without '{column}', which says where a row stands",
+        "leave such rows out before, or name other columns in order",
+    )
+
+
 def _is_whole(column: pa.Array) -> bool:
-    is_number = pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type)
-    return is_number and not column.null_count
+    return bool(pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type))
 
 
 def _fixed_orders(rank: bytes, columns: Sequence[pa.Array]) -> list[bytes]:

@@ -74,11 +74,12 @@ def transform(
     if problems:
         raise RunError(problems)
     identity = continued(found, wanted, forget) if found else wanted
-    place.create()
-    place.save(identity)
     parallelism = session.sparkContext.defaultParallelism
     job = Job(flow, bound, {}, identity.query_id, 0, BUCKETS, str(place.root), parallelism)
-    return shown(job, job.to_bytes(), build_query(session, job))
+    rows = shown(job, job.to_bytes(), build_query(session, job))
+    place.create()
+    place.save(identity)
+    return rows
 
 
 def _check_frames(sources: Mapping[str, object]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+import msgspec.inspect
 import numpy as np
 
 from cutwater.codec import Codec
@@ -132,8 +133,8 @@ def _convert(layout: Layout) -> Any:
 
 
 def _defaults(layout: Layout, name: str, size: int) -> list[Any]:
-    field = next(field for field in dataclasses.fields(layout.type) if field.name == name)
-    if field.default is not dataclasses.MISSING:
-        return [field.default] * size
-    assert field.default_factory is not dataclasses.MISSING
-    return [field.default_factory() for _ in range(size)]
+    record: Any = msgspec.inspect.type_info(layout.type)
+    field = next(field for field in record.fields if field.name == name)
+    if field.default_factory is not msgspec.NODEFAULT:
+        return [field.default_factory() for _ in range(size)]
+    return [field.default] * size

@@ -99,6 +99,51 @@ def per_epoch_behind_what_does_not(s):
     return counted.aggregate(name="e", emit="epoch", n=cw.agg.count()).batch()
 
 
+@cw.vectorised(initial=0)
+def vector(state: int, item: Item, keys: cw.Keys) -> tuple[int, Item]:
+    return state + keys.count(), item
+
+
+def same(item: Item) -> Item:
+    return item
+
+
+def counted(s, name="a"):
+    return s.aggregate(name=name, n=cw.agg.count())
+
+
+def aggregate_among_maps(s):
+    return counted(s.key_by("name", name="k").map(same, name="m")).map(keep, name="n")
+
+
+def aggregate_of_an_unknown_type(s):
+    return counted(s.key_by("name", name="k").map(keep, name="m")).map(keep, name="n")
+
+
+def aggregate_between_tasks(s):
+    return counted(s.key_by("name", name="k").apply(count).map(same, name="m")).batch()
+
+
+def aggregate_behind_an_aggregate(s):
+    return counted(counted(s.key_by("name", name="k")), "b").map(keep, name="n")
+
+
+def aggregate_without_a_key(s):
+    return counted(s.map(same, name="m")).map(keep, name="n")
+
+
+def vectorised_among_maps(s):
+    return s.key_by("name", name="k").map(same, name="m").apply(vector).map(keep, name="n")
+
+
+def vectorised_between_tasks(s):
+    return s.key_by("name", name="k").apply(count).apply(vector).map(keep, name="m").batch()
+
+
+def vectorised_beside_an_aggregate(s):
+    return counted(s.key_by("name", name="k").apply(vector))
+
+
 # each segment: its steps, and where its events must be
 SEGMENTS = {
     pipeline: ["s m f g: anywhere"],
@@ -127,6 +172,19 @@ SEGMENTS = {
     join: ["s: anywhere", "k: by key", "l m: by key", "j n batch: by key"],
     sink_in_the_middle: ["s m: anywhere", "n: anywhere"],
     per_epoch_behind_what_waits: ["s: anywhere", "k w m: by key", "e batch: by key"],
+    aggregate_among_maps: ["s: anywhere", "k m: by key", "a: by key", "n: by key"],
+    aggregate_of_an_unknown_type: ["s: anywhere", "k m a n: by key"],
+    aggregate_between_tasks: ["s: anywhere", "k count m a batch: by key"],
+    aggregate_behind_an_aggregate: ["s: anywhere", "k a b n: by key"],
+    aggregate_without_a_key: ["s m: anywhere", "a: in one place", "n: in one place"],
+    vectorised_among_maps: ["s: anywhere", "k m: by key", "vector: by key", "n: by key"],
+    vectorised_between_tasks: [
+        "s: anywhere",
+        "k count: by key",
+        "vector: by key",
+        "m batch: by key",
+    ],
+    vectorised_beside_an_aggregate: ["s: anywhere", "k vector: by key", "a: by key"],
     per_epoch_behind_what_does_not: ["s: anywhere", "k count e batch: by key"],
 }
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pytest
 from agreement import parts_of
 from package import ROOT
@@ -830,6 +831,119 @@ def test_a_record_that_a_step_holds_back_changed(flows):
     assert rows == [{"at": 5, "name": "x", "more": 7}]
 
 
+# States and records as columns
+
+
+def vectorised(state):
+    """`keeping`, with a vectorised task."""
+
+    def keep(seen: state, item: Item, keys: cw.Keys) -> tuple[state, Count]:
+        counts = keys.running_count(start=seen.count)
+        return replace(seen, count=keys.last(counts)), Count(item.name, counts)
+
+    return counting(task=cw.vectorised(initial=state(), name="keep")(keep))
+
+
+def test_a_field_with_a_default_added_to_a_vectorised_state(flows):
+    @dataclass(frozen=True)
+    class Longer:
+        total: int = 100
+        name: str = ""
+        count: int = 0
+        share: float = 0.5
+        sizes: list[int] = field(default_factory=lambda: [7])
+
+    @cw.vectorised(initial=Longer(0), name="keep")
+    def keep(seen: Longer, item: Item, keys: cw.Keys) -> tuple[Longer, Count]:
+        of, total = keys.of, keys.running_sum(item.size, start=seen.total)
+        known = [len(sizes) for sizes in seen.sizes]
+        shown = total + (100 * seen.share[of]).astype(int) + 1000 * np.array(known)[of]
+        return replace(seen, total=keys.last(total)), Count(item.name, shown)
+
+    flows.run(vectorised(Seen), [A, A, B])
+    rows = flows.run(counting(task=keep), [A, {**A, "name": "new"}, A])["out"]
+    assert [row["count"] for row in rows if row["name"] == "a"] == [1151, 1152]
+    assert {"name": "new", "count": 1051} in rows
+    # what was not seen since is converted when it is seen
+    assert flows.run(counting(task=keep), [B])["out"] == [{"name": "b", "count": 1152}]
+
+
+def test_a_field_removed_from_a_vectorised_state(flows):
+    @dataclass(frozen=True)
+    class Shorter:
+        count: int = 0
+
+    flows.run(vectorised(Seen), [A])
+    assert flows.refused(vectorised(Shorter)) == state_refusal(
+        "field 'name' of the state of step 'keep' is gone"
+    )
+
+
+def test_a_field_of_a_vectorised_state_retyped(flows):
+    @dataclass(frozen=True)
+    class Retyped:
+        count: float = 0
+        name: str = ""
+
+    flows.run(vectorised(Seen), [A])
+    assert flows.refused(vectorised(Retyped)) == state_refusal(
+        "field 'count' of the state of step 'keep' was int and is float"
+    )
+
+
+def test_a_task_made_vectorised(flows):
+    flows.run(keeping(Seen), [A])
+    assert flows.refused(vectorised(Seen)) == state_refusal(
+        "the state of step 'keep' was kept key by key and is kept in columns"
+    )
+
+
+def test_a_vectorised_task_made_one_by_one(flows):
+    flows.run(vectorised(Seen), [A])
+    assert flows.refused(keeping(Seen)) == state_refusal(
+        "the state of step 'keep' was kept in columns and is kept key by key"
+    )
+
+
+def test_the_body_of_a_vectorised_task_changed(flows):
+    def keep(seen: Seen, item: Item, keys: cw.Keys) -> tuple[Seen, Count]:
+        counts = keys.running_sum(10, start=seen.count)
+        return replace(seen, count=keys.last(counts)), Count(item.name, counts)
+
+    flows.run(vectorised(Seen), [A])
+    changed = counting(task=cw.vectorised(initial=Seen(), name="keep")(keep))
+    assert flows.run(changed, [A, A])["out"] == [a(11), a(21)]
+
+
+@dataclass(frozen=True)
+class Weighed:
+    name: str
+    size: float = 0.0
+    at: int = 0
+
+
+def test_a_field_that_an_aggregate_reads_retyped(flows):
+    flows.run(aggregated(m=agg.sum("size")), [A])
+    assert flows.refused(aggregated(type=Weighed, m=agg.sum("size"))) == refusal(
+        "a part of a part of the state of step 'aggregate' was int and is float",
+        put_back("aggregate"),
+    )
+
+
+def test_a_task_added_behind_an_aggregate(flows):
+    """The two are one chain, in which nothing is kept in columns."""
+
+    @cw.task(initial=0)
+    def seen(count: int, _row: Any) -> tuple[int, list[int]]:
+        return count + 1, [count + 1]
+
+    flows.run(aggregated(m=agg.sum("size")), [A])
+    assert flows.refused(aggregated(behind=[seen], m=agg.sum("size"))) == refusal(
+        "the state of step 'aggregate' was kept in columns and is kept key by key",
+        put_back("aggregate"),
+    )
+
+
 # Times
 
 
@@ -936,10 +1050,12 @@ def test_the_size_of_windows_changed(flows):
     )
 
 
-def aggregated(emit="event", **by):
+def aggregated(emit="event", type=Item, behind=(), **by):
     flow = cw.Flow("flow")
-    items = flow.source("items", Item).key_by("name")
-    flow.sink("out", items.aggregate(emit=emit, **by))
+    stream = flow.source("items", type).key_by("name").aggregate(emit=emit, **by)
+    for task in behind:
+        stream = stream.apply(task)
+    flow.sink("out", stream)
     return flow
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import cutwater as cw
 
@@ -38,7 +38,7 @@ class Reading:
 
     position: int
     key: str
-    value: float
+    value: int
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Total:
     """What is kept for each key."""
 
     count: int
-    sum: float
+    sum: int
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class Counted:
     position: int
     key: str
     count: int
-    sum: float
+    sum: int
 
 
 READINGS = StructType(
     [
         StructField("position", LongType()),
         StructField("key", StringType()),
-        StructField("value", DoubleType()),
+        StructField("value", LongType()),
     ]
 )
 COUNTED = StructType(
@@ -71,23 +71,23 @@ COUNTED = StructType(
         StructField("position", LongType()),
         StructField("key", StringType()),
         StructField("count", LongType()),
-        StructField("sum", DoubleType()),
+        StructField("sum", LongType()),
     ]
 )
-TOTAL = StructType([StructField("count", LongType()), StructField("sum", DoubleType())])
+TOTAL = StructType([StructField("count", LongType()), StructField("sum", LongType())])
 
 
 # --- as flows --------------------------------------------------------------------------------
 
 
-@cw.task(initial=Total(0, 0.0))
+@cw.task(initial=Total(0, 0))
 def running(state: Total, event: Reading) -> tuple[Total, list[Counted]]:
     """One call for each event."""
     state = Total(state.count + 1, state.sum + event.value)
     return state, [Counted(event.position, event.key, state.count, state.sum)]
 
 
-@cw.vectorised(initial=Total(0, 0.0))
+@cw.vectorised(initial=Total(0, 0))
 def running_arrays(state: Total, event: Reading, keys: cw.Keys) -> tuple[Total, Counted]:
     """One call for a batch."""
     counts = keys.running_count(start=state.count)
@@ -131,7 +131,7 @@ class PandasGroups(StatefulProcessor):
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
     ) -> Iterator[pd.DataFrame]:
-        count, total = self._total.get() or (0, 0.0)
+        count, total = self._total.get() or (0, 0)
         for frame in rows:
             size = len(frame)
             sums = total + frame["value"].cumsum()
@@ -139,7 +139,7 @@ class PandasGroups(StatefulProcessor):
             yield pd.DataFrame(
                 {"position": frame["position"], "key": key[0], "count": counts, "sum": sums}
             )
-            count, total = count + size, float(sums.iloc[-1])
+            count, total = count + size, int(sums.iloc[-1])
         self._total.update((count, total))
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ class RowGroups(StatefulProcessor):
         self._total = handle.getValueState("total", TOTAL)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        count, total = self._total.get() or (0, 0.0)
+        count, total = self._total.get() or (0, 0)
         for row in rows:
             count, total = count + 1, total + row.value
             yield Row(position=row.position, key=key[0], count=count, sum=total)

@@ -80,7 +80,7 @@ class Epochs:
             {
                 "position": np.arange(first, first + len(indices)),
                 "key": pa.DictionaryArray.from_arrays(indices, names).cast(pa.string()),
-                "value": rng.integers(0, 100, len(indices)).astype(float),
+                "value": rng.integers(0, 100, len(indices)),
             }
         )
 
@@ -236,10 +236,10 @@ def verify(spark: SparkSession, way: Way, epochs: Epochs, folder: Path) -> None:
         sys.exit(f"{way.name} computes something else: {sorted(found)[:5]} ...")
 
 
-def ends_of(epochs: Epochs, count: int) -> dict[tuple[str, int], float]:
+def ends_of(epochs: Epochs, count: int) -> dict[tuple[str, int], int]:
     """(key, count) at the end of each epoch -> sum, computed without Spark."""
-    sums: dict[str, float] = defaultdict(float)
-    ends: dict[tuple[str, int], float] = {}
+    sums: dict[str, int] = defaultdict(int)
+    ends: dict[tuple[str, int], int] = {}
     for epoch in range(count):
         for path in epochs.files(epoch):
             table = pa.parquet.read_table(path)

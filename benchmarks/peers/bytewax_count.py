@@ -39,7 +39,7 @@ class Count:
     count: int = 0
 
 
-def running(state: Count | None, _value: float) -> tuple[Count, int]:
+def running(state: Count | None, _value: int) -> tuple[Count, int]:
     """Called once for every event."""
     state = state or Count()
     state.count += 1
@@ -55,7 +55,7 @@ class Part(StatefulSourcePartition[tuple[str, float], int]):
         next(self._rows)
 
     def next_batch(self) -> Iterable[tuple[str, float]]:
-        batch = [(key, float(value)) for _, key, value in islice(self._rows, BATCH)]
+        batch = [(key, int(value)) for _, key, value in islice(self._rows, BATCH)]
         if not batch:
             raise StopIteration
         return batch

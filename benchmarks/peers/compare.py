@@ -1,6 +1,6 @@
 """A running count by key of 100,000 keys: Cutwater beside Bytewax, PyFlink and Pathway.
 
-    python benchmarks/peers/compare.py [--rounds 20] [--keys 100000] [--json FILE] [--plot FILE]
+    python benchmarks/peers/compare.py [--rounds 40] [--keys 100000] [--json FILE] [--plot FILE]
 
 All sides read the same CSV files, in a process of their own; each repetition starts it anew. What
 each side does and what is timed stands in its script. A peer whose environment is not there is
@@ -113,11 +113,11 @@ def compare(
 def main() -> int:
     """Two comparisons: one Python call for each event, and a built-in count."""
     bench = Bench("peers", __doc__ or "")
-    bench.parser.add_argument("--rounds", type=int, help="rows per key: 4 if quick, else 20")
+    bench.parser.add_argument("--rounds", type=int, help="rows per key: 4 if quick, else 40")
     bench.parser.add_argument("--keys", type=int, default=100_000)
     bench.parser.add_argument("--only", nargs="+", metavar="NAME", help="bytewax, pyflink, ...")
     given = bench.arguments()
-    given.rounds = given.rounds or (4 if bench.is_quick else 20)
+    given.rounds = given.rounds or (4 if bench.is_quick else 40)
 
     def chosen(peers: Sequence[Peer]) -> list[Peer]:
         return [p for p in peers if not given.only or (p.environment or "cutwater") in given.only]

@@ -33,7 +33,7 @@ def make_input(folder: Path, *, rounds: int, keys: int) -> None:
             {
                 "position": np.arange(round_ * keys, (round_ + 1) * keys),
                 "key": names.take(pa.array(rng.permutation(keys))),
-                "value": rng.integers(0, 100, keys).astype(float),
+                "value": rng.integers(0, 100, keys),
             }
         )
         name = f"part-{round_:04}"

@@ -31,7 +31,7 @@ def main() -> None:
     class Reading(pw.Schema):
         position: int
         key: str
-        value: float
+        value: int
 
     def counts(path: Path) -> Any:
         readings = pw.io.csv.read(str(path), schema=Reading, mode="static")

@@ -34,7 +34,7 @@ from steady import arguments, expected_sum, report
 
 EVERY = 1_000
 
-TABLE = """CREATE TABLE readings (`position` BIGINT, `key` STRING, `value` DOUBLE) WITH (
+TABLE = """CREATE TABLE readings (`position` BIGINT, `key` STRING, `value` BIGINT) WITH (
     'connector' = 'filesystem', 'path' = 'file://{folder}', 'format' = 'csv',
     'csv.ignore-parse-errors' = 'true')"""
 QUERY = "SELECT `key`, `value` FROM readings WHERE `key` <> 'key'"

@@ -1,10 +1,11 @@
 """Cutwater: the same count, from the same CSV files, as a scalar task or as a built-in aggregate.
 
-    python cutwater_count.py FOLDER [--kind scalar|vectorised|built-in]
+    python cutwater_count.py FOLDER [--kind scalar|vectorised|built-in] [--cores 2]
 
 Spark reads the CSV files as a stream, four for each epoch, which are 400,000 rows; outputs go to
-its ``noop`` sink, state to a checkpoint after every epoch. Ticks are the ends of epochs, from the query's progress:
-see `steady` for what is timed. The counts are verified in a run on two files before.
+its ``noop`` sink, state to a checkpoint after every epoch. Ticks are the ends of epochs, from the
+query's progress: see `steady` for what is timed. The counts are verified in a run on two files
+before.
 """
 
 from __future__ import annotations
@@ -58,11 +59,13 @@ def main() -> None:
     """Verify, then measure."""
     parser = arguments(__doc__ or "")
     parser.add_argument("--kind", choices=list(FLOWS), default="scalar")
+    parser.add_argument("--cores", type=int, default=2)
     given = parser.parse_args()
     import_by_name()
     with tempfile.TemporaryDirectory(prefix="cutwater-benchmark-") as folder:
         scratch = Path(folder)
-        spark = embedded_session(scratch / "spark", partitions=2)
+        master = f"local[{given.cores}]"
+        spark = embedded_session(scratch / "spark", master=master, partitions=given.cores)
         spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")
         files = given.folder / "csv"
         right = is_right(spark, given.kind, files, scratch, given.keys)

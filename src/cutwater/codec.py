@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -22,7 +23,7 @@ import msgspec.inspect
 from cutwater.errors import FlowError, InputError, Problem
 from cutwater.records import describe, fields_of, fits, members
 
-__all__ = ["Codec", "Plain", "is_native"]
+__all__ = ["Codec", "Plain", "codec_of", "is_native"]
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -49,6 +50,12 @@ class Codec:
     def __init__(self, tp: Any) -> None:
         self.type = tp
         self.encode, self.decode = _coding(tp) or _refuse(tp)
+
+
+@lru_cache(maxsize=512)
+def codec_of(tp: Any) -> Codec:
+    """The codec of a type; to make one takes far longer than to use it."""
+    return Codec(tp)
 
 
 def is_native(tp: Any) -> bool:

@@ -60,6 +60,10 @@ class Aggregation:
         return Layout.of(self.segment.output.value)
 
     @cached_property
+    def _given(self) -> Layout:
+        return Layout.of(self.segment.given.value)
+
+    @cached_property
     def _key_codec(self) -> Codec:
         tp = self.segment.output.key_type
         return Codec(list[tp])  # type: ignore[valid-type]
@@ -173,7 +177,7 @@ class Aggregation:
         if isinstance(values, Records):
             columns = {field: values.columns[field] for field in fields}
         else:
-            layout = Layout.of(self.segment.given.value)
+            layout = self._given
             columns = {field: layout.column(field, values) for field in fields}
         size = len(batch)
         return [(a, a.lifted(columns.get(a.field or ""), size)) for a in self.aggregates]

@@ -24,7 +24,7 @@ from cutwater.spark.batches import Batch, much_at_once
 from cutwater.spark.bindings import Frame
 from cutwater.spark.gate import Gated
 from cutwater.spark.job import Job, load_job, speaking
-from cutwater.spark.records import RecordCodec, Records
+from cutwater.spark.records import Records, record_codec
 from cutwater.spark.routing import Sender
 from cutwater.spark.rows import ROW_SCHEMA, Outbox, record_batches
 from cutwater.vectors import Layout
@@ -228,7 +228,7 @@ class _Shown:
             job = load_job(self._job)
             layouts, schema = _layouts(job), _shown_schema(job)
             targets = {job.target_of_sink(name): name for name in layouts}
-            codecs = {name: RecordCodec(layout.type) for name, layout in layouts.items()}
+            codecs = {name: record_codec(layout.type) for name, layout in layouts.items()}
             for batch in batches:
                 bodies = zip(batch.column("target"), batch.column("body"), strict=True)
                 for target, body in bodies:

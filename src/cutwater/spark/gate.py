@@ -18,7 +18,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from cutwater.codec import Codec
+from cutwater.codec import codec_of
 from cutwater.errors import InputError, Problem, RunError
 from cutwater.flow.by_value import made_of
 from cutwater.flow.forms import time_kept_as
@@ -27,7 +27,7 @@ from cutwater.spark.batches import Batch, much_at_once
 from cutwater.spark.clock import not_a_time
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.line_work import late_events_sink
-from cutwater.spark.records import RecordCodec, Records
+from cutwater.spark.records import Records, record_codec
 from cutwater.spark.routing import Sender, lines_of_values
 from cutwater.spark.rows import (
     DATA,
@@ -58,8 +58,8 @@ class Gated:
         self.target = job.gate_of(source)
         self._step = job.source_step(source)
         self._segment = job.source_segment(source)
-        self._records = RecordCodec(self._step.type)
-        self.time = Codec(time_kept_as(self._segment.output.time))
+        self._records = record_codec(self._step.type)
+        self.time = codec_of(time_kept_as(self._segment.output.time))
         """How the newest time is encoded."""
         self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
 

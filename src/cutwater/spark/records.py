@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from cutwater.codec import Codec
+from cutwater.codec import codec_of
 from cutwater.vectors import Layout
 from cutwater.vectors.layouts import Columns
 
-__all__ = ["RecordCodec", "Records", "joined_values", "numbered", "objects"]
+__all__ = ["RecordCodec", "Records", "joined_values", "numbered", "objects", "record_codec"]
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
@@ -103,12 +104,18 @@ class RecordCodec:
         return Records(self.layout, {n: decode(part) for (n, (_, decode)), part in decoders})
 
 
+@lru_cache(maxsize=512)
+def record_codec(tp: Any) -> RecordCodec:
+    """The codec of many values of a type; to make one takes far longer than to use it."""
+    return RecordCodec(tp)
+
+
 _Coding = tuple[Callable[[np.ndarray], bytes], Callable[[bytes], np.ndarray]]
 
 
 def _coding(kind: str, declared: Any) -> _Coding:
     if kind == "object":
-        codec = Codec(list[declared])
+        codec = codec_of(list[declared])
         return (
             lambda column: codec.encode(column.tolist()),
             lambda data: objects(codec.decode(data)),

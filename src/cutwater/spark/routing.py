@@ -23,7 +23,7 @@ from cutwater.flow.lowering import key_bytes_of, key_function, plain_key_functio
 from cutwater.order import NO_KEY, bucket_of, canonical_of, order_bytes, terminated
 from cutwater.spark.batches import Batch
 from cutwater.spark.job import Job
-from cutwater.spark.records import RecordCodec, Records
+from cutwater.spark.records import Records, record_codec
 from cutwater.spark.rows import Outbox, pack_lines
 
 __all__ = ["Emitted", "Sender", "lines_of_values"]
@@ -148,7 +148,7 @@ def _to_sink(job: Job, target: int, outbox: Outbox) -> _Receive:
 
 
 def _to_frame(job: Job, target: int, outbox: Outbox) -> _Receive:
-    codec = RecordCodec(job.type_of_sink(target))
+    codec = record_codec(job.type_of_sink(target))
 
     def pack(batch: Batch) -> bytes:
         return codec.encode(Records.of(codec.layout, batch.values))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cutwater.codec import Codec
+from cutwater.codec import codec_of
 from cutwater.errors import CutwaterError
 from cutwater.flow import steps as s
 from cutwater.flow.by_value import by_value, is_by_value
@@ -44,7 +44,7 @@ class TaskWork(Work):
         self._segment = segment
         self._step = step
         self._bucket = bucket
-        self._codec = Codec(step.task.state_type)
+        self._codec = codec_of(step.task.state_type)
         self._sender = Sender(job, segment, outbox)
 
     def data(self, bodies: Sequence[bytes]) -> None:

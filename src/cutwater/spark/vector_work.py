@@ -9,7 +9,7 @@ import msgspec
 import msgspec.inspect
 import numpy as np
 
-from cutwater.codec import Codec
+from cutwater.codec import codec_of
 from cutwater.errors import CutwaterError
 from cutwater.flow import VectorisedTask
 from cutwater.flow import steps as s
@@ -115,7 +115,7 @@ def _state_columns(layout: Layout) -> dict[str, Column]:
 def _column(kind: str, declared: Any) -> Column:
     if kind != "object":
         return Column(kind)  # type: ignore[arg-type]
-    codec = Codec(list[declared])
+    codec = codec_of(list[declared])
     return Column("object", codec.encode, codec.decode)
 
 

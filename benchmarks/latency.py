@@ -22,12 +22,11 @@ from pathlib import Path
 
 from bare_query import start_bare_query
 from counting import scalar_flow
-from feeding import FIRST, import_by_name, new_files, read_lines, write_readings
+from feeding import FIRST, PARTITIONS, import_by_name, new_files, read_lines, write_readings
 from harness import Bench, Goal, Side
 from pyspark.sql import SparkSession
 
 from cutwater.spark import Progress, run
-from cutwater.spark.runner import PARTITIONS
 from cutwater.spark.session import embedded_session
 
 KEYS = 100

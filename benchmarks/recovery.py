@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from counting import READINGS, row_groups, scalar_flow
-from feeding import import_by_name, new_files, read_lines, write_readings
+from feeding import PARTITIONS, import_by_name, new_files, read_lines, write_readings
 from harness import Bench, Side
 
 from cutwater.spark import run
-from cutwater.spark.runner import PARTITIONS
 from cutwater.spark.session import embedded_session
 
 FILE = 100_000

@@ -20,12 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from counting import scalar_flow
-from feeding import import_by_name, new_files, read_lines, write_readings
+from feeding import PARTITIONS, import_by_name, new_files, read_lines, write_readings
 from harness import Bench, Goal, Side
 from pyspark.sql import SparkSession
 
 from cutwater.spark import json_lines, run
-from cutwater.spark.runner import PARTITIONS
 from cutwater.spark.session import embedded_session
 
 PRELOAD_FILE = 250_000

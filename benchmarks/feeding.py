@@ -19,7 +19,7 @@ FIRST = 10**9
 def write_readings(path: Path, first: int, keys: Iterable[int]) -> None:
     """A file of readings, one for each key, that appears whole."""
     lines = [
-        f'{{"position":{FIRST + first + number},"key":"user-{key:07}","value":1.0}}\n'
+        f'{{"position":{FIRST + first + number},"key":"user-{key:07}","value":1}}\n'
         for number, key in enumerate(keys)
     ]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,6 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from cutwater.errors import InputError, Problem
 from cutwater.flow import steps as s
-from cutwater.flow.by_value import made_of
 from cutwater.order import NO_KEY, bucket_of, canonical, order_bytes, terminated
 from cutwater.spark.arrow import arrays_of, columns_of, misfit, schema_of
 from cutwater.spark.batches import Batch, much_at_once
@@ -122,7 +121,6 @@ class _FrameWork:
         self._rank = order_bytes((job.source_ranks[source],))
         self._outbox = Outbox(job.labels)
         self._sender = Sender(job, segment, self._outbox)
-        self._made = made_of([part.step for part in segment.parts]) if segment.parts else None
         self._is_timed = segment.number in job.needs.times
         self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
         self._unordered = count()
@@ -139,10 +137,7 @@ class _FrameWork:
         times = columns[self._step.time or ""].tolist() if self._is_timed else None
         orders = self._orders(batch) if self._sender.minds_order else []
         sent = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
-        if self._made:
-            self._sender.values(sent, self._made(values))
-        else:
-            self._sender.one_each(sent, values)
+        self._sender.through(sent)
         return list(record_batches(self._outbox.take()))
 
     def _to_gate(

@@ -20,7 +20,6 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from cutwater.codec import codec_of
 from cutwater.errors import InputError, Problem, RunError
-from cutwater.flow.by_value import made_of
 from cutwater.flow.forms import time_kept_as
 from cutwater.order import NO_KEY, bucket_of
 from cutwater.spark.batches import Batch, much_at_once
@@ -34,11 +33,11 @@ from cutwater.spark.rows import (
     EVERYONE,
     MARK,
     NEWEST,
-    ROW_SCHEMA,
     Outbox,
     Parcel,
     pack_lines,
     pack_mark,
+    row_of,
 )
 
 __all__ = ["Gate", "Gated"]
@@ -90,16 +89,11 @@ class Gated:
     def send(self, bodies: Sequence[bytes], newest: Any | None, outbox: Outbox) -> None:
         """Send on what is not late, by what was complete when the epoch began."""
         sender = Sender(self._job, self._segment, outbox)
-        steps = [part.step for part in self._segment.parts]
-        made = made_of(steps) if steps else None
         is_timed = self._segment.number in self._job.needs.times
         for body in bodies:
             batch = self._in_time(*self._read(body), newest, outbox)
             batch.times = batch.times if is_timed else None
-            if made:
-                sender.values(batch, made(batch.values))
-            else:
-                sender.one_each(batch, batch.values)
+            sender.through(batch)
 
     def completed(self, newest: Any | None) -> Any | None:
         """What is complete with this newest time; None: nothing."""
@@ -173,8 +167,7 @@ class Gate(StatefulProcessor):
                     kept.setdefault(row.target, []).append(bytes(row.body))
             with much_at_once():
                 parcels = self._epoch(job, int(key[0]), mail, told)
-            for parcel in parcels:
-                yield Row(**dict(zip(ROW_SCHEMA.names, parcel, strict=True)))
+            yield from map(row_of, parcels)
 
     def _epoch(
         self, job: Job, label: int, mail: dict[int, list[bytes]], told: dict[int, list[bytes]]

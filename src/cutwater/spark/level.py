@@ -20,7 +20,7 @@ from cutwater.spark.aggregate_work import AggregateWork
 from cutwater.spark.batches import much_at_once
 from cutwater.spark.buckets import BucketStates, StateStore
 from cutwater.spark.job import Job, load_job, speaking
-from cutwater.spark.rows import DATA, END, ROW_SCHEMA, Outbox, Parcel, unpack_mark
+from cutwater.spark.rows import DATA, END, Outbox, Parcel, row_of, unpack_mark
 from cutwater.spark.task_work import TaskWork, only_task
 from cutwater.spark.vector_work import VectorWork, vectorised_task
 from cutwater.spark.work import SegmentWork, Work
@@ -82,14 +82,10 @@ class Level(StatefulProcessor):
         outbox = Outbox(job.labels)
         with much_at_once():
             parcels = list(_epoch(job, self._level, inbox, bucket, outbox))
-        yield from map(_row, parcels)
+        yield from map(row_of, parcels)
 
     def close(self) -> None:
         pass
-
-
-def _row(parcel: Parcel) -> Row:
-    return Row(**dict(zip(ROW_SCHEMA.names, parcel, strict=True)))
 
 
 def _work_of(job: Job, segment: Segment, bucket: BucketStates, outbox: Outbox) -> Work:

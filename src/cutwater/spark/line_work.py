@@ -18,7 +18,6 @@ import msgspec
 import pyarrow as pa
 
 from cutwater.errors import InputError, Problem, RunError
-from cutwater.flow.by_value import made_of
 from cutwater.order import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.batches import Batch, much_at_once
 from cutwater.spark.clock import lines_of, not_a_time
@@ -97,7 +96,6 @@ class LineWork:
         self._step = segment.source
         self._outbox = Outbox(job.labels)
         self._sender = Sender(job, segment, self._outbox)
-        self._made = made_of([part.step for part in segment.parts]) if segment.parts else None
         self._decode = _decoder(self._step.type)
         self._is_timed = segment.number in job.needs.times
         self._rank = job.source_ranks[source]
@@ -117,10 +115,7 @@ class LineWork:
         before = order_bytes((self._rank, lines.chunk.number))
         orders = [before + position.to_bytes(8, "big") for position in lines.positions]
         batch = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
-        if self._made:
-            self._sender.values(batch, self._made(values))
-        else:
-            self._sender.one_each(batch, values)
+        self._sender.through(batch)
 
     def _decoded(self, lines: _Lines) -> tuple[_Lines, list[Any]]:
         """The records, and the lines that are no bad ones."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -43,12 +42,24 @@ class Sender:
 
     def __init__(self, job: Job, segment: Segment, outbox: Outbox) -> None:
         self._rank = order_bytes((segment.rank,))
+        self._steps = [part.step for part in segment.parts]
         self._is_keyed = segment.placement == "by key"
         self.minds_order = job.minds_order(segment)
         """Does the order of what is sent matter to anyone?"""
         self._receivers = [_to_sink(job, n, outbox) for n in job.sinks_after[segment.number]]
         for number, port in job.plan.readers[segment.number]:
             self._receivers.append(_to_segment(job, job.plan.segments[number], port, outbox))
+
+    def through(self, batch: Batch, first: int = 0) -> None:
+        """Run the steps of a segment without state on events, and send what comes of them.
+
+        The outputs of an event are counted from `first`.
+        """
+        if not self._steps and not first:
+            self.one_each(batch, batch.values)
+            return
+        outputs = made_of(self._steps)(batch.values)
+        self.values(batch, outputs, [first] * len(batch) if first else None)
 
     def values(
         self, causes: Batch, outputs: Sequence[Sequence[Any]], firsts: Sequence[int] | None = None
@@ -221,12 +232,4 @@ def _to_bucket(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive
 def _through(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
     first = reader.first_index(port)
     sender = Sender(job, reader, outbox)
-    if not reader.parts and not first:
-        return lambda batch: sender.one_each(batch, batch.values)
-    made = made_of([part.step for part in reader.parts])
-
-    def receive(batch: Batch) -> None:
-        firsts = list(repeat(first, len(batch))) if first else None
-        sender.values(batch, made(batch.values), firsts)
-
-    return receive
+    return lambda batch: sender.through(batch, first)

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+from pyspark.sql import Row
 from pyspark.sql.types import BinaryType, ByteType, IntegerType, StructField, StructType
 
 from cutwater.spark.batches import Batch
@@ -33,6 +34,7 @@ __all__ = [
     "pack_lines",
     "pack_mark",
     "record_batches",
+    "row_of",
     "unpack_lines",
     "unpack_mark",
 ]
@@ -111,6 +113,11 @@ def _bodies(batch: Batch, pack: Callable[[Batch], bytes]) -> Iterator[bytes]:
     else:
         for half in batch.halves():
             yield from _bodies(half, pack)
+
+
+def row_of(parcel: Parcel) -> Row:
+    """A row as Spark has it."""
+    return Row(**dict(zip(ROW_SCHEMA.names, parcel, strict=True)))
 
 
 def record_batches(rows: Sequence[Parcel]) -> Iterator[pa.RecordBatch]:

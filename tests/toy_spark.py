@@ -115,7 +115,7 @@ class ToySpark:
         """A new life: the next generation takes the sinks."""
         self.job = replace(self.job, generation=self.job.generation + 1)
         for name, sink in self.job.sinks.items():
-            sink.take("toy", name, self.job.query_id, self.job.generation)
+            sink.take(self.job.claim_of(name))
         data = self.job.to_bytes()
         if self._random.random() < 0.5:  # worker processes may outlive a query, not the JVM
             self._workers = [Copies(), Copies()]
@@ -204,8 +204,8 @@ class ToySpark:
 
     def _publish_one_sink(self, messages: list[Any], epoch: int) -> None:
         name, sink = next(iter(self.job.sinks.items()))
-        staged = [part for message in messages for part in message.staged if part.sink == name]
-        sink.publish(epoch, self.job.generation, self.job.query_id, staged)
+        receipts = [r for message in messages for r in message.receipts if r.sink == name]
+        sink.publish(self.job.claim_of(name), epoch, receipts)
 
     def _maybe_die(self, point: str, kill_at: str) -> None:
         if point == kill_at:

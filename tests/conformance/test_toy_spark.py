@@ -188,8 +188,8 @@ def check(root, recipe, setting=USUAL):
         late = cw.simulate(flow, inputs_of(flow, root / "checkpoint", toy.offsets)).late
         kept = {s.name: late_events_sink(s.name) for s in recipe.sources if s.kind == "rule"}
         assert {source: late[source] for source in kept} == {
-            source: job.sinks[sink].rows() for source, sink in kept.items()
+            source: job.sinks[sink].rows(job.claim_of(sink)) for source, sink in kept.items()
         }
     for name, sink in job.sinks.items():
         if name in wanted:
-            assert sink.rows() == sum(len(lines) for lines in wanted[name])
+            assert sink.rows(job.claim_of(name)) == sum(len(lines) for lines in wanted[name])

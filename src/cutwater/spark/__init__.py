@@ -14,9 +14,9 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 
 from cutwater.spark.bindings import Frame as frame
 from cutwater.spark.bindings import JsonLines as json_lines
-from cutwater.spark.folder import Folder as folder
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
+from cutwater.spark.sinks import Folder as folder
 from cutwater.spark.summary import CheckpointSummary, SourceSummary, describe
 from cutwater.spark.support import SUPPORT
 from cutwater.spark.transform import transform

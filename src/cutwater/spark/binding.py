@@ -9,11 +9,12 @@ from pathlib import Path
 
 from cutwater.errors import Problem, RunError
 from cutwater.flow.fusing import Plan
-from cutwater.flow.steps import Sink, Source
+from cutwater.flow.steps import Source
 from cutwater.spark.bindings import Frame, JsonLines
-from cutwater.spark.folder import Folder
 from cutwater.spark.frames import frame_problems
 from cutwater.spark.needs import Needs
+from cutwater.spark.sinks import Folder
+from cutwater.spark.sinks import Sink as Place
 
 __all__ = ["bind", "bind_sources"]
 
@@ -21,20 +22,23 @@ __all__ = ["bind", "bind_sources"]
 def bind(
     planned: Plan,
     sources: Mapping[str, str | Path | JsonLines | Frame],
-    sinks: Mapping[str, str | Path | Folder],
-) -> tuple[dict[str, JsonLines | Frame], dict[str, Folder]]:
+    sinks: Mapping[str, str | Path | Place],
+) -> tuple[dict[str, JsonLines | Frame], dict[str, Place]]:
     """What sources and sinks are bound to; raises `RunError` with everything that is wrong."""
     found, problems = _bound_sources(planned, sources)
-    names = [step.name for step in planned.flow.steps if isinstance(step, Sink)]
-    problems += _binding_problems("sink", list(sinks), names)
+    records = {sink.name: planned.segments[n].output.value for sink, n in planned.sinks}
+    problems += _binding_problems("sink", list(sinks), list(records))
     places = {
-        name: value if isinstance(value, Folder) else Folder(str(value))
+        name: value if isinstance(value, Place) else Folder(str(value))
         for name, value in sinks.items()
     }
-    problems += _shared_folders(places)
+    problems += _shared_places(places)
+    for name, place in places.items():
+        if name in records:
+            problems += place.problems(name, records[name])
     if problems:
         raise RunError(problems)
-    return found, {n: Folder(str(place.root.absolute())) for n, place in places.items()}
+    return found, places
 
 
 def bind_sources(
@@ -127,19 +131,19 @@ def _idle_problems(step: Source, limit: float | None) -> Iterator[Problem]:
         )
 
 
-def _shared_folders(sinks: Mapping[str, Folder]) -> list[Problem]:
-    """An epoch is one directory, so the second of two sinks in a folder would be dropped."""
+def _shared_places(sinks: Mapping[str, Place]) -> list[Problem]:
+    """A sink keeps a ledger in its place, so the rows of a second one would be dropped."""
     problems = []
-    first: dict[Path, str] = {}
+    first: dict[str, str] = {}
     for name, sink in sinks.items():
-        earlier = first.setdefault(sink.root.resolve(), name)
+        earlier = first.setdefault(sink.place, name)
         if earlier != name:
             problems.append(
                 Problem(
-                    "shared-folder",
-                    f"sinks '{earlier}' and '{name}' both go to {sink.root}; each sink has a "
-                    "folder of its own",
-                    f"choose another folder for '{name}'",
+                    "shared-place",
+                    f"sinks '{earlier}' and '{name}' both go to {sink.place}; each sink has a "
+                    "place of its own",
+                    f"bind '{name}' to another one",
                 )
             )
     return problems

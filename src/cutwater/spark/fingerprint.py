@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from types import CodeType
 from typing import Any
 
+from cutwater.flow import Flow
+from cutwater.flow.where import Where
 from cutwater.records import is_immutable
 
-__all__ = ["fingerprint"]
+__all__ = ["fingerprint", "flow_fingerprint"]
 
 
 def fingerprint(f: Callable[..., Any]) -> tuple[str, str]:
@@ -22,6 +25,26 @@ def fingerprint(f: Callable[..., Any]) -> tuple[str, str]:
     parts = "\n".join(_parts(f))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return version, hashlib.sha256(parts.encode()).hexdigest()[:16]
+
+
+def flow_fingerprint(flow: Flow) -> str:
+    """A digest of what a whole flow does; another version of Python gives another one."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    parts = "\n".join([version, *(_said(step) for step in flow.steps)])
+    return hashlib.sha256(parts.encode()).hexdigest()[:16]
+
+
+def _said(thing: Any) -> str:
+    """A step or what it holds, as text; where it was defined does not count."""
+    if is_dataclass(thing) and not isinstance(thing, type):
+        held = [(f.name, getattr(thing, f.name)) for f in fields(thing)]
+        said = (f"{n}={_said(v)}" for n, v in held if not isinstance(v, Where))
+        return f"{type(thing).__name__}({', '.join(said)})"
+    if isinstance(thing, tuple):
+        return f"({', '.join(map(_said, thing))})"
+    if isinstance(thing, type):
+        return f"{thing.__module__}.{thing.__qualname__}"
+    return fingerprint(thing)[1] if callable(thing) else _plain(thing)
 
 
 def _parts(f: Any) -> Iterator[str]:

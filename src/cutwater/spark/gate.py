@@ -27,7 +27,7 @@ from cutwater.spark.clock import not_a_time
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.line_work import late_events_sink
 from cutwater.spark.records import Records, record_codec
-from cutwater.spark.routing import Sender, lines_of_values
+from cutwater.spark.routing import Sender
 from cutwater.spark.rows import (
     DATA,
     EVERYONE,
@@ -39,6 +39,7 @@ from cutwater.spark.rows import (
     pack_mark,
     row_of,
 )
+from cutwater.spark.sink_bodies import lines_of_values
 
 __all__ = ["Gate", "Gated"]
 

@@ -22,7 +22,7 @@ from cutwater.flow.fusing import Part, Segment
 from cutwater.operators.aggregates import Aggregate
 from cutwater.records import union_of
 from cutwater.schema import Schema, render, schema_of, what_breaks
-from cutwater.spark.fingerprint import fingerprint
+from cutwater.spark.fingerprint import fingerprint, flow_fingerprint
 from cutwater.spark.job import Job
 from cutwater.spark.needs import heeds_time
 
@@ -34,6 +34,7 @@ __all__ = [
     "StepIdentity",
     "continued",
     "differences",
+    "half_released",
     "identity_of",
 ]
 
@@ -96,6 +97,10 @@ class Identity:
     """Steps that are gone; what they kept is still there, so their names are taken."""
     is_closed: bool = False
     """Has the end of the input been worked on? Then nothing can follow."""
+    code: str = ""
+    """What the flow does: an epoch whose rows left early must be done again in the same way."""
+    early: list[str] = field(default_factory=list)
+    """Sinks whose rows leave before their epoch is finished."""
     format: int = FORMAT
 
 
@@ -112,6 +117,8 @@ def identity_of(job: Job, partitions: int) -> Identity:
         sources={
             step.name: _source(job, step) for step in job.flow.steps if isinstance(step, s.Source)
         },
+        code=flow_fingerprint(job.flow),
+        early=sorted(name for name, sink in job.sinks.items() if sink.release == "early"),
     )
 
 
@@ -249,6 +256,19 @@ def differences(found: Identity, wanted: Identity, forget: Collection[str] = ())
             if name in wanted.steps
             for what in _step_differences(name, step, wanted.steps[name])
         ),
+    ]
+
+
+def half_released(found: Identity, wanted: Identity) -> list[Problem]:
+    """Why a flow that does something else cannot finish an epoch whose rows may have left."""
+    if not found.early or found.code == wanted.code:
+        return []
+    return [
+        _changed(
+            f"it does something else now, and the newest epoch is not finished; rows of it may "
+            f"have left by {_names(found.early)}, which releases early",
+            "let the flow that began the epoch finish it (run it once more), then change it",
+        )
     ]
 
 

@@ -27,12 +27,12 @@ from cutwater.flow.steps import Source
 from cutwater.spark.aggregation import Aggregation, aggregation_of
 from cutwater.spark.bindings import Frame, JsonLines
 from cutwater.spark.clock import Clock, Numbering, SourceClock
-from cutwater.spark.folder import Folder
 from cutwater.spark.labels import labels
 from cutwater.spark.letters import Letters
 from cutwater.spark.live import Storage, storage_of
 from cutwater.spark.needs import Needs
 from cutwater.spark.rows import END, EVERYONE
+from cutwater.spark.sinks import Claim, Sink
 
 __all__ = ["Job", "load_job", "spark_plan", "speaking"]
 
@@ -48,7 +48,7 @@ class Job:
 
     flow: Flow
     sources: dict[str, JsonLines | Frame]
-    sinks: dict[str, Folder]
+    sinks: dict[str, Sink]
     """Where each sink goes; bad records of a source go to the sink ``bad records: <source>``."""
     query_id: str
     generation: int
@@ -197,11 +197,25 @@ class Job:
         """The number by which rows are addressed to a sink; segments have the smaller ones."""
         return len(self.plan.segments) + self.sink_names.index(name)
 
+    def sink_at(self, target: int) -> str:
+        """The name of the sink with a number."""
+        return self.sink_names[target - len(self.plan.segments)]
+
     def type_of_sink(self, target: int) -> Any:
-        """What the records of a sink are, by its number."""
-        name = self.sink_names[target - len(self.plan.segments)]
-        (number,) = (number for sink, number in self.plan.sinks if sink.name == name)
-        return self.plan.segments[number].output.value
+        """What the records of a sink are, by its number; lines, if it is none of the flow's own."""
+        name = self.sink_at(target)
+        numbers = [number for sink, number in self.plan.sinks if sink.name == name]
+        return self.plan.segments[numbers[0]].output.value if numbers else bytes
+
+    @property
+    def has_scattered_lanes(self) -> bool:
+        """Would a lane of a sink that shows rows early be written by several tasks?"""
+        is_early = any(sink.release == "early" for sink in self.sinks.values())
+        return is_early and not self.levels and not self.gated
+
+    def claim_of(self, sink: str) -> Claim:
+        """In whose name a sink is written to."""
+        return Claim(self.flow.name, sink, self.query_id, self.generation, self.checkpoint)
 
     @cached_property
     def sinks_after(self) -> dict[int, list[int]]:

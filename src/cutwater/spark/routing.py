@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import numpy as np
 
-from cutwater.errors import InputError, Problem
 from cutwater.events import Data
 from cutwater.flow import steps as s
 from cutwater.flow.by_value import made_of
@@ -23,9 +21,10 @@ from cutwater.order import NO_KEY, bucket_of, canonical_of, order_bytes, termina
 from cutwater.spark.batches import Batch
 from cutwater.spark.job import Job
 from cutwater.spark.records import Records, record_codec
-from cutwater.spark.rows import Outbox, pack_lines
+from cutwater.spark.rows import Outbox
+from cutwater.spark.sink_bodies import packing
 
-__all__ = ["Emitted", "Sender", "lines_of_values"]
+__all__ = ["Emitted", "Sender"]
 
 Emitted = tuple[bytes, bytes, Any, Sequence[Data], int]
 """The order of a cause, the canonical bytes of a key, the key, what was emitted, and the index of
@@ -33,7 +32,6 @@ the first of it."""
 
 _Receive = Callable[[Batch], None]
 
-_json = msgspec.json.Encoder().encode
 _INDICES = [index.to_bytes(8, "big") for index in range(256)]
 
 
@@ -151,11 +149,8 @@ def _to_sink(job: Job, target: int, outbox: Outbox) -> _Receive:
     if job.shows_records:
         return _to_frame(job, target, outbox)
 
-    def receive(batch: Batch) -> None:
-        lines = replace(batch, values=lines_of_values(batch.values))
-        outbox.post(target, lines, pack_lines)
-
-    return receive
+    pack = packing(job, target)
+    return lambda batch: outbox.post(target, batch, pack)
 
 
 def _to_frame(job: Job, target: int, outbox: Outbox) -> _Receive:
@@ -165,27 +160,6 @@ def _to_frame(job: Job, target: int, outbox: Outbox) -> _Receive:
         return codec.encode(Records.of(codec.layout, batch.values))
 
     return lambda batch: outbox.post(target, batch, pack)
-
-
-def lines_of_values(values: Sequence[Any]) -> list[bytes]:
-    """A line of JSON for each value."""
-    try:
-        return [_json(value) + b"\n" for value in values]
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return list(map(_line, values))  # which says what failed
-
-
-def _line(value: Any) -> bytes:
-    try:
-        return _json(value) + b"\n"
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InputError(
-            Problem(
-                "not-json",
-                f"{repr(value)[:200]} cannot be written to a sink as JSON: {error}",
-                "map it to a dataclass or to builtin values before the sink",
-            )
-        ) from None
 
 
 def _to_segment(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:

@@ -18,10 +18,9 @@ from cutwater.spark.binding import bind
 from cutwater.spark.bindings import Frame, JsonLines
 from cutwater.spark.checkpoint import Checkpoint, half_rescaled, locked
 from cutwater.spark.filelog import files_in
-from cutwater.spark.folder import Folder
 from cutwater.spark.frames import rows_of
 from cutwater.spark.gate import Gate
-from cutwater.spark.identity import Identity, continued, differences, identity_of
+from cutwater.spark.identity import Identity, continued, differences, half_released, identity_of
 from cutwater.spark.job import Job, spark_plan
 from cutwater.spark.level import Level
 from cutwater.spark.line_work import bad_records_sink, late_events_sink
@@ -29,6 +28,8 @@ from cutwater.spark.lines import JsonLinesSource
 from cutwater.spark.partitions import check_partitions, shuffling_to, suitable_partitions
 from cutwater.spark.rows import ROW_SCHEMA
 from cutwater.spark.session import check_session, embedded_session
+from cutwater.spark.sinks import Folder
+from cutwater.spark.sinks import Sink as Place
 from cutwater.spark.support import check_support
 from cutwater.spark.writer import SinksWriter
 
@@ -77,7 +78,7 @@ def run(
     spark: SparkSession | None = None,
     *,
     sources: Mapping[str, str | Path | JsonLines | Frame],
-    sinks: Mapping[str, str | Path | Folder],
+    sinks: Mapping[str, str | Path | Place],
     checkpoint: str | Path,
     until: str = "caught-up",
     close: bool = False,
@@ -161,9 +162,9 @@ def run(
             session.stop()
 
 
-def _asides(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Folder]:
+def _asides(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Place]:
     """The sinks of what does not go through the flow: bad records and late events."""
-    sinks = {}
+    sinks: dict[str, Place] = {}
     for source in (step for step in flow.steps if isinstance(step, Source)):
         if is_skipping:
             folder = Folder(str(root / "bad-records" / source.name))
@@ -238,6 +239,8 @@ def _agreed(
     wanted = identity_of(draft, partitions or (found.partitions if found else 0))
     problems = [] if partitions is None else check_partitions(partitions, draft.buckets)
     problems += [*half_rescaled(place), *differences(found or wanted, wanted, forget)]
+    if found and place.is_mid_epoch():
+        problems += half_released(found, wanted)
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
         problems += sink.check(name, query_id, place.next_epoch())
@@ -255,21 +258,24 @@ def _take(
 ) -> Job:
     """With the lock held: take the next generation and write it to every ledger first."""
     identity = _agreed(place, draft, forget, partitions)
-    newest = max([identity.generation, *(sink.generation() for sink in draft.sinks.values())])
+    newest = max(
+        [identity.generation, *(sink.generation(name) for name, sink in draft.sinks.items())]
+    )
     identity = replace(
         identity,
         generation=newest + 1,
         partitions=identity.partitions or suitable_partitions(spark, draft.buckets),
     )
     place.save(identity)
-    for name, sink in draft.sinks.items():
-        sink.take(identity.flow, name, identity.query_id, identity.generation)
-    return replace(
+    job = replace(
         draft,
         query_id=identity.query_id,
         generation=identity.generation,
         parallelism=spark.sparkContext.defaultParallelism,
     )
+    for name, sink in job.sinks.items():
+        sink.take(job.claim_of(name))
+    return job
 
 
 def build_query(spark: SparkSession, job: Job) -> DataFrame:
@@ -292,6 +298,8 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
         rows = rows.groupBy("label").transformWithState(
             Level(data, level), ROW_SCHEMA, "append", "None"
         )
+    if job.has_scattered_lanes:
+        rows = rows.repartition("label")
     return rows
 
 
@@ -368,15 +376,18 @@ def _cause(text: str) -> str:
 
 
 def _result(job: Job, place: Checkpoint, epochs: int) -> RunResult:
-    bad = {name: job.sinks.get(bad_records_sink(name)) for name in job.sources}
-    late = {name: job.sinks.get(late_events_sink(name)) for name in job.sources}
-    own = {s.name for s in job.flow.steps if isinstance(s, Sink)}
+    own = [s.name for s in job.flow.steps if isinstance(s, Sink)]
+    shown = {name: sink.rows(job.claim_of(name)) for name, sink in job.sinks.items()}
+    bad, late = (
+        {name: shown[named(name)] for name in job.sources if named(name) in shown}
+        for named in (bad_records_sink, late_events_sink)
+    )
     return RunResult(
         flow=job.flow.name,
         generation=job.generation,
         epochs=epochs,
         next_epoch=place.next_epoch(),
-        rows={name: sink.rows() for name, sink in job.sinks.items() if name in own},
-        bad_records={name: sink.rows() for name, sink in bad.items() if sink},
-        late={name: sink.rows() for name, sink in late.items() if sink},
+        rows={name: shown[name] for name in own},
+        bad_records=bad,
+        late=late,
     )

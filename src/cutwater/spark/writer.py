@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,9 +11,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from pyspark.sql.types import StructType
 
 from cutwater.errors import Problem, RunError
-from cutwater.spark.folder import Staged
 from cutwater.spark.job import load_job, speaking
-from cutwater.spark.rows import unpack_lines
+from cutwater.spark.sink_bodies import lane_of
+from cutwater.spark.sinks import Receipt
 
 __all__ = ["SinksWriter", "epoch_of_task"]
 
@@ -39,7 +39,7 @@ class SinksWriter(DataSource):
 @dataclass
 class _Written(WriterCommitMessage):
     epoch: int
-    staged: list[Staged]
+    receipts: list[Receipt]
 
 
 class _Writer(DataSourceStreamArrowWriter):
@@ -47,56 +47,35 @@ class _Writer(DataSourceStreamArrowWriter):
         self._job = job
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Stage what this task has for each sink, in order; runs again if the task is retried."""
+        """Hand each sink what this task has for it, in order; runs again if the task is retried."""
         with speaking():
             job = load_job(self._job)
             epoch = epoch_of_task()
-            parcels: dict[int, list[tuple[int, list[bytes], list[bytes]]]] = {}
+            parcels: dict[int, dict[int, list[bytes]]] = {}
             for batch in iterator:
                 for row in batch.to_pylist():
-                    parcel = (row["label"], *unpack_lines(row["body"]))
-                    parcels.setdefault(row["target"], []).append(parcel)
-            first = len(job.plan.segments)
-            staged = []
+                    found = parcels.setdefault(row["target"], {})
+                    found.setdefault(row["label"], []).append(row["body"])
+            receipts = []
             for target, found in sorted(parcels.items()):
-                name = job.sink_names[target - first]
-                staged.append(job.sinks[name].stage(name, epoch, _in_order(found), _lanes(found)))
-            return _Written(epoch, staged)
+                name, record = job.sink_at(target), job.type_of_sink(target)
+                lanes = [lane_of(job, target, label, rows) for label, rows in sorted(found.items())]
+                receipts.append(job.sinks[name].write(job.claim_of(name), epoch, record, lanes))
+            return _Written(epoch, receipts)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Publish what the successful attempts staged, sink by sink."""
+        """Publish what the successful attempts wrote, sink by sink."""
         with speaking():
             job = load_job(self._job)
             written = [message for message in messages if isinstance(message, _Written)]
             if any(message.epoch != batchId for message in written):
                 raise RunError(_epochs_disagree(batchId, [m.epoch for m in written]))
             for name, sink in job.sinks.items():
-                staged = [part for m in written for part in m.staged if part.sink == name]
-                sink.publish(batchId, job.generation, job.query_id, staged)
+                receipts = [r for m in written for r in m.receipts if r.sink == name]
+                sink.publish(job.claim_of(name), batchId, receipts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing to undo: what was staged is swept when the next run takes the output."""
-
-
-_Parcels = Sequence[tuple[int, list[bytes], list[bytes]]]
-"""Label, orders and lines of each parcel."""
-
-
-def _in_order(parcels: _Parcels) -> list[bytes]:
-    """The lines of all parcels, by their orders."""
-    orders = [order for _, parcel, _ in parcels for order in parcel]
-    lines = [line for _, _, parcel in parcels for line in parcel]
-    return [lines[i] for i in sorted(range(len(lines)), key=orders.__getitem__)]
-
-
-def _lanes(parcels: _Parcels) -> list[tuple[int, int, str]]:
-    """For each label how many lines it has, and the last order of them."""
-    rows: dict[int, int] = {}
-    last: dict[int, bytes] = {}
-    for label, orders, _ in parcels:
-        rows[label] = rows.get(label, 0) + len(orders)
-        last[label] = max(last.get(label, b""), max(orders))
-    return [(label, count, last[label].hex()) for label, count in rows.items()]
 
 
 def epoch_of_task() -> int:

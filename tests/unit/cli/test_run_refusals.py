@@ -158,7 +158,7 @@ def test_two_sinks_cannot_share_a_folder(refuse, tmp_path):
         said = refuse(
             *changed(("sums=out", f"sums={first}")), "--sink", f"rest={second}", flow=flow
         )
-        assert "[shared-folder] sinks 'sums' and 'rest'" in said
+        assert "[shared-place] sinks 'sums' and 'rest'" in said
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cutwater.errors import RunError
-from cutwater.spark.folder import Folder
+from cutwater.spark.sinks import Claim, Folder, Lane
 
 
 @pytest.fixture
@@ -13,9 +13,14 @@ def out(tmp_path):
     return Folder(str(tmp_path / "out"))
 
 
+def claim(generation=1, query_id="q"):
+    return Claim("f", "means", query_id, generation, "/nowhere")
+
+
 def stage(out, epoch, *lines, label=1, last="aa"):
     data = [line.encode() + b"\n" for line in lines]
-    return out.stage("means", epoch, data, [(label, len(lines), last)])
+    orders = [b""] * (len(lines) - 1) + [bytes.fromhex(last)]
+    return out.write(claim(), epoch, bytes, [Lane(label, orders, data)])
 
 
 def seen(out):
@@ -31,28 +36,28 @@ def code(problems):
 
 
 def test_an_epoch_is_seen_when_it_is_published_and_not_before(out):
-    out.take("f", "means", "q", 1)
+    out.take(claim(1))
     parts = [stage(out, 0, "a", "b"), stage(out, 0, "c", label=2, last="bb")]
     assert seen(out) == {}
     assert out.published() == []
-    out.publish(0, 1, "q", parts)
+    out.publish(claim(1), 0, parts)
     assert seen(out) == {0: ["a", "b", "c"]}
     assert out.published() == [0]
-    assert out.rows() == 3
+    assert out.rows(claim()) == 3
     assert list(out.root.glob("_cutwater/staging/*")) == []
 
 
 def test_publishing_again_changes_nothing(out):
-    out.take("f", "means", "q", 1)
-    out.publish(0, 1, "q", [stage(out, 0, "first")])
-    out.publish(0, 1, "q", [stage(out, 0, "second")])
+    out.take(claim(1))
+    out.publish(claim(1), 0, [stage(out, 0, "first")])
+    out.publish(claim(1), 0, [stage(out, 0, "second")])
     assert seen(out) == {0: ["first"]}
     assert list(out.root.glob("_cutwater/staging/*")) == []
 
 
 def test_the_loser_of_a_race_leaves_what_is_there(out, monkeypatch):
     """Two writers: the epoch appears between the look and the rename (cases.md, Recovery)."""
-    out.take("f", "means", "q", 1)
+    out.take(claim(1))
     late, early = stage(out, 0, "late"), stage(out, 0, "early")
     real = Folder._check_fence
 
@@ -61,62 +66,62 @@ def test_the_loser_of_a_race_leaves_what_is_there(out, monkeypatch):
         monkeypatch.setattr(Folder, "_check_fence", real)
         original = type(out.root).exists
         monkeypatch.setattr(type(out.root), "exists", lambda path: False)
-        out.publish(0, 1, "q", [early])
+        out.publish(claim(1), 0, [early])
         monkeypatch.setattr(type(out.root), "exists", original)
 
     monkeypatch.setattr(Folder, "_check_fence", overtaken)
-    out.publish(0, 1, "q", [late])
+    out.publish(claim(1), 0, [late])
     assert seen(out) == {0: ["early"]}
 
 
 def test_an_epoch_without_rows_leaves_a_gap(out):
-    out.take("f", "means", "q", 1)
-    out.publish(0, 1, "q", [])
-    out.publish(1, 1, "q", [stage(out, 1, "a")])
+    out.take(claim(1))
+    out.publish(claim(1), 0, [])
+    out.publish(claim(1), 1, [stage(out, 1, "a")])
     assert out.published() == [1]
 
 
 @pytest.mark.parametrize(("generation", "query_id"), [(1, "q"), (3, "q"), (2, "other")])
 def test_only_the_newest_generation_publishes(out, generation, query_id):
     """A zombie of an older generation, and anybody who never took the output."""
-    out.take("f", "means", "q", 1)
-    out.take("f", "means", "q", 2)
+    out.take(claim(1))
+    out.take(claim(2))
     part = stage(out, 0, "zombie")
     with pytest.raises(RunError, match="fenced"):
-        out.publish(0, generation, query_id, [part])
+        out.publish(claim(generation, query_id), 0, [part])
     assert seen(out) == {}
-    out.publish(0, 2, "q", [stage(out, 0, "living")])
+    out.publish(claim(2), 0, [stage(out, 0, "living")])
     assert seen(out) == {0: ["living"]}
 
 
 def test_taking_the_output_sweeps_what_was_staged(out):
-    out.take("f", "means", "q", 1)
+    out.take(claim(1))
     stage(out, 0, "orphan")
     (out.root / "_cutwater" / "staging" / "epoch=0.half").mkdir()
-    out.publish(1, 1, "q", [stage(out, 1, "a")])
-    out.take("f", "means", "q", 2)
+    out.publish(claim(1), 1, [stage(out, 1, "a")])
+    out.take(claim(2))
     assert list(out.root.glob("_cutwater/staging/*")) == []
     assert seen(out) == {1: ["a"]}
 
 
 def test_a_zombie_whose_files_were_swept_publishes_nothing(out):
-    out.take("f", "means", "q", 1)
+    out.take(claim(1))
     part = stage(out, 0, "zombie")
-    out.take("f", "means", "q", 2)
+    out.take(claim(2))
     with pytest.raises(RunError, match="fenced"):
-        out.publish(0, 1, "q", [part])
+        out.publish(claim(1), 0, [part])
     with pytest.raises(FileNotFoundError):
-        out.publish(0, 2, "q", [part])
+        out.publish(claim(2), 0, [part])
     assert seen(out) == {}
 
 
 def test_parts_of_one_lane_follow_one_another(out):
     """Without an exchange each task has a part of the same lane; fewer rows do not come first."""
-    out.take("f", "means", "q", 1)
+    out.take(claim(1))
     parts = [stage(out, 0, "3", last="cc"), stage(out, 0, "1", "2", last="bb")]
-    out.publish(0, 1, "q", parts)
+    out.publish(claim(1), 0, parts)
     assert seen(out) == {0: ["1", "2", "3"]}
-    assert out.rows() == 3
+    assert out.rows(claim()) == 3
     manifest = json.loads((out.root / "epoch=0" / "_manifest.json").read_bytes())
     assert manifest["lanes"] == {"1": [3, "cc"]}
     assert manifest["rows"] == 3
@@ -127,26 +132,26 @@ def test_a_new_folder_is_fine(out, tmp_path):
     assert out.check("means", None, 0) == []
     assert out.check("means", "q", 5) == []
     assert list(tmp_path.iterdir()) == []
-    assert out.generation() == 0
+    assert out.generation("means") == 0
 
 
 def test_an_output_of_a_deleted_checkpoint_is_refused(out):
-    out.take("f", "means", "q", 1)
-    out.publish(0, 1, "q", [stage(out, 0, "a")])
+    out.take(claim(1))
+    out.publish(claim(1), 0, [stage(out, 0, "a")])
     assert code(out.check("means", None, 0)) == ["another-checkpoint"]
     assert code(out.check("means", "other", 1)) == ["another-checkpoint"]
     assert out.check("means", "q", 1) == []
 
 
 def test_an_output_of_a_deleted_checkpoint_is_refused_before_its_first_epoch_too(out):
-    out.take("f", "means", "q", 1)
+    out.take(claim(1))
     assert code(out.check("means", "other", 0)) == ["another-checkpoint"]
 
 
 def test_an_output_that_is_ahead_of_its_checkpoint_is_refused(out):
-    out.take("f", "means", "q", 1)
+    out.take(claim(1))
     for epoch in (0, 1, 10):
-        out.publish(epoch, 1, "q", [stage(out, epoch, "a")])
+        out.publish(claim(1), epoch, [stage(out, epoch, "a")])
     assert out.check("means", "q", 11) == []
     (problem,) = out.check("means", "q", 10)
     assert problem.code == "output-ahead"
@@ -168,19 +173,19 @@ def test_other_files_in_the_folder_are_no_matter(out):
 
 def test_the_folder_of_another_sink_is_refused(out):
     """Two sinks that change places would each have half of the other's rows."""
-    out.take("f", "means", "q", 1)
+    out.take(claim(1))
     assert code(out.check("alarms", "q", 0)) == ["another-sink"]
 
 
 def test_another_format_is_refused(out):
-    out.take("f", "means", "q", 1)
+    out.take(claim(1))
     path = out.root / "_cutwater" / "ledger.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
     assert code(out.check("means", "q", 0)) == ["ledger-format"]
 
 
 def test_a_damaged_ledger_is_a_sentence(out):
-    out.take("f", "means", "q", 1)
+    out.take(claim(1))
     (out.root / "_cutwater" / "ledger.json").write_text("{")
     with pytest.raises(RunError, match="damaged-file"):
         out.check("means", "q", 0)
@@ -193,5 +198,5 @@ def test_a_place_where_a_file_is_cannot_be_written_to(tmp_path, below):
     out = Folder(str(file / below if below else file))
     assert code(out.check("means", None, 0)) == ["unwritable-output"]
     with pytest.raises(RunError, match="unwritable-output"):
-        out.take("f", "means", "q", 1)
+        out.take(claim(1))
     assert file.read_text() == "mine"

@@ -34,7 +34,7 @@ def job(tmp_path):
     flow.sink("b", items)
     made = make_job(flow, tmp_path)
     for name, sink in made.sinks.items():
-        sink.take("two sinks", name, made.query_id, made.generation)
+        sink.take(made.claim_of(name))
     return made
 
 

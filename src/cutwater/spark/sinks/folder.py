@@ -19,11 +19,22 @@ import os
 import shutil
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
 from cutwater.errors import Problem, RunError
 from cutwater.spark.durable import read_json, sync_folder, why_unwritable, write_json
+from cutwater.spark.sinks.sink import (
+    EXACTLY_ONCE,
+    Claim,
+    Guarantee,
+    Lane,
+    Receipt,
+    Release,
+    Sink,
+    fenced,
+)
 
 __all__ = ["LEDGER_FORMAT", "Folder", "Staged"]
 
@@ -31,10 +42,9 @@ LEDGER_FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Staged:
+class Staged(Receipt):
     """What one attempt of one task wrote for one sink, not yet published."""
 
-    sink: str
     path: str
     lanes: tuple[tuple[int, int, str], ...]
     """Label, rows and last order (as hex) of each lane in the file."""
@@ -45,10 +55,24 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Folder:
+class Folder(Sink):
     """A folder of JSON lines, one directory for each epoch."""
 
     path: str
+    takes: Literal["lines"] = field(default="lines", init=False)
+    release: Release = field(default="commit", init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", str(Path(self.path).absolute()))
+
+    def guarantee(self) -> Guarantee:
+        """What readers of the folder may rely on."""
+        return Guarantee(EXACTLY_ONCE, "shows an epoch by one rename of a directory")
+
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return str(self.root.resolve())
 
     @property
     def root(self) -> Path:
@@ -94,25 +118,27 @@ class Folder:
             return [_ahead(sink, self.root, published[-1], next_epoch)]
         return []
 
-    def generation(self) -> int:
+    def generation(self, name: str) -> int:
         """The newest generation that took this output; 0 if none did."""
         ledger = read_json(self._ledger, "the ledger")
         return int(ledger["generation"]) if ledger else 0
 
-    def take(self, flow: str, sink: str, query_id: str, generation: int) -> None:
+    def take(self, claim: Claim) -> None:
         """Write this generation into the ledger, which fences all earlier ones; sweep orphans."""
         try:
             self._staging.mkdir(parents=True, exist_ok=True)
             ledger = {
                 "format": LEDGER_FORMAT,
-                "flow": flow,
-                "sink": sink,
-                "query_id": query_id,
-                "generation": generation,
+                "flow": claim.flow,
+                "sink": claim.sink,
+                "query_id": claim.query_id,
+                "generation": claim.generation,
             }
             write_json(self._ledger, ledger)
         except OSError as error:
-            raise RunError(_unwritable(sink, self.root, error.strerror or str(error))) from None
+            raise RunError(
+                _unwritable(claim.sink, self.root, error.strerror or str(error))
+            ) from None
         self._sweep()
 
     def _sweep(self) -> None:
@@ -127,20 +153,20 @@ class Folder:
                 orphan.rename(doomed)
                 shutil.rmtree(doomed) if doomed.is_dir() else doomed.unlink()
 
-    def stage(
-        self, sink: str, epoch: int, lines: Sequence[bytes], lanes: Sequence[tuple[int, int, str]]
-    ) -> Staged:
+    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Staged:
         """Write rows where no reader looks."""
         path = self._staging / f"{epoch}-{uuid.uuid4().hex}.jsonl"
         with path.open("wb") as file:
-            file.writelines(lines)
+            file.writelines(_in_order(lanes))
             file.flush()
             os.fsync(file.fileno())
-        return Staged(sink, str(path), tuple(lanes))
+        said = tuple((lane.label, len(lane.orders), lane.last_order.hex()) for lane in lanes)
+        return Staged(claim.sink, str(path), said)
 
-    def publish(self, epoch: int, generation: int, query_id: str, staged: Sequence[Staged]) -> None:
+    def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
         """Show an epoch, at once and whole; one that is already shown stays as it is."""
-        self._check_fence(epoch, generation, query_id)
+        staged = [receipt for receipt in receipts if isinstance(receipt, Staged)]
+        self._check_fence(claim, epoch)
         target = self.root / f"epoch={epoch}"
         if not target.exists() and staged:
             whole = self._staging / f"epoch={epoch}.{uuid.uuid4().hex}"
@@ -148,8 +174,8 @@ class Folder:
             for number, part in enumerate(sorted(staged, key=Staged.last_order)):
                 Path(part.path).rename(whole / f"part-{number:05d}.jsonl")
             manifest = {
-                "query_id": query_id,
-                "generation": generation,
+                "query_id": claim.query_id,
+                "generation": claim.generation,
                 "epoch": epoch,
                 "rows": sum(rows for part in staged for _, rows, _ in part.lanes),
                 "lanes": _whole_lanes(staged),
@@ -164,23 +190,26 @@ class Folder:
         for part in staged:
             Path(part.path).unlink(missing_ok=True)
 
-    def rows(self) -> int:
+    def rows(self, claim: Claim) -> int:
         """How many rows readers see, by the manifests."""
         manifests = (self.root / f"epoch={epoch}" / "_manifest.json" for epoch in self.published())
         found = (read_json(path, "the manifest") for path in manifests)
         return sum(manifest["rows"] for manifest in found if manifest)
 
-    def _check_fence(self, epoch: int, generation: int, query_id: str) -> None:
+    def _check_fence(self, claim: Claim, epoch: int) -> None:
         ledger = read_json(self._ledger, "the ledger") or {}
-        if (ledger.get("query_id"), ledger.get("generation")) != (query_id, generation):
-            raise RunError(
-                Problem(
-                    "fenced",
-                    f"epoch {epoch} was not published to {self.root}: generation "
-                    f"{ledger.get('generation')} has taken over from generation {generation}",
-                    "another run of this flow is active; stop one of the two",
-                )
-            )
+        held = (ledger.get("query_id"), ledger.get("generation"))
+        if held != (claim.query_id, claim.generation):
+            raise fenced(epoch, str(self.root), claim, ledger.get("generation"))
+
+
+def _in_order(lanes: Sequence[Lane]) -> list[bytes]:
+    """The lines of all lanes, by their orders."""
+    if len(lanes) == 1:
+        return list(lanes[0].values)
+    orders = [order for lane in lanes for order in lane.orders]
+    lines = [line for lane in lanes for line in lane.values]
+    return [lines[i] for i in sorted(range(len(lines)), key=orders.__getitem__)]
 
 
 def _whole_lanes(staged: Sequence[Staged]) -> dict[int, tuple[int, str]]:

@@ -1,0 +1,89 @@
+"""The bodies of rows for sinks: orders, and values as the sink takes them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from cutwater.errors import InputError, Problem
+from cutwater.spark.batches import Batch
+from cutwater.spark.job import Job
+from cutwater.spark.records import Records, joined_values, record_codec
+from cutwater.spark.rows import pack_lines, unpack_lines
+from cutwater.spark.sinks import Lane
+
+__all__ = ["lane_of", "lines_of_values", "packing"]
+
+_json = msgspec.json.Encoder().encode
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(tuple[list[bytes], bytes]).decode
+
+
+def packing(job: Job, target: int) -> Callable[[Batch], bytes]:
+    """How the values of a batch become the body of a row for a sink."""
+    if not _takes_records(job, target):
+        return lambda batch: pack_lines(replace(batch, values=lines_of_values(batch.values)))
+    codec = record_codec(job.type_of_sink(target))
+
+    def pack(batch: Batch) -> bytes:
+        return _pack((batch.orders, codec.encode(Records.of(codec.layout, batch.values))))
+
+    return pack
+
+
+def lane_of(job: Job, target: int, label: int, bodies: Sequence[bytes]) -> Lane:
+    """What the bodies of all rows of a bucket hold for a sink, in order."""
+    unpack = _unpacking(job, target)
+    parts = list(map(unpack, bodies))
+    orders = [order for part, _ in parts for order in part]
+    values = joined_values([part for _, part in parts])
+    if all(map(operator.le, orders, orders[1:])):
+        return Lane(label, orders, values)
+    places = sorted(range(len(orders)), key=orders.__getitem__)
+    taken = (
+        values.take(places)
+        if isinstance(values, Records)
+        else list(map(values.__getitem__, places))
+    )
+    return Lane(label, list(map(orders.__getitem__, places)), taken)
+
+
+def _takes_records(job: Job, target: int) -> bool:
+    return job.sinks[job.sink_at(target)].takes == "records"
+
+
+def _unpacking(job: Job, target: int) -> Callable[[bytes], tuple[list[bytes], Sequence[Any]]]:
+    if not _takes_records(job, target):
+        return unpack_lines
+    codec = record_codec(job.type_of_sink(target))
+
+    def unpack(body: bytes) -> tuple[list[bytes], Records]:
+        orders, records = _unpack(body)
+        return orders, codec.decode(records)
+
+    return unpack
+
+
+def lines_of_values(values: Sequence[Any]) -> list[bytes]:
+    """A line of JSON for each value."""
+    try:
+        return [_json(value) + b"\n" for value in values]
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return list(map(_line, values))  # which says what failed
+
+
+def _line(value: Any) -> bytes:
+    try:
+        return _json(value) + b"\n"
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InputError(
+            Problem(
+                "not-json",
+                f"{repr(value)[:200]} cannot be written to a sink as JSON: {error}",
+                "map it to a dataclass or to builtin values before the sink",
+            )
+        ) from None

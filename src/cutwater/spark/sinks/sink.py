@@ -1,0 +1,156 @@
+"""What the runtime asks of a sink.
+
+A sink belongs to one checkpoint at a time, by its ledger: who writes to it, and how far each lane
+is. A lane is what one bucket has for the sink; its rows have a total order. Rows leave by one of
+two ways:
+
+``commit``
+    Tasks stage rows where no reader looks; the driver shows the whole epoch at once when every
+    task is done. An observer sees finished epochs.
+``early``
+    Tasks show rows at once, each lane together with its entry in the ledger. An observer sees, of
+    each lane, a prefix of what a run without failures shows.
+
+`write` runs in tasks, more than once if a task is tried again, and at the same time if Spark
+speculates or a driver that was taken for dead wakes up. `publish` runs in the driver, again if a
+crash came before Spark noted that the epoch was finished. The ledger makes both harmless.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cutwater.errors import Problem, RunError
+
+__all__ = [
+    "AT_LEAST_ONCE",
+    "EXACTLY_ONCE",
+    "Claim",
+    "Guarantee",
+    "Lane",
+    "Receipt",
+    "Release",
+    "Sink",
+    "fenced",
+]
+
+EXACTLY_ONCE = "exactly-once"
+AT_LEAST_ONCE = "at-least-once"
+
+Release = Literal["commit", "early"]
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What an observer may rely on, and why."""
+
+    level: str
+    """`EXACTLY_ONCE` or `AT_LEAST_ONCE`."""
+    because: str
+    """Completes "exactly-once: ``postgres`` …": "commits rows and ledger together"."""
+    provided: str = ""
+    """A condition that the user has to see to: "readers use read_committed"."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Who writes to a sink: one generation of the runs of one checkpoint."""
+
+    flow: str
+    sink: str
+    query_id: str
+    generation: int
+    checkpoint: str
+    """The folder of the checkpoint."""
+
+    @property
+    def staging(self) -> Path:
+        """A folder for what is not shown yet, for sinks that have no such place themselves."""
+        return Path(self.checkpoint) / "staging" / self.sink
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What one bucket has for a sink in one epoch, in order."""
+
+    label: int
+    orders: list[bytes]
+    values: Sequence[Any]
+    """Lines of JSON, or `Records`: as the sink takes them."""
+
+    @property
+    def last_order(self) -> bytes:
+        """The place of the last row among all rows of the epoch."""
+        return self.orders[-1]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What an attempt of a task tells the driver of what it wrote; sinks add to it."""
+
+    sink: str
+
+
+class Sink(ABC):
+    """Where the rows of a sink go. Travels to every process: holds no connection and no secret."""
+
+    takes: Literal["lines", "records"]
+    """Are the values of a lane lines of JSON, or `Records`?"""
+    release: Release
+
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What the sink promises, if its input is replayed as it was."""
+
+    def problems(self, name: str, record: Any) -> Iterator[Problem]:
+        """Settings that cannot work with records of a type, seen without a look at the sink."""
+        return iter(())
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where the rows go, in words; no two sinks of a flow go to the same place."""
+
+    @abstractmethod
+    def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
+        """Why the sink must not be written to by a checkpoint; nothing is changed.
+
+        `query_id` is None for a checkpoint that does not exist yet; `next_epoch` is the first
+        epoch that the checkpoint knows nothing of.
+        """
+
+    @abstractmethod
+    def generation(self, name: str) -> int:
+        """The newest generation that took the sink; 0 if none did."""
+
+    @abstractmethod
+    def take(self, claim: Claim) -> None:
+        """Write a generation into the ledger, which fences all earlier ones; sweep orphans."""
+
+    @abstractmethod
+    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Receipt:
+        """In a task: stage rows or show them, as `release` says; `record` is their type."""
+
+    @abstractmethod
+    def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
+        """In the driver, when all tasks of an epoch are done: show what they staged."""
+
+    @abstractmethod
+    def rows(self, claim: Claim) -> int:
+        """How many rows of this checkpoint readers see."""
+
+
+def fenced(epoch: int, place: str, claim: Claim, newest: int | None) -> RunError:
+    """What a run is told that another has taken the sink from."""
+    return RunError(
+        Problem(
+            "fenced",
+            f"epoch {epoch} was not published to {place}: generation {newest} has taken over "
+            f"from generation {claim.generation}",
+            "another run of this flow is active; stop one of the two",
+        )
+    )

@@ -15,9 +15,10 @@ import msgspec
 import cutwater as cw
 from cutwater.flow.steps import Source
 from cutwater.spark.entrylog import EntryLog
+from cutwater.spark.sources.chunklog import LOG
 
 Offsets = Sequence[Mapping[str, int]]
-"""For each epoch the newest entry of each source's log of files."""
+"""For each epoch the newest entry of each source's log."""
 
 
 def offsets_of(checkpoint: Path, sources: Iterable[str]) -> list[dict[str, int]]:
@@ -44,9 +45,9 @@ def is_closed(checkpoint: Path) -> bool:
 
 
 def items_of(checkpoint: Path, source: Source, entry: int) -> list[Any]:
-    """The records of an entry of the log of files, or the watermark that it took from others."""
+    """The records of an entry of the log of a source, or the watermark that it took from others."""
     decode = msgspec.json.Decoder(source.type).decode
-    chunks = EntryLog(checkpoint / "sources" / source.name, "the log of files").read(entry)
+    chunks = EntryLog(checkpoint / "sources" / source.name, LOG).read(entry)
     if chunks[0]["start"] == chunks[0]["end"]:
         return [cw.Watermark(chunks[0]["newest_after"]["mark of the others"])]
     texts = [Path(c["path"]).read_bytes()[c["start"] : c["end"]] for c in chunks]

@@ -14,12 +14,12 @@ from toy_spark import Group, Handle
 
 from cutwater.flow import Flow
 from cutwater.spark import buckets
-from cutwater.spark.bindings import Frame
 from cutwater.spark.copies import Copies
 from cutwater.spark.frames import FrameRows
 from cutwater.spark.job import Job, load_job
 from cutwater.spark.level import Level
 from cutwater.spark.records import RecordCodec
+from cutwater.spark.sources.frame import Frame
 
 Tasks = Sequence[Sequence[pa.RecordBatch]]
 """For each task of a source the batches that it reads."""

@@ -18,9 +18,9 @@ from cutwater.spark.copies import Copies
 from cutwater.spark.job import Job
 from cutwater.spark.labels import spark_hash
 from cutwater.spark.level import Level
-from cutwater.spark.line_work import late_events_sink
-from cutwater.spark.lines import JsonLinesSource
 from cutwater.spark.rows import ROW_SCHEMA
+from cutwater.spark.sources.asides import late_events_sink
+from cutwater.spark.sources.reader import FeedSource
 from cutwater.spark.writer import SinksWriter
 
 POINTS = ("planned", "logged", "staged", "half published", "published", "never")
@@ -121,7 +121,7 @@ class ToySpark:
             self._workers = [Copies(), Copies()]
         self.readers = {}
         for number, name in enumerate(sorted(self.job.sources)):
-            source = JsonLinesSource.of(data, name, number)({})
+            source = FeedSource.of(data, name, number)({})
             self.readers[name] = source.streamReader(ROW_SCHEMA)
             self.readers[name].prepareForTriggerAvailableNow()
         self.levels = [Level(data, level) for level in range(len(self.job.levels))]
@@ -162,7 +162,7 @@ class ToySpark:
 
     @property
     def offsets(self) -> list[dict[str, int]]:
-        """For each epoch the newest entry of each source's log of files."""
+        """For each epoch the newest entry of each source's log."""
         return [{name: end["entry"] for name, end in ends.items()} for ends in self._ends]
 
     def run_to_the_end(self, kills: list[str], *, close: bool = False) -> None:

@@ -12,9 +12,9 @@ from random_flows import ALL_VERBS, Item, RandomSource, RandomStep, Recipe
 from toy_spark import POINTS, ToySpark, make_job
 
 import cutwater as cw
-from cutwater.spark import lines
 from cutwater.spark.job import spark_plan
-from cutwater.spark.line_work import late_events_sink
+from cutwater.spark.sources.asides import late_events_sink
+from cutwater.spark.sources.json_lines import JsonLines
 from cutwater.spark.support import check_support
 
 ITEMS = st.lists(
@@ -53,7 +53,7 @@ def run(root, recipe, setting):
     for source in recipe.sources:
         write(root / "in" / source.name, source.items, setting.file_size)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "SMALLEST_SHARE", setting.smallest_share)
+        patch.setattr(JsonLines, "smallest_share", setting.smallest_share)
         toy = ToySpark(job, patch, setting.seed, setting.partitions)
         toy.run_to_the_end(list(setting.kills), close=setting.close)
     return flow, job, toy

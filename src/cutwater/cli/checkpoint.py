@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,8 +70,12 @@ def _show(found: CheckpointSummary) -> None:
     if found.is_closed:
         _say("closed: its input has ended")
     _say(f"steps that keep a state: {', '.join(found.steps) or 'none'}")
-    rows = [(n, s.files, s.bytes, _newest(s.newest_time)) for n, s in found.sources.items()]
-    table(["source", "files", "bytes", "newest"], rows)
+    rows = [(n, s.kind, _read(s.read), _newest(s.newest_time)) for n, s in found.sources.items()]
+    table(["source", "kind", "read", "newest"], rows)
+
+
+def _read(amounts: Mapping[str, int]) -> str:
+    return ", ".join(f"{amount} {what}" for what, amount in amounts.items())
 
 
 def _newest(time: object) -> str:

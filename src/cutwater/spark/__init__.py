@@ -12,11 +12,11 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 ======================================  ====================================================
 """
 
-from cutwater.spark.bindings import Frame as frame
-from cutwater.spark.bindings import JsonLines as json_lines
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
 from cutwater.spark.sinks import Folder as folder
+from cutwater.spark.sources.frame import Frame as frame
+from cutwater.spark.sources.json_lines import JsonLines as json_lines
 from cutwater.spark.summary import CheckpointSummary, SourceSummary, describe
 from cutwater.spark.support import SUPPORT
 from cutwater.spark.transform import transform

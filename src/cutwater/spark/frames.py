@@ -20,12 +20,12 @@ from cutwater.flow import steps as s
 from cutwater.order import NO_KEY, bucket_of, canonical, order_bytes, terminated
 from cutwater.spark.arrow import arrays_of, columns_of, misfit, schema_of
 from cutwater.spark.batches import Batch, much_at_once
-from cutwater.spark.bindings import Frame
 from cutwater.spark.gate import Gated
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.records import Records, record_codec
 from cutwater.spark.routing import Sender
 from cutwater.spark.rows import ROW_SCHEMA, Outbox, record_batches
+from cutwater.spark.sources.frame import Frame
 from cutwater.vectors import Layout
 
 __all__ = ["RUN_ROWS", "FrameRows", "frame_problems", "rows_of", "shown"]

@@ -23,9 +23,7 @@ from cutwater.errors import InputError, Problem, RunError
 from cutwater.flow.forms import time_kept_as
 from cutwater.order import NO_KEY, bucket_of
 from cutwater.spark.batches import Batch, much_at_once
-from cutwater.spark.clock import not_a_time
 from cutwater.spark.job import Job, load_job, speaking
-from cutwater.spark.line_work import late_events_sink
 from cutwater.spark.records import Records, record_codec
 from cutwater.spark.routing import Sender
 from cutwater.spark.rows import (
@@ -40,6 +38,8 @@ from cutwater.spark.rows import (
     row_of,
 )
 from cutwater.spark.sink_bodies import lines_of_values
+from cutwater.spark.sources.asides import late_events_sink
+from cutwater.spark.sources.clock import not_a_time
 
 __all__ = ["Gate", "Gated"]
 

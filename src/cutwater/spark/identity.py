@@ -78,6 +78,8 @@ class SourceIdentity:
     """The field and type of its times, or that they are numbers; None: nobody asks for them."""
     delay: Any = None
     """That of its watermark, as JSON has it."""
+    kind: str = ""
+    """What it is bound to; where it is in its input is said in terms of that. Empty: not known."""
 
 
 @dataclass(frozen=True)
@@ -213,18 +215,19 @@ def _notes(job: Job, segment: Segment, step: s.Step) -> str:
 
 
 def _source(job: Job, source: s.Source) -> SourceIdentity:
-    segment = job.source_segment(source.name)
+    segment, bound = job.source_segment(source.name), job.sources.get(source.name)
+    kind = bound.kind if bound else ""
     if job.clock_of(source.name) is None and segment.number not in job.needs.times:
-        return SourceIdentity()
+        return SourceIdentity(kind=kind)
     tp = render(schema_of(segment.given.time))
     delay = msgspec.to_builtins(source.watermark.delay) if source.watermark else None
-    return SourceIdentity(f"{source.time}: {tp}" if source.time else "numbers", delay)
+    return SourceIdentity(f"{source.time}: {tp}" if source.time else "numbers", delay, kind)
 
 
 def continued(found: Identity, wanted: Identity, forget: Collection[str] = ()) -> Identity:
     """The identity of a checkpoint that goes on with a changed flow."""
     sources = {
-        name: found.sources[name] if source.time is None else source
+        name: source if source.time else replace(found.sources[name], kind=source.kind)
         for name, source in wanted.sources.items()
     }
     return replace(
@@ -346,6 +349,9 @@ def _returned(found: Identity, wanted: Identity) -> Iterator[Problem]:
 def _source_differences(
     name: str, before: SourceIdentity, now: SourceIdentity
 ) -> Iterator[Problem]:
+    if before.kind and before.kind != now.kind:
+        said = f"source '{name}' was bound to {before.kind} and is bound to {now.kind}"
+        yield _changed(said, f"bind it as it was, or {_ANEW}")
     if before.time is None or now.time is None or before == now:
         return
     if before.time != now.time:

@@ -8,7 +8,7 @@ import pickle
 import sys
 import sysconfig
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
@@ -25,14 +25,15 @@ from cutwater.flow.forms import time_kept_as
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.steps import Source
 from cutwater.spark.aggregation import Aggregation, aggregation_of
-from cutwater.spark.bindings import Frame, JsonLines
-from cutwater.spark.clock import Clock, Numbering, SourceClock
 from cutwater.spark.labels import labels
 from cutwater.spark.letters import Letters
 from cutwater.spark.live import Storage, storage_of
 from cutwater.spark.needs import Needs
 from cutwater.spark.rows import END, EVERYONE
 from cutwater.spark.sinks import Claim, Sink
+from cutwater.spark.sources.clock import Clock, Numbering, SourceClock
+from cutwater.spark.sources.feed import Feed
+from cutwater.spark.sources.frame import Frame
 
 __all__ = ["Job", "load_job", "spark_plan", "speaking"]
 
@@ -47,7 +48,7 @@ class Job:
     """A flow with its bindings. Travels to every process as bytes, never to a checkpoint."""
 
     flow: Flow
-    sources: dict[str, JsonLines | Frame]
+    sources: dict[str, Feed | Frame]
     sinks: dict[str, Sink]
     """Where each sink goes; bad records of a source go to the sink ``bad records: <source>``."""
     query_id: str
@@ -94,10 +95,10 @@ class Job:
         """The number by which rows are addressed to the gate of a source."""
         return EVERYONE - 1 - self.source_ranks[source]
 
-    def lines_of(self, source: str) -> JsonLines:
-        """The folder that a source is bound to."""
+    def feed_of(self, source: str) -> Feed:
+        """What a source that we read ourselves is bound to."""
         bound = self.sources[source]
-        assert isinstance(bound, JsonLines)
+        assert isinstance(bound, Feed)
         return bound
 
     def source_step(self, source: str) -> Source:
@@ -246,7 +247,7 @@ class Job:
 
         Other processes need not be able to import the file in which the flow is defined.
         """
-        modules = [sys.modules[name] for name in _own_modules(self.flow)]
+        modules = [sys.modules[name] for name in _own_modules(self.flow, self.sources.values())]
         for module in modules:
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:
@@ -314,9 +315,9 @@ def _spell_out(obj: Any, state: Any) -> None:
         (slots if isinstance(obj, FunctionType) else attributes)["__annotations__"] = spelled
 
 
-def _own_modules(flow: Flow) -> set[str]:
+def _own_modules(flow: Flow, sources: Iterable[Feed | Frame]) -> set[str]:
     """The modules of the user's functions and types, and what these import, if not installed."""
-    things = [thing for step in flow.steps for thing in vars(step).values()]
+    things = [thing for each in (*flow.steps, *sources) for thing in vars(each).values()]
     things += [thing.f for thing in things if isinstance(thing, Task)]
     found: set[str] = set()
     while things:

@@ -15,21 +15,21 @@ from cutwater.errors import FlowError, InputError, Problem, RunError, recover
 from cutwater.flow import Flow
 from cutwater.flow.steps import Sink, Source
 from cutwater.spark.binding import bind
-from cutwater.spark.bindings import Frame, JsonLines
 from cutwater.spark.checkpoint import Checkpoint, half_rescaled, locked
-from cutwater.spark.filelog import files_in
 from cutwater.spark.frames import rows_of
 from cutwater.spark.gate import Gate
 from cutwater.spark.identity import Identity, continued, differences, half_released, identity_of
 from cutwater.spark.job import Job, spark_plan
 from cutwater.spark.level import Level
-from cutwater.spark.line_work import bad_records_sink, late_events_sink
-from cutwater.spark.lines import JsonLinesSource
 from cutwater.spark.partitions import check_partitions, shuffling_to, suitable_partitions
 from cutwater.spark.rows import ROW_SCHEMA
 from cutwater.spark.session import check_session, embedded_session
 from cutwater.spark.sinks import Folder
 from cutwater.spark.sinks import Sink as Place
+from cutwater.spark.sources.asides import bad_records_sink, late_events_sink
+from cutwater.spark.sources.feed import Feed
+from cutwater.spark.sources.frame import Frame
+from cutwater.spark.sources.reader import FeedSource
 from cutwater.spark.support import check_support
 from cutwater.spark.writer import SinksWriter
 
@@ -77,7 +77,7 @@ def run(
     flow: Flow,
     spark: SparkSession | None = None,
     *,
-    sources: Mapping[str, str | Path | JsonLines | Frame],
+    sources: Mapping[str, str | Path | Feed | Frame],
     sinks: Mapping[str, str | Path | Place],
     checkpoint: str | Path,
     until: str = "caught-up",
@@ -99,8 +99,8 @@ def run(
     spark
         A session to run on; without one an embedded session is made and stopped.
     sources
-        For each source a folder of JSON lines, or `json_lines` of one with settings, or a
-        streaming DataFrame in a `frame`.
+        For each source a folder of JSON lines, or `json_lines` of one with settings, another
+        kind of source, or a streaming DataFrame in a `frame`.
     sinks
         For each sink a folder, in which every epoch appears at once and whole.
     checkpoint
@@ -143,9 +143,11 @@ def run(
     draft.to_bytes()
     _agreed(place, draft, forget, partitions)
     _refuse_closed(place, close)
+    _check_sources(draft)
     for name, source in bound_sources.items():
-        if isinstance(source, JsonLines) and not files_in(Path(source.path)):
-            tell(f"source '{name}' is empty: {source.path} has no files")
+        why = source.why_empty() if isinstance(source, Feed) else None
+        if why is not None:
+            tell(f"source '{name}' is empty: {why}")
     place.create()
     session = spark or embedded_session(place.root / "scratch", master=master)
     try:
@@ -190,7 +192,7 @@ def _check_choices(until: str, on_bad_record: str) -> None:
         raise RunError(problems)
 
 
-def _check_close(close: bool, until: str, sources: Mapping[str, JsonLines | Frame]) -> None:
+def _check_close(close: bool, until: str, sources: Mapping[str, Feed | Frame]) -> None:
     frames = [name for name, bound in sources.items() if isinstance(bound, Frame)]
     if close and frames:
         raise RunError(
@@ -209,6 +211,15 @@ def _check_close(close: bool, until: str, sources: Mapping[str, JsonLines | Fram
                 "leave close out, or use until='caught-up'",
             )
         )
+
+
+def _check_sources(draft: Job) -> None:
+    feeds = {name: bound for name, bound in draft.sources.items() if isinstance(bound, Feed)}
+    problems = [
+        p for name, feed in feeds.items() for p in feed.check(name, draft.source_step(name))
+    ]
+    if problems:
+        raise RunError(problems)
 
 
 def _refuse_closed(place: Checkpoint, close: bool) -> None:
@@ -286,7 +297,7 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
         if isinstance(bound, Frame):
             frames.append(rows_of(job, data, name, bound))
             continue
-        source = JsonLinesSource.of(data, name, number)
+        source = FeedSource.of(data, name, number)
         spark.dataSource.register(source)
         frames.append(spark.readStream.format(source.name()).load())
     rows = frames[0]

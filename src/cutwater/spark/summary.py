@@ -8,9 +8,12 @@ from typing import Any
 
 from cutwater.errors import RunError
 from cutwater.spark.checkpoint import Checkpoint, no_checkpoint
-from cutwater.spark.clock import newest_of
 from cutwater.spark.entrylog import EntryLog
-from cutwater.spark.filelog import Chunk
+from cutwater.spark.sources.chunklog import LOG
+from cutwater.spark.sources.clock import newest_of
+from cutwater.spark.sources.feed import Chunk
+from cutwater.spark.sources.json_lines import JsonLines
+from cutwater.spark.sources.kinds import KINDS
 
 __all__ = ["CheckpointSummary", "SourceSummary", "describe"]
 
@@ -19,11 +22,11 @@ __all__ = ["CheckpointSummary", "SourceSummary", "describe"]
 class SourceSummary:
     """How far a source is."""
 
-    files: int
-    """Files that were read, or begun."""
-    bytes: int
-    """Bytes that were read, or planned for the epoch that is next."""
-    newest_file: str | None
+    kind: str
+    read: dict[str, int]
+    """How much was read, or planned for the epoch that is next: files and bytes, for example."""
+    newest_piece: str | None
+    """The file that was read last, for example; None if there is none."""
     newest_time: Any
     """The newest time as JSON has it, or the number of records; None if nobody asks for times."""
     is_idle: bool
@@ -67,24 +70,33 @@ def describe(checkpoint: str | Path) -> CheckpointSummary:
         partitions=identity.partitions,
         rescaling_to=place.rescaling_to(),
         steps=sorted(identity.steps),
-        sources={name: _source(place.root / "sources" / name) for name in identity.sources},
+        sources={
+            name: _source(place.root / "sources" / name, source.kind or JsonLines.kind)
+            for name, source in identity.sources.items()
+        },
         is_closed=identity.is_closed,
     )
 
 
-def _source(log: Path) -> SourceSummary:
-    files, size, last = 0, 0, None
+def _source(log: Path, kind: str) -> SourceSummary:
+    feed = KINDS.get(kind)
+    if feed is None:  # Spark itself reads it
+        return SourceSummary(kind, {}, None, None, is_idle=False)
+    pieces: set[int] = set()
+    amount, last = 0, None
 
     def note(chunks: list[dict[str, Any]]) -> None:
-        nonlocal files, size, last
-        for last in chunks:
-            files += last["start"] == 0 < last["end"]
-            size += last["end"] - last["start"]
+        nonlocal amount, last
+        for last in map(Chunk.of_json, chunks):
+            if not last.is_decision:
+                pieces.add(last.number)
+                amount += feed.tally(last)
 
-    EntryLog(log, "the log of files", note)
-    if last is None:
-        return SourceSummary(0, 0, None, None, is_idle=False)
-    is_idle = Chunk(**last).is_decision
+    EntryLog(log, LOG, note)
     return SourceSummary(
-        files, size, last["path"] or None, newest_of(last["newest_after"]), is_idle
+        kind,
+        {feed.pieces: len(pieces), feed.unit: amount},
+        (feed.piece(last) or None) if last else None,
+        newest_of(last.newest_after) if last else None,
+        is_idle=last.is_decision if last else False,
     )

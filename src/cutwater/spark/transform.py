@@ -12,7 +12,6 @@ from cutwater.errors import Problem, RunError
 from cutwater.flow import Flow
 from cutwater.flow.steps import Source
 from cutwater.spark.binding import bind_sources
-from cutwater.spark.bindings import Frame
 from cutwater.spark.checkpoint import Checkpoint
 from cutwater.spark.frames import shown
 from cutwater.spark.identity import continued, differences, identity_of
@@ -20,6 +19,7 @@ from cutwater.spark.job import Job, spark_plan
 from cutwater.spark.partitions import SETTING, check_partitions
 from cutwater.spark.runner import BUCKETS, build_query
 from cutwater.spark.session import check_session
+from cutwater.spark.sources.frame import Frame
 from cutwater.spark.support import check_support
 
 __all__ = ["transform"]

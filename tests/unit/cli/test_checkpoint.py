@@ -4,14 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+from file_logs import FileLog
 
 import cutwater as cw
 from cutwater.cli.targets import load_flow
 from cutwater.spark import rescaling
 from cutwater.spark.checkpoint import Checkpoint
-from cutwater.spark.filelog import FileLog
 from cutwater.spark.identity import identity_of
 from cutwater.spark.job import Job
+from cutwater.spark.sources.json_lines import JsonLines
 
 
 @pytest.fixture
@@ -27,12 +28,12 @@ def place(write, tmp_path, monkeypatch):
     assert isinstance(flow, cw.Flow)
     made = Checkpoint(tmp_path / "state")
     made.create()
-    made.save(identity_of(Job(flow, {}, {}, "", 0, 16, ""), 2))
+    made.save(identity_of(Job(flow, {"items": JsonLines("in")}, {}, "", 0, 16, ""), 2))
     (tmp_path / "in").mkdir()
     for name in "ab":
         (tmp_path / "in" / name).write_text("12\n")
     log = FileLog(tmp_path / "in", made.root / "sources" / "items")
-    log.extend(log.unread(), 100)
+    log.take(100)
     for name in ("offsets", "commits"):
         (made.spark / name).mkdir(parents=True)
         (made.spark / name / "0").write_text('v1\n{}\n{"entry": 1}')
@@ -51,8 +52,8 @@ def test_show(cli, place):
         "totals: 0 runs; the next epoch is 1",
         "16 buckets on 2 partitions",
         "steps that keep a state: total",
-        "source  files  bytes  newest",
-        "items       2      6",
+        "source  kind        read              newest",
+        "items   JSON lines  2 files, 6 bytes",
     ]
     assert files(place) == before
 
@@ -60,8 +61,9 @@ def test_show(cli, place):
 def test_show_as_data(cli, place):
     found = json.loads(cli("checkpoint", "show", place.root, "--json").out)
     items = found.pop("sources").pop("items")
-    assert (items["files"], items["bytes"], items["newest_time"]) == (2, 6, None)
-    assert Path(items["newest_file"]).name == "b"
+    assert items["read"] == {"files": 2, "bytes": 6}
+    assert (items["kind"], items["newest_time"]) == ("JSON lines", None)
+    assert Path(items["newest_piece"]).name == "b"
     assert found == {
         "flow": "totals",
         "generation": 0,

@@ -16,9 +16,9 @@ from toy_frames import ToyFrames
 import cutwater as cw
 from cutwater.errors import recover
 from cutwater.spark import frames
-from cutwater.spark.bindings import Frame
 from cutwater.spark.frames import _Shown, frame_problems
 from cutwater.spark.rows import ARROW_SCHEMA
+from cutwater.spark.sources.frame import Frame
 
 TIMELESS = sorted({*VERBS} - {"batch", "accumulate", "histogram", "on_complete", "join"})
 NUMBERED = [("offset", pa.int64())]

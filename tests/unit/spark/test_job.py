@@ -14,8 +14,8 @@ from toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import RunError
-from cutwater.spark.bindings import JsonLines
 from cutwater.spark.job import load_job, speaking
+from cutwater.spark.sources.json_lines import JsonLines
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ from cutwater.spark.job import load_job
 job = load_job(sys.stdin.buffer.read())
 given = [segment.given for segment in job.plan.segments if segment.is_stateful]
 assert [tp.value.__name__ for tp in given] == ["Point"], given
-from cutwater.spark.lines import JsonLinesSource
+from cutwater.spark.sources.reader import FeedSource
 import msgspec, cutwater as cw
 shape = msgspec.json.decode(b'{"name": "a", "at": {"x": 2, "next": {"x": 1}}}',
                             type=job.flow.steps[0].type)

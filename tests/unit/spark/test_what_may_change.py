@@ -766,7 +766,7 @@ def test_a_field_without_a_default_added_to_a_record(flows):
 
     assert read_badly(flows, Longer, A) == (
         "[bad-record] in/items/0002.jsonl:1 is no record of source 'items': Object missing "
-        'required field `more`; the line is {"name": "a", "size": 1}'
+        'required field `more`; it is {"name": "a", "size": 1}'
     )
 
 
@@ -782,7 +782,7 @@ def test_a_field_of_a_record_retyped(flows):
 
     assert read_badly(flows, Retyped, A) == (
         "[bad-record] in/items/0002.jsonl:1 is no record of source 'items': Expected `int`, got "
-        '`str` - at `$.name`; the line is {"name": "a", "size": 1}'
+        '`str` - at `$.name`; it is {"name": "a", "size": 1}'
     )
 
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cutwater.spark.bindings import JsonLines
 from cutwater.spark.entrylog import newest_entry
-from cutwater.spark.filelog import Chunk
 from cutwater.spark.job import Job
 from cutwater.spark.needs import least_and_greatest
+from cutwater.spark.sources.chunklog import LOG
+from cutwater.spark.sources.feed import Chunk
 
 __all__ = ["Patience", "mark_to_follow"]
 
@@ -46,9 +46,7 @@ def mark_to_follow(job: Job, source: str, patience: Patience) -> Any | None:
     for other in sorted(job.needs.met_by(source)):
         log = Path(job.checkpoint) / "sources" / other
         end = _end_of(log)
-        bound = job.sources[other]
-        limit = bound.idle_after if isinstance(bound, JsonLines) else None
-        is_idle = _is_idle(log, end, limit, patience)
+        is_idle = _is_idle(log, end, job.sources[other].idle_after, patience)
         (idle if is_idle else active)[other] = _completed(job, other, end)
     who = f"source '{source}', which is idle, would follow"
     if active:
@@ -72,5 +70,5 @@ def _completed(job: Job, source: str, end: Chunk | None) -> Any | None:
 
 def _end_of(log: Path) -> Chunk | None:
     """Where the log of another source ends now; its own reader may be writing to it."""
-    chunks = newest_entry(log, "the log of files")
-    return Chunk(**chunks[-1]) if chunks else None
+    chunks = newest_entry(log, LOG)
+    return Chunk.of_json(chunks[-1]) if chunks else None

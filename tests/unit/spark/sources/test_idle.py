@@ -6,15 +6,15 @@ import os
 from dataclasses import dataclass, replace
 
 import pytest
+from file_logs import FileLog
 from toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import RunError, recover
 from cutwater.flow.fusing import plan
-from cutwater.spark.clock import Clock
-from cutwater.spark.filelog import FileLog
-from cutwater.spark.lines import JsonLinesSource
 from cutwater.spark.rows import MARK, ROW_SCHEMA
+from cutwater.spark.sources.clock import Clock
+from cutwater.spark.sources.reader import FeedSource
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,10 @@ def test_a_mark_counts_until_the_sources_own_rule_passes_it():
     ticking = clock(Item, 2)
     followed = ticking.following(10, 50)
     assert (ticking.completed(10), ticking.completed(followed)) == (7, 50)
-    later = ticking.newest(followed, [b'{"at": 40}', b'{"at": 52}'])
+    later = ticking.newest(followed, [40, 52])
     assert ticking.completed(later) == 50
-    assert ticking.newest(later, [b'{"at": 60}']) == 60
-    assert ticking.is_late(Item(50), 50)
-    assert not ticking.is_late(Item(51), 50)
+    assert ticking.newest(later, [60]) == 60
+    assert ticking.are_late([Item(50), Item(51)], 50) == [True, False]
 
 
 @pytest.mark.parametrize(("newest", "mark"), [(10, 7), (10, 3), (10, float("-inf"))])
@@ -87,18 +86,18 @@ def test_a_decision_is_an_entry_that_reads_nothing(tmp_path):
     (tmp_path / "in").mkdir()
 
     def opened():
-        return FileLog(tmp_path / "in", tmp_path / "log", clock(Item, 2), lambda: 7.0)
+        return FileLog(tmp_path / "in", tmp_path / "log", clock(Item, 2), lambda: 7.0, Item)
 
     log = opened()
     assert log.follow(5) == 1
     assert log.follow(5) == log.follow(4) == 1
     (tmp_path / "in" / "a").write_text('{"at": 20}\n')
-    assert log.extend(log.unread(), 100) == 2
+    assert log.take(100) == 2
     log = opened()
     assert (log.follow(17), log.follow(30)) == (2, 3)
     assert log.quiet_since() == opened().quiet_since() == 7.0
     (tmp_path / "in" / "b").write_text('{"at": 25}\n{"at": 31}\n')
-    assert log.extend(log.unread(), 100) == 4
+    assert log.take(100) == 4
     entries = [opened().read(number) for number in range(1, 5)]
     assert [chunk.is_decision for (chunk,) in entries] == [True, False, True, False]
     assert [chunk.number for (chunk,) in entries] == [-1, 0, 0, 1]
@@ -114,7 +113,7 @@ class Sources:
 
     def __init__(self, root, monkeypatch):
         self._root, self.time = root, 0.0
-        monkeypatch.setattr(JsonLinesSource, "now", staticmethod(lambda: self.time))
+        monkeypatch.setattr(FeedSource, "now", staticmethod(lambda: self.time))
 
     def start(self, idle, *, is_endless=True, apart=()):
         """A new life; `idle` says after how long, for each source."""
@@ -133,7 +132,7 @@ class Sources:
             job, sources={n: replace(s, idle_after=limits[n]) for n, s in job.sources.items()}
         )
         self.readers = {
-            name: JsonLinesSource.of(job.to_bytes(), name, 0)({}).streamReader(ROW_SCHEMA)
+            name: FeedSource.of(job.to_bytes(), name, 0)({}).streamReader(ROW_SCHEMA)
             for name in job.sources
         }
         for name in job.sources:
@@ -314,13 +313,13 @@ def test_times_that_do_not_compare_are_a_sentence(tmp_path, monkeypatch):
     rule = cw.bounded_delay(dt.timedelta(0))
     a, b, c = (flow.source(name, Dated, time="at", watermark=rule) for name in "abc")
     flow.sink("out", a.merge(b, c).batch())
-    monkeypatch.setattr(JsonLinesSource, "now", staticmethod(lambda: 1e12))
+    monkeypatch.setattr(FeedSource, "now", staticmethod(lambda: 1e12))
     job = make_job(flow, tmp_path)
     job = replace(job, sources={n: replace(s, idle_after=1) for n, s in job.sources.items()})
     (tmp_path / "in" / "b" / "1").write_text('{"at": "2024-01-01T00:00:00"}\n')
     (tmp_path / "in" / "c" / "1").write_text('{"at": "2024-01-01T00:00:00Z"}\n')
     readers = {
-        name: JsonLinesSource.of(job.to_bytes(), name, 0)({}).streamReader(ROW_SCHEMA)
+        name: FeedSource.of(job.to_bytes(), name, 0)({}).streamReader(ROW_SCHEMA)
         for name in job.sources
     }
     for reader in readers.values():

@@ -8,9 +8,9 @@ from toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import recover
-from cutwater.spark.line_work import bad_records_sink
-from cutwater.spark.lines import JsonLinesSource
 from cutwater.spark.rows import ROW_SCHEMA, unpack_lines
+from cutwater.spark.sources.asides import bad_records_sink
+from cutwater.spark.sources.reader import FeedSource
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def items(tmp_path):
         job = make_job(flow, tmp_path, **{"max_bytes_per_epoch": 1 << 20, **settings})
         if job.skip_bad_records:
             job.sinks[bad_records_sink("items")] = job.sinks["out"]
-        return JsonLinesSource.of(job.to_bytes(), "items", 0)({}).streamReader(ROW_SCHEMA)
+        return FeedSource.of(job.to_bytes(), "items", 0)({}).streamReader(ROW_SCHEMA)
 
     return start
 

@@ -1,8 +1,7 @@
-"""A folder of JSON-lines files as a Python data source with our own order.
+"""A feed as a Python data source of Spark, with our own order.
 
-Spark has no position for a line of text; here it is the number of the file and the byte offset,
-which also gives the line number of a bad record. The segment behind the source runs here too,
-so that lines never travel: what leaves is addressed to a bucket or a sink.
+The segment behind the source runs here too, so that what is read never travels as it is: what
+leaves is addressed to a bucket or a sink.
 """
 
 from __future__ import annotations
@@ -16,29 +15,24 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
     ReadLimit,
-    ReadMaxBytes,
     SupportsTriggerAvailableNow,
 )
 from pyspark.sql.types import StructType
 
-from cutwater.spark.clock import Numbering, SourceClock, count_records
-from cutwater.spark.filelog import Chunk, FileLog, split_at_lines
-from cutwater.spark.idle import Patience, mark_to_follow
 from cutwater.spark.job import Job, load_job, speaking
-from cutwater.spark.line_work import LineWork
 from cutwater.spark.rows import END, EVERYONE, MARK, ROW_SCHEMA, Parcel, pack_mark, record_batches
+from cutwater.spark.sources.chunklog import ChunkLog
+from cutwater.spark.sources.clock import Numbering
+from cutwater.spark.sources.feed import Chunk, Feed, RecordReader
+from cutwater.spark.sources.idle import Patience, mark_to_follow
+from cutwater.spark.sources.reading import Reading
 
-__all__ = [
-    "SMALLEST_SHARE",
-    "JsonLinesSource",
-]
-
-SMALLEST_SHARE = 64 << 10
-"""A task reads at least so many bytes: less is not worth one."""
+__all__ = ["FeedSource", "shares"]
 
 
-class JsonLinesSource(DataSource):
+class FeedSource(DataSource):
     """One source of a job; a class of its own is made for each, which carries the job."""
 
     job: bytes
@@ -51,7 +45,7 @@ class JsonLinesSource(DataSource):
         return cls.__name__
 
     @classmethod
-    def of(cls, job: bytes, source: str, number: int) -> type[JsonLinesSource]:
+    def of(cls, job: bytes, source: str, number: int) -> type[FeedSource]:
         """The data source of one source of a job."""
         return type(f"cutwater_source_{number}", (cls,), {"job": job, "source": source})
 
@@ -78,27 +72,29 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._job = job
         self._source = source
         self._now = now
-        self._log: FileLog | None = None
+        self._log: ChunkLog | None = None
         self._began = now()
-        self._until: list[str] | None = None
+        self._is_catching_up = False
 
-    def _open(self) -> tuple[Job, FileLog]:
+    def _open(self) -> tuple[Job, ChunkLog]:
         job = load_job(self._job)
         if self._log is None:
-            folder = Path(job.lines_of(self._source).path)
+            feed = job.feed_of(self._source)
+            reader = feed.reader(job.source_step(self._source).type)
             log = Path(job.checkpoint) / "sources" / self._source
-            self._log = FileLog(folder, log, job.clock_of(self._source), self._now)
+            self._log = ChunkLog(feed, reader, log, job.clock_of(self._source), self._now)
         return job, self._log
 
     def initialOffset(self) -> dict[str, Any]:
         return {"entry": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxBytes(load_job(self._job).lines_of(self._source).max_bytes_per_epoch)
+        return ReadAllAvailable()  # a feed keeps to its own limits
 
     def prepareForTriggerAvailableNow(self) -> None:
         with speaking():
-            self._until = self._open()[1].unread()
+            self._open()[1].freeze()
+            self._is_catching_up = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         with speaking():
@@ -109,21 +105,18 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 log.read(start["entry"])  # which says that it is missing
             if log.newest > start["entry"]:
                 return {"entry": start["entry"] + 1}
-            files = log.unread()
-            if self._until is not None:
-                files = [path for path in files if path in self._until]
-            newest = log.extend(files, job.lines_of(self._source).max_bytes_per_epoch)
+            newest = log.extend()
             if newest == start["entry"]:
                 newest = self._follow(job, log)
             return {"entry": newest}
 
-    def _follow(self, job: Job, log: FileLog) -> int:
+    def _follow(self, job: Job, log: ChunkLog) -> int:
         """With nothing to read: follow the others if that was so for long; the newest entry.
 
         A run that catches up does not wait, so what came before it counts.
         """
-        limit = job.lines_of(self._source).idle_after
-        patience = Patience(self._now, self._began if self._until is None else 0)
+        limit = job.sources[self._source].idle_after
+        patience = Patience(self._now, 0 if self._is_catching_up else self._began)
         if limit is None or not patience.is_over(limit, log.quiet_since()) or log.has_input():
             return log.newest
         mark = mark_to_follow(job, self._source, patience)
@@ -134,7 +127,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             job, log = self._open()
             entries = range(start["entry"] + 1, end["entry"] + 1)
             chunks = [chunk for number in entries for chunk in log.read(number)]
-            parts = list(_shares(chunks, job.parallelism, job.clock_of(self._source)))
+            parts = [_Part(share) for share in self._shares(job, chunks)]
             if end.get("end") and not start.get("end"):
                 parts.append(_Part([], is_end=job.source_ranks[self._source] == 0))
             elif chunks:
@@ -142,13 +135,21 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 parts[-1].mark = _news(job, self._source, chunks)
             return list(parts)
 
+    def _shares(self, job: Job, chunks: list[Chunk]) -> Iterator[list[Chunk]]:
+        feed = job.feed_of(self._source)
+        is_numbered = isinstance(job.clock_of(self._source), Numbering)
+        reader = feed.reader(job.source_step(self._source).type) if is_numbered else None
+        return shares(feed, chunks, job.parallelism, reader)
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
         with speaking():
-            work = LineWork(load_job(self._job), self._source)
-            for chunk in partition.chunks:
-                yield from work.read(chunk)
-            yield from record_batches(_notices(work.job, self._source, partition))
+            job = load_job(self._job)
+            if partition.chunks:
+                reading = Reading(job, self._source)
+                for chunk in partition.chunks:
+                    yield from reading.read(chunk)
+            yield from record_batches(_notices(job, self._source, partition))
 
 
 def _news(job: Job, source: str, chunks: list[Chunk]) -> bytes | None:
@@ -171,23 +172,24 @@ def _notices(job: Job, source: str, part: _Part) -> list[Parcel]:
     return [(label, EVERYONE, kind, body) for kind, body in notices for label in job.labels]
 
 
-def _shares(chunks: list[Chunk], count: int, clock: SourceClock | None) -> Iterator[_Part]:
-    """The chunks in about `count` parts of equal size."""
-    is_numbered = isinstance(clock, Numbering)
-    size = max(sum(chunk.end - chunk.start for chunk in chunks) // count, SMALLEST_SHARE)
+def shares(
+    feed: Feed, chunks: list[Chunk], count: int, reader: RecordReader | None = None
+) -> Iterator[list[Chunk]]:
+    """The chunks in about `count` shares of equal amounts; numbered anew if there is a reader."""
+    size = max(sum(map(feed.amount, chunks)) // count, feed.smallest_share)
     share: list[Chunk] = []
     room = size
-    for chunk in chunks:
-        start, first = chunk.start, chunk.first
-        while start < chunk.end:
-            end = split_at_lines(chunk.path, start, chunk.end, room)
-            share.append(replace(chunk, start=start, end=end, first=first))
-            if is_numbered and end < chunk.end:
-                first += count_records(chunk.path, start, end)
-            room -= end - start
-            start = end
+    for chunk in (chunk for chunk in chunks if not chunk.is_decision):
+        rest = chunk
+        while not rest.is_decision:
+            part = replace(rest, end=feed.cut(rest, room))
+            share.append(part)
+            room -= feed.amount(part)
+            rest = replace(rest, start=part.end)
+            if reader and not rest.is_decision:
+                rest = replace(rest, first=part.first + reader.count(part))
             if room <= 0:
-                yield _Part(share)
+                yield share
                 share, room = [], size
     if share:
-        yield _Part(share)
+        yield share

@@ -5,13 +5,15 @@ import os
 from pathlib import Path
 
 import pytest
+from file_logs import FileLog
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.errors import InputError, RunError
 from cutwater.spark import entrylog
-from cutwater.spark.clock import Numbering
-from cutwater.spark.filelog import FileLog, split_at_lines
+from cutwater.spark.sources.clock import Numbering
+from cutwater.spark.sources.files import check_unchanged
+from cutwater.spark.sources.json_lines import split_at_lines
 
 
 @pytest.fixture
@@ -27,30 +29,30 @@ def log(folder, tmp_path):
 
 
 def spans(chunks):
-    return [(Path(c.path).name, c.number, c.start, c.end) for c in chunks]
+    return [(Path(c.about["path"]).name, c.number, c.start, c.end) for c in chunks]
 
 
 def text_of(chunks):
-    return b"".join(Path(c.path).read_bytes()[c.start : c.end] for c in chunks)
+    return b"".join(Path(c.about["path"]).read_bytes()[c.start : c.end] for c in chunks)
 
 
 def test_files_are_numbered_in_the_order_in_which_they_are_first_seen(folder, log):
     (folder / "b").write_text("1\n")
     (folder / "c").write_text("2\n")
     files = log()
-    assert files.extend(files.unread(), 100) == 1
+    assert files.take(100) == 1
     (folder / "a").write_text("3\n")
-    assert files.extend(files.unread(), 100) == 2
+    assert files.take(100) == 2
     assert spans(files.read(1)) == [("b", 0, 0, 2), ("c", 1, 0, 2)]
     assert spans(files.read(2)) == [("a", 2, 0, 2)]
 
 
 def test_nothing_new_makes_no_entry(folder, log):
     files = log()
-    assert files.extend(files.unread(), 100) == 0
+    assert files.take(100) == 0
     (folder / "a").write_text("1\n")
-    assert files.extend(files.unread(), 100) == 1
-    assert files.extend(files.unread(), 100) == 1
+    assert files.take(100) == 1
+    assert files.take(100) == 1
     assert files.newest == 1
 
 
@@ -66,7 +68,7 @@ def test_a_file_is_split_over_epochs_at_the_ends_of_lines(folder, log):
     (folder / "a").write_text("11\n22\n33\n")
     (folder / "b").write_text("4\n")
     files = log()
-    assert [files.extend(files.unread(), 4) for _ in range(3)] == [1, 2, 2]
+    assert [files.take(4) for _ in range(3)] == [1, 2, 2]
     assert spans(files.read(1)) == [("a", 0, 0, 6)]
     assert spans(files.read(2)) == [("a", 0, 6, 9), ("b", 1, 0, 2)]
 
@@ -74,8 +76,8 @@ def test_a_file_is_split_over_epochs_at_the_ends_of_lines(folder, log):
 def test_a_line_longer_than_an_epoch_is_read_whole(folder, log):
     (folder / "a").write_text("1" * 50 + "\n2\n")
     files = log()
-    files.extend(files.unread(), 1)
-    files.extend(files.unread(), 1)
+    files.take(1)
+    files.take(1)
     assert spans(files.read(1)) == [("a", 0, 0, 51)]
     assert spans(files.read(2)) == [("a", 0, 51, 53)]
 
@@ -84,10 +86,10 @@ def test_a_log_that_is_opened_again_goes_on_where_it_was(folder, log):
     (folder / "a").write_text("11\n22\n33\n")
     (folder / "b").write_text("4\n")
     first = log()
-    first.extend(first.unread(), 3)
+    first.take(3)
     again = log()
     assert again.newest == 1
-    again.extend(again.unread(), 100)
+    again.take(100)
     assert spans(again.read(2)) == [("a", 0, 3, 9), ("b", 1, 0, 2)]
     assert log().unread() == []
 
@@ -96,7 +98,7 @@ def test_an_entry_that_is_there_does_not_depend_on_later_settings(folder, log):
     """An orphan (its epoch was never logged by Spark) is read as it was written."""
     (folder / "a").write_text("1\n2\n")
     first = log()
-    first.extend(first.unread(), 1)
+    first.take(1)
     (folder / "0").write_text("before a by name\n")
     assert spans(log().read(1)) == [("a", 0, 0, 2)]
 
@@ -104,8 +106,8 @@ def test_an_entry_that_is_there_does_not_depend_on_later_settings(folder, log):
 def test_a_last_line_without_an_end_belongs_to_its_file(folder, log):
     (folder / "a").write_text("1\n2")
     files = log()
-    files.extend(files.unread(), 2)
-    files.extend(files.unread(), 2)
+    files.take(2)
+    files.take(2)
     assert spans(files.read(2)) == [("a", 0, 2, 3)]
 
 
@@ -113,17 +115,19 @@ def test_an_empty_file_is_read_when_it_has_something(folder, log):
     (folder / "a").write_text("")
     (folder / "b").write_text("1\n")
     files = log()
-    assert files.extend(files.unread(), 100) == 1
+    assert files.take(100) == 1
     (folder / "a").write_text("2\n")
-    assert files.extend(files.unread(), 100) == 2
+    assert files.take(100) == 2
     assert text_of(files.read(2)) == b"2\n"
     assert files.read(2)[0].number > files.read(1)[0].number
 
 
-def test_a_file_that_goes_away_before_it_is_taken_is_no_error(folder, log):
+def test_a_file_that_goes_away_before_it_is_taken_is_no_error(folder, log, monkeypatch):
     files = log()
     (folder / "a").write_text("1\n")
-    assert files.extend([str(folder / "gone"), str(folder / "a")], 100) == 1
+    found = [str(folder / "gone"), str(folder / "a")]
+    monkeypatch.setattr("cutwater.spark.sources.files.files_in", lambda _folder: found)
+    assert files.take(100) == 1
     assert text_of(files.read(1)) == b"1\n"
 
 
@@ -132,26 +136,26 @@ def test_a_file_that_changes_between_its_epochs_is_refused(folder, log, change):
     path = folder / "a"
     path.write_text("1\n2\n")
     files = log()
-    files.extend(files.unread(), 2)
+    files.take(2)
     if change == "deleted":
         path.unlink()
     else:
         path.write_text("1\n2\n3\n" if change == "longer" else "1\n3\n")
         os.utime(path, ns=(1, 1))
     with pytest.raises(InputError) as refused:
-        files.extend(files.unread(), 2)
+        files.take(2)
     (problem,) = refused.value.problems
     assert problem.code == ("unreadable-file" if change == "deleted" else "changed-file")
     assert str(path) in problem.message
     with pytest.raises(InputError):
-        files.read(1)[0].check_unchanged()
+        check_unchanged(files.read(1)[0])
 
 
 def test_a_missing_entry_is_a_sentence(folder, log, tmp_path):
     for name in ("a", "b"):
         (folder / name).write_text("1\n")
         files = log()
-        files.extend(files.unread(), 100)
+        files.take(100)
     (tmp_path / "log" / "1.json").unlink()
     with pytest.raises(InputError, match="missing-entry"):
         log()
@@ -170,7 +174,7 @@ def test_a_half_written_entry_does_not_count(folder, log, tmp_path):
     (tmp_path / "log" / ".1.json.123.new").write_text("[{")
     files = log()
     assert files.newest == 0
-    assert files.extend(files.unread(), 100) == 1
+    assert files.take(100) == 1
 
 
 def test_names_that_are_not_unicode_survive_the_log(folder, log):
@@ -179,7 +183,7 @@ def test_names_that_are_not_unicode_survive_the_log(folder, log):
     except OSError:
         return  # this file system has only Unicode names
     files = log()
-    files.extend(files.unread(), 100)
+    files.take(100)
     assert text_of(log().read(1)) == b"1\n"
     json.loads((folder.parent / "log" / "1.json").read_bytes())
 
@@ -207,11 +211,11 @@ def test_every_byte_is_in_exactly_one_entry_and_cuts_are_at_ends_of_lines(
         if is_reopened:
             log = FileLog(root / "in", root / "log")
         before = log.newest
-        if log.extend(log.unread(), sizes[turn % len(sizes)]) == before:
+        if log.take(sizes[turn % len(sizes)]) == before:
             break
         for chunk in log.read(log.newest):
             read += text_of([chunk])
-            assert chunk.end == chunk.size or text_of([chunk]).endswith(b"\n")
+            assert chunk.end == chunk.about["size"] or text_of([chunk]).endswith(b"\n")
     assert read == wanted
 
 
@@ -260,7 +264,7 @@ def test_a_log_that_is_compacted_is_the_log_that_is_not(tmp_path_factory, rounds
             assert unread["compacted"] == unread["plain"]
             for name, log in logs.items():
                 patch.setattr(entrylog, "KEPT", kept[name])
-                log.extend(unread[name], max_bytes)
+                log.take(max_bytes)
             compacted, plain = logs["compacted"], logs["plain"]
             assert compacted.newest == plain.newest
             for number in range(1, plain.newest + 1):

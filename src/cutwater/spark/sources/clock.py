@@ -1,15 +1,14 @@
 """The clock of a source: its newest time, epoch by epoch, and what is complete.
 
 An event is late if its time was complete at the start of its epoch. The newest time is written
-to the log of files together with the chunks of an epoch, so a replay judges as the first run did.
+to the log of its source with the chunks of an epoch, so a replay judges as the first run did.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,18 +16,10 @@ import msgspec
 from cutwater.errors import InputError, Problem
 from cutwater.flow.inference import StreamType
 from cutwater.flow.steps import Source
+from cutwater.spark.records import Records
+from cutwater.spark.sources.feed import BAD, Chunk, RecordReader, Run
 
-__all__ = [
-    "Clock",
-    "Numbering",
-    "SourceClock",
-    "count_records",
-    "is_blank_line",
-    "lines_of",
-    "newest_of",
-    "not_a_time",
-]
-
+__all__ = ["Clock", "Numbering", "SourceClock", "newest_of", "not_a_time", "times_of"]
 
 _FOLLOWED = "mark of the others"
 """Beside the newest time: what an idle source took over; no record has a field of this name."""
@@ -45,16 +36,16 @@ class Clock:
         self._rule = source.watermark
         self._field = source.time or ""
         self._time_type = stream.time
-        self._decode = msgspec.json.Decoder(source.type).decode
 
-    def newest(self, before: Any, lines: Iterable[bytes]) -> Any:
-        """The newest time once these lines are read, in a form that JSON keeps."""
+    def after(self, before: Any, reader: RecordReader, chunk: Chunk) -> Any:
+        """What is kept of the newest time once a chunk is read too."""
+        runs = (_good_records(reader, run) for run in reader.runs(chunk))
+        return self.newest(before, (time for run in runs for time in times_of(run, self._field)))
+
+    def newest(self, before: Any, times: Iterable[Any]) -> Any:
+        """The newest time once records of these times are read, in a form that JSON keeps."""
         newest, mark = self._load(before)
-        for line in lines:
-            try:
-                time = getattr(self._decode(line), self._field)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                continue
+        for time in times:
             if newest is None or self._is_before(newest, time):
                 newest = time
         own = self._by_rule(newest)
@@ -90,9 +81,11 @@ class Clock:
     def _by_rule(self, newest: Any) -> Any | None:
         return None if self._rule is None or newest is None else self._rule.watermark(newest)
 
-    def is_late(self, value: Any, completed: Any | None) -> bool:
-        """Was the value's time complete?"""
-        return completed is not None and self._is_before(getattr(value, self._field), completed)
+    def are_late(self, values: Sequence[Any], completed: Any | None) -> list[bool]:
+        """For each record: was its time complete?"""
+        if completed is None:
+            return [False] * len(values)
+        return [self._is_before(time, completed) for time in times_of(values, self._field)]
 
     def first(self, newest: Any) -> int:
         """The number of the next record; of no use here."""
@@ -128,20 +121,20 @@ def newest_of(kept: Any) -> Any:
 class Numbering:
     """The clock of a source without times: its records are numbered 0, 1, 2, …
 
-    A line that is no record has a number as well, so a bad record that is skipped leaves a gap.
+    A bad record has a number as well, so one that is skipped leaves a gap.
     """
 
-    def newest(self, before: int | None, lines: Iterable[bytes]) -> int:
-        """How many records there are once these lines are read."""
-        return (before or 0) + sum(not is_blank_line(line) for line in lines)
+    def after(self, before: int | None, reader: RecordReader, chunk: Chunk) -> int:
+        """How many records there are once a chunk is read too."""
+        return (before or 0) + reader.count(chunk)
 
     def completed(self, newest: int | None) -> int | None:
         """The number of the last record; None if there is none."""
         return newest - 1 if newest else None
 
-    def is_late(self, value: Any, completed: int | None) -> bool:
+    def are_late(self, values: Sequence[Any], completed: int | None) -> list[bool]:
         """Never: numbers only grow."""
-        return False
+        return [False] * len(values)
 
     def first(self, newest: int | None) -> int:
         """The number of the next record."""
@@ -160,18 +153,24 @@ def not_a_time(source: Source, time: Any, reason: str) -> Problem:
     )
 
 
-def is_blank_line(line: bytes) -> bool:
-    """Is there nothing on the line?"""
-    return not line or line.isspace()
+def times_of(values: Sequence[Any], field: str) -> list[Any]:
+    """The times of records, by the field that has them."""
+    if isinstance(values, Records):
+        times: list[Any] = values.columns[field].tolist()
+        return times
+    return [getattr(value, field) for value in values]
 
 
-def lines_of(path: str, start: int, end: int) -> list[bytes]:
-    """The lines between two positions of a file, both at line ends."""
-    with Path(path).open("rb") as file:
-        file.seek(start)
-        return file.read(end - start).split(b"\n")
+def _good_records(reader: RecordReader, run: Run) -> Sequence[Any]:
+    try:
+        return reader.decode(run)
+    except BAD:
+        return list(_one_by_one(reader, run))
 
 
-def count_records(path: str, start: int, end: int) -> int:
-    """How many lines between two positions of a file are not blank."""
-    return sum(not is_blank_line(line) for line in lines_of(path, start, end))
+def _one_by_one(reader: RecordReader, run: Run) -> Iterator[Any]:
+    for raw in run.raws:
+        try:
+            yield reader.decode_one(raw)
+        except BAD:
+            continue

@@ -6,7 +6,7 @@ from typing import Generic, Optional, TypeVar
 import msgspec
 import pytest
 
-from cutwater.spark.filling import filler_of
+from cutwater.spark.sources.filling import filler_of
 
 
 @dataclass(frozen=True)

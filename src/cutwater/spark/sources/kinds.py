@@ -1,0 +1,10 @@
+"""The kinds of sources that we read ourselves, by the name that a checkpoint has for each."""
+
+from __future__ import annotations
+
+from cutwater.spark.sources.feed import Feed
+from cutwater.spark.sources.json_lines import JsonLines
+
+__all__ = ["KINDS"]
+
+KINDS: dict[str, type[Feed]] = {feed.kind: feed for feed in (JsonLines,)}

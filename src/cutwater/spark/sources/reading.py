@@ -1,0 +1,156 @@
+"""The work of a task that reads: chunks become records, and what their segment makes of them is
+sent.
+
+Records are worked on in runs, column by column; only what goes wrong is looked at one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cutwater.errors import InputError, Problem, RunError
+from cutwater.order import NO_KEY, bucket_of, order_bytes
+from cutwater.spark.batches import Batch, much_at_once
+from cutwater.spark.job import Job
+from cutwater.spark.records import Records
+from cutwater.spark.routing import Sender
+from cutwater.spark.rows import Outbox, pack_lines, record_batches
+from cutwater.spark.sources.asides import bad_records_sink, late_events_sink
+from cutwater.spark.sources.clock import not_a_time, times_of
+from cutwater.spark.sources.feed import BAD, Chunk, Run
+
+__all__ = ["Reading"]
+
+
+class Reading:
+    """Reads chunks, runs the source's segment on their records, and addresses what comes out."""
+
+    def __init__(self, job: Job, source: str) -> None:
+        self.job = job
+        self._source = source
+        segment = job.source_segment(source)
+        assert segment.source is not None
+        self._step = segment.source
+        self._feed = job.feed_of(source)
+        self._reader = self._feed.reader(self._step.type)
+        self._outbox = Outbox(job.labels)
+        self._sender = Sender(job, segment, self._outbox)
+        self._is_timed = segment.number in job.needs.times
+        self._rank = job.source_ranks[source]
+        self._clock = job.clock_of(source)
+        self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
+
+    def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
+        """The rows that the records of a chunk become."""
+        first = chunk.first
+        for run in self._reader.runs(chunk):
+            with much_at_once():
+                self._send(chunk, run, first)
+            first += len(run.raws)
+            yield from record_batches(self._outbox.take())
+
+    def _send(self, chunk: Chunk, run: Run, first: int) -> None:
+        places, values = self._decoded(chunk, run)
+        places, values = self._in_time(chunk, run, places, values)
+        positions = run.positions
+        if len(places) < len(positions):
+            positions = [positions[place] for place in places]
+        before = order_bytes((self._rank, chunk.number))
+        orders = [before + order for order in self._feed.orders(positions)]
+        times = self._times(values, [first + place for place in places]) if self._is_timed else None
+        batch = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
+        self._sender.through(batch)
+
+    def _decoded(self, chunk: Chunk, run: Run) -> tuple[Sequence[int], Sequence[Any]]:
+        """The records that are no bad ones, and their places in the run."""
+        try:
+            return range(len(run.raws)), self._reader.decode(run)
+        except BAD:
+            pass
+        places: list[int] = []
+        values: list[Any] = []
+        for place, raw in enumerate(run.raws):
+            try:
+                values.append(self._reader.decode_one(raw))
+                places.append(place)
+            except BAD as error:
+                self._bad_record(chunk, run.positions[place], self._reader.text(raw), str(error))
+        return places, values
+
+    def _in_time(
+        self, chunk: Chunk, run: Run, places: Sequence[int], values: Sequence[Any]
+    ) -> tuple[Sequence[int], Sequence[Any]]:
+        """The records that are not late, and their places in the run."""
+        completed = self._clock.completed(chunk.newest_before) if self._clock else None
+        if self._clock is None or completed is None:
+            return places, values
+        are_late = self._clock.are_late(values, completed)
+        if not any(are_late):
+            return places, values
+        for place, value, is_late in zip(places, values, are_late, strict=True):
+            if is_late:
+                self._late(chunk, run.positions[place], run.raws[place], value)
+        kept = [index for index, is_late in enumerate(are_late) if not is_late]
+        in_time = values.take(kept) if isinstance(values, Records) else [values[i] for i in kept]
+        return [places[index] for index in kept], in_time
+
+    def _times(self, values: Sequence[Any], numbers: list[int]) -> list[Any]:
+        """The times of records: those of a field, else their numbers."""
+        if self._step.time is None:
+            return numbers
+        times = times_of(values, self._step.time)
+        for time in times:
+            if not time <= time:
+                raise InputError(not_a_time(self._step, time, "it is not <= itself"))
+        return times
+
+    def _late(self, chunk: Chunk, position: Any, raw: Any, value: Any) -> None:
+        """Leave a late event out, as its source says: kept, noted by its place, or the end."""
+        line = self._reader.line(raw, value)
+        if self._step.late == "fail":
+            raise RunError(
+                Problem(
+                    "late-event",
+                    f"{self._feed.place(chunk, position)} is a late event of source "
+                    f"'{self._source}': its time was complete when its epoch began; it is "
+                    f"{_shown(line)}",
+                    "allow a longer delay, or declare late='keep' or late='drop'",
+                )
+            )
+        if self._step.late == "drop":
+            line = json.dumps(self._feed.spot(chunk, position)).encode()
+        self._aside(late_events_sink(self._source), chunk, position, line)
+
+    def _bad_record(self, chunk: Chunk, position: Any, text: bytes, error: str) -> None:
+        if not self.job.skip_bad_records:
+            raise InputError(
+                Problem(
+                    "bad-record",
+                    f"{self._feed.place(chunk, position)} is no record of source "
+                    f"'{self._source}': {error}; it is {_shown(text)}",
+                    "correct the input, or run with --on-bad-record skip, which counts such "
+                    "records and keeps them aside",
+                )
+            )
+        record = {
+            **self._feed.address(chunk, position),
+            "error": error,
+            "text": text.decode("utf-8", "replace"),
+        }
+        said = json.dumps(record).encode()
+        self._aside(bad_records_sink(self._source), chunk, position, said)
+
+    def _aside(self, sink: str, chunk: Chunk, position: Any, line: bytes) -> None:
+        """Send a line to a sink of its own, past the flow."""
+        order = order_bytes((self._rank, chunk.number)) + self._feed.orders([position])[0]
+        label = self.job.labels[bucket_of(order, self.job.buckets)]
+        batch = Batch([order], [NO_KEY], [line + b"\n"], label=label)
+        self._outbox.post(self.job.target_of_sink(sink), batch, pack_lines)
+
+
+def _shown(text: bytes) -> str:
+    return text[:200].decode("utf-8", "replace")

@@ -1,0 +1,39 @@
+"""The log of a folder of JSON lines, for tests that plan epochs by hand."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cutwater.spark.sources.chunklog import ChunkLog
+from cutwater.spark.sources.clock import SourceClock
+from cutwater.spark.sources.files import FilesPlanner
+from cutwater.spark.sources.json_lines import JsonLines
+
+
+class FileLog(ChunkLog):
+    """Such a log, of which each epoch may have another limit."""
+
+    def __init__(
+        self,
+        folder: Path,
+        log: Path,
+        clock: SourceClock | None = None,
+        now: Callable[[], float] = time.time,
+        tp: Any = Any,
+    ) -> None:
+        feed = JsonLines(str(folder))
+        super().__init__(feed, feed.reader(tp), log, clock, now)
+
+    def unread(self) -> list[str]:
+        """The files that no entry has taken yet, by name."""
+        assert isinstance(self._planner, FilesPlanner)
+        return self._planner.unread()
+
+    def take(self, max_bytes: int) -> int:
+        """Take up to so many bytes into a new entry; the newest entry's number."""
+        assert isinstance(self._planner, FilesPlanner)
+        feed = self._planner._feed
+        self._planner._feed = replace(feed, max_bytes_per_epoch=max_bytes)  # type: ignore[type-var]
+        return self.extend()

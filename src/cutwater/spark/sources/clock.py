@@ -45,7 +45,7 @@ class Clock:
     def newest(self, before: Any, times: Iterable[Any]) -> Any:
         """The newest time once records of these times are read, in a form that JSON keeps."""
         newest, mark = self._load(before)
-        for time in times:
+        for time in filter(_is_sendable, times):
             if newest is None or self._is_before(newest, time):
                 newest = time
         own = self._by_rule(newest)
@@ -103,6 +103,11 @@ class Clock:
         times = (kept["newest"], kept[_FOLLOWED]) if is_marked else (kept, None)
         newest, mark = (t if t is None else msgspec.convert(t, self._time_type) for t in times)
         return newest, mark
+
+
+def _is_sendable(time: Any) -> bool:
+    """Can a time be sent? A record with another one is bad."""
+    return not isinstance(time, int) or -(1 << 63) <= time < 1 << 64
 
 
 def _with_mark(newest: Any, mark: Any) -> dict[str, Any]:

@@ -7,11 +7,12 @@ Records are worked on in runs, column by column; only what goes wrong is looked 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from cutwater.codec import codec_of
 from cutwater.errors import InputError, Problem, RunError
 from cutwater.order import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.batches import Batch, much_at_once
@@ -24,6 +25,9 @@ from cutwater.spark.sources.clock import not_a_time, times_of
 from cutwater.spark.sources.feed import BAD, Chunk, Run
 
 __all__ = ["Reading"]
+
+_CANNOT_BE_SENT = (OverflowError, UnicodeEncodeError, RecursionError)
+"""What encoding a value may raise: of numbers with more than 64 bits, of what nests too deeply."""
 
 
 class Reading:
@@ -49,12 +53,26 @@ class Reading:
         first = chunk.first
         for run in self._reader.runs(chunk):
             with much_at_once():
-                self._send(chunk, run, first)
+                self._try(chunk, run, first)
             first += len(run.raws)
             yield from record_batches(self._outbox.take())
 
-    def _send(self, chunk: Chunk, run: Run, first: int) -> None:
-        places, values = self._decoded(chunk, run)
+    def _try(self, chunk: Chunk, run: Run, first: int) -> None:
+        """Send what becomes of a run; if a record cannot be sent, find it among the others."""
+        try:
+            self._send(chunk, run, first, self._decoded(chunk, run))
+        except _CANNOT_BE_SENT:
+            self._outbox.take()
+            good = self._one_by_one(chunk, run, codec_of(self._step.type).encode)
+            try:
+                self._send(chunk, run, first, good)
+            except _CANNOT_BE_SENT as error:
+                raise InputError(_cannot_be_sent(self._source, error)) from None
+
+    def _send(
+        self, chunk: Chunk, run: Run, first: int, decoded: tuple[Sequence[int], Sequence[Any]]
+    ) -> None:
+        places, values = decoded
         places, values = self._in_time(chunk, run, places, values)
         positions = run.positions
         if len(places) < len(positions):
@@ -70,14 +88,21 @@ class Reading:
         try:
             return range(len(run.raws)), self._reader.decode(run)
         except BAD:
-            pass
+            return self._one_by_one(chunk, run)
+
+    def _one_by_one(
+        self, chunk: Chunk, run: Run, check: Callable[[Any], Any] = lambda _value: None
+    ) -> tuple[Sequence[int], Sequence[Any]]:
+        """The same, where some are bad; what `check` does not pass is bad too."""
         places: list[int] = []
         values: list[Any] = []
         for place, raw in enumerate(run.raws):
             try:
-                values.append(self._reader.decode_one(raw))
+                value = self._reader.decode_one(raw)
+                check(value)
+                values.append(value)
                 places.append(place)
-            except BAD as error:
+            except (*BAD, *_CANNOT_BE_SENT) as error:
                 self._bad_record(chunk, run.positions[place], self._reader.text(raw), str(error))
         return places, values
 
@@ -150,6 +175,14 @@ class Reading:
         label = self.job.labels[bucket_of(order, self.job.buckets)]
         batch = Batch([order], [NO_KEY], [line + b"\n"], label=label)
         self._outbox.post(self.job.target_of_sink(sink), batch, pack_lines)
+
+
+def _cannot_be_sent(source: str, error: Exception) -> Problem:
+    return Problem(
+        "cannot-be-sent",
+        f"what a step behind source '{source}' made cannot be sent on: {error}",
+        "numbers that are sent have at most 64 bits; send larger ones as text",
+    )
 
 
 def _shown(text: bytes) -> str:

@@ -71,13 +71,13 @@ class Parquet(FilesFeed):
         for problem in _schema_problems(path, schema, Layout.of(tp)):
             raise InputError(problem)
         rows = meta.num_rows
-        row_bytes = max(size // max(rows, 1), self.max_bytes_per_epoch // self.max_rows_per_epoch)
+        least = ceil(self.max_bytes_per_epoch / self.max_rows_per_epoch)
         about = {
             "path": path,
             "size": found.st_size,
             "modified_ns": found.st_mtime_ns,
             "rows": rows,
-            "row_bytes": max(row_bytes, 1),
+            "row_bytes": max(size // max(rows, 1), least),
         }
         return Chunk(number, 0, rows, about)
 
@@ -175,6 +175,8 @@ class _Batch(Sequence[pa.RecordBatch]):
         return int(self.batch.num_rows)
 
     def __getitem__(self, index: Any) -> Any:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
         return self.batch.slice(index, 1)
 
 
@@ -217,7 +219,7 @@ class _Rows(RecordReader):
         except InputError as error:
             raise BadRecord(error.problems[0].message) from None
         except pa.ArrowException as error:
-            raise BadRecord(str(error)) from None
+            raise BadRecord(_why(batch, error)) from None
         records = Records(self._layout, columns)
         if not self._is_checked:
             return records
@@ -246,6 +248,15 @@ class _Rows(RecordReader):
 
     def count(self, chunk: Chunk) -> int:
         return int(chunk.end - chunk.start)
+
+
+def _why(batch: pa.RecordBatch, error: Exception) -> str:
+    """What is wrong with a row: that of which Arrow says least is text that is not UTF-8."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid as invalid:
+        return str(invalid)
+    return str(error)
 
 
 def _between(batches: Iterator[pa.RecordBatch], first: int, chunk: Chunk) -> Iterator[Run]:

@@ -21,8 +21,8 @@ from cutwater.spark.records import Records
 from cutwater.spark.routing import Sender
 from cutwater.spark.rows import Outbox, pack_lines, record_batches
 from cutwater.spark.sources.asides import bad_records_sink, late_events_sink
-from cutwater.spark.sources.clock import not_a_time, times_of
-from cutwater.spark.sources.feed import BAD, Chunk, Run
+from cutwater.spark.sources.clock import is_time, times_of
+from cutwater.spark.sources.feed import BAD, BadRecord, Chunk, Run
 
 __all__ = ["Reading"]
 
@@ -86,9 +86,12 @@ class Reading:
     def _decoded(self, chunk: Chunk, run: Run) -> tuple[Sequence[int], Sequence[Any]]:
         """The records that are no bad ones, and their places in the run."""
         try:
-            return range(len(run.raws)), self._reader.decode(run)
+            values = self._reader.decode(run)
+            if not self._step.time or all(map(is_time, times_of(values, self._step.time))):
+                return range(len(run.raws)), values
         except BAD:
-            return self._one_by_one(chunk, run)
+            pass
+        return self._one_by_one(chunk, run)
 
     def _one_by_one(
         self, chunk: Chunk, run: Run, check: Callable[[Any], Any] = lambda _value: None
@@ -99,6 +102,7 @@ class Reading:
         for place, raw in enumerate(run.raws):
             try:
                 value = self._reader.decode_one(raw)
+                self._check_time(value)
                 check(value)
                 values.append(value)
                 places.append(place)
@@ -125,13 +129,12 @@ class Reading:
 
     def _times(self, values: Sequence[Any], numbers: list[int]) -> list[Any]:
         """The times of records: those of a field, else their numbers."""
-        if self._step.time is None:
-            return numbers
-        times = times_of(values, self._step.time)
-        for time in times:
-            if not time <= time:
-                raise InputError(not_a_time(self._step, time, "it is not <= itself"))
-        return times
+        return times_of(values, self._step.time) if self._step.time else numbers
+
+    def _check_time(self, value: Any) -> None:
+        time = getattr(value, self._step.time) if self._step.time else 0
+        if not is_time(time):
+            raise BadRecord(f"its time, {time}, has no place in an order or more than 64 bits")
 
     def _late(self, chunk: Chunk, position: Any, raw: Any, value: Any) -> None:
         """Leave a late event out, as its source says: kept, noted by its place, or the end."""

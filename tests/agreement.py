@@ -7,6 +7,7 @@ simulator with borders between them, so the two must agree exactly.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import cutwater as cw
 from cutwater.flow.steps import Source
 from cutwater.spark.entrylog import EntryLog
 from cutwater.spark.sources.chunklog import LOG
-from cutwater.spark.sources.feed import Chunk, Feed
+from cutwater.spark.sources.feed import BAD, Chunk, Feed
 from cutwater.spark.sources.json_lines import JsonLines
 
 Offsets = Sequence[Mapping[str, int]]
@@ -64,8 +65,14 @@ def items_of(checkpoint: Path, source: Source, entry: int, feed: Feed | None = N
 def _fed(checkpoint: Path, source: Source, entry: int, feed: Feed) -> list[Any]:
     chunks = EntryLog(checkpoint / "sources" / source.name, LOG).read(entry)
     reader = feed.reader(source.type)
-    runs = (run for chunk in chunks for run in reader.runs(Chunk.of_json(chunk)))
-    return [value for run in runs for value in reader.decode(run)]
+    raws = (
+        raw for chunk in chunks for run in reader.runs(Chunk.of_json(chunk)) for raw in run.raws
+    )
+    found = []
+    for raw in raws:
+        with suppress(*BAD):
+            found.append(reader.decode_one(raw))
+    return found
 
 
 def inputs_of(

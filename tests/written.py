@@ -31,24 +31,30 @@ class Listed:
 def written(
     kind: str, folder: Path, items: Sequence[Any], *, per_file: int, per_epoch: int
 ) -> Feed:
-    """A feed of such a kind that reads these records, about `per_epoch` of them in an epoch."""
+    """A feed of such a kind that reads these records, about `per_epoch` of them in an epoch.
+
+    Files that are there already stay as they are.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     files = [items[start : start + per_file] for start in range(0, len(items), per_file)]
     match kind:
         case "JSON lines":
             for number, some in enumerate(files):
                 lines = [msgspec.json.encode(item) + b"\n" for item in some]
-                (folder / f"{number:04}.jsonl").write_bytes(b"".join(lines))
+                path = folder / f"{number:04}.jsonl"
+                path.exists() or path.write_bytes(b"".join(lines))
             return JsonLines(str(folder), max_bytes_per_epoch=30 * per_epoch)
         case "CSV":
             for number, some in enumerate(files):
-                write_csv(folder / f"{number:04}.csv", some)
+                path = folder / f"{number:04}.csv"
+                path.exists() or write_csv(path, some)
             return Csv(str(folder), max_bytes_per_epoch=10 * per_epoch)
         case "Parquet":
             for number, some in enumerate(files):
                 rows = msgspec.to_builtins(some)
                 table = pa.Table.from_pylist(rows)
-                pq.write_table(table, folder / f"{number:04}.parquet", row_group_size=3)
+                path = folder / f"{number:04}.parquet"
+                path.exists() or pq.write_table(table, path, row_group_size=3)
             return Parquet(str(folder), max_rows_per_epoch=per_epoch)
         case "generator":
             total = len(items) or None

@@ -15,8 +15,11 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
 from cutwater.spark.sinks import Folder as folder
+from cutwater.spark.sources.csv_files import Csv as csv
 from cutwater.spark.sources.frame import Frame as frame
+from cutwater.spark.sources.generated import Generated as generate
 from cutwater.spark.sources.json_lines import JsonLines as json_lines
+from cutwater.spark.sources.parquet_files import Parquet as parquet
 from cutwater.spark.summary import CheckpointSummary, SourceSummary, describe
 from cutwater.spark.support import SUPPORT
 from cutwater.spark.transform import transform
@@ -28,10 +31,13 @@ __all__ = [
     "Rescaled",
     "RunResult",
     "SourceSummary",
+    "csv",
     "describe",
     "folder",
     "frame",
+    "generate",
     "json_lines",
+    "parquet",
     "rescale",
     "run",
     "transform",

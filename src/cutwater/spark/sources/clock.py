@@ -19,7 +19,7 @@ from cutwater.flow.steps import Source
 from cutwater.spark.records import Records
 from cutwater.spark.sources.feed import BAD, Chunk, RecordReader, Run
 
-__all__ = ["Clock", "Numbering", "SourceClock", "newest_of", "not_a_time", "times_of"]
+__all__ = ["Clock", "Numbering", "SourceClock", "is_time", "newest_of", "not_a_time", "times_of"]
 
 _FOLLOWED = "mark of the others"
 """Beside the newest time: what an idle source took over; no record has a field of this name."""
@@ -45,7 +45,7 @@ class Clock:
     def newest(self, before: Any, times: Iterable[Any]) -> Any:
         """The newest time once records of these times are read, in a form that JSON keeps."""
         newest, mark = self._load(before)
-        for time in times:
+        for time in filter(is_time, times):
             if newest is None or self._is_before(newest, time):
                 newest = time
         own = self._by_rule(newest)
@@ -103,6 +103,20 @@ class Clock:
         times = (kept["newest"], kept[_FOLLOWED]) if is_marked else (kept, None)
         newest, mark = (t if t is None else msgspec.convert(t, self._time_type) for t in times)
         return newest, mark
+
+
+def is_time(value: Any) -> bool:
+    """Has a value a place in an order, and can it be sent? A record with another time is bad.
+
+    >>> is_time(5), is_time(float("nan")), is_time(1 << 64)
+    (True, False, False)
+    """
+    if isinstance(value, int):
+        return -(1 << 63) <= value < 1 << 64
+    try:
+        return bool(value <= value)
+    except (TypeError, ArithmeticError):
+        return False
 
 
 def _with_mark(newest: Any, mark: Any) -> dict[str, Any]:

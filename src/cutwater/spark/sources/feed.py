@@ -126,7 +126,7 @@ class RecordReader(ABC):
 
     @abstractmethod
     def runs(self, chunk: Chunk) -> Iterator[Run]:
-        """All records of a chunk, in order, some at a time."""
+        """All records of a chunk, in order, some at a time; one chunk is read after the other."""
 
     @abstractmethod
     def decode_one(self, raw: Any) -> Any:
@@ -193,8 +193,8 @@ class Feed(Binding):
     # --- planning --------------------------------------------------------------------------------
 
     @abstractmethod
-    def planner(self, now: Callable[[], float]) -> Planner:
-        """A planner; `now` is the wall clock."""
+    def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
+        """A planner of what holds records of a type; `now` is the wall clock."""
 
     def amount(self, chunk: Chunk) -> int:
         """How much of the work of an epoch a chunk is, in any measure."""

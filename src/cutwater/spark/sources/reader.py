@@ -79,10 +79,9 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _open(self) -> tuple[Job, ChunkLog]:
         job = load_job(self._job)
         if self._log is None:
-            feed = job.feed_of(self._source)
-            reader = feed.reader(job.source_step(self._source).type)
+            feed, tp = job.feed_of(self._source), job.source_step(self._source).type
             log = Path(job.checkpoint) / "sources" / self._source
-            self._log = ChunkLog(feed, reader, log, job.clock_of(self._source), self._now)
+            self._log = ChunkLog(feed, tp, log, job.clock_of(self._source), self._now)
         return job, self._log
 
     def initialOffset(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from cutwater.errors import InputError, RunError
 from cutwater.spark import entrylog
 from cutwater.spark.sources.clock import Numbering
 from cutwater.spark.sources.files import check_unchanged
-from cutwater.spark.sources.json_lines import split_at_lines
+from cutwater.spark.sources.text import split_at_lines
 
 
 @pytest.fixture

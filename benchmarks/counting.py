@@ -25,7 +25,6 @@ __all__ = [
     "KeyCount",
     "Reading",
     "Total",
-    "Valued",
     "built_in_count_flow",
     "built_in_flow",
     "native",
@@ -33,6 +32,7 @@ __all__ = [
     "row_groups",
     "scalar_count_flow",
     "scalar_flow",
+    "vectorised_count_flow",
     "vectorised_flow",
 ]
 
@@ -128,14 +128,6 @@ def built_in_flow() -> cw.Flow:
 
 
 @dataclass(frozen=True)
-class Valued:
-    """What comes in; its position is a column beside it."""
-
-    key: str
-    value: int
-
-
-@dataclass(frozen=True)
 class Count:
     """What is kept for each key."""
 
@@ -151,23 +143,38 @@ class KeyCount:
 
 
 @cw.task(initial=Count(0))
-def running_count(state: Count, event: Valued) -> tuple[Count, list[KeyCount]]:
+def running_count(state: Count, event: Reading) -> tuple[Count, list[KeyCount]]:
     """One call for each event."""
     count = state.count + 1
     return Count(count), [KeyCount(event.key, count)]
 
 
+@cw.vectorised(initial=Count(0))
+def running_counts(state: Count, event: Reading, keys: cw.Keys) -> tuple[Count, KeyCount]:
+    """One call for a batch."""
+    counts = keys.running_count(start=state.count)
+    counted = KeyCount(event.key, counts)  # type: ignore[arg-type]
+    return Count(keys.last(counts)), counted  # type: ignore[arg-type]
+
+
 def scalar_count_flow() -> cw.Flow:
     """A running count, with a task that is called for each event."""
     flow = cw.Flow("scalar_count")
-    flow.sink("counts", flow.source("readings", Valued).key_by("key").apply(running_count))
+    flow.sink("counts", flow.source("readings", Reading).key_by("key").apply(running_count))
+    return flow
+
+
+def vectorised_count_flow() -> cw.Flow:
+    """A running count, with a task on arrays."""
+    flow = cw.Flow("vectorised_count")
+    flow.sink("counts", flow.source("readings", Reading).key_by("key").apply(running_counts))
     return flow
 
 
 def built_in_count_flow() -> cw.Flow:
     """A built-in count, which emits once for each key that an epoch touched."""
     flow = cw.Flow("built_in_count")
-    keyed = flow.source("readings", Valued).key_by("key")
+    keyed = flow.source("readings", Reading).key_by("key")
     flow.sink("counts", keyed.aggregate(emit="epoch", count=cw.agg.count()))
     return flow
 

@@ -21,9 +21,15 @@ import msgspec.inspect as mi
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.records import describe
+from cutwater.spark.sources.csv_columns import (
+    PlainRows,
+    plain_layout,
+    plain_rows,
+    records_of,
+)
 from cutwater.spark.sources.feed import BadRecord, Chunk, RecordReader, Run
 from cutwater.spark.sources.filling import filler_of
-from cutwater.spark.sources.text import TextFeed, bytes_of, runs_of
+from cutwater.spark.sources.text import RUN_BYTES, TextFeed, bytes_of, runs_of
 
 __all__ = ["Csv"]
 
@@ -136,6 +142,7 @@ class _Rows(RecordReader):
         self._type = tp
         self._many = list[tp]
         self._fill = filler_of(tp)
+        self._plain = plain_layout(tp)
         self._columns: list[str] = []
         self._optional: list[int] = []
 
@@ -143,14 +150,23 @@ class _Rows(RecordReader):
         self._columns = chunk.about["columns"]
         optional = (_is_optional(self._fields[column].type) for column in self._columns)
         self._optional = [place for place, is_optional in enumerate(optional) if is_optional]
-        rows, positions = _rows(bytes_of(chunk), self._delimiter)
+        data = bytes_of(chunk)
+        is_whole = self._plain is not None and len(self._columns) == len(self._fields)
+        plain = plain_rows(data, RUN_BYTES) if is_whole else None
+        if plain is not None:
+            return (Run(rows, (at + chunk.start).tolist()) for rows, at in plain)
+        rows, positions = _rows(data, self._delimiter)
         return runs_of(rows, [chunk.start + position for position in positions])
 
-    def decode(self, run: Run) -> list[Any]:
+    def decode(self, run: Run) -> Sequence[Any]:
+        if isinstance(run.raws, PlainRows) and self._plain:
+            found = records_of(run.raws, self._plain, self._columns, self._delimiter)
+            if found is not None:
+                return found
         values = msgspec.convert(list(map(self._named, run.raws)), self._many, strict=False)
         return self._filled(values)
 
-    def decode_one(self, raw: _Row) -> Any:
+    def decode_one(self, raw: _Row | bytes) -> Any:
         return self._filled([msgspec.convert(self._named(raw), self._type, strict=False)])[0]
 
     def _filled(self, values: list[Any]) -> list[Any]:
@@ -159,7 +175,8 @@ class _Rows(RecordReader):
                 self._fill(value)
         return values
 
-    def _named(self, row: _Row) -> dict[str, str | None]:
+    def _named(self, raw: _Row | bytes) -> dict[str, str | None]:
+        row = self._row(raw)
         if isinstance(row, _Malformed):
             raise BadRecord(row.why)
         if len(row) != len(self._columns):
@@ -172,7 +189,13 @@ class _Rows(RecordReader):
                 named[self._columns[place]] = None
         return named
 
-    def text(self, raw: _Row) -> bytes:
+    def _row(self, raw: _Row | bytes) -> _Row:
+        """A row that may still be a line as it lies in the file."""
+        return _rows(raw, self._delimiter)[0][0] if isinstance(raw, bytes) else raw
+
+    def text(self, raw: _Row | bytes) -> bytes:
+        if isinstance(raw, bytes):
+            return raw
         if isinstance(raw, _Malformed):
             return raw.text
         return self._delimiter.join(raw).encode()

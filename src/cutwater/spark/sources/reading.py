@@ -77,8 +77,10 @@ class Reading:
         positions = run.positions
         if len(places) < len(positions):
             positions = [positions[place] for place in places]
-        before = order_bytes((self._rank, chunk.number))
-        orders = [before + order for order in self._feed.orders(positions)]
+        orders = []
+        if self._sender.minds_order:
+            before = order_bytes((self._rank, chunk.number))
+            orders = [before + order for order in self._feed.orders(positions)]
         times = self._times(values, [first + place for place in places]) if self._is_timed else None
         batch = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
         self._sender.through(batch)

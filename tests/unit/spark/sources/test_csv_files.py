@@ -18,7 +18,10 @@ from hypothesis import strategies as st
 
 import cutwater as cw
 from cutwater.flow.steps import Source
+from cutwater.spark.records import Records
+from cutwater.spark.sources import csv_files
 from cutwater.spark.sources.csv_files import Csv
+from cutwater.spark.sources.feed import BAD
 from cutwater.spark.sources.reader import shares
 
 
@@ -301,3 +304,70 @@ def test_settings_are_plain_data():
     feed = Csv("in", ";", 100, 2.5)
     assert Csv(**json.loads(json.dumps(vars(feed)))) == feed
     assert feed.absolute() == Csv(str(Path("in").absolute()), ";", 100, 2.5)
+
+
+@dataclass(frozen=True)
+class Plain:
+    name: str
+    size: int
+    weight: float
+
+
+numbers = st.sampled_from(
+    (
+        "0|-0|7|-12|+5|007| 7|7 |0x1F|1_000|9223372036854775807|9223372036854775808|1e3|1.5|"
+        "-2.25e-3|.5|5.|1e400|nan|inf||x"
+    ).split("|")
+)
+plain_lines = st.lists(
+    st.tuples(st.text("ab ;x\u00e9\x00'\t", max_size=4), numbers, numbers).map(",".join)
+    | st.text("a1,\u00e9 .", max_size=8),
+    max_size=8,
+)
+
+
+def read(tp, text, tmp_path):
+    """The values of all good rows, and what is said of all bad ones, by position."""
+    path = tmp_path / "a.csv"
+    path.write_text("name,size,weight\n" + text, newline="")
+    feed = Csv(str(tmp_path))
+    chunk = feed.whole(str(path), path.stat(), 0, tp)
+    reader = feed.reader(tp)
+    found = []
+    for run in reader.runs(chunk) if chunk.start < chunk.end else ():
+        try:
+            good = list(reader.decode(run))
+        except BAD:
+            good = None
+        for place, raw in enumerate(run.raws):
+            try:
+                value = reader.decode_one(raw)
+                assert good is None or good[place] == value
+                assert good is None or [*map(type, vars(good[place]).values())] == [str, int, float]
+            except BAD as error:
+                assert good is None
+                value = str(error)
+            found.append((run.positions[place], value, reader.text(raw)))
+    return found
+
+
+@given(plain_lines, st.booleans())
+def test_plain_rows_are_what_rows_are(tmp_path_factory, lines, has_end):
+    """Differential: as columns, and row by row."""
+    text = "\n".join(lines) + "\n" * has_end
+    tmp_path = tmp_path_factory.mktemp("plain")
+    in_columns = read(Plain, text, tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_files, "plain_rows", lambda *_: None)
+        one_by_one = read(Plain, text, tmp_path)
+    assert repr(in_columns) == repr(one_by_one)
+
+
+def test_plain_rows_stay_columns(tmp_path):
+    path = put(tmp_path, "weight,name,size\n0.5,a,1\n2,b,-2\n")
+    feed = Csv(str(tmp_path))
+    reader = feed.reader(Plain)
+    (run,) = reader.runs(feed.whole(str(path), path.stat(), 0, Plain))
+    records = reader.decode(run)
+    assert isinstance(records, Records)
+    assert list(records) == [Plain("a", 1, 0.5), Plain("b", -2, 2.0)]

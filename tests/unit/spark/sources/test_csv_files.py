@@ -313,12 +313,9 @@ class Plain:
     weight: float
 
 
-numbers = st.sampled_from(
-    (
-        "0|-0|7|-12|+5|007| 7|7 |0x1F|1_000|9223372036854775807|9223372036854775808|1e3|1.5|"
-        "-2.25e-3|.5|5.|1e400|nan|inf||x"
-    ).split("|")
-)
+whole = ["0", "-0", "7", "-12", "+5", "007", " 7", "7 ", "0x1F", "1_000", str(2**63 - 1)]
+others = [str(2**63), "1e3", "1.5", "-2.25e-3", ".5", "5.", "1e400", "nan", "inf", "", "x"]
+numbers = st.sampled_from([*whole, *others])
 plain_lines = st.lists(
     st.tuples(st.text("ab ;x\u00e9\x00'\t", max_size=4), numbers, numbers).map(",".join)
     | st.text("a1,\u00e9 .", max_size=8),

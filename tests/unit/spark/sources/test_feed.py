@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cutwater.spark.sources.feed import Chunk
 from cutwater.spark.sources.kinds import KINDS
+from cutwater.spark.sources.reader import shares
 
 positions = st.one_of(
     st.integers(), st.text(max_size=3), st.tuples(st.integers(), st.text(max_size=3)).map(list)
@@ -44,3 +45,8 @@ def test_positions_sort_as_their_bytes_do(kind):
     orders = feed.orders(numbers)
     assert orders == sorted(orders)
     assert len({len(order) for order in orders}) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_decision_of_a_source_without_input_is_nobodys_work(kind):
+    assert list(shares(kind.__new__(kind), [Chunk(-1, 0, 0)], 2)) == []

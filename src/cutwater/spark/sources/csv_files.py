@@ -21,6 +21,7 @@ import msgspec.inspect as mi
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.records import describe
+from cutwater.spark.batches import much_at_once
 from cutwater.spark.sources.feed import BadRecord, Chunk, RecordReader, Run
 from cutwater.spark.sources.filling import filler_of
 from cutwater.spark.sources.text import TextFeed, bytes_of, runs_of
@@ -143,12 +144,16 @@ class _Rows(RecordReader):
         self._columns = chunk.about["columns"]
         optional = (_is_optional(self._fields[column].type) for column in self._columns)
         self._optional = [place for place, is_optional in enumerate(optional) if is_optional]
-        rows, positions = _rows(bytes_of(chunk), self._delimiter)
+        with much_at_once():
+            rows, positions = _rows(bytes_of(chunk), self._delimiter)
         return runs_of(rows, [chunk.start + position for position in positions])
 
     def decode(self, run: Run) -> list[Any]:
-        values = msgspec.convert(list(map(self._named, run.raws)), self._many, strict=False)
-        return self._filled(values)
+        if self._optional or set(map(len, run.raws)) != {len(self._columns)}:
+            rows = list(map(self._named, run.raws))
+        else:
+            rows = [dict(zip(self._columns, row, strict=True)) for row in run.raws]
+        return self._filled(msgspec.convert(rows, self._many, strict=False))
 
     def decode_one(self, raw: _Row) -> Any:
         return self._filled([msgspec.convert(self._named(raw), self._type, strict=False)])[0]

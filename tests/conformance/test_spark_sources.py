@@ -84,3 +84,31 @@ def test_all_kinds_in_one_query_over_several_runs(spark, tmp_path):
         for line in path.read_text().splitlines()
     )
     assert (bad["line"], bad["text"]) == (2, "only,two")
+
+
+def test_a_dataframe_beside_all_other_kinds(spark, tmp_path):
+    """Nobody knows which rows of a DataFrame an epoch has, so only the end is compared."""
+    feeds = {
+        kind: written(kind, tmp_path / "in" / kind, items(12), per_file=5, per_epoch=4)
+        for kind in KINDS
+    }
+    written("Parquet", tmp_path / "in" / "frame", items(12), per_file=5, per_epoch=4)
+    schema = "name string, size long, at long, note string"
+    data = spark.readStream.schema(schema).parquet(str(tmp_path / "in" / "frame"))
+    flow = cw.Flow("five kinds")
+    first, *others = (flow.source(name, Item) for name in [*KINDS, "frame"])
+    flow.sink("totals", first.merge(*others).key_by("name").apply(running))
+    cutwater_spark.run(
+        flow,
+        spark,
+        sources={**feeds, "frame": cutwater_spark.frame(data, order=["size"])},
+        sinks={"totals": tmp_path / "out"},
+        checkpoint=tmp_path / "checkpoint",
+    )
+    totals: dict[str, list[int]] = {}
+    for path in (tmp_path / "out").glob("epoch=*/*.jsonl"):
+        for line in map(json.loads, path.read_text().splitlines()):
+            totals.setdefault(line["name"], []).append(line["total"])
+    sums = {name: 5 * sum(i.size for i in items(12) if i.name == name) for name in "abc"}
+    assert {name: max(some) for name, some in totals.items()} == sums
+    assert {name: len(some) for name, some in totals.items()} == dict.fromkeys("abc", 20)

@@ -21,6 +21,7 @@ import msgspec.inspect as mi
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.records import describe
+from cutwater.spark.batches import much_at_once
 from cutwater.spark.sources.csv_columns import (
     PlainRows,
     plain_layout,
@@ -155,16 +156,22 @@ class _Rows(RecordReader):
         plain = plain_rows(data, RUN_BYTES) if is_whole else None
         if plain is not None:
             return (Run(rows, (at + chunk.start).tolist()) for rows, at in plain)
-        rows, positions = _rows(data, self._delimiter)
+        with much_at_once():
+            rows, positions = _rows(data, self._delimiter)
         return runs_of(rows, [chunk.start + position for position in positions])
 
     def decode(self, run: Run) -> Sequence[Any]:
-        if isinstance(run.raws, PlainRows) and self._plain:
-            found = records_of(run.raws, self._plain, self._columns, self._delimiter)
+        raws: Sequence[Any] = run.raws
+        if isinstance(raws, PlainRows) and self._plain:
+            found = records_of(raws, self._plain, self._columns, self._delimiter)
             if found is not None:
                 return found
-        values = msgspec.convert(list(map(self._named, run.raws)), self._many, strict=False)
-        return self._filled(values)
+            raws = list(map(self._row, raws))
+        if self._optional or set(map(len, raws)) != {len(self._columns)}:
+            rows = list(map(self._named, raws))
+        else:
+            rows = [dict(zip(self._columns, row, strict=True)) for row in raws]
+        return self._filled(msgspec.convert(rows, self._many, strict=False))
 
     def decode_one(self, raw: _Row | bytes) -> Any:
         return self._filled([msgspec.convert(self._named(raw), self._type, strict=False)])[0]

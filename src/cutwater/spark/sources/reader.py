@@ -175,10 +175,11 @@ def shares(
     feed: Feed, chunks: list[Chunk], count: int, reader: RecordReader | None = None
 ) -> Iterator[list[Chunk]]:
     """The chunks in about `count` shares of equal amounts; numbered anew if there is a reader."""
+    chunks = [chunk for chunk in chunks if not chunk.is_decision]
     size = max(sum(map(feed.amount, chunks)) // count, feed.smallest_share)
     share: list[Chunk] = []
     room = size
-    for chunk in (chunk for chunk in chunks if not chunk.is_decision):
+    for chunk in chunks:
         rest = chunk
         while not rest.is_decision:
             part = replace(rest, end=feed.cut(rest, room))

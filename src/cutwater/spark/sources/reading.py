@@ -21,8 +21,8 @@ from cutwater.spark.records import Records
 from cutwater.spark.routing import Sender
 from cutwater.spark.rows import Outbox, pack_lines, record_batches
 from cutwater.spark.sources.asides import bad_records_sink, late_events_sink
-from cutwater.spark.sources.clock import is_time, times_of
-from cutwater.spark.sources.feed import BAD, BadRecord, Chunk, Run
+from cutwater.spark.sources.clock import is_time
+from cutwater.spark.sources.feed import BAD, BadRecord, Chunk, Run, times_of
 
 __all__ = ["Reading"]
 

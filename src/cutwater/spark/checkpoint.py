@@ -26,7 +26,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
-from cutwater.spark.durable import damaged, read_json, why_unwritable, write_json
+from cutwater.spark.durable import damaged, make_folder, read_json, why_unwritable, write_json
 from cutwater.spark.identity import FORMAT, Identity
 from cutwater.spark.partitions import SETTING
 
@@ -86,7 +86,7 @@ class Checkpoint:
     def create(self) -> None:
         """Make the folder, for its owner only."""
         try:
-            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self.root)
             probe = self.root / f".probe-{os.getpid()}"
             probe.touch()
             probe.unlink()

@@ -14,6 +14,8 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
+from cutwater.spark.sinks import Call as call
+from cutwater.spark.sinks import Delta as delta_table
 from cutwater.spark.sinks import Folder as folder
 from cutwater.spark.sources.frame import Frame as frame
 from cutwater.spark.sources.json_lines import JsonLines as json_lines
@@ -28,6 +30,8 @@ __all__ = [
     "Rescaled",
     "RunResult",
     "SourceSummary",
+    "call",
+    "delta_table",
     "describe",
     "folder",
     "frame",

@@ -250,7 +250,8 @@ class Job:
 
         Other processes need not be able to import the file in which the flow is defined.
         """
-        modules = [sys.modules[name] for name in _own_modules(self.flow, self.sources.values())]
+        bound = [*self.sources.values(), *self.sinks.values()]
+        modules = [sys.modules[name] for name in _own_modules(self.flow, bound)]
         for module in modules:
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:
@@ -318,9 +319,9 @@ def _spell_out(obj: Any, state: Any) -> None:
         (slots if isinstance(obj, FunctionType) else attributes)["__annotations__"] = spelled
 
 
-def _own_modules(flow: Flow, sources: Iterable[Feed | Frame]) -> set[str]:
+def _own_modules(flow: Flow, bound: Iterable[Feed | Frame | Sink]) -> set[str]:
     """The modules of the user's functions and types, and what these import, if not installed."""
-    things = [thing for each in (*flow.steps, *sources) for thing in vars(each).values()]
+    things = [thing for each in (*flow.steps, *bound) for thing in vars(each).values()]
     things += [thing.f for thing in things if isinstance(thing, Task)]
     found: set[str] = set()
     while things:

@@ -113,7 +113,10 @@ class Sink(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """Where the rows go, in words; no two sinks of a flow go to the same place."""
+        """Where the rows go, in words; no two sinks of a flow go to the same place.
+
+        Nothing, if it keeps no ledger there, and any number of sinks may go to it.
+        """
 
     @abstractmethod
     def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:

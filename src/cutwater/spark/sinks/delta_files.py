@@ -23,6 +23,9 @@ class Files(Protocol):
     def delete(self, names: Sequence[str]) -> None:
         """Delete files; some may be gone already."""
 
+    def sync(self, addresses: Sequence[str]) -> None:
+        """Make files that the library wrote survive a crash of the machine."""
+
     def sync_log(self, after: int) -> None:
         """Make what was committed after a version survive a crash of the machine."""
 
@@ -52,6 +55,12 @@ class FolderFiles:
         for name in names:
             (self._root / name).unlink(missing_ok=True)
 
+    def sync(self, addresses: Sequence[str]) -> None:
+        """The library leaves this to the system."""
+        for address in addresses:
+            with (self._root / Path(address).name).open("rb") as file:
+                sync_file(file)
+
     def sync_log(self, after: int) -> None:
         """The library that writes the log leaves this to the system."""
         log = self._root / "_delta_log"
@@ -80,6 +89,9 @@ class StoreFiles:
         """Delete files; some may be gone already."""
         for name in names:
             self._files.delete_file(name)
+
+    def sync(self, addresses: Sequence[str]) -> None:
+        """Nothing to do."""
 
     def sync_log(self, after: int) -> None:
         """Nothing to do."""

@@ -175,8 +175,11 @@ class DeltaLog:
         )
         self.sweep(claim, before_epoch=epoch + 1)
         said = CommitProperties(custom_metadata={"cutwater": {"compacted": epoch}})
-        self._table().optimize.compact(commit_properties=said)
         table = self._table()
+        before = set(table.file_uris())
+        table.optimize.compact(commit_properties=said)
+        table = self._table()
+        self._files.sync(sorted(set(table.file_uris()) - before))
         table.create_checkpoint()
         table.cleanup_metadata()
 

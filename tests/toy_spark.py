@@ -193,6 +193,8 @@ class ToySpark:
         tasks = self._read(epoch)
         for number in range(len(self.levels)):
             tasks = [list(self._level(number, rows)) for rows in self._exchange(tasks)]
+        if self.job.has_scattered_lanes:
+            tasks = self._exchange(tasks)
         messages = [self.writer.write(_batches(rows)) for rows in tasks]
         if self._random.random() < 0.3:  # a second attempt, of which nobody hears
             self.writer.write(_batches(tasks[0]))

@@ -9,6 +9,8 @@
       spark/            Spark's own checkpoint: offsets, commits, state
       bad-records/      what --on-bad-record skip kept aside
       late-events/      events that came after their time was complete
+      staging/<sink>/   what sinks without a place for it have not shown yet
+      calls/<sink>/     how far the functions are that are called as sinks
 """
 
 from __future__ import annotations

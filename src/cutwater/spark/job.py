@@ -11,7 +11,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -323,6 +323,7 @@ def _own_modules(flow: Flow, bound: Iterable[Feed | Frame | Sink]) -> set[str]:
     """The modules of the user's functions and types, and what these import, if not installed."""
     things = [thing for each in (*flow.steps, *bound) for thing in vars(each).values()]
     things += [thing.f for thing in things if isinstance(thing, Task)]
+    things += [thing.func for thing in things if isinstance(thing, partial)]
     found: set[str] = set()
     while things:
         thing = things.pop()

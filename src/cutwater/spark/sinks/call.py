@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -146,6 +147,8 @@ def _takes_three(function: Callable[..., object]) -> bool:
 
 def _named(function: Any) -> str:
     """The function by its name and where it is defined."""
+    while isinstance(function, partial):
+        function = function.func
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     return f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})" if code else name

@@ -3,6 +3,7 @@
 import json
 import os
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,6 +147,42 @@ def test_of_two_that_publish_the_same_epoch_one_is_seen(table, monkeypatch):
     assert table.rows(who) == 1
 
 
+def test_many_that_publish_the_same_epochs_at_once_show_each_once(table):
+    """Three drivers that share a generation, which nothing but the table itself keeps apart."""
+    who = take(table)
+
+    def publish_all(driver):
+        for epoch in range(8):
+            table.publish(who, epoch, [stage(table, epoch, epoch + driver / 10)])
+
+    with ThreadPoolExecutor(3) as drivers:
+        list(drivers.map(publish_all, range(3)))
+    assert Counter(map(int, seen(table))) == Counter(range(8))
+    assert table.rows(who) == 8
+
+
+def test_a_take_over_in_full_run_loses_and_doubles_nothing(table):
+    """A zombie publishes as fast as it can while a new run takes the table and does the same."""
+    zombie = take(table, 1)
+
+    def publish_all(who):
+        for epoch in range(12):
+            try:
+                part = stage(table, epoch, float(epoch), generation=who.generation)
+                table.publish(who, epoch, [part])
+            except RunError as error:
+                return codes(error.problems)
+        return []
+
+    with ThreadPoolExecutor(2) as drivers:
+        old = drivers.submit(publish_all, zombie)
+        new = drivers.submit(lambda: publish_all(take(table, 2)))
+        assert new.result() == []
+        assert old.result() in ([], ["fenced"])
+    assert Counter(seen(table)) == Counter(map(float, range(12)))
+    assert table.rows(zombie) == 12
+
+
 def test_what_others_add_at_the_same_time_stays(table, monkeypatch):
     who = take(table)
     part = stage(table, 0, 1.0)
@@ -227,6 +264,30 @@ def test_a_table_of_another_checkpoint_is_refused(table):
         assert problem.code == "another-checkpoint"
         assert "has 1 rows of it" in problem.message
     assert table.check("means", "q", 1) == []
+
+
+def test_a_table_whose_ledger_is_emptied_can_be_taken_by_another_checkpoint(table):
+    table.publish(take(table), 0, [stage(table, 0, 1.0)])
+    DeltaTable(table.path).alter.set_table_properties(
+        {"cutwater.ledger": ""}, raise_if_not_exists=False
+    )
+    assert table.check("means", None, 0) == []
+    who = take(table, query_id="other")
+    part = table.write(who, 0, Mean, [lane(Mean, [Mean("s", 2.0)])])
+    table.publish(who, 0, [part])
+    assert sorted(seen(table)) == [1.0, 2.0]
+    assert table.rows(who) == 1
+
+
+def test_a_table_that_was_restored_to_an_older_version_is_still_ahead(table):
+    """Application transactions do not go back with the rows: what is gone is not shown again."""
+    who = take(table)
+    for epoch in (0, 1):
+        table.publish(who, epoch, [stage(table, epoch, float(epoch))])
+    delta = DeltaTable(table.path)
+    delta.restore(delta.version() - 1)
+    assert seen(table) == [0.0]
+    assert codes(table.check("means", "q", 1)) == ["output-ahead"]
 
 
 def test_a_table_of_another_sink_is_refused(table):

@@ -115,6 +115,7 @@ class ToySpark:
         """A new life: the next generation takes the sinks."""
         self.job = replace(self.job, generation=self.job.generation + 1)
         for name, sink in self.job.sinks.items():
+            sink.make_ready(name, self.job.record_of(name))
             sink.take(self.job.claim_of(name))
         data = self.job.to_bytes()
         if self._random.random() < 0.5:  # worker processes may outlive a query, not the JVM
@@ -192,6 +193,8 @@ class ToySpark:
         tasks = self._read(epoch)
         for number in range(len(self.levels)):
             tasks = [list(self._level(number, rows)) for rows in self._exchange(tasks)]
+        if self.job.has_scattered_lanes:
+            tasks = self._exchange(tasks)
         messages = [self.writer.write(_batches(rows)) for rows in tasks]
         if self._random.random() < 0.3:  # a second attempt, of which nobody hears
             self.writer.write(_batches(tasks[0]))
@@ -253,7 +256,7 @@ def _batches(rows: list[Row]) -> Iterator[Any]:
 
 
 def make_job(flow: Any, root: Path, **settings: Any) -> Job:
-    """A job whose sources and sinks lie in folders of their names; `feeds` replaces sources."""
+    """A job whose sources and sinks lie in folders; `feeds` and `sinks` go elsewhere."""
     from cutwater.flow.steps import Sink, Source
     from cutwater.spark import folder, json_lines
 
@@ -264,6 +267,7 @@ def make_job(flow: Any, root: Path, **settings: Any) -> Job:
         n: json_lines(str(root / "in" / n), max_bytes) for kind, n in names if kind is Source
     }
     sinks = {n: folder(str(root / "out" / n)) for kind, n in names if kind is Sink}
+    sinks.update(settings.pop("sinks", {}))
     for step in flow.steps:
         if isinstance(step, Source) and step.watermark:
             sinks[late_events_sink(step.name)] = folder(str(root / "late" / step.name))

@@ -11,6 +11,7 @@ The layers, each depending only on those above it::
     semantics/     what a flow means, executable, without a JVM
     checking/      a model checker, and what is claimed of operators, protocols and flows
     spark/         a flow on Structured Streaming; the only place that imports pyspark
+    observers/     what sinks show, read from outside; needs no Spark
     report/        what was found as text and as one self-contained page
     cli/           one file per verb;  testing.py is the pytest plugin
 

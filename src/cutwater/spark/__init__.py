@@ -14,6 +14,8 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
+from cutwater.spark.sinks import Call as call
+from cutwater.spark.sinks import Delta as delta_table
 from cutwater.spark.sinks import Folder as folder
 from cutwater.spark.sources.csv_files import Csv as csv
 from cutwater.spark.sources.frame import Frame as frame
@@ -31,7 +33,9 @@ __all__ = [
     "Rescaled",
     "RunResult",
     "SourceSummary",
+    "call",
     "csv",
+    "delta_table",
     "describe",
     "folder",
     "frame",

@@ -40,8 +40,10 @@ _KEPT = (bytes, dt.datetime, dt.date, dt.timedelta, Decimal)
 _COLLECTIONS = (list, set, frozenset)
 
 
-def arrow_type(tp: Any) -> pa.DataType | None:
-    """The Arrow type of an annotation; None if it has none.
+def arrow_type(tp: Any, inside: tuple[Any, ...] = ()) -> pa.DataType | None:
+    """The Arrow type of an annotation; None if it has none, as a record that holds itself.
+
+    `inside` are the records in which it is a field.
 
     >>> arrow_type(list[int]), arrow_type(str | None), arrow_type(int | str)
     (ListType(list<item: int64>), DataType(string), None)
@@ -57,16 +59,16 @@ def arrow_type(tp: Any) -> pa.DataType | None:
         kinds = {type(member.value) for member in tp}
         return _SIMPLE.get(kinds.pop()) if len(kinds) == 1 else None
     if origin in _COLLECTIONS or (origin is tuple and args[1:] == (...,)):
-        item = arrow_type(args[0])
+        item = arrow_type(args[0], inside)
         return pa.list_(item) if item else None
     if origin is dict:
-        key, value = map(arrow_type, args)
+        key, value = (arrow_type(arg, inside) for arg in args)
         return pa.map_(key, value) if key and value else None
-    return _struct(fields_of(tp) or {})
+    return None if tp in inside else _struct(fields_of(tp) or {}, (*inside, tp))
 
 
-def _struct(fields: dict[str, Any]) -> pa.DataType | None:
-    found = {name: arrow_type(tp) for name, tp in fields.items()}
+def _struct(fields: dict[str, Any], inside: tuple[Any, ...]) -> pa.DataType | None:
+    found = {name: arrow_type(tp, inside) for name, tp in fields.items()}
     if not found or None in found.values():
         return None
     return pa.struct([pa.field(name, tp) for name, tp in found.items()])

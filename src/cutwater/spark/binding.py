@@ -65,7 +65,7 @@ def _shared_places(sinks: Mapping[str, Place]) -> list[Problem]:
     first: dict[str, str] = {}
     for name, sink in sinks.items():
         earlier = first.setdefault(sink.place, name)
-        if earlier != name:
+        if sink.place and earlier != name:
             problems.append(
                 Problem(
                     "shared-place",

@@ -9,6 +9,8 @@
       spark/            Spark's own checkpoint: offsets, commits, state
       bad-records/      what --on-bad-record skip kept aside
       late-events/      events that came after their time was complete
+      staging/<sink>/   what sinks without a place for it have not shown yet
+      calls/<sink>/     how far the functions are that are called as sinks
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
-from cutwater.spark.durable import damaged, read_json, why_unwritable, write_json
+from cutwater.spark.durable import damaged, make_folder, read_json, why_unwritable, write_json
 from cutwater.spark.identity import FORMAT, Identity
 from cutwater.spark.partitions import SETTING
 
@@ -86,7 +88,7 @@ class Checkpoint:
     def create(self) -> None:
         """Make the folder, for its owner only."""
         try:
-            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self.root)
             probe = self.root / f".probe-{os.getpid()}"
             probe.touch()
             probe.unlink()

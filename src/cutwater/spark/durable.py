@@ -1,24 +1,48 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and that only their owner may read."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from cutwater.errors import Problem, RunError
 
-__all__ = ["damaged", "read_json", "sync_folder", "why_unwritable", "write_file", "write_json"]
+__all__ = [
+    "create_file",
+    "damaged",
+    "make_folder",
+    "read_json",
+    "sync_file",
+    "sync_folder",
+    "why_unwritable",
+    "write_file",
+    "write_json",
+]
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it that are missing, for their owner only."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    if not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+
+
+def create_file(path: Path) -> BinaryIO:
+    """Open an empty file to write to, for its owner only."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file so that after a crash it is as before or as asked, never in between."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
-    with fresh.open("wb") as file:
+    with create_file(fresh) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        sync_file(file)
     fresh.replace(path)
     sync_folder(path.parent)
 
@@ -57,6 +81,12 @@ def why_unwritable(folder: Path) -> str | None:
     if not os.access(there, os.W_OK | os.X_OK):
         return "permission denied" if there == folder else f"permission denied in {there}"
     return None
+
+
+def sync_file(file: BinaryIO) -> None:
+    """Make what was written to a file survive a crash of the machine."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def sync_folder(path: Path) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from cutwater.errors import InputError, Problem
-from cutwater.spark.durable import read_json, sync_folder, write_json
+from cutwater.spark.durable import create_file, read_json, sync_folder, write_json
 
 __all__ = ["KEPT", "EntryLog", "newest_entry"]
 
@@ -75,7 +75,9 @@ class EntryLog:
         """Move entries into the compacted file; first they are there, then their files go."""
         numbers = range(self._count + 1, until + 1)
         lines = b"".join(_line(number, self.read(number)) for number in numbers)
-        with self._compacted.open("r+b" if self._compacted.exists() else "wb") as file:
+        if not self._compacted.exists():
+            create_file(self._compacted).close()
+        with self._compacted.open("r+b") as file:
             file.truncate(self._bytes)
             file.seek(self._bytes)
             file.write(lines)

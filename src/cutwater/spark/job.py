@@ -11,7 +11,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -203,9 +203,12 @@ class Job:
         return self.sink_names[target - len(self.plan.segments)]
 
     def type_of_sink(self, target: int) -> Any:
-        """What the records of a sink are, by its number; lines, if it is none of the flow's own."""
-        name = self.sink_at(target)
-        numbers = [number for sink, number in self.plan.sinks if sink.name == name]
+        """What the records of a sink are, by its number."""
+        return self.record_of(self.sink_at(target))
+
+    def record_of(self, sink: str) -> Any:
+        """What the records of a sink are; lines, if it is none of the flow's own."""
+        numbers = [number for step, number in self.plan.sinks if step.name == sink]
         return self.plan.segments[numbers[0]].output.value if numbers else bytes
 
     @property
@@ -247,7 +250,8 @@ class Job:
 
         Other processes need not be able to import the file in which the flow is defined.
         """
-        modules = [sys.modules[name] for name in _own_modules(self.flow, self.sources.values())]
+        bound = [*self.sources.values(), *self.sinks.values()]
+        modules = [sys.modules[name] for name in _own_modules(self.flow, bound)]
         for module in modules:
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:
@@ -315,10 +319,11 @@ def _spell_out(obj: Any, state: Any) -> None:
         (slots if isinstance(obj, FunctionType) else attributes)["__annotations__"] = spelled
 
 
-def _own_modules(flow: Flow, sources: Iterable[Feed | Frame]) -> set[str]:
+def _own_modules(flow: Flow, bound: Iterable[Feed | Frame | Sink]) -> set[str]:
     """The modules of the user's functions and types, and what these import, if not installed."""
-    things = [thing for each in (*flow.steps, *sources) for thing in vars(each).values()]
+    things = [thing for each in (*flow.steps, *bound) for thing in vars(each).values()]
     things += [thing.f for thing in things if isinstance(thing, Task)]
+    things += [thing.func for thing in things if isinstance(thing, partial)]
     found: set[str] = set()
     while things:
         thing = things.pop()

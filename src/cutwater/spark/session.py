@@ -18,6 +18,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
+from cutwater.spark.durable import make_folder
 from cutwater.spark.java import java_home
 from cutwater.spark.partitions import SETTING
 
@@ -66,7 +67,7 @@ def embedded_session(
         )
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    scratch.mkdir(parents=True, exist_ok=True)
+    make_folder(scratch)
     logging = scratch / "log4j2.properties"
     logging.write_text(_LOGGING.format(log=scratch / "spark.log"))
     settings = {

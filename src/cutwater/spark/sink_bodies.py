@@ -10,14 +10,17 @@ from typing import Any
 import msgspec
 
 from cutwater.errors import InputError, Problem
+from cutwater.records import describe
 from cutwater.spark.batches import Batch
 from cutwater.spark.job import Job
-from cutwater.spark.records import Records, joined_values, record_codec
+from cutwater.spark.records import RecordCodec, Records, joined_values, record_codec
 from cutwater.spark.rows import pack_lines, unpack_lines
 from cutwater.spark.sinks import Lane
 
 __all__ = ["lane_of", "lines_of_values", "packing"]
 
+_UNFIT = (TypeError, ValueError, OverflowError, RecursionError)
+"""What an encoder raises for a value that it cannot encode."""
 _json = msgspec.json.Encoder().encode
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(tuple[list[bytes], bytes]).decode
@@ -30,7 +33,11 @@ def packing(job: Job, target: int) -> Callable[[Batch], bytes]:
     codec = record_codec(job.type_of_sink(target))
 
     def pack(batch: Batch) -> bytes:
-        return _pack((batch.orders, codec.encode(Records.of(codec.layout, batch.values))))
+        try:
+            encoded = codec.encode(Records.of(codec.layout, batch.values))
+        except _UNFIT as error:
+            raise _no_record(job, target, codec, batch.values, error) from None
+        return _pack((batch.orders, encoded))
 
     return pack
 
@@ -63,23 +70,66 @@ def _unpacking(job: Job, target: int) -> Callable[[bytes], tuple[list[bytes], Se
 
     def unpack(body: bytes) -> tuple[list[bytes], Records]:
         orders, records = _unpack(body)
-        return orders, codec.decode(records)
+        try:
+            return orders, codec.decode(records)
+        except msgspec.ValidationError as error:
+            raise _not_declared(job, target, error) from None
 
     return unpack
+
+
+def _no_record(
+    job: Job, target: int, codec: RecordCodec, values: Sequence[Any], error: Exception
+) -> InputError:
+    """What is said of the first value that cannot be sent to a sink."""
+    found: Any = values
+    for value in values:
+        try:
+            codec.encode(Records.of(codec.layout, [value]))
+        except _UNFIT as reason:
+            found, error = value, reason
+            break
+    return InputError(
+        Problem(
+            "no-record",
+            f"{_shortened(found)} cannot be sent to sink '{job.sink_at(target)}': {error}",
+            "map it to values that can be encoded before the sink: whole numbers of 64 bits, "
+            "text that is Unicode, and not too deep",
+        )
+    )
+
+
+def _not_declared(job: Job, target: int, error: Exception) -> InputError:
+    tp = describe(job.type_of_sink(target))
+    return InputError(
+        Problem(
+            "no-record",
+            f"sink '{job.sink_at(target)}' was given a value that is no {tp}: {error}",
+            "correct the annotations of the step before the sink, or what it returns",
+        )
+    )
+
+
+def _shortened(value: Any) -> str:
+    try:
+        said = ascii(value)
+    except RecursionError:
+        return f"a {type(value).__name__}"
+    return said if len(said) <= 200 else f"{said[:200]}… ({len(said)} characters)"
 
 
 def lines_of_values(values: Sequence[Any]) -> list[bytes]:
     """A line of JSON for each value."""
     try:
         return [_json(value) + b"\n" for value in values]
-    except (TypeError, ValueError, OverflowError, RecursionError):
+    except _UNFIT:
         return list(map(_line, values))  # which says what failed
 
 
 def _line(value: Any) -> bytes:
     try:
         return _json(value) + b"\n"
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except _UNFIT as error:
         raise InputError(
             Problem(
                 "not-json",

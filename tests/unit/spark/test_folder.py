@@ -1,6 +1,7 @@
 """The folder sink: whole epochs, each once, from one owner."""
 
 import json
+import shutil
 
 import pytest
 
@@ -156,6 +157,8 @@ def test_an_output_that_is_ahead_of_its_checkpoint_is_refused(out):
     (problem,) = out.check("means", "q", 10)
     assert problem.code == "output-ahead"
     assert "epoch 10" in problem.message
+    shutil.rmtree(out.root / "epoch=10")
+    assert out.check("means", "q", 10) == []
 
 
 def test_epochs_without_a_ledger_are_foreign(out):

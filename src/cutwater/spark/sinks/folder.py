@@ -3,7 +3,7 @@
 ::
 
     out/
-      epoch=0/part-00000.jsonl      what readers see: whole epochs, each once
+      epoch=0/part-00000.jsonl      what readers see: whole epochs, each once (or .parquet)
               _manifest.json        rows and last order of each lane, published with them
       epoch=1/…
       _cutwater/ledger.json         whose output this is, and the newest generation
@@ -15,16 +15,35 @@ Ordinary readers pass over names that begin with an underscore.
 from __future__ import annotations
 
 import contextlib
-import os
+import re
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from cutwater.errors import Problem, RunError
-from cutwater.spark.durable import read_json, sync_folder, why_unwritable, write_json
+from cutwater.records import describe, fields_of
+from cutwater.spark.durable import (
+    create_file,
+    make_folder,
+    read_json,
+    sync_file,
+    sync_folder,
+    why_unwritable,
+    write_json,
+)
+from cutwater.spark.records import Records
+from cutwater.spark.sinks.merging import in_order
+from cutwater.spark.sinks.parquet import column_problems, write_parquet
+from cutwater.spark.sinks.refusals import (
+    ahead,
+    other_checkpoint,
+    other_format,
+    other_sink,
+    unwritable,
+)
 from cutwater.spark.sinks.sink import (
     EXACTLY_ONCE,
     Claim,
@@ -39,6 +58,8 @@ from cutwater.spark.sinks.sink import (
 __all__ = ["LEDGER_FORMAT", "Folder", "Staged"]
 
 LEDGER_FORMAT = 1
+
+_SUFFIXES = {"jsonl": ".jsonl", "parquet": ".parquet"}
 
 
 @dataclass(frozen=True)
@@ -56,18 +77,33 @@ class Staged(Receipt):
 
 @dataclass(frozen=True)
 class Folder(Sink):
-    """A folder of JSON lines, one directory for each epoch."""
+    """A folder of JSON lines or of Parquet, one directory for each epoch."""
 
     path: str
-    takes: Literal["lines"] = field(default="lines", init=False)
+    format: str = "jsonl"
+    """``"jsonl"``: lines of JSON; ``"parquet"``: a column for each field."""
+    takes: Literal["lines", "records"] = field(default="lines", init=False)
     release: Release = field(default="commit", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", str(Path(self.path).absolute()))
+        if not _is_url(self.path):
+            object.__setattr__(self, "path", str(Path(self.path).absolute()))
+        if self.format == "parquet":
+            object.__setattr__(self, "takes", "records")
 
     def guarantee(self) -> Guarantee:
         """What readers of the folder may rely on."""
         return Guarantee(EXACTLY_ONCE, "shows an epoch by one rename of a directory")
+
+    def problems(self, name: str, record: Any) -> Iterator[Problem]:
+        """A place without renames, a format that there is not, records that are no columns."""
+        if _is_url(self.path):
+            yield _object_store(name, self.path)
+        if self.format not in _SUFFIXES:
+            yield _unknown_format(name, self.format)
+        if self.format == "parquet":
+            yield from column_problems(name, record)
+            yield from _epoch_twice(name, record)
 
     @property
     def place(self) -> str:
@@ -103,19 +139,21 @@ class Folder(Sink):
         """
         hindrance = why_unwritable(self.root)
         if hindrance:
-            return [_unwritable(sink, self.root, hindrance)]
+            return [unwritable(sink, self.root, hindrance)]
         ledger = read_json(self._ledger, "the ledger")
         published = self.published()
         if ledger is None:
             return [_foreign_output(sink, self.root)] if published else []
         if ledger.get("format") != LEDGER_FORMAT:
-            return [_other_format(sink, self._ledger, ledger.get("format"))]
+            return [other_format(sink, str(self._ledger), ledger.get("format"), LEDGER_FORMAT)]
         if ledger["query_id"] != query_id:
-            return [_other_checkpoint(sink, self.root, published)]
+            return [other_checkpoint(sink, str(self.root), f"shows {len(published)} epochs of it")]
         if ledger["sink"] != sink:
-            return [_other_sink(sink, self.root, ledger["sink"])]
+            return [other_sink(sink, str(self.root), ledger["sink"])]
+        if ledger.get("files", "jsonl") != self.format:
+            return [_other_files(sink, self.root, ledger.get("files", "jsonl"), self.format)]
         if published and published[-1] >= next_epoch:
-            return [_ahead(sink, self.root, published[-1], next_epoch)]
+            return [ahead(sink, str(self.root), published[-1], next_epoch)]
         return []
 
     def generation(self, name: str) -> int:
@@ -126,18 +164,19 @@ class Folder(Sink):
     def take(self, claim: Claim) -> None:
         """Write this generation into the ledger, which fences all earlier ones; sweep orphans."""
         try:
-            self._staging.mkdir(parents=True, exist_ok=True)
+            make_folder(self._staging)
             ledger = {
                 "format": LEDGER_FORMAT,
                 "flow": claim.flow,
                 "sink": claim.sink,
                 "query_id": claim.query_id,
                 "generation": claim.generation,
+                "files": self.format,
             }
             write_json(self._ledger, ledger)
         except OSError as error:
             raise RunError(
-                _unwritable(claim.sink, self.root, error.strerror or str(error))
+                unwritable(claim.sink, self.root, error.strerror or str(error))
             ) from None
         self._sweep()
 
@@ -155,11 +194,14 @@ class Folder(Sink):
 
     def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Staged:
         """Write rows where no reader looks."""
-        path = self._staging / f"{epoch}-{uuid.uuid4().hex}.jsonl"
-        with path.open("wb") as file:
-            file.writelines(_in_order(lanes))
-            file.flush()
-            os.fsync(file.fileno())
+        path = self._staging / f"{epoch}-{uuid.uuid4().hex}{_SUFFIXES[self.format]}"
+        values = in_order(lanes)
+        with create_file(path) as file:
+            if isinstance(values, Records):
+                write_parquet(file, claim.sink, record, values)
+            else:
+                file.writelines(values)
+            sync_file(file)
         said = tuple((lane.label, len(lane.orders), lane.last_order.hex()) for lane in lanes)
         return Staged(claim.sink, str(path), said)
 
@@ -170,9 +212,9 @@ class Folder(Sink):
         target = self.root / f"epoch={epoch}"
         if not target.exists() and staged:
             whole = self._staging / f"epoch={epoch}.{uuid.uuid4().hex}"
-            whole.mkdir()
+            whole.mkdir(mode=0o700)
             for number, part in enumerate(sorted(staged, key=Staged.last_order)):
-                Path(part.path).rename(whole / f"part-{number:05d}.jsonl")
+                Path(part.path).rename(whole / f"part-{number:05d}{_SUFFIXES[self.format]}")
             manifest = {
                 "query_id": claim.query_id,
                 "generation": claim.generation,
@@ -203,15 +245,6 @@ class Folder(Sink):
             raise fenced(epoch, str(self.root), claim, ledger.get("generation"))
 
 
-def _in_order(lanes: Sequence[Lane]) -> list[bytes]:
-    """The lines of all lanes, by their orders."""
-    if len(lanes) == 1:
-        return list(lanes[0].values)
-    orders = [order for lane in lanes for order in lane.orders]
-    lines = [line for lane in lanes for line in lane.values]
-    return [lines[i] for i in sorted(range(len(lines)), key=orders.__getitem__)]
-
-
 def _whole_lanes(staged: Sequence[Staged]) -> dict[int, tuple[int, str]]:
     """Rows and last order of each lane; without an exchange a lane has a part in every task."""
     lanes: dict[int, tuple[int, str]] = {}
@@ -225,11 +258,43 @@ def _is_epoch(name: str) -> bool:
     return name.startswith("epoch=") and name[6:].isdigit()
 
 
-def _unwritable(sink: str, root: Path, why: str) -> Problem:
+def _is_url(path: str) -> bool:
+    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", path) is not None
+
+
+def _object_store(sink: str, path: str) -> Problem:
     return Problem(
-        "unwritable-output",
-        f"sink '{sink}' cannot write to {root}: {why}",
-        "choose a folder that you may write to",
+        "object-store",
+        f"sink '{sink}' goes to {path}; a folder shows an epoch by one rename, which an object "
+        "store does not have",
+        "use a Delta table there, which commits by its log: delta_table(...); or a folder of "
+        "this machine",
+    )
+
+
+def _unknown_format(sink: str, found: str) -> Problem:
+    return Problem(
+        "unknown-choice",
+        f"the format of sink '{sink}' is {found!r}; a folder has 'jsonl' or 'parquet'",
+        "use one of these",
+    )
+
+
+def _epoch_twice(sink: str, record: Any) -> Iterator[Problem]:
+    if "epoch" in (fields_of(record) or {}):
+        yield Problem(
+            "column-named-epoch",
+            f"sink '{sink}' writes {describe(record)}, which has a field 'epoch'; readers of "
+            "Parquet make a column of that name of the folders epoch=0, epoch=1, …",
+            "rename the field, or write JSON lines",
+        )
+
+
+def _other_files(sink: str, root: Path, found: str, wanted: str) -> Problem:
+    return Problem(
+        "another-format",
+        f"sink '{sink}' goes to {root}, whose files are {found}; now they would be {wanted}",
+        f"keep format={found!r}, or choose an empty folder with a new checkpoint",
     )
 
 
@@ -238,40 +303,4 @@ def _foreign_output(sink: str, root: Path) -> Problem:
         "foreign-output",
         f"sink '{sink}' goes to {root}, which has epochs but no ledger; what wrote them is unknown",
         "choose an empty folder, or move the old output away",
-    )
-
-
-def _other_format(sink: str, ledger: Path, found: object) -> Problem:
-    return Problem(
-        "ledger-format",
-        f"sink '{sink}': {ledger} has format {found}; this version writes format {LEDGER_FORMAT}",
-        "use the version that wrote it, or another folder",
-    )
-
-
-def _other_checkpoint(sink: str, root: Path, published: Sequence[int]) -> Problem:
-    return Problem(
-        "another-checkpoint",
-        f"sink '{sink}' goes to {root}, which belongs to another checkpoint and shows "
-        f"{len(published)} epochs of it; epochs begin anew with this checkpoint, so its rows would "
-        "be dropped or doubled",
-        "run with the checkpoint that wrote it; or, if that was deleted, choose an empty folder "
-        "or move the old output away",
-    )
-
-
-def _other_sink(sink: str, root: Path, owner: str) -> Problem:
-    return Problem(
-        "another-sink",
-        f"sink '{sink}' goes to {root}, which belongs to sink '{owner}' of the same checkpoint",
-        f"bind '{sink}' to the folder it had before, or to an empty one",
-    )
-
-
-def _ahead(sink: str, root: Path, newest: int, next_epoch: int) -> Problem:
-    return Problem(
-        "output-ahead",
-        f"sink '{sink}': {root} shows epoch {newest}, but the checkpoint knows only the epochs "
-        f"before {next_epoch}; the checkpoint is older than its output",
-        "restore the newest checkpoint, or move the output away and start with a new checkpoint",
     )

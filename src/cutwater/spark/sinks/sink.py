@@ -113,7 +113,10 @@ class Sink(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """Where the rows go, in words; no two sinks of a flow go to the same place."""
+        """Where the rows go, in words; no two sinks of a flow go to the same place.
+
+        Nothing, if it keeps no ledger there, and any number of sinks may go to it.
+        """
 
     @abstractmethod
     def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
@@ -122,6 +125,13 @@ class Sink(ABC):
         `query_id` is None for a checkpoint that does not exist yet; `next_epoch` is the first
         epoch that the checkpoint knows nothing of.
         """
+
+    def misfits(self, name: str, record: Any) -> list[Problem]:
+        """Why records of a type cannot go to the sink, by a look at it; nothing is changed."""
+        return []
+
+    def make_ready(self, name: str, record: Any) -> None:  # noqa: B027 (most have nothing to do)
+        """Make what records of a type need before the sink is taken."""
 
     @abstractmethod
     def generation(self, name: str) -> int:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cutwater.spark.durable import make_folder
 from cutwater.spark.entrylog import EntryLog
 from cutwater.spark.sources.clock import Clock, SourceClock
 from cutwater.spark.sources.feed import Chunk, Feed
@@ -36,7 +37,7 @@ class ChunkLog:
         self._reader = feed.reader(tp)
         self._clock = clock
         self._now = now
-        log.mkdir(parents=True, exist_ok=True)
+        make_folder(log)
         self._began = log.stat().st_mtime
         self._planner = feed.planner(tp, now)
         self._last: Chunk | None = None

@@ -1,0 +1,14 @@
+"""What every observer can be asked."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+__all__ = ["Observer"]
+
+
+class Observer(Protocol):
+    """Reads what a sink shows; knows nothing of the flow, of its checkpoint or of Spark."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All that a reader sees now, in the order in which it sees it."""

@@ -1,0 +1,67 @@
+"""Do the records of a sink fit a Delta table that is there?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+
+from cutwater.errors import Problem
+
+__all__ = ["hindrances", "misfits"]
+
+
+def misfits(sink: str, table: DeltaTable, schema: pa.Schema) -> Iterator[Problem]:
+    """The columns of a table that are not those of a schema, one sentence each."""
+    found = {field.name: field for field in table.schema().fields}
+    wanted = {field.name: field for field in Schema.from_arrow(schema).fields}
+    place = f"sink '{sink}': the Delta table {table.table_uri}"
+    for name, field in wanted.items():
+        if name not in found:
+            yield Problem(
+                "missing-column",
+                f"{place} has no column '{name}'; it has: {', '.join(found)}",
+                f"add it as {field.type}, or map the records to the columns that there are",
+            )
+        elif str(found[name].type) != str(field.type):
+            yield Problem(
+                "column-of-another-type",
+                f"{place} has '{name}' as {found[name].type}; the records have it as {field.type}",
+                "cast the field before the sink, or choose another table",
+            )
+    for name, field in found.items():
+        if name not in wanted and not field.nullable:
+            yield Problem(
+                "column-without-a-field",
+                f"{place} has a column '{name}', which must not be empty, and the records have no "
+                "such field",
+                "add the field, or allow the column to be empty",
+            )
+
+
+def hindrances(sink: str, table: DeltaTable) -> Iterator[Problem]:
+    """What a table asks of those who add files to it, and we do not do."""
+    place = f"sink '{sink}': the Delta table {table.table_uri}"
+    metadata = table.metadata()
+    if metadata.partition_columns:
+        yield Problem(
+            "partitioned-table",
+            f"{place} is partitioned by {', '.join(metadata.partition_columns)}; rows are added "
+            "to tables without partitions only",
+            "choose a table without partitions",
+        )
+    settings = metadata.configuration
+    asked = [name for name in settings if name.startswith("delta.constraints.")]
+    if settings.get("delta.columnMapping.mode", "none") != "none":
+        asked.append("delta.columnMapping.mode")
+    for field in table.schema().fields:
+        asked += [f"{n} of '{field.name}'" for n in field.metadata if n.startswith("delta.")]
+    if "delta.setTransactionRetentionDuration" in settings:
+        asked.append("delta.setTransactionRetentionDuration")
+    for name in asked:
+        yield Problem(
+            "table-feature",
+            f"{place} has {name}, which its writers must heed; this one does not",
+            "remove it from the table, or choose another table",
+        )

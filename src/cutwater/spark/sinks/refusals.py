@@ -1,0 +1,62 @@
+"""Why a sink must not be written to, in the words that all sinks share.
+
+`noun` is what such a sink is bound to: a folder, a table.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cutwater.errors import Problem
+
+__all__ = ["ahead", "other_checkpoint", "other_format", "other_sink", "unwritable"]
+
+
+def unwritable(sink: str, root: Path, why: str) -> Problem:
+    """A place on the disk that this user may not write to."""
+    return Problem(
+        "unwritable-output",
+        f"sink '{sink}' cannot write to {root}: {why}",
+        "choose a folder that you may write to",
+    )
+
+
+def other_format(
+    sink: str, ledger: str, found: object, known: int, noun: str = "folder"
+) -> Problem:
+    """A ledger that another version wrote."""
+    return Problem(
+        "ledger-format",
+        f"sink '{sink}': {ledger} has format {found}; this version writes format {known}",
+        f"use the version that wrote it, or another {noun}",
+    )
+
+
+def other_checkpoint(sink: str, place: str, shows: str, noun: str = "folder") -> Problem:
+    """An output whose epochs are not those of this checkpoint."""
+    return Problem(
+        "another-checkpoint",
+        f"sink '{sink}' goes to {place}, which belongs to another checkpoint and {shows}; epochs "
+        "begin anew with this checkpoint, so its rows would be dropped or doubled",
+        f"run with the checkpoint that wrote it; or, if that was deleted, choose an empty {noun} "
+        "or move the old output away",
+    )
+
+
+def other_sink(sink: str, place: str, owner: str, noun: str = "folder") -> Problem:
+    """The output of another sink of the same flow."""
+    return Problem(
+        "another-sink",
+        f"sink '{sink}' goes to {place}, which belongs to sink '{owner}' of the same checkpoint",
+        f"bind '{sink}' to the {noun} it had before, or to an empty one",
+    )
+
+
+def ahead(sink: str, place: str, newest: int, next_epoch: int) -> Problem:
+    """An output with epochs that its checkpoint knows nothing of."""
+    return Problem(
+        "output-ahead",
+        f"sink '{sink}': {place} shows epoch {newest}, but the checkpoint knows only the epochs "
+        f"before {next_epoch}; the checkpoint is older than its output",
+        "restore the newest checkpoint, or move the output away and start with a new checkpoint",
+    )

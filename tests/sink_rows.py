@@ -1,0 +1,22 @@
+"""Rows for sinks, as tasks have them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cutwater.spark.records import Records
+from cutwater.spark.sinks import Claim, Lane
+from cutwater.vectors import Layout
+
+
+def claim(generation: int = 1, query_id: str = "q", sink: str = "means", checkpoint: Any = None):
+    return Claim("f", sink, query_id, generation, str(checkpoint or "/nowhere"))
+
+
+def lane(record: Any, values: Sequence[Any], label: int = 1, first: int = 0) -> Lane:
+    """A lane of records, whose orders count from `first`."""
+    orders = [(first + n).to_bytes(8, "big") for n in range(len(values))]
+    return Lane(label, orders, Records.of(Layout.of(record), list(values)))
+
+
+def codes(problems) -> list[str]:
+    return [problem.code for problem in problems]

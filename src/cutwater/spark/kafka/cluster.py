@@ -15,12 +15,26 @@ from cutwater.errors import Problem, RunError
 __all__ = ["OURS", "Cluster", "client_module"]
 
 OURS = frozenset(
-    """
-    bootstrap.servers metadata.broker.list transactional.id enable.idempotence isolation.level
-    acks request.required.acks group.id enable.auto.commit enable.auto.offset.store
-    auto.offset.reset enable.partition.eof partitioner allow.auto.create.topics max.in.flight
-    max.in.flight.requests.per.connection message.send.max.retries retries
-    """.split()
+    [
+        "bootstrap.servers",
+        "metadata.broker.list",
+        "transactional.id",
+        "enable.idempotence",
+        "isolation.level",
+        "acks",
+        "request.required.acks",
+        "group.id",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "auto.offset.reset",
+        "enable.partition.eof",
+        "partitioner",
+        "allow.auto.create.topics",
+        "max.in.flight",
+        "max.in.flight.requests.per.connection",
+        "message.send.max.retries",
+        "retries",
+    ]
 )
 """Settings of the client that the guarantee rests on: they are not the user's."""
 
@@ -64,12 +78,12 @@ class Cluster:
         return Cluster(servers, tuple(sorted(settings.items())), password_env, password_file)
 
     def client(self, **own: Any) -> dict[str, Any]:
-        """What a client is made from; `own` has underscores for the dots of names."""
+        """What a client is made from; settings of `own` have underscores for their dots."""
         found = {
             "bootstrap.servers": self.servers,
             "logger": logging.getLogger("cutwater.kafka"),
             **dict(self.settings),
-            **{name.replace("_", "."): value for name, value in own.items()},
+            **{_setting(name): value for name, value in own.items()},
         }
         password = self._password()
         return found if password is None else {**found, "sasl.password": password}
@@ -135,3 +149,8 @@ class Cluster:
                 f"password_file={self.password_file!r}; a password is in one place",
                 "leave one of them out",
             )
+
+
+def _setting(name: str) -> str:
+    """The name of a setting; those of functions have underscores themselves."""
+    return name if name in ("error_cb", "on_delivery") else name.replace("_", ".")

@@ -24,6 +24,7 @@ import msgspec
 from cutwater.errors import Problem, RunError
 from cutwater.spark.kafka.cluster import Cluster, client_module
 from cutwater.spark.kafka.failures import LastError
+from cutwater.spark.kafka.polling import polled
 
 __all__ = ["FORMAT", "Account", "Ledger", "Slot", "owner_key", "slot_key", "writer_key"]
 
@@ -99,9 +100,7 @@ class Ledger:
 
     def writers(self, account: Account) -> list[tuple[int, str]]:
         """Generation and slot of each writer that may still have a transaction open."""
-        return [
-            (key[4], key[5]) for key in self._said if self._is_of(key, account, "writer")
-        ]
+        return [(key[4], key[5]) for key in self._said if self._is_of(key, account, "writer")]
 
     def slots(self, account: Account) -> dict[str, Slot]:
         """How far each slot is."""
@@ -118,7 +117,7 @@ class Ledger:
     # --- reading it ------------------------------------------------------------------------------
 
     def read(self, *, to_end: bool = True) -> Ledger:
-        """Go on to the end; a ledger that is not there says nothing.
+        """Go on to the end.
 
         What was committed behind a transaction that is still open is hidden from readers. `to_end`
         waits for that, since what is hidden decides; else what is hidden is left for the next
@@ -146,7 +145,7 @@ class Ledger:
             while self.reached < end:
                 if time.monotonic() > deadline:
                     raise RunError(_held_up(self.who, self.name, self.reached, end))
-                for message in consumer.consume(10_000, 1.0):
+                for message in polled(consumer, 1.0):
                     error = message.error()
                     if error is None:
                         self._note(message.key(), message.value())
@@ -179,8 +178,6 @@ class Ledger:
             found = admin.list_offsets({where: OffsetSpec.latest()}, request_timeout=30)
             return int(found[where].result().offset)
         except kafka.KafkaException as error:
-            if error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
-                return 0
             admin.poll(0)
             raise kafka.KafkaException(told.or_else(error.args[0])) from None
 

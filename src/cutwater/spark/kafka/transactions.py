@@ -113,11 +113,11 @@ def _end(desk: Desk, generation: int, slot: str) -> None:
 
 
 def _write_notes(desk: Desk, notes: Mapping[bytes, bytes | None]) -> None:
-    """Write to the ledger, in no transaction."""
+    """Write to the ledger, in no transaction; a note that comes twice says no more."""
     kafka = client_module()
     told = LastError()
     settings = desk.cluster.client(
-        enable_idempotence=True,
+        acks="all",
         message_timeout_ms=CALL_S * 1000,
         error_cb=told,
         on_delivery=told.delivered,
@@ -142,6 +142,7 @@ def _producer(desk: Desk, transactional_id: str, told: LastError) -> Any:
             error_cb=told,
         )
     )
+    producer.list_topics(desk.ledger, CALL_S)  # unconnected, it would look again in half a second
     producer.init_transactions(CALL_S)
     return producer
 
@@ -226,9 +227,7 @@ def _ledger(desk: Desk) -> Ledger:
     return _ledgers[key]
 
 
-def _done(
-    slots: Mapping[str, Slot], epoch: int, lanes: Mapping[int, Any], desk: Desk
-) -> set[int]:
+def _done(slots: Mapping[str, Slot], epoch: int, lanes: Mapping[int, Any], desk: Desk) -> set[int]:
     """The lanes among some that have their rows of an epoch.
 
     An epoch is begun only when all before it are finished.

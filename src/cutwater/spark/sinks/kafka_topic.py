@@ -22,8 +22,8 @@ from typing import Any, Literal
 import msgspec
 from pyspark import TaskContext
 
-from cutwater.errors import Problem, RunError
-from cutwater.records import field_names
+from cutwater.errors import Problem
+from cutwater.records import describe, fields_of
 from cutwater.spark.kafka.cluster import Cluster
 from cutwater.spark.kafka.failures import in_words
 from cutwater.spark.kafka.ledger import Account, Ledger
@@ -31,7 +31,7 @@ from cutwater.spark.kafka.topics import make_topic, settings_of, topic_of
 from cutwater.spark.kafka.transactions import DRIVER, EVERY_LANE, Desk, Message, fence, put
 from cutwater.spark.sinks.sink import EXACTLY_ONCE, Claim, Guarantee, Lane, Receipt, Release, Sink
 
-__all__ = ["KafkaTopic", "Staged"]
+__all__ = ["LEDGER_SETTINGS", "KafkaTopic", "Staged", "keys_of"]
 
 LEDGER_SETTINGS = {
     "cleanup.policy": "compact",
@@ -115,12 +115,12 @@ class KafkaTopic(Sink):
                 f"{who} has release={self.release!r}; rows are released by 'commit' or 'early'",
                 "use one of the two",
             )
-        names = field_names(record) if self.key is not None else None
-        if names is not None and self.key not in names:
+        fields = fields_of(record)
+        if self.key is not None and fields is not None and self.key not in fields:
             yield Problem(
                 "unknown-field",
-                f"{who} has key={self.key!r}, which is no field of {_name(record)}",
-                f"it has: {', '.join(names)}" if names else "leave key out",
+                f"{who} has key={self.key!r}, which is no field of {describe(record)}",
+                f"it has: {', '.join(fields)}" if fields else "leave key out",
             )
         if self.partitions < 1:
             yield Problem(
@@ -243,7 +243,8 @@ class KafkaTopic(Sink):
     def _look(self, name: str, is_committed: bool = True) -> Ledger:
         """The ledger as it is now; what an open transaction hides is not waited for."""
         ledger = Ledger(self.cluster, self.ledger, f"sink '{name}'", is_committed)
-        return ledger.read(to_end=False)
+        is_there = topic_of(self.cluster, self.ledger) is not None
+        return ledger.read(to_end=False) if is_there else ledger
 
     def _speaking(self, name: str) -> Any:
         return in_words(f"sink '{name}'", self.cluster, self.topic)
@@ -251,8 +252,9 @@ class KafkaTopic(Sink):
 
 def keys_of(values: Sequence[bytes], name: str) -> list[bytes | None]:
     """The keys of messages: the text of a field, or its JSON; a null is no key."""
-    decode = msgspec.json.Decoder(msgspec.defstruct("_Keyed", [("key", msgspec.Raw)],
-                                                    rename={"key": name})).decode
+    fields = [("key", msgspec.Raw, msgspec.Raw(b"null"))]
+    keyed = msgspec.defstruct("Keyed", fields, rename={"key": name})
+    decode = msgspec.json.Decoder(keyed).decode
     return [_key(bytes(decode(value).key)) for value in values]
 
 
@@ -278,10 +280,6 @@ def _in_order(lanes: Sequence[Lane]) -> list[bytes]:
 def _lines(path: Path) -> list[bytes]:
     with path.open("rb") as file:
         return file.readlines()
-
-
-def _name(record: Any) -> str:
-    return getattr(record, "__name__", str(record))
 
 
 def _other_sink(sink: str, topic: str, owner: str) -> Problem:

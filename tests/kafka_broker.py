@@ -73,7 +73,8 @@ class Broker:
         self._process = self._java("kafka.Kafka", str(self._folder / "server.properties"))
         deadline = time.monotonic() + PATIENCE_S
         while not self._answers():
-            assert self._process.poll() is None and time.monotonic() < deadline, self.log()
+            assert self._process.poll() is None, self.log()
+            assert time.monotonic() < deadline, self.log()
             time.sleep(0.1)
 
     def stop(self) -> None:

@@ -95,9 +95,11 @@ class KafkaObserver:
         while left:
             first = consumer.poll(0.2)
             for message in [first, *consumer.consume(10_000, 0)] if first else []:
-                partition, error = message.partition(), message.error()
+                partition, offset, error = message.partition(), message.offset(), message.error()
+                assert partition is not None
+                assert offset is not None
                 if error is None:
-                    found.append(Seen(partition, message.offset(), message.key(), message.value()))
+                    found.append(Seen(partition, offset, message.key(), message.value()))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     left.discard(partition)
                 elif not error.retriable():

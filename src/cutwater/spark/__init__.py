@@ -15,8 +15,10 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
 from cutwater.spark.sinks import Folder as folder
+from cutwater.spark.sinks.kafka_topic import KafkaTopic as kafka_topic
 from cutwater.spark.sources.frame import Frame as frame
 from cutwater.spark.sources.json_lines import JsonLines as json_lines
+from cutwater.spark.sources.kafka_messages import KafkaMessages as kafka_messages
 from cutwater.spark.summary import CheckpointSummary, SourceSummary, describe
 from cutwater.spark.support import SUPPORT
 from cutwater.spark.transform import transform
@@ -32,6 +34,8 @@ __all__ = [
     "folder",
     "frame",
     "json_lines",
+    "kafka_messages",
+    "kafka_topic",
     "rescale",
     "run",
     "transform",

@@ -15,26 +15,26 @@ from cutwater.errors import Problem, RunError
 __all__ = ["OURS", "Cluster", "client_module"]
 
 OURS = frozenset(
-    [
-        "bootstrap.servers",
-        "metadata.broker.list",
-        "transactional.id",
-        "enable.idempotence",
-        "isolation.level",
+    {
         "acks",
-        "request.required.acks",
-        "group.id",
+        "allow.auto.create.topics",
+        "auto.offset.reset",
+        "bootstrap.servers",
         "enable.auto.commit",
         "enable.auto.offset.store",
-        "auto.offset.reset",
+        "enable.idempotence",
         "enable.partition.eof",
-        "partitioner",
-        "allow.auto.create.topics",
+        "group.id",
+        "isolation.level",
         "max.in.flight",
         "max.in.flight.requests.per.connection",
         "message.send.max.retries",
+        "metadata.broker.list",
+        "partitioner",
+        "request.required.acks",
         "retries",
-    ]
+        "transactional.id",
+    }
 )
 """Settings of the client that the guarantee rests on: they are not the user's."""
 

@@ -23,8 +23,8 @@ import msgspec
 
 from cutwater.errors import Problem, RunError
 from cutwater.spark.kafka.cluster import Cluster, client_module
-from cutwater.spark.kafka.failures import LastError
 from cutwater.spark.kafka.polling import polled
+from cutwater.spark.kafka.topics import Topics
 
 __all__ = ["FORMAT", "Account", "Ledger", "Slot", "owner_key", "slot_key", "writer_key"]
 
@@ -123,7 +123,7 @@ class Ledger:
         waits for that, since what is hidden decides; else what is hidden is left for the next
         time.
         """
-        end = self._end()
+        end = Topics(self.cluster).ends(self.name, [0], is_committed=False)[0]
         if end > self.reached:
             self._read(end, to_end)
         return self
@@ -165,21 +165,6 @@ class Ledger:
             self._said.pop(name, None)
         else:
             self._said[name] = value
-
-    def _end(self) -> int:
-        """Where the next record will be, whether what is before it is committed or not."""
-        kafka = client_module()
-        from confluent_kafka.admin import AdminClient, OffsetSpec
-
-        told = LastError()
-        admin = AdminClient(self.cluster.client(error_cb=told))
-        where = kafka.TopicPartition(self.name, 0)
-        try:
-            found = admin.list_offsets({where: OffsetSpec.latest()}, request_timeout=30)
-            return int(found[where].result().offset)
-        except kafka.KafkaException as error:
-            admin.poll(0)
-            raise kafka.KafkaException(told.or_else(error.args[0])) from None
 
 
 def _held_up(who: str, ledger: str, reached: int, end: int) -> Problem:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cutwater.spark.kafka.cluster import Cluster, client_module
 from cutwater.spark.kafka.failures import LastError
 
-__all__ = ["Topic", "make_topic", "settings_of", "topic_of"]
+__all__ = ["Topic", "Topics"]
 
 CALL_S = 30
 
@@ -24,52 +25,77 @@ class Topic:
     partitions: int
 
 
-def topic_of(cluster: Cluster, name: str) -> Topic | None:
-    """A topic; None if it is not there."""
-    kafka = client_module()
-    told = LastError()
-    admin = _admin(cluster, told)
-    with told.explaining():
-        try:
-            asked = admin.describe_topics(kafka.TopicCollection([name]), request_timeout=CALL_S)
-            found = asked[name].result()
-        except kafka.KafkaException as error:
-            admin.poll(0)
-            if error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
-                return None
-            raise
-    return Topic(name, str(found.topic_id), len(found.partitions))
+class Topics:
+    """The topics of a cluster, by one connection; raises what the client raises."""
 
+    def __init__(self, cluster: Cluster) -> None:
+        from confluent_kafka import admin
 
-def settings_of(cluster: Cluster, name: str) -> Mapping[str, str]:
-    """The settings of a topic."""
-    from confluent_kafka.admin import ConfigResource
+        self._admin: Any = admin
+        self._told = LastError()
+        self._client: Any = admin.AdminClient(cluster.client(error_cb=self._told))
 
-    wanted = ConfigResource(ConfigResource.Type.TOPIC, name)
-    told = LastError()
-    admin = _admin(cluster, told)
-    with told.explaining():
-        found = admin.describe_configs([wanted], request_timeout=CALL_S)[wanted].result()
-    return {key: str(entry.value) for key, entry in found.items()}
-
-
-def make_topic(cluster: Cluster, name: str, partitions: int, settings: Mapping[str, str]) -> None:
-    """Make a topic, with as many copies as the cluster has by default; one that is there stays."""
-    kafka = client_module()
-    from confluent_kafka.admin import NewTopic
-
-    told = LastError()
-    admin = _admin(cluster, told)
-    new = NewTopic(name, partitions, -1, config=dict(settings))
-    with told.explaining():
-        try:
-            admin.create_topics([new], operation_timeout=CALL_S)[name].result()
-        except kafka.KafkaException as error:
-            if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+    def find(self, name: str) -> Topic | None:
+        """A topic; None if it is not there."""
+        kafka = client_module()
+        with self._asking():
+            try:
+                wanted = kafka.TopicCollection([name])
+                asked = self._client.describe_topics(wanted, request_timeout=CALL_S)
+                found = asked[name].result()
+            except kafka.KafkaException as error:
+                if error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    return None
                 raise
+        return Topic(name, str(found.topic_id), len(found.partitions))
 
+    def settings(self, name: str) -> Mapping[str, str]:
+        """The settings of a topic."""
+        resource = self._admin.ConfigResource
+        wanted = resource(resource.Type.TOPIC, name)
+        with self._asking():
+            asked = self._client.describe_configs([wanted], request_timeout=CALL_S)
+            return {key: str(entry.value) for key, entry in asked[wanted].result().items()}
 
-def _admin(cluster: Cluster, told: LastError) -> Any:
-    from confluent_kafka.admin import AdminClient
+    def make(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
+        """Make a topic, with as many copies as the cluster has by default; one may be there."""
+        kafka = client_module()
+        new = self._admin.NewTopic(name, partitions, -1, config=dict(settings))
+        with self._asking():
+            try:
+                self._client.create_topics([new], operation_timeout=CALL_S)[name].result()
+            except kafka.KafkaException as error:
+                if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
 
-    return AdminClient(cluster.client(error_cb=told))
+    def starts(self, name: str, partitions: Iterable[int]) -> dict[int, int]:
+        """The offset of the first message that is kept of each partition."""
+        return self._offsets(name, partitions, self._admin.OffsetSpec.earliest())
+
+    def ends(
+        self, name: str, partitions: Iterable[int], *, is_committed: bool = True
+    ) -> dict[int, int]:
+        """The offset up to which it is decided what is committed; or the next that is given."""
+        level = client_module().IsolationLevel
+        wanted = level.READ_COMMITTED if is_committed else level.READ_UNCOMMITTED
+        latest = self._admin.OffsetSpec.latest()
+        return self._offsets(name, partitions, latest, isolation_level=wanted)
+
+    def _offsets(
+        self, name: str, partitions: Iterable[int], what: Any, **options: Any
+    ) -> dict[int, int]:
+        place = client_module().TopicPartition
+        wanted = {place(name, number): what for number in partitions}
+        with self._asking():
+            asked = self._client.list_offsets(wanted, request_timeout=CALL_S, **options)
+            return {found.partition: int(told.result().offset) for found, told in asked.items()}
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Let errors say what the client was told in the background."""
+        with self._told.explaining():
+            try:
+                yield
+            except client_module().KafkaException:
+                self._client.poll(0)
+                raise

@@ -27,7 +27,7 @@ from cutwater.records import describe, fields_of
 from cutwater.spark.kafka.cluster import Cluster
 from cutwater.spark.kafka.failures import in_words
 from cutwater.spark.kafka.ledger import Account, Ledger
-from cutwater.spark.kafka.topics import make_topic, settings_of, topic_of
+from cutwater.spark.kafka.topics import Topics
 from cutwater.spark.kafka.transactions import DRIVER, EVERY_LANE, Desk, Message, fence, put
 from cutwater.spark.sinks.sink import EXACTLY_ONCE, Claim, Guarantee, Lane, Receipt, Release, Sink
 
@@ -142,15 +142,16 @@ class KafkaTopic(Sink):
             return list(self._hindrances(name, query_id, next_epoch))
 
     def _hindrances(self, name: str, query_id: str | None, next_epoch: int) -> Iterator[Problem]:
-        if topic_of(self.cluster, self.topic) is None and not self.create:
+        topics = Topics(self.cluster)
+        if topics.find(self.topic) is None and not self.create:
             yield Problem(
                 "unknown-topic",
                 f"sink '{name}' goes to topic '{self.topic}', which {self.servers} does not have",
                 "create it, or let the run create it: create=True, partitions=N",
             )
-        if topic_of(self.cluster, self.ledger) is None:
+        if topics.find(self.ledger) is None:
             return
-        policy = settings_of(self.cluster, self.ledger).get("cleanup.policy", "compact")
+        policy = topics.settings(self.ledger).get("cleanup.policy", "compact")
         if policy != "compact":
             yield Problem(
                 "ledger-forgets",
@@ -179,10 +180,11 @@ class KafkaTopic(Sink):
     def take(self, claim: Claim) -> None:
         """Fence all earlier generations; make what is missing; sweep what they staged."""
         with self._speaking(claim.sink):
-            if topic_of(self.cluster, self.ledger) is None:
-                make_topic(self.cluster, self.ledger, 1, LEDGER_SETTINGS)
-            if self.create and topic_of(self.cluster, self.topic) is None:
-                make_topic(self.cluster, self.topic, self.partitions, {})
+            topics = Topics(self.cluster)
+            if topics.find(self.ledger) is None:
+                topics.make(self.ledger, 1, LEDGER_SETTINGS)
+            if self.create and topics.find(self.topic) is None:
+                topics.make(self.topic, self.partitions, {})
         fence(self._desk(claim))
         shutil.rmtree(claim.staging, ignore_errors=True)
         if self.release == "commit":
@@ -243,7 +245,7 @@ class KafkaTopic(Sink):
     def _look(self, name: str, is_committed: bool = True) -> Ledger:
         """The ledger as it is now; what an open transaction hides is not waited for."""
         ledger = Ledger(self.cluster, self.ledger, f"sink '{name}'", is_committed)
-        is_there = topic_of(self.cluster, self.ledger) is not None
+        is_there = Topics(self.cluster).find(self.ledger) is not None
         return ledger.read(to_end=False) if is_there else ledger
 
     def _speaking(self, name: str) -> Any:
@@ -253,7 +255,7 @@ class KafkaTopic(Sink):
 def keys_of(values: Sequence[bytes], name: str) -> list[bytes | None]:
     """The keys of messages: the text of a field, or its JSON; a null is no key."""
     fields = [("key", msgspec.Raw, msgspec.Raw(b"null"))]
-    keyed = msgspec.defstruct("Keyed", fields, rename={"key": name})
+    keyed: Any = msgspec.defstruct("Keyed", fields, rename={"key": name})
     decode = msgspec.json.Decoder(keyed).decode
     return [_key(bytes(decode(value).key)) for value in values]
 

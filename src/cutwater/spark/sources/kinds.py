@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cutwater.spark.sources.feed import Feed
 from cutwater.spark.sources.json_lines import JsonLines
+from cutwater.spark.sources.kafka_messages import KafkaMessages
 
 __all__ = ["KINDS"]
 
-KINDS: dict[str, type[Feed]] = {feed.kind: feed for feed in (JsonLines,)}
+KINDS: dict[str, type[Feed]] = {feed.kind: feed for feed in (JsonLines, KafkaMessages)}

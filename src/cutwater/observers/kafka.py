@@ -84,6 +84,29 @@ class KafkaObserver:
         finally:
             consumer.close()
 
+    def wait_until_decided(self) -> None:
+        """Wait until no transaction is open that began before this call.
+
+        A commit is final when the producer is told so; readers see it a moment later.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        given = self._ends(is_committed=False)
+        while any(end < given[number] for number, end in self._ends(is_committed=True).items()):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"a transaction in {self._topic} is still open")
+            time.sleep(0.02)
+
+    def _ends(self, is_committed: bool) -> dict[int, int]:
+        level = "read_committed" if is_committed else "read_uncommitted"
+        consumer = Consumer({**self._settings, "isolation.level": level})
+        try:
+            numbers = consumer.list_topics(self._topic, PATIENCE_S).topics[self._topic].partitions
+            places = [TopicPartition(self._topic, number) for number in numbers]
+            found = {p.partition: consumer.get_watermark_offsets(p, PATIENCE_S) for p in places}
+            return {number: offsets[1] for number, offsets in found.items() if offsets}
+        finally:
+            consumer.close()
+
     def _messages(self, consumer: Consumer) -> list[Seen]:
         topic = consumer.list_topics(self._topic, PATIENCE_S).topics[self._topic]
         if topic.error is not None:

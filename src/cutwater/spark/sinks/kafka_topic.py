@@ -221,7 +221,8 @@ class KafkaTopic(Sink):
         """How many rows of this checkpoint readers see."""
         account = Account(self.topic, claim.sink, claim.query_id)
         with self._speaking(claim.sink):
-            return sum(slot.rows for slot in self._look(claim.sink).slots(account).values())
+            ledger = self._look(claim.sink, to_end=True)
+            return sum(slot.rows for slot in ledger.slots(account).values())
 
     def _messages(self, lines: Iterable[bytes]) -> list[Message]:
         values = [line[:-1] for line in lines]
@@ -242,11 +243,11 @@ class KafkaTopic(Sink):
             "murmur2_random" if self.key is None else "murmur2",
         )
 
-    def _look(self, name: str, is_committed: bool = True) -> Ledger:
-        """The ledger as it is now; what an open transaction hides is not waited for."""
+    def _look(self, name: str, is_committed: bool = True, to_end: bool = False) -> Ledger:
+        """The ledger as it is now; what an open transaction hides is waited for if asked to."""
         ledger = Ledger(self.cluster, self.ledger, f"sink '{name}'", is_committed)
         is_there = Topics(self.cluster).find(self.ledger) is not None
-        return ledger.read(to_end=False) if is_there else ledger
+        return ledger.read(to_end=to_end) if is_there else ledger
 
     def _speaking(self, name: str) -> Any:
         return in_words(f"sink '{name}'", self.cluster, self.topic)

@@ -52,6 +52,7 @@ def lane(label, *totals, user=None):
 
 
 def totals(observer):
+    observer.wait_until_decided()
     return {key: [row["total"] for row in rows] for key, rows in observer.by_key().items()}
 
 

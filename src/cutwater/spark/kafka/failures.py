@@ -51,6 +51,8 @@ class LastError:
     def explaining(self) -> Iterator[None]:
         """Let errors of the client be those that explain most."""
         self.failed = None
+        if self.error is not None and not _is(self.error, _LOGIN):
+            self.error = None
         kafka = client_module()
         try:
             yield

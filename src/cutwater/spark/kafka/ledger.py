@@ -24,7 +24,7 @@ import msgspec
 from cutwater.errors import Problem, RunError
 from cutwater.spark.kafka.cluster import Cluster, client_module
 from cutwater.spark.kafka.polling import polled
-from cutwater.spark.kafka.topics import Topics
+from cutwater.spark.kafka.topics import topics_of
 
 __all__ = ["FORMAT", "Account", "Ledger", "Slot", "owner_key", "slot_key", "writer_key"]
 
@@ -123,7 +123,7 @@ class Ledger:
         waits for that, since what is hidden decides; else what is hidden is left for the next
         time.
         """
-        end = Topics(self.cluster).ends(self.name, [0], is_committed=False)[0]
+        end = topics_of(self.cluster).ends(self.name, [0], is_committed=False)[0]
         if end > self.reached:
             self._read(end, to_end)
         return self

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 from cutwater.spark.kafka.cluster import Cluster, client_module
 from cutwater.spark.kafka.failures import LastError
 
-__all__ = ["Topic", "Topics"]
+__all__ = ["Topic", "Topics", "topics_of"]
 
 CALL_S = 30
 
@@ -25,6 +27,18 @@ class Topic:
     partitions: int
 
 
+_topics: dict[tuple[int, Cluster], Topics] = {}
+"""Kept by process: to connect takes longer than to ask."""
+
+
+def topics_of(cluster: Cluster) -> Topics:
+    """The topics of a cluster."""
+    key = os.getpid(), cluster
+    if key not in _topics:
+        _topics[key] = Topics(cluster)
+    return _topics[key]
+
+
 class Topics:
     """The topics of a cluster, by one connection; raises what the client raises."""
 
@@ -32,8 +46,12 @@ class Topics:
         from confluent_kafka import admin
 
         self._admin: Any = admin
+        self._cluster = cluster
         self._told = LastError()
-        self._client: Any = admin.AdminClient(cluster.client(error_cb=self._told))
+        self._client = self._connect()
+
+    def _connect(self) -> Any:
+        return self._admin.AdminClient(self._cluster.client(error_cb=self._told))
 
     def find(self, name: str) -> Topic | None:
         """A topic; None if it is not there."""
@@ -67,6 +85,7 @@ class Topics:
             except kafka.KafkaException as error:
                 if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
+        self._client = self._connect()  # the old one believes for a while that it is not there
 
     def starts(self, name: str, partitions: Iterable[int]) -> dict[int, int]:
         """The offset of the first message that is kept of each partition."""
@@ -84,11 +103,19 @@ class Topics:
     def _offsets(
         self, name: str, partitions: Iterable[int], what: Any, **options: Any
     ) -> dict[int, int]:
-        place = client_module().TopicPartition
-        wanted = {place(name, number): what for number in partitions}
+        kafka = client_module()
+        wanted = {kafka.TopicPartition(name, number): what for number in partitions}
+        deadline = time.monotonic() + CALL_S
         with self._asking():
-            asked = self._client.list_offsets(wanted, request_timeout=CALL_S, **options)
-            return {found.partition: int(told.result().offset) for found, told in asked.items()}
+            while True:
+                try:
+                    asked = self._client.list_offsets(wanted, request_timeout=CALL_S, **options)
+                    return {place.partition: int(f.result().offset) for place, f in asked.items()}
+                except kafka.KafkaException as error:
+                    is_leaderless = error.args[0].code() == kafka.KafkaError._NOENT
+                    if not is_leaderless or time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.1)
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:

@@ -27,7 +27,7 @@ from cutwater.records import describe, fields_of
 from cutwater.spark.kafka.cluster import Cluster
 from cutwater.spark.kafka.failures import in_words
 from cutwater.spark.kafka.ledger import Account, Ledger
-from cutwater.spark.kafka.topics import Topics
+from cutwater.spark.kafka.topics import topics_of
 from cutwater.spark.kafka.transactions import DRIVER, EVERY_LANE, Desk, Message, fence, put
 from cutwater.spark.sinks.sink import EXACTLY_ONCE, Claim, Guarantee, Lane, Receipt, Release, Sink
 
@@ -142,7 +142,7 @@ class KafkaTopic(Sink):
             return list(self._hindrances(name, query_id, next_epoch))
 
     def _hindrances(self, name: str, query_id: str | None, next_epoch: int) -> Iterator[Problem]:
-        topics = Topics(self.cluster)
+        topics = topics_of(self.cluster)
         if topics.find(self.topic) is None and not self.create:
             yield Problem(
                 "unknown-topic",
@@ -180,7 +180,7 @@ class KafkaTopic(Sink):
     def take(self, claim: Claim) -> None:
         """Fence all earlier generations; make what is missing; sweep what they staged."""
         with self._speaking(claim.sink):
-            topics = Topics(self.cluster)
+            topics = topics_of(self.cluster)
             if topics.find(self.ledger) is None:
                 topics.make(self.ledger, 1, LEDGER_SETTINGS)
             if self.create and topics.find(self.topic) is None:
@@ -246,7 +246,7 @@ class KafkaTopic(Sink):
     def _look(self, name: str, is_committed: bool = True, to_end: bool = False) -> Ledger:
         """The ledger as it is now; what an open transaction hides is waited for if asked to."""
         ledger = Ledger(self.cluster, self.ledger, f"sink '{name}'", is_committed)
-        is_there = Topics(self.cluster).find(self.ledger) is not None
+        is_there = topics_of(self.cluster).find(self.ledger) is not None
         return ledger.read(to_end=to_end) if is_there else ledger
 
     def _speaking(self, name: str) -> Any:

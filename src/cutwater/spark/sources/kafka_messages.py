@@ -19,7 +19,7 @@ from cutwater.flow.steps import Source
 from cutwater.spark.kafka.cluster import Cluster, client_module
 from cutwater.spark.kafka.failures import failure, in_words, is_hopeless
 from cutwater.spark.kafka.polling import polled
-from cutwater.spark.kafka.topics import Topic, Topics
+from cutwater.spark.kafka.topics import Topic, topics_of
 from cutwater.spark.sources.feed import BadRecord, Chunk, Feed, Planner, RecordReader, Replay, Run
 from cutwater.spark.sources.filling import filler_of
 
@@ -95,7 +95,7 @@ class KafkaMessages(Feed):
 
     def check(self, name: str, step: Source) -> Iterator[Problem]:
         with in_words(f"source '{name}'", self.cluster, self.topic):
-            if Topics(self.cluster).find(self.topic) is None:
+            if topics_of(self.cluster).find(self.topic) is None:
                 yield Problem(
                     "unknown-topic",
                     f"source '{name}' reads topic '{self.topic}', which {self.servers} does not "
@@ -106,7 +106,7 @@ class KafkaMessages(Feed):
     def replay(self) -> Replay:
         """A topic that is compacted loses messages that an epoch may have to read again."""
         with in_words(self._who, self.cluster, self.topic):
-            policy = Topics(self.cluster).settings(self.topic).get("cleanup.policy", "")
+            policy = topics_of(self.cluster).settings(self.topic).get("cleanup.policy", "")
         if "compact" in policy:
             return Replay(
                 False,
@@ -153,7 +153,6 @@ class _Positions(Planner):
         self._identity: str | None = None
         self._next: dict[int, int] = {}
         self._until: dict[int, int] | None = None
-        self._topics: Topics | None = None
         self._is_fresh = True
         self._row_bytes = 0.0
         self._takes = 0
@@ -204,7 +203,7 @@ class _Positions(Planner):
 
     def _looked_up(self) -> dict[int, int]:
         name = self._feed.topic
-        topics = self._topics = self._topics or Topics(self._feed.cluster)
+        topics = topics_of(self._feed.cluster)
         self._topic = _same_topic(self._feed, topics.find(name), self._identity)
         numbers = range(self._topic.partitions)
         ends = topics.ends(name, numbers)
@@ -318,7 +317,7 @@ def _consumer(feed: KafkaMessages, chunk: Chunk) -> Any:
     key = os.getpid(), feed.cluster, feed.topic, identity
     if key not in _consumers:
         with in_words(feed._who, feed.cluster, feed.topic):
-            _same_topic(feed, Topics(feed.cluster).find(feed.topic), identity)
+            _same_topic(feed, topics_of(feed.cluster).find(feed.topic), identity)
             _consumers[key] = client_module().Consumer(
                 feed.cluster.client(
                     group_id="cutwater",
@@ -343,7 +342,7 @@ def _reached_at(feed: KafkaMessages, chunk: Chunk, message: Any) -> int:
     if error.code() == kafka.KafkaError._PARTITION_EOF:
         return int(message.offset())
     if error.code() in (kafka.KafkaError._AUTO_OFFSET_RESET, kafka.KafkaError.OFFSET_OUT_OF_RANGE):
-        starts = Topics(feed.cluster).starts(feed.topic, [chunk.number])
+        starts = topics_of(feed.cluster).starts(feed.topic, [chunk.number])
         raise InputError(_expired(feed, chunk.number, chunk.start, starts[chunk.number]))
     if is_hopeless(error):
         raise kafka.KafkaException(error)

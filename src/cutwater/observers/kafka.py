@@ -18,7 +18,7 @@ from confluent_kafka import (
 
 __all__ = ["KafkaObserver", "Seen"]
 
-PATIENCE_S = 60
+_PATIENCE_S = 60
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class KafkaObserver:
 
         A commit is final when the producer is told so; readers see it a moment later.
         """
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + _PATIENCE_S
         given = self._ends(is_committed=False)
         while any(end < given[number] for number, end in self._ends(is_committed=True).items()):
             if time.monotonic() > deadline:
@@ -100,21 +100,21 @@ class KafkaObserver:
         level = "read_committed" if is_committed else "read_uncommitted"
         consumer = Consumer({**self._settings, "isolation.level": level})
         try:
-            numbers = consumer.list_topics(self._topic, PATIENCE_S).topics[self._topic].partitions
+            numbers = consumer.list_topics(self._topic, _PATIENCE_S).topics[self._topic].partitions
             places = [TopicPartition(self._topic, number) for number in numbers]
-            found = {p.partition: consumer.get_watermark_offsets(p, PATIENCE_S) for p in places}
+            found = {p.partition: consumer.get_watermark_offsets(p, _PATIENCE_S) for p in places}
             return {number: offsets[1] for number, offsets in found.items() if offsets}
         finally:
             consumer.close()
 
     def _messages(self, consumer: Consumer) -> list[Seen]:
-        topic = consumer.list_topics(self._topic, PATIENCE_S).topics[self._topic]
+        topic = consumer.list_topics(self._topic, _PATIENCE_S).topics[self._topic]
         if topic.error is not None:
             raise KafkaException(topic.error)
         left = set(topic.partitions)
         consumer.assign([TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in left])
         found: list[Seen] = []
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + _PATIENCE_S
         while left:
             first = consumer.poll(0.2)
             for message in [first, *consumer.consume(10_000, 0)] if first else []:

@@ -29,7 +29,7 @@ from cutwater.spark.kafka.topics import topics_of
 __all__ = ["FORMAT", "Account", "Ledger", "Slot", "owner_key", "slot_key", "writer_key"]
 
 FORMAT = 1
-PATIENCE_S = 120
+_PATIENCE_S = 120
 """How long the end of the ledger is waited for: longer than any transaction may stay open."""
 
 _encode = msgspec.json.encode
@@ -139,7 +139,7 @@ class Ledger:
                 fetch_wait_max_ms=10,
             )
         )
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + _PATIENCE_S
         try:
             consumer.assign([kafka.TopicPartition(self.name, 0, self.reached)])
             while self.reached < end:

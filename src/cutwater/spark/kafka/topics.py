@@ -14,7 +14,7 @@ from cutwater.spark.kafka.failures import LastError
 
 __all__ = ["Topic", "Topics", "topics_of"]
 
-CALL_S = 30
+_CALL_S = 30
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Topics:
         with self._asking():
             try:
                 wanted = kafka.TopicCollection([name])
-                asked = self._client.describe_topics(wanted, request_timeout=CALL_S)
+                asked = self._client.describe_topics(wanted, request_timeout=_CALL_S)
                 found = asked[name].result()
             except kafka.KafkaException as error:
                 if error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -72,7 +72,7 @@ class Topics:
         resource = self._admin.ConfigResource
         wanted = resource(resource.Type.TOPIC, name)
         with self._asking():
-            asked = self._client.describe_configs([wanted], request_timeout=CALL_S)
+            asked = self._client.describe_configs([wanted], request_timeout=_CALL_S)
             return {key: str(entry.value) for key, entry in asked[wanted].result().items()}
 
     def make(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
@@ -81,7 +81,7 @@ class Topics:
         new = self._admin.NewTopic(name, partitions, -1, config=dict(settings))
         with self._asking():
             try:
-                self._client.create_topics([new], operation_timeout=CALL_S)[name].result()
+                self._client.create_topics([new], operation_timeout=_CALL_S)[name].result()
             except kafka.KafkaException as error:
                 if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
@@ -105,11 +105,11 @@ class Topics:
     ) -> dict[int, int]:
         kafka = client_module()
         wanted = {kafka.TopicPartition(name, number): what for number in partitions}
-        deadline = time.monotonic() + CALL_S
+        deadline = time.monotonic() + _CALL_S
         with self._asking():
             while True:
                 try:
-                    asked = self._client.list_offsets(wanted, request_timeout=CALL_S, **options)
+                    asked = self._client.list_offsets(wanted, request_timeout=_CALL_S, **options)
                     return {place.partition: int(f.result().offset) for place, f in asked.items()}
                 except kafka.KafkaException as error:
                     is_leaderless = error.args[0].code() == kafka.KafkaError._NOENT

@@ -36,11 +36,11 @@ from cutwater.spark.kafka.ledger import (
 
 __all__ = ["DRIVER", "EVERY_LANE", "Desk", "Message", "fence", "put"]
 
-PATIENCE_S = 120
+_PATIENCE_S = 120
 """How long an epoch is tried again: a broker is started anew in that time."""
-OTHER_S = 30
+_OTHER_S = 30
 """How long an attempt that was overtaken waits for the other to be done."""
-CALL_S = 30
+_CALL_S = 30
 DRIVER = "driver"
 """The slot of what the driver publishes."""
 EVERY_LANE = -1
@@ -75,7 +75,7 @@ def put(desk: Desk, slot: str, epoch: int, lanes: Mapping[int, Sequence[Message]
     of the old one's transaction, and the ledger tells.
     """
     kafka = client_module()
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + _PATIENCE_S
     while True:
         is_new = (os.getpid(), desk, slot) not in _writers
         try:
@@ -118,7 +118,7 @@ def _write_notes(desk: Desk, notes: Mapping[bytes, bytes | None]) -> None:
     told = LastError()
     settings = desk.cluster.client(
         acks="all",
-        message_timeout_ms=CALL_S * 1000,
+        message_timeout_ms=_CALL_S * 1000,
         error_cb=told,
         on_delivery=told.delivered,
     )
@@ -142,8 +142,8 @@ def _producer(desk: Desk, transactional_id: str, told: LastError) -> Any:
             error_cb=told,
         )
     )
-    producer.list_topics(desk.ledger, CALL_S)  # unconnected, it would look again in half a second
-    producer.init_transactions(CALL_S)
+    producer.list_topics(desk.ledger, _CALL_S)  # unconnected, it would look again in half a second
+    producer.init_transactions(_CALL_S)
     return producer
 
 
@@ -165,7 +165,7 @@ class _Writer:
         if (desk.generation, slot) not in ledger.writers(desk.account):
             self._producer.begin_transaction()
             self._note(writer_key(desk.account, desk.generation, slot), b"{}")
-            self._producer.commit_transaction(CALL_S)
+            self._producer.commit_transaction(_CALL_S)
         ledger.read()
         if ledger.generation(desk.account) != desk.generation:
             raise RunError(_taken_over(desk, ledger.generation(desk.account)))
@@ -189,7 +189,7 @@ class _Writer:
             for messages in missing.values():
                 self._produce(messages)
             self._note(slot_key(self._desk.account, self._slot), msgspec.json.encode(slot))
-            self._producer.commit_transaction(CALL_S)
+            self._producer.commit_transaction(_CALL_S)
         self._slots[self._slot] = slot
 
     def _produce(self, messages: Sequence[Message]) -> None:
@@ -245,7 +245,7 @@ def _done(slots: Mapping[str, Slot], epoch: int, lanes: Mapping[int, Any], desk:
 def _was_done_by_another(desk: Desk, epoch: int, lanes: Mapping[int, Any]) -> bool:
     """Wait for the attempt that overtook this one; True when it has written all lanes."""
     ledger = _ledger(desk)
-    deadline = time.monotonic() + OTHER_S
+    deadline = time.monotonic() + _OTHER_S
     while time.monotonic() < deadline:
         ledger.read(to_end=False)
         if ledger.generation(desk.account) != desk.generation:

@@ -23,13 +23,13 @@ from cutwater.spark.kafka.topics import Topic, topics_of
 from cutwater.spark.sources.feed import BadRecord, Chunk, Feed, Planner, RecordReader, Replay, Run
 from cutwater.spark.sources.filling import filler_of
 
-__all__ = ["KafkaMessages"]
+__all__ = ["RUN_ROWS", "KafkaMessages"]
 
-PATIENCE_S = 120
+_PATIENCE_S = 120
 """How long a broker that does not answer is waited for."""
 RUN_ROWS = 20_000
-SAMPLE_ROWS = 200
-SAMPLE_EVERY = 100
+_SAMPLE_ROWS = 200
+_SAMPLE_EVERY = 100
 
 
 @dataclass(frozen=True)
@@ -187,10 +187,10 @@ class _Positions(Planner):
 
     def _limit(self, backlog: Mapping[int, int]) -> int:
         """How many rows an epoch may read; how large they are is guessed by some of them."""
-        if sum(backlog.values()) > SAMPLE_ROWS and self._takes % SAMPLE_EVERY == 0:
+        if sum(backlog.values()) > _SAMPLE_ROWS and self._takes % _SAMPLE_EVERY == 0:
             number = max(backlog, key=backlog.__getitem__)
             start = self._next[number]
-            sample = Chunk(number, start, start + SAMPLE_ROWS, {"topic_id": self._topic.identity})
+            sample = Chunk(number, start, start + _SAMPLE_ROWS, {"topic_id": self._topic.identity})
             sizes = [len(raw or b"") for run in _messages(self._feed, sample) for raw in run.raws]
             self._row_bytes = sum(sizes) / len(sizes) if sizes else 0.0
         self._takes += 1
@@ -238,7 +238,7 @@ def _fair(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
 def _patiently(feed: KafkaMessages, look: Callable[[], dict[int, int]]) -> dict[int, int]:
     """Ask until a broker answers; one that is started anew is waited for."""
     kafka = client_module()
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
             return look()
@@ -287,14 +287,14 @@ def _messages(feed: KafkaMessages, chunk: Chunk) -> Iterator[Run]:
     raws: list[bytes | None] = []
     positions: list[int] = []
     reached = chunk.start
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + _PATIENCE_S
     try:
         while reached < chunk.end:
             for message in polled(consumer, 1.0):
                 if message.error() is not None:
                     reached = max(reached, _reached_at(feed, chunk, message))
                     continue
-                deadline = time.monotonic() + PATIENCE_S
+                deadline = time.monotonic() + _PATIENCE_S
                 reached = message.offset() + 1
                 if reached > chunk.end:
                     break
@@ -384,6 +384,6 @@ def _no_progress(feed: KafkaMessages, chunk: Chunk, reached: int) -> Problem:
     return Problem(
         "kafka-unreachable",
         f"topic '{feed.topic}', partition {chunk.number}: nothing came from {feed.servers} for "
-        f"{PATIENCE_S} seconds at offset {reached}; {chunk.end} is the end",
+        f"{_PATIENCE_S} seconds at offset {reached}; {chunk.end} is the end",
         "see that the brokers run; start again, and the same offsets are read",
     )

@@ -360,7 +360,7 @@ def test_a_broker_that_is_not_there_is_said(sink):
     from cutwater.spark.kafka import topics
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topics, "CALL_S", 2)
+        patch.setattr(topics, "_CALL_S", 2)
         with pytest.raises(RunError) as error:
             nowhere.check("total", None, 0)
     assert code(error) == "kafka-unreachable"

@@ -338,7 +338,7 @@ def test_a_topic_that_is_not_there_is_said(feed):
 
 
 def test_a_broker_that_is_not_there_is_said(feed, monkeypatch):
-    monkeypatch.setattr(topics, "CALL_S", 2)
+    monkeypatch.setattr(topics, "_CALL_S", 2)
     with pytest.raises(RunError) as error:
         list(replace(feed, servers="127.0.0.1:1").check("orders", STEP))
     assert code(error) == "kafka-unreachable"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import pytest
@@ -60,6 +60,16 @@ def seen(servers: str, topic: str) -> dict[bytes | None, list[int]]:
     return {key: [row["amount"] for row in rows] for key, rows in observer.by_key().items()}
 
 
+def differences(found: dict[bytes | None, list[int]], wanted: dict[bytes, list[int]]) -> list[str]:
+    """What of each key is missing, more than it should be, or in another order."""
+    said = []
+    for key in sorted({*found, *wanted}, key=str):
+        here, there = Counter(found.get(key, [])), Counter(wanted.get(key, []))
+        if found.get(key) != wanted.get(key):
+            said.append(f"{key!r}: missing {list(there - here)}, too many {list(here - there)}")
+    return said
+
+
 @pytest.fixture(params=["early", "commit"])
 def way(broker, tmp_path, request):
     """Everything that `run` is given but what is particular to a test."""
@@ -84,10 +94,10 @@ def test_from_kafka_to_kafka_and_on_from_a_checkpoint(broker, way):
     source, sink = way["sources"]["orders"], way["sinks"]["totals"]
     send(broker.servers, source.topic, range(400))
     cutwater_spark.run(totals(), shared_session(), **way)
-    assert seen(broker.servers, sink.topic) == expected(range(400))
+    assert differences(seen(broker.servers, sink.topic), expected(range(400))) == []
     send(broker.servers, source.topic, range(400, 500))
     cutwater_spark.run(totals(), shared_session(), **way)
-    assert seen(broker.servers, sink.topic) == expected(range(500))
+    assert differences(seen(broker.servers, sink.topic), expected(range(500))) == []
 
 
 def test_a_broker_that_is_killed_under_load_loses_and_doubles_nothing(broker, way):
@@ -101,7 +111,7 @@ def test_a_broker_that_is_killed_under_load_loses_and_doubles_nothing(broker, wa
         **way,
     )
     assert next(restarts, None) is None
-    assert seen(broker.servers, sink.topic) == expected(range(900))
+    assert differences(seen(broker.servers, sink.topic), expected(range(900))) == []
 
 
 def test_a_deleted_checkpoint_does_not_double_the_output(broker, way, tmp_path):
@@ -112,4 +122,4 @@ def test_a_deleted_checkpoint_does_not_double_the_output(broker, way, tmp_path):
         cutwater_spark.run(
             totals(), shared_session(), **{**way, "checkpoint": tmp_path / "another"}
         )
-    assert seen(broker.servers, sink.topic) == expected(range(50))
+    assert differences(seen(broker.servers, sink.topic), expected(range(50))) == []

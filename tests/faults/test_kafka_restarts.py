@@ -39,8 +39,10 @@ def lanes(epoch):
     ]
 
 
-@pytest.mark.parametrize("release", ["early", "commit"])
-@pytest.mark.parametrize("way", ["kill", "stop", "pause"])
+@pytest.mark.parametrize(
+    ("release", "way"),
+    [("early", "kill"), ("commit", "kill"), ("commit", "stop"), ("early", "pause")],
+)
 def test_a_sink_goes_on_where_the_broker_was(broker, tmp_path, release, way):
     topic = broker.topic(partitions=2)
     sink = KafkaTopic(
@@ -64,14 +66,13 @@ def test_a_sink_goes_on_where_the_broker_was(broker, tmp_path, release, way):
     writer = threading.Thread(target=write)
     writer.start()
     has_begun.wait(120)
-    for _ in range(2):
-        if way == "pause":
-            broker.pause()
-            writer.join(3)  # not for a result: so long it hangs, in the middle of something
-            broker.resume()
-        else:
-            getattr(broker, way)()
-            broker.start()
+    if way == "pause":
+        broker.pause()
+        writer.join(3)  # not for a result: so long it hangs, in the middle of something
+        broker.resume()
+    else:
+        getattr(broker, way)()
+        broker.start()
     writer.join()
     assert failures == []
     observer = KafkaObserver(broker.servers, topic)
@@ -92,7 +93,7 @@ def test_a_source_goes_on_where_the_broker_was(broker, tmp_path):
     found = []
     for epoch in range(1, 6):
         assert log.extend() == epoch
-        if epoch in (2, 4):
+        if epoch == 2:
             broker.restart()
         for chunk in log.read(epoch):
             for part in (

@@ -119,10 +119,14 @@ class Topics:
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """Let errors say what the client was told in the background."""
+        """Let errors say what the client was told in the background.
+
+        A client that erred is given up: what it remembers of leaders may be wrong for long.
+        """
         with self._told.explaining():
             try:
                 yield
             except client_module().KafkaException:
                 self._client.poll(0)
+                self._client = self._connect()
                 raise

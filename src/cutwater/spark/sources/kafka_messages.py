@@ -190,7 +190,8 @@ class _Positions(Planner):
         if sum(backlog.values()) > _SAMPLE_ROWS and self._takes % _SAMPLE_EVERY == 0:
             number = max(backlog, key=backlog.__getitem__)
             start = self._next[number]
-            sample = Chunk(number, start, start + _SAMPLE_ROWS, {"topic_id": self._topic.identity})
+            end = start + min(_SAMPLE_ROWS, backlog[number])
+            sample = Chunk(number, start, end, {"topic_id": self._topic.identity})
             sizes = [len(raw or b"") for run in _messages(self._feed, sample) for raw in run.raws]
             self._row_bytes = sum(sizes) / len(sizes) if sizes else 0.0
         self._takes += 1

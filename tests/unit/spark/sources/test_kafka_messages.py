@@ -140,6 +140,14 @@ def test_an_epoch_reads_about_as_many_bytes_as_it_may(feed, tmp_path):
     assert spans(log.read(1)) == [(0, 0, 100)]
 
 
+def test_a_sample_ends_where_its_partition_ends(feed, tmp_path):
+    send(feed, *range(150))
+    send(feed, *range(150), partition=1)
+    log = log_of(feed, tmp_path)
+    log.extend()
+    assert spans(log.read(1)) == [(0, 0, 150), (1, 0, 150)]
+
+
 def test_a_run_that_catches_up_takes_what_was_there(feed, tmp_path):
     send(feed, 1)
     log = log_of(feed, tmp_path)

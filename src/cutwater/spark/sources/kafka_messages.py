@@ -295,6 +295,8 @@ def _messages(feed: KafkaMessages, chunk: Chunk) -> Iterator[Run]:
                 if message.error() is not None:
                     reached = max(reached, _reached_at(feed, chunk, message))
                     continue
+                if message.offset() < reached:  # fetched again after a broker went away
+                    continue
                 deadline = time.monotonic() + _PATIENCE_S
                 reached = message.offset() + 1
                 if reached > chunk.end:

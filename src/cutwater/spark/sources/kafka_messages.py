@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
@@ -24,6 +24,8 @@ from cutwater.spark.sources.feed import BadRecord, Chunk, Feed, Planner, RecordR
 from cutwater.spark.sources.filling import filler_of
 
 __all__ = ["RUN_ROWS", "KafkaMessages"]
+
+T = TypeVar("T")
 
 _PATIENCE_S = 120
 """How long a broker that does not answer is waited for."""
@@ -236,7 +238,7 @@ def _fair(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
     return shares
 
 
-def _patiently(feed: KafkaMessages, look: Callable[[], dict[int, int]]) -> dict[int, int]:
+def _patiently(feed: KafkaMessages, look: Callable[[], T]) -> T:
     """Ask until a broker answers; one that is started anew is waited for."""
     kafka = client_module()
     deadline = time.monotonic() + _PATIENCE_S
@@ -310,29 +312,34 @@ def _messages(feed: KafkaMessages, chunk: Chunk) -> Iterator[Run]:
                 raise RunError(_no_progress(feed, chunk, reached))
     finally:
         consumer.unassign()
+        _consumers[_key(feed, chunk)] = consumer
     if raws:
         yield Run(raws, positions)
 
 
 def _consumer(feed: KafkaMessages, chunk: Chunk) -> Any:
-    """A consumer of the topic that the chunk is of."""
-    identity = chunk.about["topic_id"]
-    key = os.getpid(), feed.cluster, feed.topic, identity
-    if key not in _consumers:
-        with in_words(feed._who, feed.cluster, feed.topic):
-            _same_topic(feed, topics_of(feed.cluster).find(feed.topic), identity)
-            _consumers[key] = client_module().Consumer(
-                feed.cluster.client(
-                    group_id="cutwater",
-                    enable_auto_commit=False,
-                    enable_partition_eof=True,
-                    auto_offset_reset="error",
-                    isolation_level="read_committed",
-                    fetch_wait_max_ms=20,
-                    queued_min_messages=RUN_ROWS,
-                )
+    """A consumer of the topic that the chunk is of, for nobody else until it is given back."""
+    kept = _consumers.pop(_key(feed, chunk), None)
+    if kept is not None:
+        return kept
+    found = _patiently(feed, lambda: topics_of(feed.cluster).find(feed.topic))
+    _same_topic(feed, found, chunk.about["topic_id"])
+    with in_words(feed._who, feed.cluster, feed.topic):
+        return client_module().Consumer(
+            feed.cluster.client(
+                group_id="cutwater",
+                enable_auto_commit=False,
+                enable_partition_eof=True,
+                auto_offset_reset="error",
+                isolation_level="read_committed",
+                fetch_wait_max_ms=20,
+                queued_min_messages=RUN_ROWS,
             )
-    return _consumers[key]
+        )
+
+
+def _key(feed: KafkaMessages, chunk: Chunk) -> tuple[int, Cluster, str, str]:
+    return os.getpid(), feed.cluster, feed.topic, chunk.about["topic_id"]
 
 
 def _reached_at(feed: KafkaMessages, chunk: Chunk, message: Any) -> int:
@@ -345,10 +352,11 @@ def _reached_at(feed: KafkaMessages, chunk: Chunk, message: Any) -> int:
     if error.code() == kafka.KafkaError._PARTITION_EOF:
         return int(message.offset())
     if error.code() in (kafka.KafkaError._AUTO_OFFSET_RESET, kafka.KafkaError.OFFSET_OUT_OF_RANGE):
-        starts = topics_of(feed.cluster).starts(feed.topic, [chunk.number])
+        topics = topics_of(feed.cluster)
+        starts = _patiently(feed, lambda: topics.starts(feed.topic, [chunk.number]))
         raise InputError(_expired(feed, chunk.number, chunk.start, starts[chunk.number]))
     if is_hopeless(error):
-        raise kafka.KafkaException(error)
+        raise RunError(failure(feed._who, feed.cluster, feed.topic, error))
     return 0
 
 

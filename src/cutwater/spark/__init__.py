@@ -17,10 +17,12 @@ from cutwater.spark.runner import Progress, RunResult, run
 from cutwater.spark.sinks import Call as call
 from cutwater.spark.sinks import Delta as delta_table
 from cutwater.spark.sinks import Folder as folder
+from cutwater.spark.sinks.kafka_topic import KafkaTopic as kafka_topic
 from cutwater.spark.sources.csv_files import Csv as csv
 from cutwater.spark.sources.frame import Frame as frame
 from cutwater.spark.sources.generated import Generated as generate
 from cutwater.spark.sources.json_lines import JsonLines as json_lines
+from cutwater.spark.sources.kafka_messages import KafkaMessages as kafka_messages
 from cutwater.spark.sources.parquet_files import Parquet as parquet
 from cutwater.spark.summary import CheckpointSummary, SourceSummary, describe
 from cutwater.spark.support import SUPPORT
@@ -41,6 +43,8 @@ __all__ = [
     "frame",
     "generate",
     "json_lines",
+    "kafka_messages",
+    "kafka_topic",
     "parquet",
     "rescale",
     "run",

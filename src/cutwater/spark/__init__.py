@@ -12,6 +12,7 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 ======================================  ====================================================
 """
 
+from cutwater.spark.postgres import postgres_rows, postgres_table
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
 from cutwater.spark.sinks import Call as call
@@ -46,6 +47,8 @@ __all__ = [
     "kafka_messages",
     "kafka_topic",
     "parquet",
+    "postgres_rows",
+    "postgres_table",
     "rescale",
     "run",
     "transform",

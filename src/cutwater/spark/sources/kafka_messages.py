@@ -128,7 +128,7 @@ class KafkaMessages(Feed):
 
     # --- planning --------------------------------------------------------------------------------
 
-    def planner(self, now: Callable[[], float]) -> Planner:
+    def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
         return _Positions(self)
 
     @classmethod

@@ -88,7 +88,7 @@ def test_a_source_goes_on_where_the_broker_was(broker, tmp_path):
     for number in range(5000):
         producer.produce(feed.topic, b"%d" % number)
     producer.flush()
-    log = ChunkLog(feed, feed.reader(int), tmp_path / "log")
+    log = ChunkLog(feed, int, tmp_path / "log")
     reader = feed.reader(int)
     found = []
     for epoch in range(1, 6):

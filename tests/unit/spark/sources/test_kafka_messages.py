@@ -72,7 +72,7 @@ def send_in(producer, feed, *numbers, partition=0):
 
 
 def log_of(feed, folder, clock=None):
-    return ChunkLog(feed, feed.reader(Order), folder / "log", clock)
+    return ChunkLog(feed, Order, folder / "log", clock)
 
 
 def spans(chunks):

@@ -256,7 +256,7 @@ def _batches(rows: list[Row]) -> Iterator[Any]:
 
 
 def make_job(flow: Any, root: Path, **settings: Any) -> Job:
-    """A job whose sources and sinks lie in folders of their names; `sinks` go elsewhere."""
+    """A job whose sources and sinks lie in folders of their names."""
     from cutwater.flow.steps import Sink, Source
     from cutwater.spark import folder, json_lines
 

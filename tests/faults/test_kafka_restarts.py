@@ -11,7 +11,6 @@ from cutwater.observers.kafka import KafkaObserver
 from cutwater.spark.kafka import transactions
 from cutwater.spark.sinks.kafka_topic import KafkaTopic
 from cutwater.spark.sinks.sink import Claim, Lane
-from cutwater.spark.sources import kafka_messages
 from cutwater.spark.sources.chunklog import ChunkLog
 from cutwater.spark.sources.kafka_messages import KafkaMessages
 
@@ -26,7 +25,6 @@ def nothing_connected():
     yield
     transactions._writers.clear()
     transactions._ledgers.clear()
-    kafka_messages._consumers.clear()
 
 
 def lanes(epoch):

@@ -6,7 +6,6 @@ was committed; so it holds the same messages whenever it is read.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -277,16 +276,14 @@ class _Messages(RecordReader):
         return msgspec.json.encode(value) if b"\n" in raw else raw
 
 
-_consumers: dict[tuple[int, Cluster, str, str], Any] = {}
-"""Kept for the next chunk, by process: a consumer does not survive a fork."""
-
-
 def _messages(feed: KafkaMessages, chunk: Chunk) -> Iterator[Run]:
-    """The messages of a chunk, some at a time."""
+    """The messages of a chunk, some at a time.
+
+    The consumer is a new one: one that read before may still bring what it had fetched for that.
+    """
     kafka = client_module()
     consumer = _consumer(feed, chunk)
-    with in_words(feed._who, feed.cluster, feed.topic):
-        consumer.assign([kafka.TopicPartition(feed.topic, chunk.number, chunk.start)])
+    consumer.assign([kafka.TopicPartition(feed.topic, chunk.number, chunk.start)])
     raws: list[bytes | None] = []
     positions: list[int] = []
     reached = chunk.start
@@ -311,17 +308,13 @@ def _messages(feed: KafkaMessages, chunk: Chunk) -> Iterator[Run]:
             if time.monotonic() > deadline:
                 raise RunError(_no_progress(feed, chunk, reached))
     finally:
-        consumer.unassign()
-        _consumers[_key(feed, chunk)] = consumer
+        consumer.close()
     if raws:
         yield Run(raws, positions)
 
 
 def _consumer(feed: KafkaMessages, chunk: Chunk) -> Any:
-    """A consumer of the topic that the chunk is of, for nobody else until it is given back."""
-    kept = _consumers.pop(_key(feed, chunk), None)
-    if kept is not None:
-        return kept
+    """A consumer of the topic that the chunk is of."""
     found = _patiently(feed, lambda: topics_of(feed.cluster).find(feed.topic))
     _same_topic(feed, found, chunk.about["topic_id"])
     with in_words(feed._who, feed.cluster, feed.topic):
@@ -336,10 +329,6 @@ def _consumer(feed: KafkaMessages, chunk: Chunk) -> Any:
                 queued_min_messages=RUN_ROWS,
             )
         )
-
-
-def _key(feed: KafkaMessages, chunk: Chunk) -> tuple[int, Cluster, str, str]:
-    return os.getpid(), feed.cluster, feed.topic, chunk.about["topic_id"]
 
 
 def _reached_at(feed: KafkaMessages, chunk: Chunk, message: Any) -> int:

@@ -41,14 +41,6 @@ def feed(broker, topic):
     return KafkaMessages(topic=topic, servers=broker.servers)
 
 
-@pytest.fixture(autouse=True)
-def nothing_connected():
-    yield
-    for consumer in kafka_messages._consumers.values():
-        consumer.close()
-    kafka_messages._consumers.clear()
-
-
 def send(feed, *numbers, partition=0):
     producer = Producer({"bootstrap.servers": feed.servers})
     for number in numbers:
@@ -325,7 +317,6 @@ def test_a_topic_that_was_made_again_is_refused(broker, feed, tmp_path):
         with pytest.raises(InputError) as error:
             attempt.extend()
         assert code(error) == "another-topic"
-    kafka_messages._consumers.clear()
     with pytest.raises(InputError) as error:
         read(feed, log.read(1))
     assert code(error) == "another-topic"

@@ -105,6 +105,16 @@ class PostgresServer:
                 cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
+    def wait_for_a_lock(self) -> None:
+        """Until some session of Cutwater waits for another session."""
+        query = """
+            SELECT 1 FROM pg_stat_activity
+            WHERE application_name = 'cutwater' AND wait_event_type = 'Lock'
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.execute(query):
+            assert time.monotonic() < deadline, "nobody waits"
+
     def _initialise(self) -> None:
         options = ["--username=tester", "--auth=trust", "--encoding=UTF8", "--no-locale"]
         command = [self._binaries / "initdb", "-D", self._data, "--no-sync", *options]

@@ -203,9 +203,12 @@ class Job:
         return self.sink_names[target - len(self.plan.segments)]
 
     def type_of_sink(self, target: int) -> Any:
-        """What the records of a sink are, by its number; lines, if it is none of the flow's own."""
-        name = self.sink_at(target)
-        numbers = [number for sink, number in self.plan.sinks if sink.name == name]
+        """What the records of a sink are, by its number."""
+        return self.record_of(self.sink_at(target))
+
+    def record_of(self, sink: str) -> Any:
+        """What the records of a sink are; lines, if it is none of the flow's own."""
+        numbers = [number for step, number in self.plan.sinks if step.name == sink]
         return self.plan.segments[numbers[0]].output.value if numbers else bytes
 
     @property

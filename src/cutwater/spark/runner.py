@@ -255,6 +255,7 @@ def _agreed(
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
         problems += sink.check(name, query_id, place.next_epoch())
+        problems += sink.misfits(name, draft.record_of(name))
     if problems:
         raise RunError(problems)
     return continued(found, wanted, forget) if found else wanted
@@ -285,6 +286,7 @@ def _take(
         parallelism=spark.sparkContext.defaultParallelism,
     )
     for name, sink in job.sinks.items():
+        sink.make_ready(name, job.record_of(name))
         sink.take(job.claim_of(name))
     return job
 

@@ -203,7 +203,7 @@ class PostgresTable(Sink):
     def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Written:
         """Write rows with their entries in the ledger, or stage them where no reader looks."""
         owner = _owner(claim.sink)
-        columns = known_table(self._database, self.name, owner).columns
+        columns = known_table(self._database, self.name, claim).columns
         parcels = list(parcels_of(fields_of_record(record) or [], columns, lanes, owner))
         entries = tuple(Entry(lane.label, len(lane.orders), lane.last_order) for lane in lanes)
         if self.release == "early":
@@ -230,7 +230,7 @@ class PostgresTable(Sink):
         self, claim: Claim, epoch: int, entries: Sequence[Entry], parcels: Iterable[Parcel]
     ) -> None:
         """Rows and ledger in one transaction; again if its end was not heard of."""
-        table = known_table(self._database, self.name, _owner(claim.sink))
+        table = known_table(self._database, self.name, claim)
 
         def work(connection: Connection) -> None:
             write_rows(connection, table, self.keys, self.ledger, claim, epoch, entries, parcels)

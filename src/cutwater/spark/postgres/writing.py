@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from psycopg import sql
@@ -21,28 +19,20 @@ from cutwater.spark.sinks.sink import Claim
 __all__ = ["create_table", "known_table", "table_definition", "write_rows"]
 
 
-@dataclass(frozen=True)
-class _Known:
-    process: int
-    table: Table
-
-
-_known: dict[tuple[Database, TableName], _Known] = {}
-"""Tables whose columns this process has read."""
-
-
-def known_table(database: Database, name: TableName, owner: str) -> Table:
-    """A table's columns, read once in a process."""
-    known = _known.get((database, name))
-    if known is None or known.process != os.getpid():
-        doing = f"read the columns of {name}"
-        found = persist(database, owner, doing, lambda connection: read_table(connection, name))
-        if found is None:
-            raise RunError(
-                Problem("missing-table", f"{owner}: there is no table {name} any more", "make it")
+@lru_cache(maxsize=64)
+def known_table(database: Database, name: TableName, claim: Claim) -> Table:
+    """A table's columns, read once in a process for each run."""
+    owner, doing = f"sink '{claim.sink}'", f"read the columns of {name}"
+    found = persist(database, owner, doing, lambda connection: read_table(connection, name))
+    if found is None:
+        raise RunError(
+            Problem(
+                "missing-table",
+                f"{owner} goes to {name}, and that table is not there any more",
+                "bring it back with its rows; the ledger says that they are there",
             )
-        known = _known[database, name] = _Known(os.getpid(), found)
-    return known.table
+        )
+    return found
 
 
 def write_rows(

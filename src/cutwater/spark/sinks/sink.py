@@ -123,6 +123,13 @@ class Sink(ABC):
         epoch that the checkpoint knows nothing of.
         """
 
+    def misfits(self, name: str, record: Any) -> list[Problem]:
+        """Why records of a type cannot go to the sink, by a look at it; nothing is changed."""
+        return []
+
+    def make_ready(self, name: str, record: Any) -> None:  # noqa: B027 (most have nothing to do)
+        """Make what records of a type need before the sink is taken."""
+
     @abstractmethod
     def generation(self, name: str) -> int:
         """The newest generation that took the sink; 0 if none did."""

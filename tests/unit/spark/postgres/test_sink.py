@@ -136,19 +136,22 @@ class TestCommit:
 
 
 class TestFence:
-    @pytest.mark.parametrize("release", ["early", "commit"])
-    def test_a_zombie_is_told_so_and_writes_nothing(self, make_out, release):
-        out = make_out(release=release).ready()
+    def test_the_task_of_a_zombie_is_told_so_and_writes_nothing(self, out):
         zombie = out.claim
-        staged = out.write(0, {1: [1]}) if release == "commit" else None
         out.restart()
         with pytest.raises(RunError) as error:
-            if staged:
-                out.publish(0, [staged], zombie)
-            else:
-                out.write(0, {1: [1]}, zombie)
+            out.write(0, {1: [1]}, zombie)
         assert code(error) == "fenced"
         assert "generation 2 has taken over from generation 1" in str(error.value)
+        assert out.rows() == []
+
+    def test_the_driver_of_a_zombie_is_told_so_and_writes_nothing(self, make_out):
+        out = make_out(release="commit").ready()
+        zombie, staged = out.claim, out.write(0, {1: [1]})
+        out.restart()
+        with pytest.raises(RunError) as error:
+            out.publish(0, [staged], zombie)
+        assert code(error) == "fenced"
         assert out.rows() == []
 
     def test_taking_waits_for_a_transaction_that_is_under_way(self, out):

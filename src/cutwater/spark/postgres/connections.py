@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from cutwater.errors import Problem, RunError
 from cutwater.spark.postgres.settings import Database
 
-__all__ = ["PAUSES_S", "Connection", "connected", "persist", "said"]
+__all__ = ["PAUSES_S", "Connection", "connected", "persist", "refused", "said"]
 
 Connection = psycopg.Connection[Any]
 T = TypeVar("T")
@@ -80,7 +80,7 @@ def persist(database: Database, owner: str, doing: str, work: Callable[[Connecti
                 return work(connection)
         except psycopg.Error as error:
             if not _is_passing(error):
-                raise RunError(_refused(owner, doing, error)) from None
+                raise RunError(refused(owner, doing, error)) from None
             if pause is None:
                 seconds = time.monotonic() - started
                 raise RunError(_unavailable(owner, doing, error, seconds)) from None
@@ -111,7 +111,8 @@ def said(error: psycopg.Error) -> str:
     return text if len(text) <= 500 else f"{text[:500]}…"
 
 
-def _refused(owner: str, doing: str, error: psycopg.Error) -> Problem:
+def refused(owner: str, doing: str, error: psycopg.Error) -> Problem:
+    """What the server does not let someone do, and what it says."""
     hints: dict[type[psycopg.Error], str] = {
         psycopg.errors.InsufficientPrivilege: "grant the role what docs/postgres.md lists",
         psycopg.errors.UniqueViolation: "to replace rows with the same key, use mode='upsert'",

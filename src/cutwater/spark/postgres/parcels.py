@@ -18,8 +18,8 @@ from cutwater.spark.sinks.sink import Lane
 
 __all__ = ["Parcel", "parcels_of", "read_parcels", "stage_parcels"]
 
-MAX_ROWS = 5_000
-MAX_BYTES = 32 << 20
+_MAX_ROWS = 5_000
+_MAX_BYTES = 32 << 20
 
 
 class Parcel(msgspec.Struct, frozen=True):
@@ -35,8 +35,8 @@ def parcels_of(
 ) -> Iterator[Parcel]:
     """The rows of all lanes by their orders, in parcels of a limited size."""
     values, labels = _merged(lanes)
-    for start in range(0, len(labels), MAX_ROWS):
-        part = slice(start, start + MAX_ROWS)
+    for start in range(0, len(labels), _MAX_ROWS):
+        part = slice(start, start + _MAX_ROWS)
         yield from _parcels(fields, columns, values[part], labels[part], owner)
 
 
@@ -65,7 +65,7 @@ def _parcels(
             arrays.append(array_literal(field, columns[field.column], found))
         except Unwritable as error:
             raise RunError(_unwritable(owner, field, values[error.index], error)) from None
-    if sum(map(len, arrays)) > MAX_BYTES and len(labels) > 1:
+    if sum(map(len, arrays)) > _MAX_BYTES and len(labels) > 1:
         middle = len(labels) // 2
         yield from _parcels(fields, columns, values[:middle], labels[:middle], owner)
         yield from _parcels(fields, columns, values[middle:], labels[middle:], owner)

@@ -12,7 +12,7 @@ import psycopg
 from cutwater.errors import Problem, RunError
 from cutwater.records import describe
 from cutwater.spark.postgres.checks import ledger_problems, missing_table, table_problems
-from cutwater.spark.postgres.connections import Connection, connected, persist, said
+from cutwater.spark.postgres.connections import Connection, connected, persist, refused, said
 from cutwater.spark.postgres.fields import fields_of_record
 from cutwater.spark.postgres.ledger import Entry, Ledger
 from cutwater.spark.postgres.parcels import Parcel, parcels_of, read_parcels, stage_parcels
@@ -166,6 +166,8 @@ class PostgresTable(Sink):
                 return list(look(connection))
         except RunError as error:
             return list(error.problems)
+        except psycopg.errors.InsufficientPrivilege as error:
+            return [refused(_owner(name), f"look at {self.name}", error)]
         except psycopg.Error as error:
             return [
                 Problem(

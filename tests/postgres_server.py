@@ -114,6 +114,7 @@ class PostgresServer:
         deadline = time.monotonic() + PATIENCE_S
         while not self.execute(query):
             assert time.monotonic() < deadline, "nobody waits"
+            time.sleep(0.01)
 
     def _initialise(self) -> None:
         options = ["--username=tester", "--auth=trust", "--encoding=UTF8", "--no-locale"]

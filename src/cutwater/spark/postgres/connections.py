@@ -19,7 +19,7 @@ __all__ = ["PAUSES_S", "Connection", "connected", "persist", "refused", "said"]
 Connection = psycopg.Connection[Any]
 T = TypeVar("T")
 
-PAUSES_S = (0.0, 0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 15.0)
+PAUSES_S = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)
 """How long to wait before each further attempt; a server takes some seconds to come back."""
 
 _PATIENCE_S = 10

@@ -50,7 +50,7 @@ def write_rows(
     Lanes of which the epoch is already written are left out; if all are, `parcels` is not read.
     With keys, the last row of each key replaces the one that is there.
     """
-    with connection.pipeline(), connection.transaction():
+    with connection.transaction():
         lanes = ledger.claim(connection, claim, epoch, entries)
         for parcel in parcels if lanes else ():
             types = tuple(table.columns[name].type for name in parcel.columns)

@@ -1,6 +1,7 @@
 """A server that goes away, an answer that is lost, attempts that overlap."""
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -49,6 +50,7 @@ def test_a_server_that_is_restarted_under_load_loses_and_doubles_nothing(make_ou
             seen = len(finished)
             while len(finished) < seen + 5:
                 assert worker.is_alive()
+                time.sleep(0.01)
             server.restart(how)
         enough.set()
         worker.join()

@@ -12,7 +12,7 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 ======================================  ====================================================
 """
 
-from cutwater.spark.postgres import postgres_table
+from cutwater.spark.postgres import postgres_rows, postgres_table
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
 from cutwater.spark.sinks import Folder as folder
@@ -39,6 +39,7 @@ __all__ = [
     "generate",
     "json_lines",
     "parquet",
+    "postgres_rows",
     "postgres_table",
     "rescale",
     "run",

@@ -11,9 +11,11 @@
     writing        rows and ledger in one transaction
     checks         what is wrong with a table, in sentences
     sink           all of it, as the runtime asks for it
+    rows           a table as a source, by transaction and key
+    row_reading    what is unread of it, and the rows of a chunk
     bindings       what a user binds a sink or a source to; needs no psycopg to be imported
 """
 
-from cutwater.spark.postgres.bindings import postgres_table
+from cutwater.spark.postgres.bindings import postgres_rows, postgres_table
 
-__all__ = ["postgres_table"]
+__all__ = ["postgres_rows", "postgres_table"]

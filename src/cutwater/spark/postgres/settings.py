@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from psycopg import ProgrammingError
-from psycopg.conninfo import conninfo_to_dict
-
 from cutwater.errors import Problem, RunError
 
 __all__ = ["Database", "TableName"]
@@ -60,6 +57,9 @@ class Database:
         yield from self._dsn_problems(owner)
 
     def _dsn_problems(self, owner: str) -> Iterator[Problem]:
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
+
         try:
             given = conninfo_to_dict(self.dsn)
         except ProgrammingError:  # its text may quote what is secret

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cutwater.spark.postgres.rows import PostgresRows
 from cutwater.spark.sources.csv_files import Csv
 from cutwater.spark.sources.feed import Feed
 from cutwater.spark.sources.generated import Generated
@@ -11,3 +12,4 @@ from cutwater.spark.sources.parquet_files import Parquet
 __all__ = ["KINDS"]
 
 KINDS: dict[str, type[Feed]] = {feed.kind: feed for feed in (Csv, Generated, JsonLines, Parquet)}
+KINDS: dict[str, type[Feed]] = {feed.kind: feed for feed in (JsonLines, PostgresRows)}

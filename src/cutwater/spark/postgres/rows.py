@@ -83,7 +83,7 @@ class PostgresRows(Feed):
 
         yield from table_problems(self, name, step.type)
 
-    def planner(self, now: Callable[[], float]) -> Planner:
+    def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
         from cutwater.spark.postgres.row_reading import RowsPlanner
 
         return RowsPlanner(self)

@@ -11,5 +11,6 @@ from cutwater.spark.sources.parquet_files import Parquet
 
 __all__ = ["KINDS"]
 
-KINDS: dict[str, type[Feed]] = {feed.kind: feed for feed in (Csv, Generated, JsonLines, Parquet)}
-KINDS: dict[str, type[Feed]] = {feed.kind: feed for feed in (JsonLines, PostgresRows)}
+KINDS: dict[str, type[Feed]] = {
+    feed.kind: feed for feed in (Csv, Generated, JsonLines, Parquet, PostgresRows)
+}

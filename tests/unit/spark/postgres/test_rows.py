@@ -45,7 +45,7 @@ class Orders:
         """As after a restart: only what the log keeps is known."""
         self.feed = postgres_rows(table=self.table, dsn=self.server.dsn, **self.settings)
         self.reader = self.feed.reader(self.type)
-        self.log = ChunkLog(self.feed, self.reader, self.folder, Numbering())
+        self.log = ChunkLog(self.feed, self.type, self.folder, Numbering())
 
     def make(self):
         self.server.execute(f"CREATE TABLE {self.table} ({self.columns})")

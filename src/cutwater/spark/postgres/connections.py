@@ -25,6 +25,14 @@ PAUSES_S = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)
 _PATIENCE_S = 10
 """How long a server may take to answer, if the dsn does not say it."""
 
+_SESSION = [
+    # Spark goes on when a transaction is done: one that the server may still lose is not done.
+    ("synchronous_commit", "off", "on"),
+    # A process that is paused in the middle of a transaction must not hold up its successor.
+    ("idle_in_transaction_session_timeout", "0", "60s"),
+]
+"""Settings of a session: what each is not left at, and what it is then."""
+
 _PASSING_CLASSES = ("08", "40")
 _PASSING = ("25P03", "53300", "57P01", "57P02", "57P03", "57P05")
 """SQL states after which another attempt may succeed: too many connections, shutting down …"""
@@ -55,11 +63,11 @@ def _opened(database: Database, owner: str) -> Connection:
     )
     settings.setdefault("connect_timeout", _PATIENCE_S)
     connection = psycopg.connect(make_conninfo("", **settings), autocommit=True)
-    # Spark goes on when a transaction is done: one that the server may still lose is not done.
-    connection.execute(
-        "SELECT set_config('synchronous_commit', 'on', false)"
-        " WHERE current_setting('synchronous_commit') = 'off'"
-    )
+    for name, unwanted, wanted in _SESSION:
+        connection.execute(
+            "SELECT set_config(%s, %s, false) WHERE current_setting(%s) = %s",
+            (name, wanted, name, unwanted),
+        )
     return connection
 
 
@@ -90,10 +98,10 @@ def persist(database: Database, owner: str, doing: str, work: Callable[[Connecti
 
 
 def _is_passing(error: psycopg.Error) -> bool:
-    if not isinstance(error, psycopg.OperationalError):
-        return False
     state = error.sqlstate
-    return state is None or state.startswith(_PASSING_CLASSES) or state in _PASSING
+    if state is None:  # nothing came from the server
+        return isinstance(error, psycopg.OperationalError)
+    return state.startswith(_PASSING_CLASSES) or state in _PASSING
 
 
 def _close_idle(database: Database) -> None:

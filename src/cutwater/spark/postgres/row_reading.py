@@ -193,10 +193,10 @@ class RowsReader(RecordReader):
             table = read_table(connection, self._feed.name)
             self._columns = table.columns if table else {}
         query = SQL(
-            "SELECT {picked}, {xid}::text AS {xid_name}, {key} AS {key_name} FROM {table}"
+            "SELECT {picked} {xid}::text AS {xid_name}, {key} AS {key_name} FROM {table}"
             " WHERE {start} AND {end} ORDER BY {order}"
         ).format(
-            picked=SQL(", ").join(self._picked(self._columns)),
+            picked=Composed(self._picked(self._columns)),
             xid=self._query.xid,
             xid_name=Identifier("xid of it"),
             key=self._query.key,
@@ -211,7 +211,7 @@ class RowsReader(RecordReader):
 
     def _picked(self, columns: dict[str, Column]) -> list[Composable]:
         there = [field for field in self._fields if field.column in columns]
-        return [_as_declared(field, columns[field.column]) for field in there]
+        return [_as_declared(field, columns[field.column]) + SQL(", ") for field in there]
 
     def decode(self, run: Run) -> list[Any]:
         found = msgspec.convert(list(run.raws), list[self._type])  # type: ignore[name-defined]
@@ -231,12 +231,12 @@ class RowsReader(RecordReader):
         return json.dumps(raw, default=str, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _as_declared(field: Field, column: Column) -> Composable:
+def _as_declared(field: Field, column: Column) -> Composed:
     """A column; numbers of other kinds as floats, if that is what the record has."""
     name = Identifier(column.name)
     if field.kind == "float" and column.base in (*_INTEGERS, "numeric"):
         return SQL("{0}::float8 AS {0}").format(name)
-    return name
+    return Composed([name])
 
 
 def _changed(feed: PostgresRows, chunk: Chunk, found: int) -> Problem:

@@ -45,6 +45,18 @@ class Database:
     password_file: str | None = None
     """The file that holds the password, and nothing else but the end of its line."""
 
+    def __str__(self) -> str:
+        """Where it is, in words, with nothing secret."""
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
+
+        try:
+            given = conninfo_to_dict(self.dsn)
+        except ProgrammingError:
+            return "PostgreSQL"
+        host, port = given.get("host") or "localhost", given.get("port") or 5432
+        return f"PostgreSQL at {host}:{port}/{given.get('dbname') or ''}"
+
     def problems(self, owner: str) -> Iterator[Problem]:
         """What is wrong with the settings; `owner` says whose they are: ``sink 'total'``."""
         if self.password_env and self.password_file:

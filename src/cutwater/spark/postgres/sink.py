@@ -79,8 +79,8 @@ class PostgresTable(Sink):
 
     @property
     def place(self) -> str:
-        """The table, in words; that two are in different databases does not count."""
-        return f"table {self.name}"
+        """The table and its database, in words."""
+        return f"table {self.name} of {self._database}"
 
     def guarantee(self) -> Guarantee:
         """What readers of the table may rely on."""

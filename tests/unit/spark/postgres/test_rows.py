@@ -249,6 +249,18 @@ def test_values_are_those_of_the_columns(make_orders):
     assert vars(found)["missing"] == 7
 
 
+def test_a_record_may_have_none_of_the_columns(make_orders):
+    @dataclass
+    class Nothing:
+        other: int = 7
+
+    orders = make_orders(tp=Nothing).make()
+    orders.add(1)
+    orders.log.extend()
+    (run,) = orders.reader.runs(orders.log.read(1)[0])
+    assert orders.reader.decode(run) == [Nothing()]
+
+
 def test_a_bad_row_is_named(make_orders):
     @dataclass
     class Strict:

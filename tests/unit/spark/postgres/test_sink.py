@@ -1,5 +1,6 @@
 """The ledger and the rows, on a real server."""
 
+import contextlib
 import threading
 from dataclasses import replace
 
@@ -7,6 +8,9 @@ import psycopg
 import pytest
 
 from cutwater.errors import RunError
+from cutwater.spark.postgres import connections
+from cutwater.spark.postgres.ledger import Entry
+from cutwater.spark.postgres.settings import Database
 
 
 def code(error):
@@ -165,6 +169,25 @@ class TestFence:
             assert successor.is_alive()
         successor.join()
 
+    def test_a_zombie_that_is_paused_in_a_transaction_does_not_hold_up_its_successor(
+        self, out, monkeypatch
+    ):
+        wanted = [("idle_in_transaction_session_timeout", "0", "100ms")]
+        monkeypatch.setattr(connections, "_SESSION", wanted)
+        zombie = connections._opened(Database(out.server.dsn), "a zombie")
+        with contextlib.suppress(psycopg.Error), zombie.transaction():
+            out.sink.ledger.claim(zombie, out.claim, 0, [Entry(1, 1, b"")])
+            out.restart()
+            out.write(0, {1: [1]})
+            zombie.execute(f"INSERT INTO {out.table} VALUES ('k1', 1)")
+        assert zombie.closed
+        assert out.rows() == [("k1", 1)]
+
+    def test_a_session_has_a_limit_for_pauses(self, out):
+        with connections.connected(Database(out.server.dsn), "someone") as connection:
+            query = "SELECT current_setting('idle_in_transaction_session_timeout')"
+            assert connection.execute(query).fetchone() == ("1min",)
+
     def test_an_older_generation_cannot_take_the_table_back(self, out):
         zombie = out.claim
         out.restart()
@@ -217,6 +240,13 @@ class TestCheck:
         out = make_out()
         out.sink = replace(out.sink, dsn="host=127.0.0.1 port=1 dbname=postgres user=tester")
         assert self.problem(out, None, 0).code == "unreachable-database"
+
+
+class TestPlace:
+    def test_it_says_the_database_and_no_secret(self, out):
+        sink = replace(out.sink, dsn="postgresql://u:s3cret@db/shop", table="sales.t")
+        assert sink.place == "table sales.t of PostgreSQL at db:5432/shop"
+        assert replace(sink, dsn="s3cret").place == "table sales.t of PostgreSQL"
 
 
 class TestLedgerSchema:

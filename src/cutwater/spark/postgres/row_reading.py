@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import msgspec
@@ -207,7 +208,16 @@ class RowsReader(RecordReader):
             order=self._query.order,
         )
         with connection.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(query).fetchall()
+            rows = cursor.execute(query).fetchall()
+        for name in self._whole_numbers(self._columns):
+            for row in rows:
+                row[name] = _whole(row[name])
+        return rows
+
+    def _whole_numbers(self, columns: dict[str, Column]) -> list[str]:
+        """The fields that are whole numbers in columns that hold others, too."""
+        whole = [field.column for field in self._fields if field.kind == "int"]
+        return [name for name in whole if name in columns and columns[name].base == "numeric"]
 
     def _picked(self, columns: dict[str, Column]) -> list[Composable]:
         there = [field for field in self._fields if field.column in columns]
@@ -237,6 +247,12 @@ def _as_declared(field: Field, column: Column) -> Composed:
     if field.kind == "float" and column.base in (*_INTEGERS, "numeric"):
         return SQL("{0}::float8 AS {0}").format(name)
     return Composed([name])
+
+
+def _whole(value: Decimal | None) -> Any:
+    """A whole number as such; anything else as it is, which is then no record."""
+    is_whole = value is not None and value.is_finite() and value == value.to_integral_value()
+    return int(value) if is_whole and value is not None else value
 
 
 def _changed(feed: PostgresRows, chunk: Chunk, found: int) -> Problem:

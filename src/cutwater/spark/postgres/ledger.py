@@ -16,6 +16,7 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from cutwater.errors import Problem, RunError
 from cutwater.spark.postgres.connections import Connection
+from cutwater.spark.postgres.tables import beside_parameters
 from cutwater.spark.sinks.sink import Claim, fenced
 
 __all__ = ["FORMAT", "Entry", "Header", "Ledger"]
@@ -94,12 +95,15 @@ class Ledger:
     def __init__(self, schema: str, target: str) -> None:
         self._schema = schema
         self._target = target
+        self._tables = {
+            "ledger": Identifier(schema, "cutwater_ledger"),
+            "lanes": Identifier(schema, "cutwater_lanes"),
+        }
 
     def _sql(self, text: str) -> Composed:
-        return SQL(text).format(
-            ledger=Identifier(self._schema, "cutwater_ledger"),
-            lanes=Identifier(self._schema, "cutwater_lanes"),
-        )
+        """A statement that has parameters."""
+        named = {name: beside_parameters(table) for name, table in self._tables.items()}
+        return SQL(text).format(**named)
 
     def _is_there(self, connection: Connection) -> bool:
         query = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'cutwater_lanes'"
@@ -122,7 +126,7 @@ class Ledger:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             if not self._is_there(connection):
-                connection.execute(self._sql(_TABLES))
+                connection.execute(SQL(_TABLES).format(**self._tables))
             values = {
                 "target": self._target,
                 "format": FORMAT,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from cutwater.spark.postgres.connections import Connection
 from cutwater.spark.postgres.settings import TableName
 
-__all__ = ["Column", "Table", "names", "quoted", "read_table"]
+__all__ = ["Column", "Table", "beside_parameters", "names", "quoted", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,11 @@ def read_table(connection: Connection, name: TableName) -> Table | None:
     unique = [frozenset(names) for (names,) in connection.execute(_UNIQUE, (oid,))]
     by_name = {column.name: column for column in columns}
     return Table(name, kind, persistence, by_name, frozenset(unique))
+
+
+def beside_parameters(part: Composable) -> SQL:
+    """A part of a statement that has parameters, where a percent sign means one."""
+    return SQL(part.as_string().replace("%", "%%"))
 
 
 def quoted(name: TableName) -> Identifier:

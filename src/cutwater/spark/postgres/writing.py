@@ -13,7 +13,7 @@ from cutwater.spark.postgres.fields import Field
 from cutwater.spark.postgres.ledger import Entry, Ledger
 from cutwater.spark.postgres.parcels import Parcel
 from cutwater.spark.postgres.settings import Database, TableName
-from cutwater.spark.postgres.tables import Table, names, quoted, read_table
+from cutwater.spark.postgres.tables import Table, beside_parameters, names, quoted, read_table
 from cutwater.spark.sinks.sink import Claim
 
 __all__ = ["create_table", "known_table", "table_definition", "write_rows"]
@@ -68,16 +68,16 @@ def _insert(
 ) -> str:
     """Rows from arrays: one for each column, one with their lanes, one with the lanes to write."""
     place = {name: sql.Identifier(f"c{i}") for i, name in enumerate(columns)}
-    arrays = [sql.SQL("%s::" + tp + "[]") for tp in types]
+    arrays = [sql.SQL("%s::") + beside_parameters(sql.SQL(tp + "[]")) for tp in types]
     parts = {
-        "table": quoted(table),
-        "columns": names(columns),
+        "table": beside_parameters(quoted(table)),
+        "columns": beside_parameters(names(columns)),
         "picked": sql.SQL(", ").join(place.values()),
         "arrays": sql.SQL(", ").join([*arrays, sql.SQL("%s::bigint[]")]),
         "given": sql.SQL(", ").join([*place.values(), sql.SQL("lane"), sql.SQL("n")]),
         "keys": sql.SQL(", ").join([place[key] for key in keys]),
-        "unique": names(keys),
-        "action": _replacing([name for name in columns if name not in keys]),
+        "unique": beside_parameters(names(keys)),
+        "action": beside_parameters(_replacing([name for name in columns if name not in keys])),
     }
     rows = "FROM unnest({arrays}) WITH ORDINALITY AS given ({given}) WHERE lane = ANY(%s::bigint[])"
     append = "INSERT INTO {table} ({columns}) SELECT {picked} " + rows + " ORDER BY n"

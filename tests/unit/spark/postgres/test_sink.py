@@ -259,11 +259,11 @@ class TestLedgerSchema:
 
     def test_names_are_quoted(self, make_out):
         out = make_out()
-        name = 'odd "name"; DROP'
-        out.server.execute('CREATE SCHEMA IF NOT EXISTS "Sales 1"')
-        out.sink = replace(out.sink, table=f"Sales 1.{name}")
+        name = 'odd "name"; DROP 100%s {}'
+        out.server.execute('CREATE SCHEMA IF NOT EXISTS "Sales 1%"')
+        out.sink = replace(out.sink, table=f"Sales 1%.{name}")
         out.ready().write(0, {1: [1]})
-        quoted = '"Sales 1"."odd ""name""; DROP"'
+        quoted = '"Sales 1%"."odd ""name""; DROP 100%s {}"'
         assert out.server.execute(f"SELECT key, n FROM {quoted}") == [("k1", 1)]
 
 

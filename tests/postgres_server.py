@@ -16,6 +16,8 @@ import psycopg
 import pytest
 from not_run import need
 
+PACKAGED = Path("/usr/lib/postgresql")
+"""Where Debian has the servers, by version."""
 PATIENCE_S = 60
 QUICK = {"fsync": "off", "full_page_writes": "off"}
 """What survives the end of the server, but not that of the machine."""
@@ -25,7 +27,7 @@ PASSWORD = "pa55 'word\\"
 
 def find_binaries() -> Path:
     """The folder of `initdb` and `postgres`; without one the current test is not run."""
-    packaged = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)
+    packaged = sorted(PACKAGED.glob("*/bin"), key=_version, reverse=True)
     on_path = shutil.which("initdb")
     named = os.environ.get("CUTWATER_POSTGRES")
     candidates = [Path(named)] if named else []

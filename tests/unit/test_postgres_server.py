@@ -1,5 +1,6 @@
 """The server that tests use is a real one, and is cut off as by a crash."""
 
+import postgres_server as module
 import psycopg
 import pytest
 from postgres_server import postgres_server
@@ -15,3 +16,12 @@ def test_what_was_committed_survives_the_end_of_the_server():
         server.stop()
         with pytest.raises(psycopg.OperationalError):
             psycopg.connect(server.dsn)
+
+
+def test_without_a_server_a_test_is_not_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "PACKAGED", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUTWATER_POSTGRES", str(tmp_path))
+    left_out = "not run: no PostgreSQL server found; `make services` provides it"
+    with pytest.raises(pytest.skip.Exception, match=left_out), postgres_server():
+        pass

@@ -39,7 +39,7 @@ $(BENCH): $(READY)
 		--constraint constraints.txt
 	@touch $@
 
-services:  ## install what some tests need beyond Python (as root, on Debian)
+services: $(READY)  ## install what some tests need beyond Python (as root, on Debian)
 	@scripts/services
 
 setup: $(READY)  ## make .venv with everything in it (PYTHON=... chooses the interpreter)

@@ -2,7 +2,8 @@
 
 A Python stream reader, an exchange, `transformWithState` and a Python Arrow stream writer, with
 the rows that Cutwater has: ``(label, target, kind, body)``, a body holding many lines. Nothing is
-decoded but the key, nothing is kept in state, nothing is synced to disk or checked.
+decoded but the key, nothing is synced to disk or checked. What is kept in state is a number of rows
+for each bucket, or nothing.
 
 Workers import this module by its name.
 """
@@ -31,7 +32,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from cutwater.order import bucket_of, canonical
 from cutwater.spark.labels import labels
@@ -41,6 +42,7 @@ from cutwater.spark.runner import BUCKETS
 __all__ = ["start_bare_query"]
 
 ARROW_SCHEMA = to_arrow_schema(ROW_SCHEMA)
+COUNT_SCHEMA = StructType([StructField("count", LongType())])
 
 
 class BareSource(DataSource):
@@ -92,7 +94,7 @@ class BareReader(DataSourceStreamReader):
 
 
 class Passing(StatefulProcessor):
-    """Rows pass as they are."""
+    """Rows pass as they are; nothing is kept."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         pass
@@ -102,6 +104,19 @@ class Passing(StatefulProcessor):
 
     def close(self) -> None:
         pass
+
+
+class Counting(Passing):
+    """Rows pass as they are, and are counted in a state."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._state = handle.getValueState("count", COUNT_SCHEMA)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        found = self._state.get()
+        passed = list(rows)
+        self._state.update(((found[0] if found else 0) + len(passed),))
+        yield from passed
 
 
 class BareSink(DataSource):
@@ -150,13 +165,15 @@ class BareWriter(DataSourceStreamArrowWriter):
 
 
 def start_bare_query(
-    spark: SparkSession, source: Path, sink: Path, checkpoint: Path
+    spark: SparkSession, source: Path, sink: Path, checkpoint: Path, *, keeps_state: bool
 ) -> StreamingQuery:
     """From a folder to a folder, as often as there is something new."""
     for kind in (BareSource, BareSink):
         spark.dataSource.register(kind)
     lines = spark.readStream.format(BareSource.name()).option("folder", str(source)).load()
-    passed = lines.groupBy("label").transformWithState(Passing(), ROW_SCHEMA, "append", "None")
+    passed = lines.groupBy("label").transformWithState(
+        Counting() if keeps_state else Passing(), ROW_SCHEMA, "append", "None"
+    )
     writer = passed.writeStream.format(BareSink.name()).outputMode("append")
     writer = writer.option("folder", str(sink)).option("checkpointLocation", str(checkpoint))
     return writer.trigger(processingTime="0 seconds").start()

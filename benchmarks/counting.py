@@ -20,14 +20,19 @@ import cutwater as cw
 
 __all__ = [
     "READINGS",
+    "Count",
     "Counted",
+    "KeyCount",
     "Reading",
     "Total",
+    "built_in_count_flow",
     "built_in_flow",
     "native",
     "pandas_groups",
     "row_groups",
+    "scalar_count_flow",
     "scalar_flow",
+    "vectorised_count_flow",
     "vectorised_flow",
 ]
 
@@ -116,6 +121,61 @@ def built_in_flow() -> cw.Flow:
     keyed = flow.source("readings", Reading).key_by("key")
     totals = keyed.aggregate(emit="epoch", count=cw.agg.count(), sum=cw.agg.sum("value"))
     flow.sink("counts", totals)
+    return flow
+
+
+# --- as flows that only count, as the peers do ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Count:
+    """What is kept for each key."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class KeyCount:
+    """What comes out, for each event."""
+
+    key: str
+    count: int
+
+
+@cw.task(initial=Count(0))
+def running_count(state: Count, event: Reading) -> tuple[Count, list[KeyCount]]:
+    """One call for each event."""
+    count = state.count + 1
+    return Count(count), [KeyCount(event.key, count)]
+
+
+@cw.vectorised(initial=Count(0))
+def running_counts(state: Count, event: Reading, keys: cw.Keys) -> tuple[Count, KeyCount]:
+    """One call for a batch."""
+    counts = keys.running_count(start=state.count)
+    counted = KeyCount(event.key, counts)  # type: ignore[arg-type]
+    return Count(keys.last(counts)), counted  # type: ignore[arg-type]
+
+
+def scalar_count_flow() -> cw.Flow:
+    """A running count, with a task that is called for each event."""
+    flow = cw.Flow("scalar_count")
+    flow.sink("counts", flow.source("readings", Reading).key_by("key").apply(running_count))
+    return flow
+
+
+def vectorised_count_flow() -> cw.Flow:
+    """A running count, with a task on arrays."""
+    flow = cw.Flow("vectorised_count")
+    flow.sink("counts", flow.source("readings", Reading).key_by("key").apply(running_counts))
+    return flow
+
+
+def built_in_count_flow() -> cw.Flow:
+    """A built-in count, which emits once for each key that an epoch touched."""
+    flow = cw.Flow("built_in_count")
+    keyed = flow.source("readings", Reading).key_by("key")
+    flow.sink("counts", keyed.aggregate(emit="epoch", count=cw.agg.count()))
     return flow
 
 

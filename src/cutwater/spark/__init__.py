@@ -12,13 +12,19 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 ======================================  ====================================================
 """
 
+from cutwater.spark.postgres import postgres_rows, postgres_table
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
 from cutwater.spark.sinks import Call as call
 from cutwater.spark.sinks import Delta as delta_table
 from cutwater.spark.sinks import Folder as folder
+from cutwater.spark.sinks.kafka_topic import KafkaTopic as kafka_topic
+from cutwater.spark.sources.csv_files import Csv as csv
 from cutwater.spark.sources.frame import Frame as frame
+from cutwater.spark.sources.generated import Generated as generate
 from cutwater.spark.sources.json_lines import JsonLines as json_lines
+from cutwater.spark.sources.kafka_messages import KafkaMessages as kafka_messages
+from cutwater.spark.sources.parquet_files import Parquet as parquet
 from cutwater.spark.summary import CheckpointSummary, SourceSummary, describe
 from cutwater.spark.support import SUPPORT
 from cutwater.spark.transform import transform
@@ -31,11 +37,18 @@ __all__ = [
     "RunResult",
     "SourceSummary",
     "call",
+    "csv",
     "delta_table",
     "describe",
     "folder",
     "frame",
+    "generate",
     "json_lines",
+    "kafka_messages",
+    "kafka_topic",
+    "parquet",
+    "postgres_rows",
+    "postgres_table",
     "rescale",
     "run",
     "transform",

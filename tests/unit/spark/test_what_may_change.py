@@ -303,6 +303,15 @@ def test_a_source_renamed(flows):
     )
 
 
+def test_a_source_bound_to_another_kind(flows):
+    flows.run(two_sources("items"), [A])
+    csv = cutwater_spark.csv(str(flows.root / "in" / "items"))
+    assert flows.refused(two_sources("items"), sources={"items": csv}) == refusal(
+        "source 'items' was bound to JSON lines and is bound to CSV",
+        f"\n  hint: bind it as it was, or {ANEW}",
+    )
+
+
 # Steps with a state
 
 

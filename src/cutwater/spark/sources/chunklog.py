@@ -15,7 +15,7 @@ from typing import Any
 from cutwater.spark.durable import make_folder
 from cutwater.spark.entrylog import EntryLog
 from cutwater.spark.sources.clock import Clock, SourceClock
-from cutwater.spark.sources.feed import Chunk, Feed, RecordReader
+from cutwater.spark.sources.feed import Chunk, Feed
 
 __all__ = ["LOG", "ChunkLog"]
 
@@ -29,17 +29,17 @@ class ChunkLog:
     def __init__(
         self,
         feed: Feed,
-        reader: RecordReader,
+        tp: Any,
         log: Path,
         clock: SourceClock | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._reader = reader
+        self._reader = feed.reader(tp)
         self._clock = clock
         self._now = now
         make_folder(log)
         self._began = log.stat().st_mtime
-        self._planner = feed.planner(now)
+        self._planner = feed.planner(tp, now)
         self._last: Chunk | None = None
         self._log = EntryLog(log, LOG, self._note)
 

@@ -6,6 +6,7 @@ to the log of its source with the chunks of an epoch, so a replay judges as the 
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -16,10 +17,10 @@ import msgspec
 from cutwater.errors import InputError, Problem
 from cutwater.flow.inference import StreamType
 from cutwater.flow.steps import Source
-from cutwater.spark.records import Records
-from cutwater.spark.sources.feed import BAD, Chunk, RecordReader, Run
+from cutwater.spark.batches import much_at_once
+from cutwater.spark.sources.feed import BAD, Chunk, RecordReader, Run, times_of
 
-__all__ = ["Clock", "Numbering", "SourceClock", "newest_of", "not_a_time", "times_of"]
+__all__ = ["Clock", "Numbering", "SourceClock", "is_time", "newest_of", "not_a_time"]
 
 _FOLLOWED = "mark of the others"
 """Beside the newest time: what an idle source took over; no record has a field of this name."""
@@ -39,13 +40,14 @@ class Clock:
 
     def after(self, before: Any, reader: RecordReader, chunk: Chunk) -> Any:
         """What is kept of the newest time once a chunk is read too."""
-        runs = (_good_records(reader, run) for run in reader.runs(chunk))
-        return self.newest(before, (time for run in runs for time in times_of(run, self._field)))
+        with much_at_once():
+            runs = (_times_in(reader, run, self._field) for run in reader.runs(chunk))
+            return self.newest(before, (time for times in runs for time in _leading(times)))
 
     def newest(self, before: Any, times: Iterable[Any]) -> Any:
         """The newest time once records of these times are read, in a form that JSON keeps."""
         newest, mark = self._load(before)
-        for time in times:
+        for time in filter(is_time, times):
             if newest is None or self._is_before(newest, time):
                 newest = time
         own = self._by_rule(newest)
@@ -105,6 +107,31 @@ class Clock:
         return newest, mark
 
 
+def _leading(times: list[Any]) -> list[Any]:
+    """The newest of times if that is quickly told, else all of them."""
+    if set(map(type, times)) not in ({int}, {dt.datetime}):
+        return times
+    try:
+        least, most = min(times), max(times)
+    except TypeError:  # datetimes with and without a zone
+        return times
+    return [most] if is_time(least) and is_time(most) else times
+
+
+def is_time(value: Any) -> bool:
+    """Has a value a place in an order, and can it be sent? A record with another time is bad.
+
+    >>> is_time(5), is_time(float("nan")), is_time(1 << 64)
+    (True, False, False)
+    """
+    if isinstance(value, int):
+        return -(1 << 63) <= value < 1 << 64
+    try:
+        return bool(value <= value)
+    except (TypeError, ArithmeticError):
+        return False
+
+
 def _with_mark(newest: Any, mark: Any) -> dict[str, Any]:
     return {"newest": msgspec.to_builtins(newest), _FOLLOWED: msgspec.to_builtins(mark)}
 
@@ -153,24 +180,17 @@ def not_a_time(source: Source, time: Any, reason: str) -> Problem:
     )
 
 
-def times_of(values: Sequence[Any], field: str) -> list[Any]:
-    """The times of records, by the field that has them."""
-    if isinstance(values, Records):
-        times: list[Any] = values.columns[field].tolist()
-        return times
-    return [getattr(value, field) for value in values]
-
-
-def _good_records(reader: RecordReader, run: Run) -> Sequence[Any]:
+def _times_in(reader: RecordReader, run: Run, field: str) -> list[Any]:
+    """The times of the records of a run that are no bad ones."""
     try:
-        return reader.decode(run)
+        return reader.times(run, field)
     except BAD:
-        return list(_one_by_one(reader, run))
+        return list(_one_by_one(reader, run, field))
 
 
-def _one_by_one(reader: RecordReader, run: Run) -> Iterator[Any]:
+def _one_by_one(reader: RecordReader, run: Run, field: str) -> Iterator[Any]:
     for raw in run.raws:
         try:
-            yield reader.decode_one(raw)
+            yield getattr(reader.decode_one(raw), field)
         except BAD:
             continue

@@ -16,6 +16,7 @@ import msgspec
 
 from cutwater.errors import Problem
 from cutwater.flow.steps import Source
+from cutwater.spark.records import Records
 
 __all__ = [
     "BAD",
@@ -27,6 +28,7 @@ __all__ = [
     "RecordReader",
     "Replay",
     "Run",
+    "times_of",
 ]
 
 
@@ -98,6 +100,14 @@ class Run:
     """Where each of them lies; they ascend."""
 
 
+def times_of(values: Sequence[Any], field: str) -> list[Any]:
+    """The times of records, by the field that has them."""
+    if isinstance(values, Records):
+        times: list[Any] = values.columns[field].tolist()
+        return times
+    return [getattr(value, field) for value in values]
+
+
 class Planner(ABC):
     """What of a source is read and what is next; lives in the process that plans epochs."""
 
@@ -126,7 +136,7 @@ class RecordReader(ABC):
 
     @abstractmethod
     def runs(self, chunk: Chunk) -> Iterator[Run]:
-        """All records of a chunk, in order, some at a time."""
+        """All records of a chunk, in order, some at a time; one chunk is read after the other."""
 
     @abstractmethod
     def decode_one(self, raw: Any) -> Any:
@@ -135,6 +145,10 @@ class RecordReader(ABC):
     def decode(self, run: Run) -> Sequence[Any]:
         """All records of a run, a list or `Records`; raises one of `BAD` if any is none."""
         return list(map(self.decode_one, run.raws))
+
+    def times(self, run: Run, field: str) -> list[Any]:
+        """That field of all records of a run; raises one of `BAD` if any is none."""
+        return times_of(self.decode(run), field)
 
     @abstractmethod
     def text(self, raw: Any) -> bytes:
@@ -193,8 +207,8 @@ class Feed(Binding):
     # --- planning --------------------------------------------------------------------------------
 
     @abstractmethod
-    def planner(self, now: Callable[[], float]) -> Planner:
-        """A planner; `now` is the wall clock."""
+    def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
+        """A planner of what holds records of a type; `now` is the wall clock."""
 
     def amount(self, chunk: Chunk) -> int:
         """How much of the work of an epoch a chunk is, in any measure."""

@@ -17,7 +17,7 @@ from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.sources.feed import Chunk, Feed, Planner, Replay
 
-__all__ = ["FilesFeed", "FilesPlanner", "check_unchanged", "files_in"]
+__all__ = ["FilesFeed", "FilesPlanner", "check_unchanged", "files_in", "unreadable"]
 
 
 class FilesFeed(Feed):
@@ -31,8 +31,11 @@ class FilesFeed(Feed):
     smallest_share: ClassVar[int] = 64 << 10
 
     @abstractmethod
-    def whole(self, path: str, found: os.stat_result, number: int) -> Chunk:
-        """A file that is seen for the first time, from its first record to its end."""
+    def whole(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
+        """A file that is seen for the first time, from its first record to its end.
+
+        Raises `InputError` if it cannot hold records of the type.
+        """
 
     def end_of(self, chunk: Chunk) -> Any:
         """Where the file of a chunk ends."""
@@ -68,22 +71,22 @@ class FilesFeed(Feed):
             "refused",
         )
 
-    def planner(self, now: Callable[[], float]) -> Planner:
-        return FilesPlanner(self)
+    def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
+        return FilesPlanner(self, tp)
 
     @classmethod
     def piece(cls, chunk: Chunk) -> str:
         return str(chunk.about.get("path", ""))
 
-    def spot(self, chunk: Chunk, position: Any) -> dict[str, Any]:
-        return {"file": chunk.about["path"], "byte": position}
-
 
 class FilesPlanner(Planner):
     """Takes files by name, and the rest of one that was begun before all others."""
 
-    def __init__(self, feed: FilesFeed) -> None:
+    def __init__(self, feed: FilesFeed, tp: Any) -> None:
         self._feed = feed
+        self._type = tp
+        self._empty: dict[str, tuple[int, int]] = {}
+        """Size and time of files that hold nothing; a large one need not be looked at again."""
         self._seen: set[str] = set()
         self._last: Chunk | None = None
         self._until: set[str] | None = None
@@ -100,7 +103,7 @@ class FilesPlanner(Planner):
         return [path for path in files_in(Path(self._feed.path)) if path not in self._seen]
 
     def has_input(self) -> bool:
-        return any(chunk.start != chunk.end for chunk in self._candidates(self.unread()))
+        return any(True for _ in self._candidates(self.unread()))
 
     def take(self) -> list[Chunk]:
         chunks: list[Chunk] = []
@@ -109,10 +112,8 @@ class FilesPlanner(Planner):
         for chunk in self._candidates(files):
             if left <= 0:
                 break
-            part = replace(chunk, end=self._feed.cut(chunk, left))
-            if part.start != part.end:
-                chunks.append(part)
-                left -= self._feed.amount(part)
+            chunks.append(replace(chunk, end=self._feed.cut(chunk, left)))
+            left -= self._feed.amount(chunks[-1])
         return chunks
 
     def _candidates(self, files: list[str]) -> Iterator[Chunk]:
@@ -125,9 +126,18 @@ class FilesPlanner(Planner):
             number += 1
             try:
                 found = Path(path).stat()
-                yield self._feed.whole(path, found, number)
+                seen = found.st_size, found.st_mtime_ns
+                if self._empty.get(path) == seen:
+                    continue
+                chunk = self._feed.whole(path, found, number, self._type)
             except FileNotFoundError:  # taken away before it was read
                 continue
+            except OSError as error:
+                raise InputError(unreadable(path, error)) from None
+            if chunk.start != chunk.end:
+                yield chunk
+            else:
+                self._empty[path] = seen
 
 
 def files_in(folder: Path) -> list[str]:
@@ -136,19 +146,22 @@ def files_in(folder: Path) -> list[str]:
         return sorted(e.path for e in found if e.name[0] not in "._" and e.is_file())
 
 
+def unreadable(path: str, error: OSError) -> Problem:
+    """Why a file cannot be read."""
+    return Problem(
+        "unreadable-file",
+        f"{path} cannot be read: {error.strerror or error}",
+        "put it back, or start with a new checkpoint; files stay until they are read",
+    )
+
+
 def check_unchanged(chunk: Chunk) -> None:
     """Raise `InputError` if the file is not what it was when it was first seen."""
     path, size = chunk.about["path"], chunk.about["size"]
     try:
         now = Path(path).stat()
     except OSError as error:
-        raise InputError(
-            Problem(
-                "unreadable-file",
-                f"{path} cannot be read: {error.strerror}",
-                "put it back, or start with a new checkpoint; files stay until they are read",
-            )
-        ) from None
+        raise InputError(unreadable(path, error)) from None
     if (now.st_size, now.st_mtime_ns) != (size, chunk.about["modified_ns"]):
         raise InputError(
             Problem(

@@ -79,10 +79,9 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _open(self) -> tuple[Job, ChunkLog]:
         job = load_job(self._job)
         if self._log is None:
-            feed = job.feed_of(self._source)
-            reader = feed.reader(job.source_step(self._source).type)
+            feed, tp = job.feed_of(self._source), job.source_step(self._source).type
             log = Path(job.checkpoint) / "sources" / self._source
-            self._log = ChunkLog(feed, reader, log, job.clock_of(self._source), self._now)
+            self._log = ChunkLog(feed, tp, log, job.clock_of(self._source), self._now)
         return job, self._log
 
     def initialOffset(self) -> dict[str, Any]:
@@ -176,10 +175,11 @@ def shares(
     feed: Feed, chunks: list[Chunk], count: int, reader: RecordReader | None = None
 ) -> Iterator[list[Chunk]]:
     """The chunks in about `count` shares of equal amounts; numbered anew if there is a reader."""
+    chunks = [chunk for chunk in chunks if not chunk.is_decision]
     size = max(sum(map(feed.amount, chunks)) // count, feed.smallest_share)
     share: list[Chunk] = []
     room = size
-    for chunk in (chunk for chunk in chunks if not chunk.is_decision):
+    for chunk in chunks:
         rest = chunk
         while not rest.is_decision:
             part = replace(rest, end=feed.cut(rest, room))

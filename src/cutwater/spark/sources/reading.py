@@ -7,11 +7,12 @@ Records are worked on in runs, column by column; only what goes wrong is looked 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from cutwater.codec import codec_of
 from cutwater.errors import InputError, Problem, RunError
 from cutwater.order import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.batches import Batch, much_at_once
@@ -20,10 +21,13 @@ from cutwater.spark.records import Records
 from cutwater.spark.routing import Sender
 from cutwater.spark.rows import Outbox, pack_lines, record_batches
 from cutwater.spark.sources.asides import bad_records_sink, late_events_sink
-from cutwater.spark.sources.clock import not_a_time, times_of
-from cutwater.spark.sources.feed import BAD, Chunk, Run
+from cutwater.spark.sources.clock import is_time
+from cutwater.spark.sources.feed import BAD, BadRecord, Chunk, Run, times_of
 
 __all__ = ["Reading"]
+
+_CANNOT_BE_SENT = (OverflowError, UnicodeEncodeError, RecursionError)
+"""What encoding a value may raise: of numbers with more than 64 bits, of what nests too deeply."""
 
 
 class Reading:
@@ -49,18 +53,34 @@ class Reading:
         first = chunk.first
         for run in self._reader.runs(chunk):
             with much_at_once():
-                self._send(chunk, run, first)
+                self._try(chunk, run, first)
             first += len(run.raws)
             yield from record_batches(self._outbox.take())
 
-    def _send(self, chunk: Chunk, run: Run, first: int) -> None:
-        places, values = self._decoded(chunk, run)
+    def _try(self, chunk: Chunk, run: Run, first: int) -> None:
+        """Send what becomes of a run; if a record cannot be sent, find it among the others."""
+        try:
+            self._send(chunk, run, first, self._decoded(chunk, run))
+        except _CANNOT_BE_SENT:
+            self._outbox.take()
+            good = self._one_by_one(chunk, run, codec_of(self._step.type).encode)
+            try:
+                self._send(chunk, run, first, good)
+            except _CANNOT_BE_SENT as error:
+                raise InputError(_cannot_be_sent(self._source, error)) from None
+
+    def _send(
+        self, chunk: Chunk, run: Run, first: int, decoded: tuple[Sequence[int], Sequence[Any]]
+    ) -> None:
+        places, values = decoded
         places, values = self._in_time(chunk, run, places, values)
         positions = run.positions
         if len(places) < len(positions):
             positions = [positions[place] for place in places]
-        before = order_bytes((self._rank, chunk.number))
-        orders = [before + order for order in self._feed.orders(positions)]
+        orders = []
+        if self._sender.minds_order:
+            before = order_bytes((self._rank, chunk.number))
+            orders = [before + order for order in self._feed.orders(positions)]
         times = self._times(values, [first + place for place in places]) if self._is_timed else None
         batch = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
         self._sender.through(batch)
@@ -68,16 +88,27 @@ class Reading:
     def _decoded(self, chunk: Chunk, run: Run) -> tuple[Sequence[int], Sequence[Any]]:
         """The records that are no bad ones, and their places in the run."""
         try:
-            return range(len(run.raws)), self._reader.decode(run)
+            values = self._reader.decode(run)
+            if not self._step.time or all(map(is_time, times_of(values, self._step.time))):
+                return range(len(run.raws)), values
         except BAD:
             pass
+        return self._one_by_one(chunk, run)
+
+    def _one_by_one(
+        self, chunk: Chunk, run: Run, check: Callable[[Any], Any] = lambda _value: None
+    ) -> tuple[Sequence[int], Sequence[Any]]:
+        """The same, where some are bad; what `check` does not pass is bad too."""
         places: list[int] = []
         values: list[Any] = []
         for place, raw in enumerate(run.raws):
             try:
-                values.append(self._reader.decode_one(raw))
+                value = self._reader.decode_one(raw)
+                self._check_time(value)
+                check(value)
+                values.append(value)
                 places.append(place)
-            except BAD as error:
+            except (*BAD, *_CANNOT_BE_SENT) as error:
                 self._bad_record(chunk, run.positions[place], self._reader.text(raw), str(error))
         return places, values
 
@@ -100,13 +131,12 @@ class Reading:
 
     def _times(self, values: Sequence[Any], numbers: list[int]) -> list[Any]:
         """The times of records: those of a field, else their numbers."""
-        if self._step.time is None:
-            return numbers
-        times = times_of(values, self._step.time)
-        for time in times:
-            if not time <= time:
-                raise InputError(not_a_time(self._step, time, "it is not <= itself"))
-        return times
+        return times_of(values, self._step.time) if self._step.time else numbers
+
+    def _check_time(self, value: Any) -> None:
+        time = getattr(value, self._step.time) if self._step.time else 0
+        if not is_time(time):
+            raise BadRecord(f"its time, {time}, has no place in an order or more than 64 bits")
 
     def _late(self, chunk: Chunk, position: Any, raw: Any, value: Any) -> None:
         """Leave a late event out, as its source says: kept, noted by its place, or the end."""
@@ -150,6 +180,14 @@ class Reading:
         label = self.job.labels[bucket_of(order, self.job.buckets)]
         batch = Batch([order], [NO_KEY], [line + b"\n"], label=label)
         self._outbox.post(self.job.target_of_sink(sink), batch, pack_lines)
+
+
+def _cannot_be_sent(source: str, error: Exception) -> Problem:
+    return Problem(
+        "cannot-be-sent",
+        f"what a step behind source '{source}' made cannot be sent on: {error}",
+        "numbers that are sent have at most 64 bits; send larger ones as text",
+    )
 
 
 def _shown(text: bytes) -> str:

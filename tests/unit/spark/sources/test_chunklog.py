@@ -13,7 +13,7 @@ from cutwater.errors import InputError, RunError
 from cutwater.spark import entrylog
 from cutwater.spark.sources.clock import Numbering
 from cutwater.spark.sources.files import check_unchanged
-from cutwater.spark.sources.json_lines import split_at_lines
+from cutwater.spark.sources.text import split_at_lines
 
 
 @pytest.fixture
@@ -270,3 +270,31 @@ def test_a_log_that_is_compacted_is_the_log_that_is_not(tmp_path_factory, rounds
             for number in range(1, plain.newest + 1):
                 assert compacted.read(number) == plain.read(number)
     assert len(list((root / "compacted").iterdir())) <= 4
+
+
+def test_a_log_of_an_earlier_version_goes_on(folder, log, tmp_path):
+    """As it was written when JSON lines were the only kind: a decision, then half a file."""
+    path = folder / "a"
+    path.write_text("1\n2\n")
+    found = path.stat()
+    decision = {"number": -1, "path": "", "size": 0, "modified_ns": 0, "start": 0, "end": 0}
+    half = {
+        "number": 0,
+        "path": str(path),
+        "size": found.st_size,
+        "modified_ns": found.st_mtime_ns,
+        "start": 0,
+        "end": 2,
+    }
+    later = {"newest_before": None, "newest_after": 7, "first": 0, "planned": 1.5}
+    (tmp_path / "log").mkdir()
+    for number, chunk in enumerate((decision, half), 1):
+        (tmp_path / "log" / f"{number}.json").write_text(json.dumps([{**chunk, **later}]))
+    files = log()
+    assert [chunk.is_decision for number in (1, 2) for chunk in files.read(number)] == [True, False]
+    assert files.quiet_since() == 1.5
+    assert files.take(100) == 3
+    assert spans(files.read(3)) == [("a", 0, 2, 4)]
+    assert files.read(3)[0].newest_before == 7
+    written = json.loads((tmp_path / "log" / "3.json").read_text())
+    assert written[0].keys() == {**half, **later}.keys()

@@ -1,0 +1,59 @@
+"""What a table of PostgreSQL shows to those who read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+from psycopg.sql import SQL, Composable, Composed, Identifier
+
+__all__ = ["PostgresObserver"]
+
+
+class PostgresObserver:
+    """Reads a table in transactions of its own.
+
+    Parameters
+    ----------
+    dsn
+        Where the database is, as libpq takes it.
+    table
+        ``total`` or ``sales.total``; a name without a schema is in ``public``.
+    order_by
+        The column to sort by. Without it rows come as they lie in the table, which is the order
+        in which they were added as long as none is deleted or replaced.
+    ledger_schema
+        The schema of the ledger; that of the table if not told.
+    """
+
+    def __init__(
+        self, dsn: str, table: str, order_by: str | None = None, ledger_schema: str | None = None
+    ) -> None:
+        schema, _, name = table.rpartition(".")
+        self._dsn = dsn
+        self._schema = schema or "public"
+        self._name = name
+        self._order: Composable = Identifier(order_by) if order_by else SQL("ctid")
+        self._ledger_schema = ledger_schema or self._schema
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows that are committed."""
+        query = SQL("SELECT * FROM {} ORDER BY {}")
+        return self._read(query.format(Identifier(self._schema, self._name), self._order))
+
+    def count(self) -> int:
+        """How many rows are committed."""
+        query = SQL("SELECT count(*) AS n FROM {}")
+        return int(self._read(query.format(Identifier(self._schema, self._name)))[0]["n"])
+
+    def epochs(self) -> dict[int, int]:
+        """The newest epoch of each lane that has rows, by the ledger."""
+        query = SQL("SELECT lane, epoch FROM {} WHERE target = {} ORDER BY lane").format(
+            Identifier(self._ledger_schema, "cutwater_lanes"), f"{self._schema}.{self._name}"
+        )
+        return {row["lane"]: row["epoch"] for row in self._read(query)}
+
+    def _read(self, query: Composed) -> list[dict[str, Any]]:
+        with psycopg.connect(self._dsn, row_factory=dict_row) as connection:
+            return connection.execute(query).fetchall()

@@ -1,0 +1,156 @@
+"""How a cluster is reached: settings travel and are shown, the secret is looked up where used."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cutwater.errors import Problem, RunError
+
+__all__ = ["OURS", "Cluster", "client_module"]
+
+OURS = frozenset(
+    {
+        "acks",
+        "allow.auto.create.topics",
+        "auto.offset.reset",
+        "bootstrap.servers",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.idempotence",
+        "enable.partition.eof",
+        "group.id",
+        "isolation.level",
+        "max.in.flight",
+        "max.in.flight.requests.per.connection",
+        "message.send.max.retries",
+        "metadata.broker.list",
+        "partitioner",
+        "request.required.acks",
+        "retries",
+        "transactional.id",
+    }
+)
+"""Settings of the client that the guarantee rests on: they are not the user's."""
+
+_SECRET = ("password", "secret", "key.pem", "keystore", "oauthbearer.config", "credential")
+
+logging.getLogger("cutwater.kafka").addHandler(logging.NullHandler())
+
+
+def client_module() -> ModuleType:
+    """The client of Kafka, which is an extra."""
+    try:
+        import confluent_kafka
+    except ImportError:
+        raise RunError(
+            Problem(
+                "no-kafka-client",
+                "a topic of Kafka needs the package confluent-kafka, which is not installed",
+                "pip install 'cutwater[kafka]'",
+            )
+        ) from None
+    return confluent_kafka
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Brokers and how to talk to them; the password stays where it is kept."""
+
+    servers: str
+    settings: tuple[tuple[str, Any], ...] = ()
+    password_env: str | None = None
+    password_file: str | None = None
+
+    @staticmethod
+    def of(
+        servers: str,
+        settings: Mapping[str, Any],
+        password_env: str | None,
+        password_file: str | None,
+    ) -> Cluster:
+        """The cluster that a binding names."""
+        return Cluster(servers, tuple(sorted(settings.items())), password_env, password_file)
+
+    def client(self, **own: Any) -> dict[str, Any]:
+        """What a client is made from; settings of `own` have underscores for their dots."""
+        found = {
+            "bootstrap.servers": self.servers,
+            "logger": logging.getLogger("cutwater.kafka"),
+            **dict(self.settings),
+            **{_setting(name): value for name, value in own.items()},
+        }
+        password = self._password()
+        return found if password is None else {**found, "sasl.password": password}
+
+    def _password(self) -> str | None:
+        if self.password_env is not None:
+            try:
+                return os.environ[self.password_env]
+            except KeyError:
+                raise RunError(
+                    Problem(
+                        "no-password",
+                        f"the password for Kafka is looked for in the environment variable "
+                        f"{self.password_env}, which is not set",
+                        "set it for every process of the run, workers too; or use password_file",
+                    )
+                ) from None
+        if self.password_file is not None:
+            try:
+                return Path(self.password_file).read_text().rstrip("\n")
+            except OSError as error:
+                raise RunError(
+                    Problem(
+                        "no-password",
+                        f"the password for Kafka is looked for in {self.password_file}, which "
+                        f"cannot be read: {error.strerror}",
+                        "put it there on every machine of the run, or use password_env",
+                    )
+                ) from None
+        return None
+
+    def problems(self, who: str) -> Iterator[Problem]:
+        """Settings that cannot be; `who` is the source or sink, in words."""
+        if not self.servers or "@" in self.servers or "//" in self.servers:
+            shown = self.servers.rpartition("@")[2]
+            yield Problem(
+                "bad-servers",
+                f"{who} has servers {shown!r}; they are written HOST:PORT, with commas between "
+                "them, and nothing else: a user and a password do not belong there",
+                "servers='kafka-1:9092,kafka-2:9092'; a user goes to settings "
+                "{'sasl.username': ...}, a password is named by password_env or password_file",
+            )
+        for name, _ in self.settings:
+            if any(word in name for word in _SECRET):
+                yield Problem(
+                    "secret-in-settings",
+                    f"{who} has a setting {name!r}, which holds a secret; settings are shown and "
+                    "travel to every process",
+                    "name the secret by password_env or password_file (it becomes sasl.password), "
+                    "or a key by ssl.key.location",
+                )
+            elif name in OURS:
+                yield Problem(
+                    "setting-not-yours",
+                    f"{who} has a setting {name!r}; the guarantee rests on it, so it is set for "
+                    "you",
+                    "leave it out",
+                )
+        if self.password_env is not None and self.password_file is not None:
+            yield Problem(
+                "two-passwords",
+                f"{who} has both password_env={self.password_env!r} and "
+                f"password_file={self.password_file!r}; a password is in one place",
+                "leave one of them out",
+            )
+
+
+def _setting(name: str) -> str:
+    """The name of a setting; those of functions have underscores themselves."""
+    return name if name in ("error_cb", "on_delivery") else name.replace("_", ".")

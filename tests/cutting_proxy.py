@@ -1,0 +1,66 @@
+"""A way to a server that can be cut: what was asked is done, and the answer is lost."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+
+class CuttingProxy:
+    """Passes on what it gets on a port of its own; cuts a connection when told to."""
+
+    def __init__(self, port: int) -> None:
+        self._target = ("127.0.0.1", port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.cuts_after: bytes | None = None
+        """When a client sends this, the server gets it and answers, and nobody hears it."""
+        self.cuts = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(self._target)
+                threading.Thread(target=self._ask, args=(client, server), daemon=True).start()
+
+    def _ask(self, client: socket.socket, server: socket.socket) -> None:
+        answers = threading.Thread(target=_pass_on, args=(server, client), daemon=True)
+        answers.start()
+        with client, server, contextlib.suppress(OSError):
+            while data := client.recv(1 << 16):
+                if self.cuts_after and self.cuts_after in data:
+                    self.cuts_after = None
+                    self._lose_the_answer(client, server, data)
+                    return
+                server.sendall(data)
+            server.shutdown(socket.SHUT_WR)
+            answers.join()
+
+    def _lose_the_answer(self, client: socket.socket, server: socket.socket, data: bytes) -> None:
+        self.cuts += 1
+        client.shutdown(socket.SHUT_RDWR)
+        server.sendall(data)
+        server.shutdown(socket.SHUT_WR)  # it does what it was asked before it sees the end
+
+
+def _pass_on(server: socket.socket, client: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := server.recv(1 << 16):
+            client.sendall(data)
+    with contextlib.suppress(OSError):
+        client.shutdown(socket.SHUT_RDWR)
+
+
+@contextlib.contextmanager
+def cutting_proxy(port: int) -> Iterator[CuttingProxy]:
+    """A proxy in front of a port of this machine."""
+    proxy = CuttingProxy(port)
+    try:
+        yield proxy
+    finally:
+        proxy.close()

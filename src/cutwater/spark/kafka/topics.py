@@ -110,11 +110,15 @@ class Topics:
             while True:
                 try:
                     asked = self._client.list_offsets(wanted, request_timeout=_CALL_S, **options)
-                    return {place.partition: int(f.result().offset) for place, f in asked.items()}
+                    found = {place.partition: f.result().offset for place, f in asked.items()}
+                    if len(found) == len(wanted) and all(end >= 0 for end in found.values()):
+                        return found
+                    raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._NOENT))
                 except kafka.KafkaException as error:
                     is_leaderless = error.args[0].code() == kafka.KafkaError._NOENT
                     if not is_leaderless or time.monotonic() > deadline:
                         raise
+                    self._client = self._connect()
                     time.sleep(0.1)
 
     @contextlib.contextmanager

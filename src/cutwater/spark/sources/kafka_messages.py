@@ -154,12 +154,14 @@ class _Positions(Planner):
         self._identity: str | None = None
         self._next: dict[int, int] = {}
         self._until: dict[int, int] | None = None
+        self._ends_before: dict[int, int] = {}
         self._is_fresh = True
         self._row_bytes = 0.0
         self._takes = 0
 
     def note(self, chunk: Chunk) -> None:
         self._identity = chunk.about["topic_id"]
+        self._ends_before[chunk.number] = max(chunk.end, self._ends_before.get(chunk.number, 0))
         for partition, offset in chunk.about.get("began", {}).items():
             self._next.setdefault(int(partition), offset)
         self._next[chunk.number] = chunk.end
@@ -200,8 +202,22 @@ class _Positions(Planner):
         return max(1, min(self._feed.max_rows_per_epoch, int(by_bytes)))
 
     def _ends(self) -> dict[int, int]:
-        """How far each partition can be read; those that are new have a position from now on."""
-        return _patiently(self._feed, self._looked_up)
+        """How far each partition can be read; those that are new have a position from now on.
+
+        No topic becomes smaller. A broker that says so has just started, and is asked again.
+        """
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            ends = _patiently(self._feed, self._looked_up)
+            shrunk = [n for n, end in self._ends_before.items() if ends.get(n, 0) < end]
+            if not shrunk:
+                self._ends_before = ends
+                return ends
+            if time.monotonic() > deadline:
+                number = shrunk[0]
+                before, now = self._ends_before[number], ends.get(number, 0)
+                raise InputError(_shrunk(self._feed, number, before, now))
+            time.sleep(0.1)
 
     def _looked_up(self) -> dict[int, int]:
         name = self._feed.topic
@@ -211,14 +227,17 @@ class _Positions(Planner):
         ends = topics.ends(name, numbers)
         new = [number for number in numbers if number not in self._next]
         if new or self._is_fresh:
-            starts = topics.starts(name, numbers)
-            for number, position in self._next.items():
-                if starts[number] > position:
-                    raise InputError(_expired(self._feed, number, position, starts[number]))
-            is_late = self._feed.begin == "latest" and self._identity is None and not self._next
-            self._next.update({n: ends[n] if is_late else starts[n] for n in new})
-            self._is_fresh = False
+            self._begin(new, topics.starts(name, numbers), ends)
         return ends
+
+    def _begin(self, new: list[int], starts: dict[int, int], ends: dict[int, int]) -> None:
+        """Give new partitions a position, if all others have theirs still to read."""
+        for number, position in self._next.items():
+            if starts.get(number, 0) > position:
+                raise InputError(_expired(self._feed, number, position, starts[number]))
+        is_late = self._feed.begin == "latest" and self._identity is None and not self._next
+        self._next.update({n: ends[n] if is_late else starts[n] for n in new})
+        self._is_fresh = False
 
 
 def _fair(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
@@ -377,6 +396,15 @@ def _expired(feed: KafkaMessages, partition: int, position: int, start: int) -> 
         f"messages before offset {start} are deleted; {start - position} offsets are lost",
         "keep messages longer (retention.ms, retention.bytes) than the flow may be down; to go on "
         "without the lost ones, start with a new checkpoint",
+    )
+
+
+def _shrunk(feed: KafkaMessages, partition: int, before: int, now: int) -> Problem:
+    return Problem(
+        "messages-lost",
+        f"topic '{feed.topic}', partition {partition}: it ended at offset {before} and ends at "
+        f"{now} now; {feed.servers} has lost messages that it had acknowledged",
+        "see why (an unclean election of a leader?); start with a new checkpoint",
     )
 
 

@@ -322,6 +322,28 @@ def test_a_topic_that_was_made_again_is_refused(broker, feed, tmp_path):
     assert code(error) == "another-topic"
 
 
+def test_a_broker_that_knows_less_than_before_is_asked_again(feed, tmp_path, monkeypatch):
+    """Else a run that catches up would take an empty answer for the end."""
+    send(feed, *range(10))
+    log = log_of(replace(feed, max_rows_per_epoch=4), tmp_path)
+    log.freeze()
+    log.extend()
+    true_ends = topics.Topics.ends
+    answers = iter([{0: 0, 1: 0}, {}, {0: 4, 1: 0}])
+
+    def ends(self, *asked, **how):
+        return next(answers, None) or true_ends(self, *asked, **how)
+
+    monkeypatch.setattr(topics.Topics, "ends", ends)
+    assert log.extend() == 2
+    assert spans(log.read(2)) == [(0, 4, 8)]
+    monkeypatch.setattr(topics.Topics, "ends", lambda *asked, **how: {0: 5, 1: 0})
+    monkeypatch.setattr(kafka_messages, "_PATIENCE_S", 0.2)
+    with pytest.raises(InputError) as error:
+        log.extend()
+    assert code(error) == "messages-lost"
+
+
 def test_a_compacted_topic_is_not_replayable(broker, feed):
     compacted = replace(feed, topic=broker.topic(cleanup_policy="compact"))
     assert not compacted.replay().is_replayable

@@ -79,9 +79,8 @@ class PostgresServer:
         }
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with (self._folder / "log").open("ab") as log:
-            self._process = self._run(
-                [self._binaries / "postgres", "-D", self._data, *options], stdout=log, stderr=log
-            )
+            command = [*_ending_with_us(), self._binaries / "postgres", "-D", self._data, *options]
+            self._process = self._run(command, stdout=log, stderr=log)
         deadline = time.monotonic() + PATIENCE_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -151,6 +150,12 @@ def _unprivileged() -> pwd.struct_passwd:
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name)
     return need("no user 'postgres' or 'nobody' to run PostgreSQL as", provided_by="make services")
+
+
+def _ending_with_us() -> list[str]:
+    """What makes a server end when the process that started it is killed, where there is such."""
+    found = shutil.which("setpriv")
+    return [found, "--pdeathsig", "QUIT", "--"] if found else []
 
 
 def _free_port() -> int:

@@ -1,18 +1,16 @@
 """A flow on Spark Structured Streaming; the only package that imports pyspark.
 
-======================================  ====================================================
 the papers                              here
-======================================  ====================================================
 epoch and its border (P1)               one micro-batch, replayed from the offset log
 snapshot archive (P1)                   state store versions (RocksDB), the commit log
 out(c): what an observer sees (P1)      the epochs that `folder` sinks have published
 task instance with its state (P1)       a bucket of keys: one state store group (`buckets`)
 total order (P2)                        the order of each event, carried in rows (`rows`)
 ledger, fence (P2)                      generation and manifest of each sink (`folder`)
-======================================  ====================================================
 """
 
 from cutwater.spark.postgres import postgres_rows, postgres_table
+from cutwater.spark.promises import Promise, guarantees
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
 from cutwater.spark.sinks import Call as call
@@ -33,6 +31,7 @@ __all__ = [
     "SUPPORT",
     "CheckpointSummary",
     "Progress",
+    "Promise",
     "Rescaled",
     "RunResult",
     "SourceSummary",
@@ -43,6 +42,7 @@ __all__ = [
     "folder",
     "frame",
     "generate",
+    "guarantees",
     "json_lines",
     "kafka_messages",
     "kafka_topic",

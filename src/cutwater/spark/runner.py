@@ -22,6 +22,7 @@ from cutwater.spark.identity import Identity, continued, differences, half_relea
 from cutwater.spark.job import Job, spark_plan
 from cutwater.spark.level import Level
 from cutwater.spark.partitions import check_partitions, shuffling_to, suitable_partitions
+from cutwater.spark.promises import Promise, promises, too_low
 from cutwater.spark.rows import ROW_SCHEMA
 from cutwater.spark.session import check_session, embedded_session
 from cutwater.spark.sinks import Folder
@@ -71,6 +72,8 @@ class RunResult:
     """Bad records of each source that were kept aside, from all runs."""
     late: dict[str, int]
     """Late events of each source that has a watermark, kept aside, from all runs."""
+    guarantees: dict[str, Promise]
+    """What observers of each sink may rely on, and why."""
 
 
 def run(
@@ -85,6 +88,7 @@ def run(
     on_bad_record: str = "fail",
     forget: Collection[str] = (),
     partitions: int | None = None,
+    require: str | None = None,
     master: str = "local[*]",
     permute: int | None = None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
@@ -121,12 +125,19 @@ def run(
         How many partitions the state of a new checkpoint lies in, a divisor of 16; without it,
         the session's ``spark.sql.shuffle.partitions`` if that divides 16, else one for each core
         as far as that goes. A checkpoint keeps its number; `rescale` changes it.
+    require
+        ``"exactly-once"``: refuse to start if a sink has less than that from end to end.
+    on_progress
+        Called with each epoch that was finished.
+    tell
+        Called with sentences for people; the first ones say what each sink guarantees, and why.
     """
     planned = spark_plan(flow)
     check_support(planned)
     _check_choices(until, on_bad_record)
     bound_sources, bound_sinks = bind(planned, sources, sinks)
     _check_close(close, until, bound_sources)
+    promised = _promised(flow, bound_sources, bound_sinks, require)
     place = Checkpoint(Path(checkpoint).absolute())
     bound_sinks |= _asides(flow, place.root, is_skipping=on_bad_record == "skip")
     draft = Job(
@@ -144,6 +155,8 @@ def run(
     _agreed(place, draft, forget, partitions)
     _refuse_closed(place, close)
     _check_sources(draft)
+    for promise in promised.values():
+        tell(str(promise))
     for name, source in bound_sources.items():
         why = source.why_empty() if isinstance(source, Feed) else None
         if why is not None:
@@ -158,10 +171,23 @@ def run(
             epochs = _drive(session, job, place, until, on_progress)
             if close:
                 epochs += _close(session, job, place, on_progress)
-            return _result(job, place, epochs)
+            return _result(job, place, epochs, promised)
     finally:
         if spark is None:
             session.stop()
+
+
+def _promised(
+    flow: Flow,
+    sources: Mapping[str, Feed | Frame],
+    sinks: Mapping[str, Place],
+    require: str | None,
+) -> dict[str, Promise]:
+    promised = promises(flow, sources, sinks)
+    problems = too_low(promised, require) if require is not None else []
+    if problems:
+        raise RunError(problems)
+    return promised
 
 
 def _asides(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Place]:
@@ -388,7 +414,9 @@ def _cause(text: str) -> str:
     return (said or lines or ["no reason given"])[-1 if said else 0]
 
 
-def _result(job: Job, place: Checkpoint, epochs: int) -> RunResult:
+def _result(
+    job: Job, place: Checkpoint, epochs: int, promised: dict[str, Promise]
+) -> RunResult:
     own = [s.name for s in job.flow.steps if isinstance(s, Sink)]
     shown = {name: sink.rows(job.claim_of(name)) for name, sink in job.sinks.items()}
     bad, late = (
@@ -403,4 +431,5 @@ def _result(job: Job, place: Checkpoint, epochs: int) -> RunResult:
         rows={name: shown[name] for name in own},
         bad_records=bad,
         late=late,
+        guarantees=promised,
     )

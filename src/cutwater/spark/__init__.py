@@ -15,6 +15,11 @@ from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import Progress, RunResult, run
 from cutwater.spark.sinks import Call as call
 from cutwater.spark.sinks import Delta as delta_table
+from cutwater.spark.config import RunConfig, RunSettings, load_config
+from cutwater.spark.progress import Progress, SourceProgress
+from cutwater.spark.promises import Promise, guarantees
+from cutwater.spark.rescaling import Rescaled, rescale
+from cutwater.spark.runner import RunResult, run
 from cutwater.spark.sinks import Folder as folder
 from cutwater.spark.sinks.kafka_topic import KafkaTopic as kafka_topic
 from cutwater.spark.sources.csv_files import Csv as csv
@@ -33,7 +38,10 @@ __all__ = [
     "Progress",
     "Promise",
     "Rescaled",
+    "RunConfig",
     "RunResult",
+    "RunSettings",
+    "SourceProgress",
     "SourceSummary",
     "call",
     "csv",
@@ -49,6 +57,7 @@ __all__ = [
     "parquet",
     "postgres_rows",
     "postgres_table",
+    "load_config",
     "rescale",
     "run",
     "transform",

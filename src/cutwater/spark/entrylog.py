@@ -23,7 +23,7 @@ import msgspec
 from cutwater.errors import InputError, Problem
 from cutwater.spark.durable import create_file, read_json, sync_folder, write_json
 
-__all__ = ["KEPT", "EntryLog", "newest_entry"]
+__all__ = ["KEPT", "EntryLog", "newest_entry", "read_entry"]
 
 KEPT = 32
 """So many of the newest entries keep files of their own; Spark replays the last one or two."""
@@ -112,6 +112,11 @@ class EntryLog:
             f"{self._file(number)} is missing; the checkpoint says it was read",
             "restore the checkpoint from a backup, whole",
         )
+
+
+def read_entry(folder: Path, number: int, what: str) -> Any | None:
+    """One of the newest entries of a log; None if it is not among those in files of their own."""
+    return read_json(folder / f"{number}.json", what)
 
 
 def newest_entry(folder: Path, what: str) -> Any | None:

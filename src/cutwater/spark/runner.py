@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cutwater.errors import FlowError, InputError, Problem, RunError, recover
+from cutwater.errors import FlowError, InputError, Problem, RunError, RunFailure, recover
 from cutwater.flow import Flow
 from cutwater.flow.steps import Sink, Source
 from cutwater.spark.binding import bind
@@ -22,6 +23,7 @@ from cutwater.spark.identity import Identity, continued, differences, half_relea
 from cutwater.spark.job import Job, spark_plan
 from cutwater.spark.level import Level
 from cutwater.spark.partitions import check_partitions, shuffling_to, suitable_partitions
+from cutwater.spark.progress import Progress, Reports
 from cutwater.spark.promises import Promise, promises, too_low
 from cutwater.spark.rows import ROW_SCHEMA
 from cutwater.spark.session import check_session, embedded_session
@@ -31,13 +33,13 @@ from cutwater.spark.sources.asides import bad_records_sink, late_events_sink
 from cutwater.spark.sources.feed import Feed
 from cutwater.spark.sources.frame import Frame
 from cutwater.spark.sources.reader import FeedSource
+from cutwater.spark.stopping import StopRequest
 from cutwater.spark.support import check_support
 from cutwater.spark.writer import SinksWriter
 
 __all__ = [
     "BUCKETS",
     "LOCK_WAIT_SECONDS",
-    "Progress",
     "RunResult",
     "build_query",
     "run",
@@ -45,14 +47,6 @@ __all__ = [
 
 BUCKETS = 16
 LOCK_WAIT_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class Progress:
-    """An epoch that was finished."""
-
-    epoch: int
-    duration_ms: int
 
 
 @dataclass(frozen=True)
@@ -74,6 +68,8 @@ class RunResult:
     """Late events of each source that has a watermark, kept aside, from all runs."""
     guarantees: dict[str, Promise]
     """What observers of each sink may rely on, and why."""
+    is_stopped: bool = False
+    """Did it end because it was asked to, not because it was done?"""
 
 
 def run(
@@ -90,7 +86,9 @@ def run(
     partitions: int | None = None,
     require: str | None = None,
     master: str = "local[*]",
+    settings: Mapping[str, str] = MappingProxyType({}),
     permute: int | None = None,
+    is_to_stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
     tell: Callable[[str], None] = lambda _sentence: None,
 ) -> RunResult:
@@ -127,6 +125,12 @@ def run(
         as far as that goes. A checkpoint keeps its number; `rescale` changes it.
     require
         ``"exactly-once"``: refuse to start if a sink has less than that from end to end.
+    settings
+        Settings of Spark for the embedded session, besides our own.
+    is_to_stop
+        Asked several times a second; once it says True, the epoch that is running is finished
+        and the run ends. With a DataFrame among the sources, an epoch may be cut off; the next
+        run finishes it.
     on_progress
         Called with each epoch that was finished.
     tell
@@ -162,16 +166,18 @@ def run(
         if why is not None:
             tell(f"source '{name}' is empty: {why}")
     place.create()
-    session = spark or embedded_session(place.root / "scratch", master=master)
+    session = spark or embedded_session(place.root / "scratch", master=master, more=settings)
     try:
         check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             _refuse_closed(place, close)
+            StopRequest(place.root).withdraw()
             job = _take(place, draft, forget, partitions, session)
-            epochs = _drive(session, job, place, until, on_progress)
-            if close:
-                epochs += _close(session, job, place, on_progress)
-            return _result(job, place, epochs, promised)
+            run = _Run(session, job, place, on_progress, is_to_stop)
+            run.drive(until)
+            if close and not run.is_stopped:
+                run.close()
+            return _result(job, place, run, promised)
     finally:
         if spark is None:
             session.stop()
@@ -342,63 +348,105 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
     return rows
 
 
-def _drive(
-    spark: SparkSession,
-    job: Job,
-    place: Checkpoint,
-    until: str,
-    on_progress: Callable[[Progress], None],
-) -> int:
-    rows = build_query(spark, job)
-    spark.dataSource.register(SinksWriter.of(job.to_bytes()))
-    writer = rows.writeStream.format("cutwater_sinks").outputMode("append")
-    writer = writer.option("checkpointLocation", str(place.spark))
-    trigger = {"availableNow": True} if until == "caught-up" else {"processingTime": "0 seconds"}
-    identity = place.identity()
-    assert identity is not None
-    with shuffling_to(spark, identity.partitions):
-        query = writer.trigger(**trigger).start()
-    try:
-        return _watch(query, on_progress)
-    except StreamingQueryException as error:
-        raise _sentence(error, place) from error
-    finally:
-        if query.isActive:
-            query.stop()
+class _Run:
+    """A run whose sinks are taken and whose query can start."""
 
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: Job,
+        place: Checkpoint,
+        on_progress: Callable[[Progress], None],
+        is_to_stop: Callable[[], bool],
+    ) -> None:
+        self._spark = spark
+        self._job = job
+        self._place = place
+        self._on_progress = on_progress
+        self._is_to_stop = is_to_stop
+        self._request = StopRequest(place.root)
+        self.epochs = 0
+        """Epochs finished so far."""
+        self.is_stopped = False
+        """Was it asked to end?"""
 
-def _close(
-    spark: SparkSession, job: Job, place: Checkpoint, on_progress: Callable[[Progress], None]
-) -> int:
-    """The last epoch: all sources end in it, together."""
-    epochs = _drive(spark, replace(job, is_ending=True), place, "caught-up", on_progress)
-    identity = place.identity()
-    assert identity is not None
-    place.save(replace(identity, is_closed=True))
-    return epochs
+    def drive(self, until: str) -> None:
+        """Run the query to its end, or until the run is to stop."""
+        if self._is_to_stop():
+            self.is_stopped = True
+            return
+        try:
+            query = self._start(self._job, until)
+            try:
+                self._watch(query, self._job)
+            finally:
+                if query.isActive:
+                    query.stop()
+        except StreamingQueryException as error:
+            raise _sentence(error, self._place) from error
 
+    def close(self) -> None:
+        """The last epoch: all sources end in it, together."""
+        self._job = replace(self._job, is_ending=True)
+        self.drive("caught-up")
+        identity = self._place.identity()
+        assert identity is not None
+        if not self.is_stopped:
+            self._place.save(replace(identity, is_closed=True))
 
-def _watch(query: StreamingQuery, on_progress: Callable[[Progress], None]) -> int:
-    finished = -1
-    epochs = 0
-    is_over = False
-    while not is_over:
-        is_over = bool(query.awaitTermination(0.1))  # type: ignore[arg-type]
-        for report in query.recentProgress:
-            if report["batchId"] > finished and report["durationMs"].get("addBatch") is not None:
-                finished = report["batchId"]
-                epochs += 1
-                on_progress(Progress(finished, report["durationMs"]["triggerExecution"]))
-    return epochs
+    def _start(self, job: Job, until: str) -> StreamingQuery:
+        rows = build_query(self._spark, job)
+        self._spark.dataSource.register(SinksWriter.of(job.to_bytes()))
+        writer = rows.writeStream.format("cutwater_sinks").outputMode("append")
+        writer = writer.option("checkpointLocation", str(self._place.spark))
+        is_endless = until != "caught-up"
+        trigger = {"processingTime": "0 seconds"} if is_endless else {"availableNow": True}
+        identity = self._place.identity()
+        assert identity is not None
+        with shuffling_to(self._spark, identity.partitions):
+            return writer.trigger(**trigger).start()
+
+    def _watch(self, query: StreamingQuery, job: Job) -> None:
+        reports = Reports(job)
+        finished, newest = -1, None
+        is_over = False
+        while not is_over:
+            is_over = bool(query.awaitTermination(0.1))  # type: ignore[arg-type]
+            is_over = self._stops(job) or is_over
+            last = query.lastProgress
+            if last is None or last["timestamp"] == newest:
+                continue
+            newest = last["timestamp"]
+            for report in query.recentProgress:
+                is_epoch = report["durationMs"].get("addBatch") is not None
+                if report["batchId"] > finished and is_epoch:
+                    finished = report["batchId"]
+                    self.epochs += 1
+                    self._on_progress(reports.of(report))
+
+    def _stops(self, job: Job) -> bool:
+        """Is the run to stop, and does nothing run any more?"""
+        if job.is_ending or not (self.is_stopped or self._is_to_stop()):
+            return False
+        if not self.is_stopped:
+            self.is_stopped = True
+            self._request.make()
+        feeds = [name for name, bound in job.sources.items() if isinstance(bound, Feed)]
+        has_frames = len(feeds) < len(job.sources)
+        if not self._request.is_seen_by(feeds):
+            return False
+        return not (has_frames and self._place.is_mid_epoch())
 
 
 def _sentence(
     error: StreamingQueryException, place: Checkpoint
 ) -> RunError | InputError | FlowError:
     ours = recover(str(error))
-    if isinstance(ours, (RunError, InputError, FlowError)):
+    if isinstance(ours, (InputError, FlowError)):
         return ours
-    return RunError(
+    if isinstance(ours, RunError):
+        return RunFailure(ours.problems)
+    return RunFailure(
         Problem(
             "spark-failed",
             f"Spark ended the run: {_cause(str(error))}",
@@ -414,9 +462,7 @@ def _cause(text: str) -> str:
     return (said or lines or ["no reason given"])[-1 if said else 0]
 
 
-def _result(
-    job: Job, place: Checkpoint, epochs: int, promised: dict[str, Promise]
-) -> RunResult:
+def _result(job: Job, place: Checkpoint, run: _Run, promised: dict[str, Promise]) -> RunResult:
     own = [s.name for s in job.flow.steps if isinstance(s, Sink)]
     shown = {name: sink.rows(job.claim_of(name)) for name, sink in job.sinks.items()}
     bad, late = (
@@ -426,10 +472,11 @@ def _result(
     return RunResult(
         flow=job.flow.name,
         generation=job.generation,
-        epochs=epochs,
+        epochs=run.epochs,
         next_epoch=place.next_epoch(),
         rows={name: shown[name] for name in own},
         bad_records=bad,
         late=late,
         guarantees=promised,
+        is_stopped=run.is_stopped,
     )

@@ -61,7 +61,9 @@ def test_flows_of_one_folder_do_not_know_of_each_other(load):
     assert noted_check(load()).inputs == 1
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"format": 1}', '{"format": 1, "flows": {"steps": 3}}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"format": 1}', '{"format": 1, "flows": {"steps": 3}}']
+)
 def test_a_damaged_note_is_none(load, tmp_path, text):
     flow = load()
     note_check(flow, 1, 1)

@@ -16,7 +16,7 @@ from cutwater.cli.graph import graph
 from cutwater.cli.run import run
 from cutwater.cli.screen import errors
 from cutwater.cli.simulate import simulate
-from cutwater.errors import CutwaterError, Problem
+from cutwater.errors import CutwaterError, Problem, RunFailure
 
 __all__ = ["app", "main"]
 
@@ -74,4 +74,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _end_with(error: CutwaterError) -> NoReturn:
     errors.print(f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
-    sys.exit(2)
+    sys.exit(1 if isinstance(error, RunFailure) else 2)

@@ -288,9 +288,7 @@ class _Reading:
         said = f"{'.'.join(path)} is {_shown(value)}; it is {wanted}"
         self._say(path, "wrong-type", said, "correct the value")
 
-    def _without_secrets(
-        self, path: tuple[str, ...], table: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _without_secrets(self, path: tuple[str, ...], table: Mapping[str, Any]) -> dict[str, Any]:
         """A table whose values can be shown."""
         return {n: value for n, value in table.items() if not self._is_secret((*path, n), value)}
 

@@ -70,7 +70,7 @@ def test_version():
     [
         (["nonsense"], "No such command"),
         (["simulate"], "Missing argument"),
-        (["run", "job.py:flow"], "Missing option"),
+        (["run"], "Missing argument"),
         (["simulate", "job.py:flow", "--nonsense"], "No such option"),
         (["simulate", "job.py:flow", "--epoch-size", "x"], "Invalid value"),
         ([*RUN, "--max-bytes-per-epoch", "0"], "Invalid value"),

@@ -107,14 +107,10 @@ def _picture(view: RunView, words: str) -> Group:
     last = view.last
     if last is None:
         return Group(Text(words))
-    shown.add_row(
-        "epoch", f"{last.epoch:,}", f"{last.duration_ms:,} ms", f"median {view.typical_ms:,} ms"
-    )
-    shown.add_row(
-        "rows",
-        f"{view.rows_per_second:,.0f}/s",
-        *(f"{escape(n)} {r:,}" for n, r in last.rows.items()),
-    )
+    median = f"median {view.typical_ms:,} ms"
+    shown.add_row("epoch", f"{last.epoch:,}", f"{last.duration_ms:,} ms", median)
+    by_sink = ", ".join(f"{rows:,} to {escape(sink)}" for sink, rows in last.rows.items())
+    shown.add_row("rows", f"{view.rows_per_second:,.0f}/s", by_sink)
     for name, source in last.sources.items():
         rate = f"{view.read_per_second(name):,.0f} {source.unit}/s" if source.unit else ""
         shown.add_row(escape(name), rate, _behind(source))

@@ -16,6 +16,7 @@ from cutwater.cli.graph import graph
 from cutwater.cli.run import run
 from cutwater.cli.screen import errors
 from cutwater.cli.simulate import simulate
+from cutwater.cli.state import state
 from cutwater.errors import CutwaterError, Problem, RunFailure
 
 __all__ = ["app", "main"]
@@ -31,6 +32,7 @@ app.command()(check)
 app.command()(run)
 app.command()(explain)
 app.command()(graph)
+app.command()(state)
 app.add_typer(checkpoint, name="checkpoint")
 
 

@@ -18,6 +18,7 @@ from cutwater.spark.sinks import Delta as delta_table
 from cutwater.spark.config import RunConfig, RunSettings, load_config
 from cutwater.spark.progress import Progress, SourceProgress
 from cutwater.spark.promises import Promise, guarantees
+from cutwater.spark.reading_state import StepState, read_state
 from cutwater.spark.rescaling import Rescaled, rescale
 from cutwater.spark.runner import RunResult, run
 from cutwater.spark.sinks import Folder as folder
@@ -46,6 +47,7 @@ __all__ = [
     "call",
     "csv",
     "delta_table",
+    "StepState",
     "describe",
     "folder",
     "frame",
@@ -58,6 +60,7 @@ __all__ = [
     "postgres_rows",
     "postgres_table",
     "load_config",
+    "read_state",
     "rescale",
     "run",
     "transform",

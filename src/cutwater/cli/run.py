@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cutwater.cli.pairs import Bindings, pairs
 from cutwater.cli.run_view import run_view
 from cutwater.cli.screen import errors, output, print_json, show_counts
 from cutwater.cli.stopping import stops_asked_for
@@ -22,9 +23,8 @@ from cutwater.flow import Flow
 if TYPE_CHECKING:
     from cutwater.spark import Progress, RunConfig, RunResult
 
-__all__ = ["Bindings", "run"]
+__all__ = ["run"]
 
-Bindings = list[str]
 _INTERRUPTED = 130
 """The exit code of a run that was cut off by a second Ctrl-C."""
 _MAX_BYTES = 32 << 20
@@ -141,7 +141,7 @@ class _Order:
         self, source: Bindings, sink: Bindings, max_bytes: int | None, idle_after: Bindings
     ) -> None:
         """Bind sources and sinks; those of the command line go before those of the file."""
-        folders, sinks = _pairs("--source", source), _pairs("--sink", sink)
+        folders, sinks = pairs("--source", source), pairs("--sink", sink)
         idle = _idle(idle_after, folders)
         self.file: RunConfig | None = (
             self.spark.load_config(self.config, self.flow, list(folders), list(sinks))
@@ -247,7 +247,7 @@ def _tell(text: str) -> None:
 def _idle(values: Bindings, sources: Mapping[str, str]) -> dict[str, float]:
     """After how many seconds each source that was named is idle."""
     option, found, problems = "--idle-after", {}, []
-    for name, text in _pairs(option, values, "source to seconds", "SOURCE=SECONDS").items():
+    for name, text in pairs(option, values, "source to seconds", "SOURCE=SECONDS").items():
         try:
             found[name] = float(text)
         except ValueError:
@@ -261,28 +261,3 @@ def _idle(values: Bindings, sources: Mapping[str, str]) -> dict[str, float]:
     if problems:
         raise RunError(problems)
     return found
-
-
-def _pairs(
-    option: str, values: Bindings, binds: str = "name to a folder", form: str = "NAME=FOLDER"
-) -> dict[str, str]:
-    problems = []
-    pairs: dict[str, str] = {}
-    for value in values:
-        name, equals, folder = value.partition("=")
-        if not (name and equals and folder):
-            problems.append(
-                Problem(
-                    "not-a-binding",
-                    f"{option} is {value!r}; it binds a {binds}",
-                    f"{option} {form}",
-                )
-            )
-        elif name in pairs:
-            problems.append(
-                Problem("bound-twice", f"{option} binds '{name}' twice", "leave one of the two out")
-            )
-        pairs[name] = folder
-    if problems:
-        raise RunError(problems)
-    return pairs

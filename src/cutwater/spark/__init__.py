@@ -32,6 +32,7 @@ from cutwater.spark.sources.parquet_files import Parquet as parquet
 from cutwater.spark.summary import CheckpointSummary, SourceSummary, describe
 from cutwater.spark.support import SUPPORT
 from cutwater.spark.transform import transform
+from cutwater.spark.verifying import Verified, verify
 
 __all__ = [
     "SUPPORT",
@@ -48,6 +49,7 @@ __all__ = [
     "csv",
     "delta_table",
     "StepState",
+    "Verified",
     "describe",
     "folder",
     "frame",
@@ -64,4 +66,5 @@ __all__ = [
     "rescale",
     "run",
     "transform",
+    "verify",
 ]

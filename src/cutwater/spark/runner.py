@@ -35,6 +35,7 @@ from cutwater.spark.sources.frame import Frame
 from cutwater.spark.sources.reader import FeedSource
 from cutwater.spark.stopping import StopRequest
 from cutwater.spark.support import check_support
+from cutwater.spark.verifying import damages_of_logs, verify
 from cutwater.spark.writer import SinksWriter
 
 __all__ = [
@@ -171,6 +172,7 @@ def run(
         check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             _refuse_closed(place, close)
+            _refuse_damaged(place)
             StopRequest(place.root).withdraw()
             job = _take(place, draft, forget, partitions, session)
             run = _Run(session, job, place, on_progress, is_to_stop)
@@ -269,6 +271,13 @@ def _refuse_closed(place: Checkpoint, close: bool) -> None:
             else "run with close once more to finish the last epoch",
         )
     )
+
+
+def _refuse_damaged(place: Checkpoint) -> None:
+    """With the lock held, so that nobody writes: a damaged log is refused before Spark reads it."""
+    problems = damages_of_logs(place) if place.identity() else []
+    if problems:
+        raise RunError(problems)
 
 
 def _agreed(
@@ -446,6 +455,9 @@ def _sentence(
         return ours
     if isinstance(ours, RunError):
         return RunFailure(ours.problems)
+    damages = verify(place.root).problems
+    if damages:
+        return RunFailure(damages)
     return RunFailure(
         Problem(
             "spark-failed",

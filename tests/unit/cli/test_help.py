@@ -40,6 +40,8 @@ def tidy(text):
         "graph",
         "checkpoint",
         "checkpoint show",
+        "checkpoint verify",
+        "state",
         "checkpoint rescale",
     ],
 )

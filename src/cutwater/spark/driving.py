@@ -88,6 +88,7 @@ class Drive:
             finally:
                 if query.isActive:
                     query.stop()
+                self._request.withdraw()
         except StreamingQueryException as error:
             raise _sentence(error, self._place) from error
 

@@ -23,6 +23,7 @@ Paths are relative to the file. Everything that is wrong is said at once, each w
 from __future__ import annotations
 
 import difflib
+import importlib
 import re
 import tomllib
 import types
@@ -201,7 +202,9 @@ class _Reading:
         settings = self._without_secrets(path, given)
         self.unknown(f"setting of {table['kind']}", path, settings, list(known))
         made = {
-            name: self._setting((*path, name), value, known[name].type)
+            name: self._function((*path, name), value)
+            if name in kind.functions
+            else self._setting((*path, name), value, known[name].type)
             for name, value in settings.items()
             if name in known
         }
@@ -239,6 +242,19 @@ class _Reading:
     def _setting(self, path: tuple[str, ...], value: Any, tp: Any) -> Any:
         value = self._checked(path, value, tp)
         return self._from_here(value) if _is_path(path[-1]) and isinstance(value, str) else value
+
+    def _function(self, path: tuple[str, ...], value: Any) -> Any:
+        """The function that a setting names."""
+        module, colon, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+        if not (module and colon and name):
+            self._wrong_type(path, value, "a function, as 'module:name'")
+            return None
+        try:
+            return getattr(importlib.import_module(module), name)
+        except Exception as error:  # whatever a module does when it is imported
+            said = f"{'.'.join(path)} is {value!r}, which cannot be imported: {error}"
+            self._say(path, "unknown-name", said, "name a function of a module beside the flow")
+            return None
 
     def _look_at(self, what: str, name: str, made: Any) -> None:
         """What is wrong with a binding for its step, seen without a look at anything outside."""

@@ -38,6 +38,7 @@ def create_file(path: Path) -> BinaryIO:
     """Open an empty file to write to, for its owner only."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
+
 _SUM = "sum"
 
 

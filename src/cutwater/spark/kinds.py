@@ -36,6 +36,8 @@ class Kind:
     """``module:name`` of a class or function."""
     extra: str = "spark"
     """What has to be installed for it: ``pip install 'cutwater[EXTRA]'``."""
+    functions: tuple[str, ...] = ()
+    """Settings that are functions, and are named as ``module:name``."""
 
     def load(self) -> Callable[..., Any]:
         """The class or function; raises `RunError` if what it needs is not installed."""
@@ -63,8 +65,17 @@ class Kind:
 
 SOURCE_KINDS: Mapping[str, Kind] = {
     "json-lines": Kind("cutwater.spark.sources.json_lines:JsonLines"),
+    "csv": Kind("cutwater.spark.sources.csv_files:Csv"),
+    "parquet": Kind("cutwater.spark.sources.parquet_files:Parquet"),
+    "kafka": Kind("cutwater.spark.sources.kafka_messages:KafkaMessages", "kafka"),
+    "postgres": Kind("cutwater.spark.postgres:postgres_rows", "postgres"),
+    "generate": Kind("cutwater.spark.sources.generated:Generated", functions=("record_of",)),
 }
 
 SINK_KINDS: Mapping[str, Kind] = {
     "folder": Kind("cutwater.spark.sinks.folder:Folder"),
+    "delta": Kind("cutwater.spark.sinks.delta:Delta", "delta"),
+    "kafka": Kind("cutwater.spark.sinks.kafka_topic:KafkaTopic", "kafka"),
+    "postgres": Kind("cutwater.spark.postgres:postgres_table", "postgres"),
+    "call": Kind("cutwater.spark.sinks.call:Call", functions=("function",)),
 }

@@ -140,7 +140,9 @@ def test_a_check_is_known_to_the_run_that_follows(run, place, server):
     assert server("check", place / "job.py:flow").code == 0
     done = run()
     assert done.code == 0
-    assert "`total` is declared deterministic and `check` found no counterexample on 1 inp" in done.err
+    assert (
+        "`total` is declared deterministic and `check` found no counterexample on 1 inp" in done.err
+    )
 
 
 def test_a_file_says_what_to_run_and_a_log_what_was_done(server, place):

@@ -133,6 +133,58 @@ def test_settings_that_cannot_work_have_a_line_too(load):
     assert problem.message.startswith("conf/run.toml:10: source 'items' reads ")
 
 
+def numbers(number: int) -> Item:
+    return Item(str(number))
+
+
+EVERY = """
+[sources.items]
+kind = "kafka"
+topic = "t"
+servers = "127.0.0.1:9092"
+settings = { "security.protocol" = "SASL_SSL" }
+password_file = "secret"
+
+[sources.others]
+kind = "generate"
+record_of = "RECORD_OF"
+total = 5
+
+[sinks.out]
+kind = "postgres"
+table = "total"
+dsn = "host=127.0.0.1 dbname=x"
+keys = ["name"]
+mode = "upsert"
+password_env = "PGPASSWORD"
+
+[sinks.more]
+kind = "delta"
+path = "table"
+"""
+
+
+def test_other_kinds_map_onto_their_settings(load, tmp_path):
+    for package in ("confluent_kafka", "psycopg", "deltalake"):
+        pytest.importorskip(package)
+    config = load(EVERY.replace("RECORD_OF", f"{__name__}:numbers"))
+    assert config.sources["items"].password_file == str(tmp_path / "conf" / "secret")
+    assert config.sources["others"].record_of(3) == Item("3")
+    assert config.sinks["out"].guarantee().level == "exactly-once"
+    assert config.sinks["more"].path == str(tmp_path / "conf" / "table")
+
+
+@pytest.mark.parametrize(
+    ("named", "code"),
+    [("numbers", "wrong-type"), ("no.such:f", "unknown-name"), ("json:nothing", "unknown-name")],
+)
+def test_a_function_that_is_none(load, named, code):
+    with pytest.raises(RunError) as refused:
+        load(EVERY.replace("RECORD_OF", named), bound_sources=["items"], bound_sinks=["out"])
+    (problem,) = refused.value.problems
+    assert (problem.code, problem.message[:18]) == (code, "conf/run.toml:11: ")
+
+
 def test_what_is_bound_elsewhere_need_not_be_there(load):
     config = load("[run]\n", bound_sources=["items", "others"], bound_sinks=["out", "more"])
     assert (config.sources, config.sinks) == ({}, {})

@@ -19,10 +19,10 @@ def inputs(tmp_path_factory):
     return write_inputs(tmp_path_factory.mktemp("inputs"), seed, epochs=12)
 
 
-@pytest.mark.parametrize("by", ["SIGTERM", "Ctrl-C"])
-def test_a_run_that_is_asked_to_stop_finishes_its_epoch(inputs, tmp_path, by):
+@pytest.mark.parametrize(("by", "until"), [("SIGTERM", "stopped"), ("Ctrl-C", "caught-up")])
+def test_a_run_that_is_asked_to_stop_finishes_its_epoch(inputs, tmp_path, by, until):
     victim = Victim(tmp_path / by, inputs)
-    process = victim.start()
+    process = victim.start("--until", until)
     try:
         wait_until(process, lambda: len(victim.epochs()) >= 2)
         if by == "SIGTERM":
@@ -45,6 +45,25 @@ def test_a_run_that_is_asked_to_stop_finishes_its_epoch(inputs, tmp_path, by):
     assert victim.epochs() == list(range(len(victim.epochs())))
     written = (inputs / "readings" / "1.jsonl").read_bytes().splitlines()
     assert sum(map(len, victim.seen().values())) == len(written)
+
+
+def test_a_run_with_nothing_to_do_stops_at_once(inputs, tmp_path):
+    victim = Victim(tmp_path / "idle", inputs)
+    victim.finish()
+    before = victim.commits()
+    process = victim.start("--until", "stopped")
+    try:
+        wait_until(process, lambda: generation(victim) == 2)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=600)
+    finally:
+        kill_all(process)
+    assert process.returncode == 0, err
+    assert victim.commits() == before
+
+
+def generation(victim):
+    return json.loads((victim.checkpoint / "cutwater.json").read_text())["generation"]
 
 
 def test_a_second_interrupt_cuts_the_epoch_off_and_the_next_run_does_it_again(inputs, tmp_path):

@@ -20,7 +20,14 @@ The layers, each depending only on those above it::
 
 from cutwater.checking import check_flow as check
 from cutwater.checking import explain
-from cutwater.errors import CutwaterError, FlowError, InputError, RunError, TargetError
+from cutwater.errors import (
+    CutwaterError,
+    FlowError,
+    InputError,
+    RunError,
+    RunFailure,
+    TargetError,
+)
 from cutwater.events import Data, Watermark, monotone, productive, uncompleted
 from cutwater.flow import Flow, Stream, Task, bounded_delay, task, vectorised
 from cutwater.operators import aggregates as agg
@@ -49,6 +56,7 @@ __all__ = [
     "Product",
     "Right",
     "RunError",
+    "RunFailure",
     "Simulation",
     "Stream",
     "TargetError",

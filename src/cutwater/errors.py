@@ -7,6 +7,7 @@
     ├── InputError           data that does not fit: records, times, orders
     ├── TargetError          a name on the command line that leads nowhere
     └── RunError             a run that must not start, or could not go on
+        └── RunFailure       a run that had started and could not go on
 
 Every error carries one or more `Problem`; validation collects them all before it raises.
 """
@@ -24,6 +25,7 @@ __all__ = [
     "InputError",
     "Problem",
     "RunError",
+    "RunFailure",
     "TargetError",
     "embed",
     "recover",
@@ -76,6 +78,10 @@ class TargetError(CutwaterError):
 
 class RunError(CutwaterError):
     """A run must not start, or could not go on."""
+
+
+class RunFailure(RunError):
+    """A run that had started could not go on; what it finished stays, and it can be run again."""
 
 
 _OPEN, _CLOSE = "<<cutwater:", ":cutwater>>"

@@ -23,7 +23,7 @@ from package import ROOT
 import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.flow.steps import Sink, Source
-from cutwater.spark import runner
+from cutwater.spark.driving import Drive
 
 pytestmark = pytest.mark.spark
 
@@ -192,14 +192,13 @@ def run(spark, tmp_path):
 @pytest.fixture
 def reports(monkeypatch):
     """What Spark reports about every epoch."""
-    found, real = [], runner._watch
+    found, real = [], Drive._watch
 
-    def watch(query, on_progress):
-        epochs = real(query, on_progress)
+    def watch(self, query, job):
+        real(self, query, job)
         found.extend(query.recentProgress)
-        return epochs
 
-    monkeypatch.setattr(runner, "_watch", watch)
+    monkeypatch.setattr(Drive, "_watch", watch)
     return found
 
 

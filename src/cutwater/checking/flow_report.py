@@ -53,6 +53,10 @@ class FlowReport:
     flow: str
     seed: int
     findings: tuple[Finding, ...]
+    inputs: int = 0
+    """How many inputs were tried."""
+    events: int = 0
+    """How many events they had, all together."""
 
     @property
     def holds(self) -> bool:
@@ -98,6 +102,8 @@ class FlowReport:
             "holds": self.holds,
             "interrupted": self.is_interrupted,
             "seed": self.seed,
+            "inputs": self.inputs,
+            "events": self.events,
             "findings": [
                 {
                     "check": finding.check,

@@ -21,7 +21,7 @@ from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source
 from cutwater.semantics.crashing import run_with_crashes
-from cutwater.semantics.inputs import Crash, as_lists
+from cutwater.semantics.inputs import Border, Crash, as_lists
 
 __all__ = ["check_flow"]
 
@@ -99,7 +99,8 @@ def check_flow(
     except KeyboardInterrupt:
         rest = Finding("the rest", "interrupted", "not refuted", is_interrupted=True)
         findings.append(rest)
-    return FlowReport(flow.name, seed, tuple(findings))
+    events = sum(not isinstance(item, Border) for one in given for item in one.items())
+    return FlowReport(flow.name, seed, tuple(findings), len(given), events)
 
 
 def _silent(_text: str) -> None:

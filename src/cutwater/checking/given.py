@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,7 +34,11 @@ class Given:
     @cached_property
     def has_watermarks(self) -> bool:
         """Are there watermarks among the inputs?"""
-        return any(isinstance(item, Watermark) for items in self.inputs.values() for item in items)
+        return any(isinstance(item, Watermark) for item in self.items())
+
+    def items(self) -> Iterator[Any]:
+        """Events and borders of all sources."""
+        return (item for items in self.inputs.values() for item in items)
 
     @property
     def size(self) -> int:

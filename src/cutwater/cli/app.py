@@ -16,7 +16,8 @@ from cutwater.cli.graph import graph
 from cutwater.cli.run import run
 from cutwater.cli.screen import errors
 from cutwater.cli.simulate import simulate
-from cutwater.errors import CutwaterError, Problem
+from cutwater.cli.state import state
+from cutwater.errors import CutwaterError, Problem, RunFailure
 
 __all__ = ["app", "main"]
 
@@ -31,6 +32,7 @@ app.command()(check)
 app.command()(run)
 app.command()(explain)
 app.command()(graph)
+app.command()(state)
 app.add_typer(checkpoint, name="checkpoint")
 
 
@@ -74,4 +76,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _end_with(error: CutwaterError) -> NoReturn:
     errors.print(f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
-    sys.exit(2)
+    sys.exit(1 if isinstance(error, RunFailure) else 2)

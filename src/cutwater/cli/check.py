@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from cutwater.checking import Finding, check_flow, explain
+from cutwater.checking import Finding, FlowReport, check_flow, explain
 from cutwater.cli.files import write_text
 from cutwater.cli.screen import errors, live, output, print_json, table
 from cutwater.cli.targets import load_flow, load_inputs
 from cutwater.errors import InputError, Problem
+from cutwater.flow import Flow
+from cutwater.flow.checked import forget_check, note_check
 from cutwater.report import html as page
 from cutwater.trace import write_trace
 
@@ -77,9 +79,22 @@ def check(
         if report.details():
             output.print(report.details(), highlight=False, markup=False, soft_wrap=True)
     _write(report.violations, trace, html)
+    _note(flow, report)
     if not report.holds:
         raise typer.Exit(1)
     raise typer.Exit(_INTERRUPTED if report.is_interrupted else 0)
+
+
+def _note(flow: Flow, report: FlowReport) -> None:
+    """Note beside the flow that it was checked, for `run` to say so; a counterexample undoes it."""
+    try:
+        if not report.holds:
+            forget_check(flow)
+        elif not report.is_interrupted:
+            note_check(flow, report.inputs, report.events)
+    except OSError as error:
+        said = f"run will not know of this check: {error.filename}: {error.strerror}"
+        errors.print(said, highlight=False, markup=False, soft_wrap=True)
 
 
 def _write(violations: tuple[Finding, ...], trace: Path | None, html: Path | None) -> None:

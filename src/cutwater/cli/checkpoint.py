@@ -1,4 +1,4 @@
-"""``cutwater checkpoint``: what a checkpoint holds, and moving its state to other partitions."""
+"""``cutwater checkpoint``: what a checkpoint holds, if it is whole, and moving its state."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cutwater.cli.pairs import pairs
 from cutwater.cli.screen import errors, live, output, print_json, table
 from cutwater.cli.targets import spark_package
 
 if TYPE_CHECKING:
     from cutwater.spark import CheckpointSummary
 
-__all__ = ["checkpoint", "rescale", "show"]
+__all__ = ["checkpoint", "rescale", "show", "verify"]
 
 checkpoint = typer.Typer(
-    no_args_is_help=True, help="See what a checkpoint holds, or move its state to other partitions."
+    no_args_is_help=True,
+    help="See what a checkpoint holds and if it is whole, or move its state to other partitions.",
 )
 
 _Place = Annotated[
@@ -38,6 +40,35 @@ def show(place: _Place, as_json: _AsJson = False) -> None:
         print_json(found)
     else:
         _show(found)
+
+
+@checkpoint.command()
+def verify(
+    place: _Place,
+    sink: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=FOLDER of a sink, whose ledger is looked at too; once for each"),
+    ] = None,
+    as_json: _AsJson = False,
+) -> None:
+    """Look at every file of a checkpoint: is it what was written, and is all there?
+
+    Exit code 1 if something is damaged or missing.
+
+    Example:  cutwater checkpoint verify state --sink means=out
+    """
+    spark = spark_package()
+    folders = {name: spark.folder(path) for name, path in pairs("--sink", sink or []).items()}
+    with live(f"verifying {place}"):
+        found = spark.verify(place, folders)
+    if as_json:
+        print_json(found)
+    else:
+        for problem in found.problems:
+            _say(str(problem))
+        verdict = f"{len(found.problems)} problems" if found.problems else "it is whole"
+        _say(f"{found.flow or place}: {found.files} files looked at; {verdict}")
+    raise typer.Exit(1 if found.problems else 0)
 
 
 @checkpoint.command()

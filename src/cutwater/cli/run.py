@@ -2,105 +2,252 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cutwater.cli.screen import errors, live, output, print_json, show_counts
+from cutwater.cli.pairs import Bindings, pairs
+from cutwater.cli.run_view import run_view
+from cutwater.cli.screen import errors, output, print_json, show_counts
+from cutwater.cli.stopping import stops_asked_for
 from cutwater.cli.targets import load_flow, spark_package
-from cutwater.errors import Problem, RunError
+from cutwater.errors import CutwaterError, Problem, RunError
+from cutwater.flow import Flow
 
-__all__ = ["Bindings", "run"]
+if TYPE_CHECKING:
+    from cutwater.spark import Progress, RunConfig, RunResult
 
-Bindings = list[str]
+__all__ = ["run"]
+
+_INTERRUPTED = 130
+"""The exit code of a run that was cut off by a second Ctrl-C."""
+_MAX_BYTES = 32 << 20
 
 
 def run(
     target: Annotated[str, typer.Argument(help="The flow: module:name or file.py:name")],
-    source: Annotated[Bindings, typer.Option(help="NAME=FOLDER of JSON lines; once for each")],
-    sink: Annotated[Bindings, typer.Option(help="NAME=FOLDER to write to; once for each")],
-    checkpoint: Annotated[Path, typer.Option(help="The folder that remembers how far the run is")],
+    source: Annotated[
+        Bindings | None, typer.Option(help="NAME=FOLDER of JSON lines; once for each")
+    ] = None,
+    sink: Annotated[
+        Bindings | None, typer.Option(help="NAME=FOLDER to write to; once for each")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="The folder that remembers how far the run is")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file that says all this, and more; options win")
+    ] = None,
     until: Annotated[
-        str, typer.Option(help="'caught-up': all that is there now; 'stopped': for ever")
-    ] = "caught-up",
+        str | None,
+        typer.Option(help="'caught-up' (default): all that is there now; 'stopped': for ever"),
+    ] = None,
     close: Annotated[
-        bool,
+        bool | None,
         typer.Option("--close", help="When all is read, end the input and show what was held back"),
-    ] = False,
+    ] = None,
     on_bad_record: Annotated[
-        str, typer.Option(help="'fail', or 'skip': count them and keep them aside")
-    ] = "fail",
+        str | None, typer.Option(help="'fail' (default), or 'skip': count them and keep them aside")
+    ] = None,
     forget: Annotated[
-        list[str] | None,
+        Bindings | None,
         typer.Option(help="A step that is gone and whose state may be lost; once for each"),
     ] = None,
     max_bytes_per_epoch: Annotated[
-        int, typer.Option(help="How much of each source one epoch reads at the most", min=1)
-    ] = 32 << 20,
+        int | None,
+        typer.Option(help="How much of each --source one epoch reads at the most", min=1),
+    ] = None,
     idle_after: Annotated[
-        list[str] | None,
+        Bindings | None,
         typer.Option(help="SOURCE=SECONDS without input until it holds others back no longer"),
     ] = None,
     partitions: Annotated[
         int | None,
         typer.Option(help="Partitions of a new state: 1, 2, 4, 8 or 16; default: the cores"),
     ] = None,
-    master: Annotated[str, typer.Option(help="Where Spark runs")] = "local[*]",
+    require: Annotated[
+        str | None,
+        typer.Option(help="'exactly-once': do not start if a sink has less than that"),
+    ] = None,
+    master: Annotated[str | None, typer.Option(help="Where Spark runs; default: local[*]")] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="A file to append to: a JSON object for each epoch")
+    ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Serve metrics for Prometheus on this port", min=0)
+    ] = None,
+    metrics_host: Annotated[
+        str | None, typer.Option(help="The address to serve them on; default: 127.0.0.1")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
-    """Run a flow exactly-once on Spark; after a crash, run the same command again.
+    """Run a flow on Spark; after a crash, run the same command again.
+
+    It says what each sink guarantees before it starts. SIGTERM and Ctrl-C finish the epoch first.
+    Exit codes: 0 done or stopped, 1 it failed while it ran, 2 wrong use or bad input.
 
     Example:  cutwater run averages.py:flow --source readings=in --sink means=out --checkpoint state
     """
     flow, _ = load_flow(target)
-    sources, sinks = _pairs("--source", source), _pairs("--sink", sink)
-    idle = _idle(idle_after or [], sources)
     flow.validate()
     spark = spark_package()
-    with live(f"{flow.name}: starting Spark") as progress:
-        result = spark.run(
-            flow,
-            sources={
-                name: spark.json_lines(path, max_bytes_per_epoch, idle.get(name))
-                for name, path in sources.items()
-            },
-            sinks=sinks,
-            checkpoint=checkpoint,
-            until=until,
-            close=close,
-            on_bad_record=on_bad_record,
-            forget=forget or (),
-            partitions=partitions,
-            master=master,
-            on_progress=lambda p: progress.say(
-                f"{flow.name}: epoch {p.epoch} finished in {p.duration_ms / 1000:.1f} s"
-            ),
-            tell=lambda text: errors.print(text, highlight=False, markup=False, soft_wrap=True),
+    order = _Order(spark, flow, config)
+    order.bind(source or [], sink or [], max_bytes_per_epoch, idle_after or [])
+    said = order.settle(
+        checkpoint=checkpoint,
+        until=until,
+        close=close,
+        on_bad_record=on_bad_record,
+        forget=forget,
+        partitions=partitions,
+        require=require,
+        master=master,
+    )
+    watching = order.settle(log=log, metrics_port=metrics_port, metrics_host=metrics_host)
+    if "checkpoint" not in said:
+        raise RunError(
+            Problem(
+                "no-checkpoint-given",
+                "no checkpoint is given; a run remembers there how far it is",
+                "pass --checkpoint FOLDER, or say it in [run] of the configuration",
+            )
         )
+    try:
+        result = _run(spark, flow, order, said, watching)
+    except KeyboardInterrupt:
+        _say("stopped at once; the epoch that was running is done again by the next run")
+        raise typer.Exit(_INTERRUPTED) from None
     if as_json:
         print_json(result)
-        return
-    output.print(
-        f"{flow.name}: {result.epochs} epochs in run {result.generation} of this checkpoint",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    else:
+        _show(result, Path(said["checkpoint"]))
+
+
+@dataclass
+class _Order:
+    """What the command line and a configuration say together."""
+
+    spark: ModuleType
+    flow: Flow
+    config: Path | None
+
+    def bind(
+        self, source: Bindings, sink: Bindings, max_bytes: int | None, idle_after: Bindings
+    ) -> None:
+        """Bind sources and sinks; those of the command line go before those of the file."""
+        folders, sinks = pairs("--source", source), pairs("--sink", sink)
+        idle = _idle(idle_after, folders)
+        self.file: RunConfig | None = (
+            self.spark.load_config(self.config, self.flow, list(folders), list(sinks))
+            if self.config
+            else None
+        )
+        lines = self.spark.json_lines
+        own = {
+            name: lines(path, max_bytes or _MAX_BYTES, idle.get(name))
+            for name, path in folders.items()
+        }
+        self.sources: dict[str, Any] = {**(self.file.sources if self.file else {}), **own}
+        self.sinks: dict[str, Any] = {**(self.file.sinks if self.file else {}), **sinks}
+        self.settings = self.file.spark if self.file else {}
+
+    def settle(self, **options: Any) -> dict[str, Any]:
+        """What is said of each; what nobody says is left out."""
+        of_file = vars(self.file.run) if self.file else {}
+        found = {n: of_file.get(n) if given is None else given for n, given in options.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _run(
+    spark: ModuleType, flow: Flow, order: _Order, said: dict[str, Any], watching: dict[str, Any]
+) -> RunResult:
+    with run_view(flow.name) as view, _watched(spark, flow, watching, view.note) as (note, log):
+
+        def tell(sentence: str) -> None:
+            view.say(sentence)
+            if log:
+                log.event("notice", text=sentence)
+
+        with stops_asked_for(tell) as asked:
+            try:
+                result: RunResult = spark.run(
+                    flow,
+                    sources=order.sources,
+                    sinks=order.sinks,
+                    settings=order.settings,
+                    is_to_stop=asked.is_set,
+                    on_progress=note,
+                    tell=tell,
+                    **said,
+                )
+            except CutwaterError as error:
+                if log:
+                    log.fail(error)
+                raise
+        if log:
+            log.event("stopped" if result.is_stopped else "finished", epochs=result.epochs)
+        return result
+
+
+@contextmanager
+def _watched(
+    spark: ModuleType, flow: Flow, watching: dict[str, Any], show: Callable[[Progress], None]
+) -> Iterator[tuple[Callable[[Progress], None], Any]]:
+    """Whoever is to know of epochs, and the log if there is one."""
+    from cutwater.spark import metrics, otel, runlog
+
+    with ExitStack() as stack:
+        counted = metrics.Metrics(flow.name)
+        told: list[Callable[[Progress], None]] = [show, counted.note]
+        log = None
+        if "log" in watching:
+            log = stack.enter_context(runlog.logging_to(watching["log"], flow.name))
+            log.event("started", pid=os.getpid())
+            told.append(log.note)
+        if "metrics_port" in watching:
+            host = watching.get("metrics_host", "127.0.0.1")
+            port = stack.enter_context(metrics.serve(counted, watching["metrics_port"], host))
+            _tell(f"metrics: http://{host}:{port}/metrics")
+        if otel.is_asked_for():
+            told.append(stack.enter_context(otel.exporting(counted)))
+
+        def note(progress: Progress) -> None:
+            for each in told:
+                each(progress)
+
+        yield note, log
+
+
+def _show(result: RunResult, checkpoint: Path) -> None:
+    _say(f"{result.flow}: {result.epochs} epochs in run {result.generation} of this checkpoint")
+    if result.is_stopped:
+        _say("stopped, as asked; the next run goes on from here")
     show_counts("sink", result.rows)
     for what, counts in (("bad records", result.bad_records), ("late events", result.late)):
         for name, count in counts.items():
             if count:
                 kept = checkpoint / what.replace(" ", "-") / name
-                said = f"{what} of '{name}': {count}, kept in {kept}"
-                output.print(said, highlight=False, markup=False, soft_wrap=True)
+                _say(f"{what} of '{name}': {count}, kept in {kept}")
+
+
+def _say(text: str) -> None:
+    output.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _tell(text: str) -> None:
+    errors.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _idle(values: Bindings, sources: Mapping[str, str]) -> dict[str, float]:
     """After how many seconds each source that was named is idle."""
     option, found, problems = "--idle-after", {}, []
-    for name, text in _pairs(option, values, "source to seconds", "SOURCE=SECONDS").items():
+    for name, text in pairs(option, values, "source to seconds", "SOURCE=SECONDS").items():
         try:
             found[name] = float(text)
         except ValueError:
@@ -114,28 +261,3 @@ def _idle(values: Bindings, sources: Mapping[str, str]) -> dict[str, float]:
     if problems:
         raise RunError(problems)
     return found
-
-
-def _pairs(
-    option: str, values: Bindings, binds: str = "name to a folder", form: str = "NAME=FOLDER"
-) -> dict[str, str]:
-    problems = []
-    pairs: dict[str, str] = {}
-    for value in values:
-        name, equals, folder = value.partition("=")
-        if not (name and equals and folder):
-            problems.append(
-                Problem(
-                    "not-a-binding",
-                    f"{option} is {value!r}; it binds a {binds}",
-                    f"{option} {form}",
-                )
-            )
-        elif name in pairs:
-            problems.append(
-                Problem("bound-twice", f"{option} binds '{name}' twice", "leave one of the two out")
-            )
-        pairs[name] = folder
-    if problems:
-        raise RunError(problems)
-    return pairs

@@ -12,9 +12,13 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 ======================================  ====================================================
 """
 
+from cutwater.spark.config import RunConfig, RunSettings, load_config
 from cutwater.spark.postgres import postgres_rows, postgres_table
+from cutwater.spark.progress import Progress, SourceProgress
+from cutwater.spark.promises import Promise, guarantees
+from cutwater.spark.reading_state import StepState, read_state
 from cutwater.spark.rescaling import Rescaled, rescale
-from cutwater.spark.runner import Progress, RunResult, run
+from cutwater.spark.runner import RunResult, run
 from cutwater.spark.sinks import Call as call
 from cutwater.spark.sinks import Delta as delta_table
 from cutwater.spark.sinks import Folder as folder
@@ -28,14 +32,21 @@ from cutwater.spark.sources.parquet_files import Parquet as parquet
 from cutwater.spark.summary import CheckpointSummary, SourceSummary, describe
 from cutwater.spark.support import SUPPORT
 from cutwater.spark.transform import transform
+from cutwater.spark.verifying import Verified, verify
 
 __all__ = [
     "SUPPORT",
     "CheckpointSummary",
     "Progress",
+    "Promise",
     "Rescaled",
+    "RunConfig",
     "RunResult",
+    "RunSettings",
+    "SourceProgress",
     "SourceSummary",
+    "StepState",
+    "Verified",
     "call",
     "csv",
     "delta_table",
@@ -43,13 +54,17 @@ __all__ = [
     "folder",
     "frame",
     "generate",
+    "guarantees",
     "json_lines",
     "kafka_messages",
     "kafka_topic",
+    "load_config",
     "parquet",
     "postgres_rows",
     "postgres_table",
+    "read_state",
     "rescale",
     "run",
     "transform",
+    "verify",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cutwater.errors import Problem, RunError
@@ -15,7 +15,7 @@ from cutwater.spark.sources.binding import bound_sources
 from cutwater.spark.sources.feed import Feed
 from cutwater.spark.sources.frame import Frame
 
-__all__ = ["bind", "bind_sources"]
+__all__ = ["bind", "bind_sources", "sink_problems"]
 
 
 def bind(
@@ -25,19 +25,25 @@ def bind(
 ) -> tuple[dict[str, Feed | Frame], dict[str, Place]]:
     """What sources and sinks are bound to; raises `RunError` with everything that is wrong."""
     found, problems = _sources(planned, sources)
-    records = {sink.name: planned.segments[n].output.value for sink, n in planned.sinks}
-    problems += _binding_problems("sink", list(sinks), list(records))
+    names = [sink.name for sink, _ in planned.sinks]
+    problems += _binding_problems("sink", list(sinks), names)
     places = {
         name: value if isinstance(value, Place) else Folder(str(value))
         for name, value in sinks.items()
     }
     problems += _shared_places(places)
     for name, place in places.items():
-        if name in records:
-            problems += place.problems(name, records[name])
+        if name in names:
+            problems += sink_problems(planned, name, place)
     if problems:
         raise RunError(problems)
     return found, places
+
+
+def sink_problems(planned: Plan, name: str, place: Place) -> Iterator[Problem]:
+    """Why a sink of the flow cannot be written to as it is bound."""
+    number = next(number for sink, number in planned.sinks if sink.name == name)
+    return place.problems(name, planned.segments[number].output.value)
 
 
 def bind_sources(

@@ -103,6 +103,10 @@ class Checkpoint:
         """Was the newest epoch begun and not finished?"""
         return self._newest("offsets") > self._newest("commits")
 
+    def finished_epochs(self) -> list[int]:
+        """The epochs whose state is kept, in order."""
+        return sorted(set(self._epochs("commits")) & set(self._epochs("offsets")))
+
     def rescaling_to(self) -> int | None:
         """The number of partitions that the state was being moved to when that was cut off."""
         newest = self._newest("offsets")
@@ -130,9 +134,13 @@ class Checkpoint:
 
     def _newest(self, log: str) -> int:
         """The newest epoch in a log of Spark's; -1 if there is none."""
+        return max(self._epochs(log), default=-1)
+
+    def _epochs(self, log: str) -> list[int]:
+        """The epochs in a log of Spark's."""
         folder = self.spark / log
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-        return max((int(name) for name in names if name.isdigit()), default=-1)
+        return [int(name) for name in names if name.isdigit()]
 
     def is_ending(self) -> bool:
         """Is the end of the input the newest epoch that was begun? Our own offsets say so."""

@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import xxhash
+
 from cutwater.errors import Problem, RunError
 
 __all__ = [
@@ -37,6 +39,9 @@ def create_file(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
 
+_SUM = "sum"
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Write a file so that after a crash it is as before or as asked, never in between."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
@@ -47,19 +52,42 @@ def write_file(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON, durably."""
-    write_file(path, json.dumps(value, indent=1).encode() + b"\n")
+def write_json(path: Path, value: dict[str, Any] | list[Any]) -> None:
+    """Write JSON, durably, with its sum as the last field of a dict or the last item of a list."""
+    note = {_SUM: _sum(value)}
+    noted = {**value, **note} if isinstance(value, dict) else [*value, note]
+    write_file(path, json.dumps(noted, indent=1).encode() + b"\n")
 
 
 def read_json(path: Path, what: str) -> Any | None:
     """What `write_json` wrote; None if there is no file; a sentence if it is damaged."""
     try:
-        return json.loads(path.read_bytes())
+        return _without_sum(json.loads(path.read_bytes()))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, UnicodeDecodeError) as error:
         raise damaged(path, what, error) from None
+
+
+def _without_sum(noted: Any) -> Any:
+    """The value, if the sum that is noted with it is its own; without a sum as it is."""
+    value, note = noted, None
+    if isinstance(noted, dict):
+        value = {name: inner for name, inner in noted.items() if name != _SUM}
+        note = noted.get(_SUM)
+    elif isinstance(noted, list) and noted and _is_note(noted[-1]):
+        value, note = noted[:-1], noted[-1][_SUM]
+    if note is not None and note != _sum(value):
+        raise ValueError("its content is not what was written")
+    return value
+
+
+def _is_note(item: Any) -> bool:
+    return isinstance(item, dict) and list(item) == [_SUM]
+
+
+def _sum(value: Any) -> str:
+    return xxhash.xxh64_hexdigest(json.dumps(value).encode())
 
 
 def damaged(path: Path, what: str, error: Exception) -> RunError:

@@ -3,7 +3,7 @@
 ::
 
     7001.json ... 7064.json     the newest entries, each written at once and whole
-    compacted.jsonl             all before them, one line for each: [number, entry]
+    compacted.jsonl             all before them, one line for each: [number, entry, sum]
 
 Entries are appended to the compacted file and made durable before their own files are deleted, so
 a line that a crash cut off is one whose file is still there: whatever follows the last whole line
@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import xxhash
 
 from cutwater.errors import InputError, Problem
 from cutwater.spark.durable import create_file, read_json, sync_folder, write_json
 
-__all__ = ["KEPT", "EntryLog", "newest_entry"]
+__all__ = ["KEPT", "EntryLog", "newest_entry", "read_entry"]
 
 KEPT = 32
 """So many of the newest entries keep files of their own; Spark replays the last one or two."""
@@ -114,6 +115,11 @@ class EntryLog:
         )
 
 
+def read_entry(folder: Path, number: int, what: str) -> Any | None:
+    """One of the newest entries of a log; None if it is not among those in files of their own."""
+    return read_json(folder / f"{number}.json", what)
+
+
 def newest_entry(folder: Path, what: str) -> Any | None:
     """The newest entry of a log that another process may be writing to; None if there is none."""
     newest = max(_numbers(folder), default=None)
@@ -125,7 +131,9 @@ def _numbers(folder: Path) -> set[int]:
 
 
 def _line(number: int, entry: Any) -> bytes:
-    return json.dumps([number, entry]).encode() + b"\n"
+    """An entry as a line, with a sum over what is before the sum."""
+    said = json.dumps([number, entry]).encode()[:-1]
+    return said + b', "' + xxhash.xxh64_hexdigest(said).encode() + b'"]\n'
 
 
 def _entry(line: bytes, number: int) -> Any | None:
@@ -133,8 +141,11 @@ def _entry(line: bytes, number: int) -> Any | None:
     if not line.endswith(b"\n"):
         return None
     try:
-        found, entry = _decoded(line)
+        found, entry, *noted = _decoded(line)
     except (ValueError, TypeError):
+        return None
+    said, _, _ = line.rpartition(b", ")
+    if noted and noted != [xxhash.xxh64_hexdigest(said)]:
         return None
     return entry if found == number else None
 

@@ -17,12 +17,12 @@ import msgspec
 
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
+from cutwater.flow.fingerprint import fingerprint, flow_fingerprint
 from cutwater.flow.forms import form_of
 from cutwater.flow.fusing import Part, Segment
 from cutwater.operators.aggregates import Aggregate
 from cutwater.records import union_of
 from cutwater.schema import Schema, render, schema_of, what_breaks
-from cutwater.spark.fingerprint import fingerprint, flow_fingerprint
 from cutwater.spark.job import Job
 from cutwater.spark.needs import heeds_time
 

@@ -2,56 +2,43 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
-from cutwater.errors import FlowError, InputError, Problem, RunError, recover
+from cutwater.errors import Problem, RunError
 from cutwater.flow import Flow
 from cutwater.flow.steps import Sink, Source
 from cutwater.spark.binding import bind
 from cutwater.spark.checkpoint import Checkpoint, half_rescaled, locked
-from cutwater.spark.frames import rows_of
-from cutwater.spark.gate import Gate
+from cutwater.spark.driving import Drive
 from cutwater.spark.identity import Identity, continued, differences, half_released, identity_of
 from cutwater.spark.job import Job, spark_plan
-from cutwater.spark.level import Level
-from cutwater.spark.partitions import check_partitions, shuffling_to, suitable_partitions
-from cutwater.spark.rows import ROW_SCHEMA
+from cutwater.spark.partitions import check_partitions, suitable_partitions
+from cutwater.spark.progress import Progress
+from cutwater.spark.promises import Promise, promises, too_low
 from cutwater.spark.session import check_session, embedded_session
 from cutwater.spark.sinks import Folder
 from cutwater.spark.sinks import Sink as Place
 from cutwater.spark.sources.asides import bad_records_sink, late_events_sink
 from cutwater.spark.sources.feed import Feed
 from cutwater.spark.sources.frame import Frame
-from cutwater.spark.sources.reader import FeedSource
+from cutwater.spark.stopping import StopRequest
 from cutwater.spark.support import check_support
-from cutwater.spark.writer import SinksWriter
+from cutwater.spark.verifying import damages_of_logs
 
 __all__ = [
     "BUCKETS",
     "LOCK_WAIT_SECONDS",
-    "Progress",
     "RunResult",
-    "build_query",
     "run",
 ]
 
 BUCKETS = 16
 LOCK_WAIT_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class Progress:
-    """An epoch that was finished."""
-
-    epoch: int
-    duration_ms: int
 
 
 @dataclass(frozen=True)
@@ -71,6 +58,10 @@ class RunResult:
     """Bad records of each source that were kept aside, from all runs."""
     late: dict[str, int]
     """Late events of each source that has a watermark, kept aside, from all runs."""
+    guarantees: dict[str, Promise]
+    """What observers of each sink may rely on, and why."""
+    is_stopped: bool = False
+    """Did it end because it was asked to, not because it was done?"""
 
 
 def run(
@@ -85,8 +76,11 @@ def run(
     on_bad_record: str = "fail",
     forget: Collection[str] = (),
     partitions: int | None = None,
+    require: str | None = None,
     master: str = "local[*]",
+    settings: Mapping[str, str] = MappingProxyType({}),
     permute: int | None = None,
+    is_to_stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
     tell: Callable[[str], None] = lambda _sentence: None,
 ) -> RunResult:
@@ -121,12 +115,25 @@ def run(
         How many partitions the state of a new checkpoint lies in, a divisor of 16; without it,
         the session's ``spark.sql.shuffle.partitions`` if that divides 16, else one for each core
         as far as that goes. A checkpoint keeps its number; `rescale` changes it.
+    require
+        ``"exactly-once"``: refuse to start if a sink has less than that from end to end.
+    settings
+        Settings of Spark for the embedded session, besides our own.
+    is_to_stop
+        Asked several times a second; once it says True, the epoch that is running is finished
+        and the run ends. With a DataFrame among the sources, an epoch may be cut off; the next
+        run finishes it.
+    on_progress
+        Called with each epoch that was finished.
+    tell
+        Called with sentences for people; the first ones say what each sink guarantees, and why.
     """
     planned = spark_plan(flow)
     check_support(planned)
     _check_choices(until, on_bad_record)
     bound_sources, bound_sinks = bind(planned, sources, sinks)
     _check_close(close, until, bound_sources)
+    promised = _promised(flow, bound_sources, bound_sinks, require)
     place = Checkpoint(Path(checkpoint).absolute())
     bound_sinks |= _asides(flow, place.root, is_skipping=on_bad_record == "skip")
     draft = Job(
@@ -144,24 +151,42 @@ def run(
     _agreed(place, draft, forget, partitions)
     _refuse_closed(place, close)
     _check_sources(draft)
+    for promise in promised.values():
+        tell(str(promise))
     for name, source in bound_sources.items():
         why = source.why_empty() if isinstance(source, Feed) else None
         if why is not None:
             tell(f"source '{name}' is empty: {why}")
     place.create()
-    session = spark or embedded_session(place.root / "scratch", master=master)
+    session = spark or embedded_session(place.root / "scratch", master=master, more=settings)
     try:
         check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             _refuse_closed(place, close)
+            _refuse_damaged(place)
+            StopRequest(place.root).withdraw()
             job = _take(place, draft, forget, partitions, session)
-            epochs = _drive(session, job, place, until, on_progress)
-            if close:
-                epochs += _close(session, job, place, on_progress)
-            return _result(job, place, epochs)
+            drive = Drive(session, job, place, on_progress, is_to_stop)
+            drive.run(until)
+            if close and not drive.is_stopped:
+                drive.close()
+            return _result(job, place, drive, promised)
     finally:
         if spark is None:
             session.stop()
+
+
+def _promised(
+    flow: Flow,
+    sources: Mapping[str, Feed | Frame],
+    sinks: Mapping[str, Place],
+    require: str | None,
+) -> dict[str, Promise]:
+    promised = promises(flow, sources, sinks)
+    problems = too_low(promised, require) if require is not None else []
+    if problems:
+        raise RunError(problems)
+    return promised
 
 
 def _asides(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Place]:
@@ -239,6 +264,13 @@ def _refuse_closed(place: Checkpoint, close: bool) -> None:
     )
 
 
+def _refuse_damaged(place: Checkpoint) -> None:
+    """With the lock held, so that nobody writes: a damaged log is refused before Spark reads it."""
+    problems = damages_of_logs(place) if place.identity() else []
+    if problems:
+        raise RunError(problems)
+
+
 def _agreed(
     place: Checkpoint, draft: Job, forget: Collection[str], partitions: int | None
 ) -> Identity:
@@ -291,104 +323,7 @@ def _take(
     return job
 
 
-def build_query(spark: SparkSession, job: Job) -> DataFrame:
-    """The whole flow as one DataFrame: sources, then one stateful operator for each level."""
-    data = job.to_bytes()
-    frames = []
-    for number, (name, bound) in enumerate(sorted(job.sources.items())):
-        if isinstance(bound, Frame):
-            frames.append(rows_of(job, data, name, bound))
-            continue
-        source = FeedSource.of(data, name, number)
-        spark.dataSource.register(source)
-        frames.append(spark.readStream.format(source.name()).load())
-    rows = frames[0]
-    for frame in frames[1:]:
-        rows = rows.union(frame)
-    if job.gated:
-        rows = rows.groupBy("label").transformWithState(Gate(data), ROW_SCHEMA, "append", "None")
-    for level in range(len(job.levels)):
-        rows = rows.groupBy("label").transformWithState(
-            Level(data, level), ROW_SCHEMA, "append", "None"
-        )
-    if job.has_scattered_lanes:
-        rows = rows.repartition("label")
-    return rows
-
-
-def _drive(
-    spark: SparkSession,
-    job: Job,
-    place: Checkpoint,
-    until: str,
-    on_progress: Callable[[Progress], None],
-) -> int:
-    rows = build_query(spark, job)
-    spark.dataSource.register(SinksWriter.of(job.to_bytes()))
-    writer = rows.writeStream.format("cutwater_sinks").outputMode("append")
-    writer = writer.option("checkpointLocation", str(place.spark))
-    trigger = {"availableNow": True} if until == "caught-up" else {"processingTime": "0 seconds"}
-    identity = place.identity()
-    assert identity is not None
-    with shuffling_to(spark, identity.partitions):
-        query = writer.trigger(**trigger).start()
-    try:
-        return _watch(query, on_progress)
-    except StreamingQueryException as error:
-        raise _sentence(error, place) from error
-    finally:
-        if query.isActive:
-            query.stop()
-
-
-def _close(
-    spark: SparkSession, job: Job, place: Checkpoint, on_progress: Callable[[Progress], None]
-) -> int:
-    """The last epoch: all sources end in it, together."""
-    epochs = _drive(spark, replace(job, is_ending=True), place, "caught-up", on_progress)
-    identity = place.identity()
-    assert identity is not None
-    place.save(replace(identity, is_closed=True))
-    return epochs
-
-
-def _watch(query: StreamingQuery, on_progress: Callable[[Progress], None]) -> int:
-    finished = -1
-    epochs = 0
-    is_over = False
-    while not is_over:
-        is_over = bool(query.awaitTermination(0.1))  # type: ignore[arg-type]
-        for report in query.recentProgress:
-            if report["batchId"] > finished and report["durationMs"].get("addBatch") is not None:
-                finished = report["batchId"]
-                epochs += 1
-                on_progress(Progress(finished, report["durationMs"]["triggerExecution"]))
-    return epochs
-
-
-def _sentence(
-    error: StreamingQueryException, place: Checkpoint
-) -> RunError | InputError | FlowError:
-    ours = recover(str(error))
-    if isinstance(ours, (RunError, InputError, FlowError)):
-        return ours
-    return RunError(
-        Problem(
-            "spark-failed",
-            f"Spark ended the run: {_cause(str(error))}",
-            f"see {place.root / 'scratch' / 'spark.log'}, or run with --debug",
-        )
-    )
-
-
-def _cause(text: str) -> str:
-    """The line of a Spark error that says what happened: the end of a Python traceback."""
-    lines = text.split("\n\n")[0].split("=== Streaming Query ===")[0].strip().splitlines()
-    said = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
-    return (said or lines or ["no reason given"])[-1 if said else 0]
-
-
-def _result(job: Job, place: Checkpoint, epochs: int) -> RunResult:
+def _result(job: Job, place: Checkpoint, drive: Drive, promised: dict[str, Promise]) -> RunResult:
     own = [s.name for s in job.flow.steps if isinstance(s, Sink)]
     shown = {name: sink.rows(job.claim_of(name)) for name, sink in job.sinks.items()}
     bad, late = (
@@ -398,9 +333,11 @@ def _result(job: Job, place: Checkpoint, epochs: int) -> RunResult:
     return RunResult(
         flow=job.flow.name,
         generation=job.generation,
-        epochs=epochs,
+        epochs=drive.epochs,
         next_epoch=place.next_epoch(),
         rows={name: shown[name] for name in own},
         bad_records=bad,
         late=late,
+        guarantees=promised,
+        is_stopped=drive.is_stopped,
     )

@@ -6,10 +6,15 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -22,7 +27,7 @@ from cutwater.spark.durable import make_folder
 from cutwater.spark.java import java_home
 from cutwater.spark.partitions import SETTING
 
-__all__ = ["check_session", "embedded_session", "is_on_this_machine"]
+__all__ = ["check_session", "embedded_session", "is_on_this_machine", "setting_problem"]
 
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHECKPOINTS = (
@@ -42,6 +47,16 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_OURS = {
+    *_SETTINGS,
+    SETTING,
+    "spark.app.name",
+    "spark.master",
+    "spark.sql.warehouse.dir",
+} - {"spark.ui.enabled", "spark.ui.showConsoleProgress"}
+"""Settings on which a flow rests, or for which a run has a word of its own."""
+
 _LOGGING = """status = off
 rootLogger.level = error
 rootLogger.appenderRef.file.ref = file
@@ -53,10 +68,31 @@ appender.file.layout.pattern = %d %p %c{{1}}: %m%n%ex
 """
 
 
+def setting_problem(name: str) -> Problem | None:
+    """Why a setting of the embedded session is not the user's to make."""
+    if name in _OURS:
+        said = f"{name} is set by the run; a flow rests on it"
+        return Problem("setting-of-ours", said, "leave it out, or run on a session of your own")
+    if not name.startswith("spark."):
+        said = f"'{name}' is no setting of Spark; their names begin with 'spark.'"
+        return Problem("unknown-setting", said, f"did you mean 'spark.{name}'?")
+    return None
+
+
 def embedded_session(
-    scratch: Path, *, master: str = "local[*]", partitions: int | None = None
+    scratch: Path,
+    *,
+    master: str = "local[*]",
+    partitions: int | None = None,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
-    """A session of our own; Spark's words go to ``spark.log`` in the scratch folder."""
+    """A session of our own; Spark's words go to ``spark.log`` in the scratch folder.
+
+    `more` are settings besides ours.
+    """
+    problems = [problem for problem in map(setting_problem, more) if problem]
+    if problems:
+        raise RunError(problems)
     if SparkContext._active_spark_context is not None:
         raise RunError(
             Problem(
@@ -70,24 +106,41 @@ def embedded_session(
     make_folder(scratch)
     logging = scratch / "log4j2.properties"
     logging.write_text(_LOGGING.format(log=scratch / "spark.log"))
+    java = f"-Xss8m -Dlog4j2.configurationFile=file:{logging} {more.get(_JAVA_OPTIONS, '')}"
     settings = {
         **_SETTINGS,
         **(_on_this_machine() if is_on_this_machine(master) else {}),
         **({SETTING: str(partitions)} if partitions else {}),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Xss8m -Dlog4j2.configurationFile=file:{logging}",
+        **more,
+        _JAVA_OPTIONS: java.strip(),
     }
     conf = SparkConf(loadDefaults=False).setAppName("cutwater").setMaster(master)
     conf.setAll(list(settings.items()))
     try:
         with (scratch / "jvm.log").open("ab") as log:
             # A process has one JVM for life: a second one would be started and never used.
+            # Ctrl-C is for this process alone: Python workers would die of it in mid-epoch.
             gateway = SparkContext._gateway or launch_gateway(  # type: ignore[no-untyped-call]
-                conf, {"stdout": log, "stderr": log}
+                conf, {"stdout": log, "stderr": log, "start_new_session": True}
             )
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        with _same_interrupts():
+            return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (Py4JError, PySparkRuntimeError) as error:
         raise RunError(_not_started(error, scratch)) from error
+
+
+@contextmanager
+def _same_interrupts() -> Iterator[None]:
+    """Leave it to the caller what Ctrl-C does; a Spark context would cancel its jobs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def is_on_this_machine(master: str) -> bool:

@@ -7,7 +7,7 @@ read, since only the step knows how to decode its objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Literal, cast
@@ -375,6 +375,11 @@ class UnopenedTable:
             for part in self._parts[sequence]:
                 table.apply(self._current(part, sequence), sequence)
         return table
+
+    def current(self) -> Iterator[RowsPart]:
+        """The parts, with nothing but current keys."""
+        for sequence, parts in sorted(self._parts.items()):
+            yield from (self._current(part, sequence) for part in parts)
 
     def apply(self, part: RowsPart, sequence: int) -> None:
         """Take over what an entry says."""

@@ -19,6 +19,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 __all__ = [
     "ENTRY_BYTES",
     "ENTRY_COST",
+    "HEAD_KEY",
     "PART_COST",
     "READ_AT_ONCE",
     "ROW_COST",
@@ -43,7 +44,8 @@ PART_COST = 16
 READ_AT_ONCE = 64 << 20
 """A log up to this many bytes is read in few round trips, a longer one entry by entry."""
 
-_HEAD_KEY = -1
+HEAD_KEY = -1
+"""The number under which the head lies beside the entries."""
 _KEY = StructType([StructField("sequence", LongType())])
 _VALUE = StructType([StructField("data", BinaryType())])
 
@@ -125,12 +127,12 @@ class StateStore:
 
     def head(self) -> Head:
         """The head of the bucket; of an empty one if there is none."""
-        value = self._log.getValue((_HEAD_KEY,))
+        value = self._log.getValue((HEAD_KEY,))
         return Head() if value is None else _decode_head(value[0])
 
     def put_head(self, head: Head) -> None:
         """Change the head."""
-        self._log.updateValue((_HEAD_KEY,), (_encode(head),))
+        self._log.updateValue((HEAD_KEY,), (_encode(head),))
 
     def entry(self, sequence: int) -> tuple[Entry, int]:
         """An entry, and what it costs."""
@@ -160,7 +162,7 @@ class StateStore:
             numbers = range(head.first, head.next)
             return ((sequence, self.entry(sequence)[0]) for sequence in numbers)
         pairs = ((key[0], value[0]) for key, value in self._log.iterator())
-        found = sorted((pair for pair in pairs if pair[0] != _HEAD_KEY), key=lambda pair: pair[0])
+        found = sorted((pair for pair in pairs if pair[0] != HEAD_KEY), key=lambda pair: pair[0])
         return ((sequence, _decode_entry(data)) for sequence, data in found)
 
 

@@ -13,11 +13,12 @@ from cutwater.flow import Flow
 from cutwater.flow.steps import Source
 from cutwater.spark.binding import bind_sources
 from cutwater.spark.checkpoint import Checkpoint
+from cutwater.spark.driving import build_query
 from cutwater.spark.frames import shown
 from cutwater.spark.identity import continued, differences, identity_of
 from cutwater.spark.job import Job, spark_plan
 from cutwater.spark.partitions import SETTING, check_partitions
-from cutwater.spark.runner import BUCKETS, build_query
+from cutwater.spark.runner import BUCKETS
 from cutwater.spark.session import check_session
 from cutwater.spark.sources.frame import Frame
 from cutwater.spark.support import check_support

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from cutwater.errors import Problem, RunError
 from cutwater.spark.job import load_job, speaking
 from cutwater.spark.sink_bodies import lane_of
 from cutwater.spark.sinks import Receipt
+from cutwater.spark.tallies import note_rows
 
 __all__ = ["SinksWriter", "epoch_of_task"]
 
@@ -40,6 +42,8 @@ class SinksWriter(DataSource):
 class _Written(WriterCommitMessage):
     epoch: int
     receipts: list[Receipt]
+    rows: dict[str, int]
+    """How many there are for each sink."""
 
 
 class _Writer(DataSourceStreamArrowWriter):
@@ -56,12 +60,13 @@ class _Writer(DataSourceStreamArrowWriter):
                 for row in batch.to_pylist():
                     found = parcels.setdefault(row["target"], {})
                     found.setdefault(row["label"], []).append(row["body"])
-            receipts = []
+            receipts, counts = [], {}
             for target, found in sorted(parcels.items()):
                 name, record = job.sink_at(target), job.type_of_sink(target)
                 lanes = [lane_of(job, target, label, rows) for label, rows in sorted(found.items())]
                 receipts.append(job.sinks[name].write(job.claim_of(name), epoch, record, lanes))
-            return _Written(epoch, receipts)
+                counts[name] = sum(len(lane.orders) for lane in lanes)
+            return _Written(epoch, receipts, counts)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Publish what the successful attempts wrote, sink by sink."""
@@ -73,9 +78,17 @@ class _Writer(DataSourceStreamArrowWriter):
             for name, sink in job.sinks.items():
                 receipts = [r for m in written for r in m.receipts if r.sink == name]
                 sink.publish(job.claim_of(name), batchId, receipts)
+            note_rows(job.checkpoint, batchId, _totals(written))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing to undo: what was staged is swept when the next run takes the output."""
+
+
+def _totals(written: Iterable[_Written]) -> dict[str, int]:
+    totals: Counter[str] = Counter()
+    for message in written:
+        totals.update(message.rows)
+    return totals
 
 
 def epoch_of_task() -> int:

@@ -126,3 +126,50 @@ def test_a_state_that_is_moved_between_two_runs(server, write, tmp_path):
     assert [part.parent.name for part in parts] == ["epoch=0", "epoch=2"]
     assert [json.loads(part.read_text())["size"] for part in parts] == [2, 4]
     assert json.loads(server("checkpoint", "show", state, "--json").out)["partitions"] == 1
+
+
+def test_verify(cli, place, tmp_path):
+    before = files(place)
+    done = cli("checkpoint", "verify", place.root)
+    assert (done.code, done.out) == (0, "totals: 4 files looked at; it is whole\n")
+    assert files(place) == before
+    (place.spark / "offsets" / "0").write_text("")
+    done = cli("checkpoint", "verify", place.root)
+    assert done.code == 1
+    assert f"[damaged-file] Spark's offset log {place.spark / 'offsets' / '0'} is dam" in done.out
+    assert "hint: restore the checkpoint from a backup" in done.out
+    assert json.loads(cli("checkpoint", "verify", place.root, "--json").out)["problems"]
+    done = cli("checkpoint", "verify", tmp_path / "none")
+    assert (done.code, "[no-checkpoint]" in done.err) == (2, True)
+
+
+def test_state_of_what_is_not_there(cli, place):
+    done = cli("state", place.root, "totl")
+    assert (done.code, done.out) == (2, "")
+    assert "[unknown-step] the checkpoint holds no state of a step 'totl'" in done.err
+    done = cli("state", place.root, "total", "--epoch", "7")
+    assert "has no state of epoch 7; it has those of epochs 0 to 0" in done.err
+
+
+def test_state_is_a_table(cli, place, monkeypatch):
+    from cutwater import spark as cutwater_spark
+
+    asked = []
+
+    def read_state(checkpoint, step, **more):
+        asked.append(more)
+        rows = [{"key": "a", "state": 3}, {"key": "b", "state": {"n": [1]}}]
+        return cutwater_spark.StepState("totals", step, 4, rows, is_whole=False)
+
+    monkeypatch.setattr(cutwater_spark, "read_state", read_state)
+    done = cli("state", place.root, "total", "--key", "7", "--key", '["a", 1]', "--limit", "2")
+    assert done.code == 0
+    assert [line.rstrip() for line in done.out.splitlines()] == [
+        "totals: 'total' at the end of epoch 4",
+        "key  state",
+        "a    3",
+        'b    {"n": [1]}',
+    ]
+    assert "there are more than 2" in done.err
+    assert asked[0]["keys"] == ["7", 7, '["a", 1]', ("a", 1)]
+    assert json.loads(cli("state", place.root, "total", "--json").out)["epoch"] == 4

@@ -40,6 +40,8 @@ def tidy(text):
         "graph",
         "checkpoint",
         "checkpoint show",
+        "checkpoint verify",
+        "state",
         "checkpoint rescale",
     ],
 )
@@ -70,7 +72,7 @@ def test_version():
     [
         (["nonsense"], "No such command"),
         (["simulate"], "Missing argument"),
-        (["run", "job.py:flow"], "Missing option"),
+        (["run"], "Missing argument"),
         (["simulate", "job.py:flow", "--nonsense"], "No such option"),
         (["simulate", "job.py:flow", "--epoch-size", "x"], "Invalid value"),
         ([*RUN, "--max-bytes-per-epoch", "0"], "Invalid value"),

@@ -36,6 +36,11 @@ def rows(folder):
     return [json.loads(line) for part in parts for line in part.read_text().splitlines()]
 
 
+PROMISE = (
+    "sums: exactly-once: `items` is replayable, `total` is taken to be deterministic (not checked: "
+    "cutwater check TARGET), `sums` shows an epoch by one rename of a directory (provided files "
+    "stay where they are, unchanged, until they are read; a file that changed is refused)\n"
+)
 A, B = {"name": "a", "size": 1}, {"name": "a", "size": 2}
 
 
@@ -43,12 +48,14 @@ def test_a_run_and_the_next(run, place):
     put(place, A)
     done = run()
     assert done.code == 0
-    assert done.err == "totals: starting Spark\n"
+    assert done.err == "totals: starting Spark\n" + PROMISE
     assert done.out.splitlines()[0] == "totals: 1 epochs in run 1 of this checkpoint"
     put(place, B, name="b.jsonl")
     done = run("--json")
-    assert (done.code, done.err) == (0, "totals: starting Spark\n")
+    assert (done.code, done.err) == (0, "totals: starting Spark\n" + PROMISE)
     result = json.loads(done.out)
+    assert result["guarantees"]["sums"]["level"] == "exactly-once"
+    assert not result["is_stopped"]
     assert (result["flow"], result["generation"], result["epochs"]) == ("totals", 2, 1)
     assert (result["next_epoch"], result["rows"], result["bad_records"]) == (2, {"sums": 2}, {})
     assert rows(place / "out") == [A, {"name": "a", "size": 3}]
@@ -128,6 +135,32 @@ def test_close_ends_the_input_and_shows_what_was_held_back(run, place, write):
     assert "error: [closed-checkpoint] the input of flow 'totals' has ended" in again.err
 
 
+def test_a_check_is_known_to_the_run_that_follows(run, place, server):
+    put(place, A)
+    assert server("check", place / "job.py:flow").code == 0
+    done = run()
+    assert done.code == 0
+    assert (
+        "`total` is declared deterministic and `check` found no counterexample on 1 inp" in done.err
+    )
+
+
+def test_a_file_says_what_to_run_and_a_log_what_was_done(server, place):
+    put(place, A)
+    (place / "run.toml").write_text(
+        '[run]\ncheckpoint = "state"\nlog = "run.jsonl"\n'
+        '[sources.items]\nkind = "json-lines"\npath = "in"\n'
+        '[sinks.sums]\nkind = "folder"\npath = "out"\n'
+        '[spark]\n"spark.sql.adaptive.enabled" = false\n'
+    )
+    done = server("run", place / "job.py:flow", "--config", place / "run.toml")
+    assert done.code == 0, done.err
+    assert rows(place / "out") == [A]
+    said = [json.loads(line) for line in (place / "run.jsonl").read_text().splitlines()]
+    assert [one["event"] for one in said] == ["started", "notice", "epoch", "finished"]
+    assert said[2]["rows"] == {"sums": 1}
+
+
 def test_an_unknown_master_is_a_sentence(run, place):
     put(place, A)
     done = run("--master", "nonsense")
@@ -148,7 +181,7 @@ def test_modules_beside_the_flow_and_odd_names(run, place, write):
     put(place, A, B)
     done = run(target="my job.py:flow")
     assert done.code == 0
-    assert done.err == "[/red] [bold]: starting Spark\n"
+    assert done.err == "[/red] [bold]: starting Spark\n" + PROMISE
     assert done.out.startswith("[/red] [bold]: 1 epochs in run 1")
     assert rows(place / "out") == [A, {"name": "a", "size": 4}]
 

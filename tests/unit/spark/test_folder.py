@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from cutwater.errors import RunError
+from cutwater.spark.durable import read_json, write_json
 from cutwater.spark.sinks import Claim, Folder, Lane
 
 
@@ -183,8 +184,16 @@ def test_the_folder_of_another_sink_is_refused(out):
 def test_another_format_is_refused(out):
     out.take(claim(1))
     path = out.root / "_cutwater" / "ledger.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
+    write_json(path, {**read_json(path, "it"), "format": 99})
     assert code(out.check("means", "q", 0)) == ["ledger-format"]
+
+
+def test_a_ledger_that_was_altered_is_a_sentence(out):
+    out.take(claim(1))
+    path = out.root / "_cutwater" / "ledger.json"
+    path.write_text(path.read_text().replace('"generation": 1', '"generation": 7'))
+    with pytest.raises(RunError, match="damaged: its content is not what was written"):
+        out.check("means", "q", 0)
 
 
 def test_a_damaged_ledger_is_a_sentence(out):

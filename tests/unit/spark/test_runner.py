@@ -9,6 +9,7 @@ from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
 from cutwater.spark import runner
 from cutwater.spark.checkpoint import Checkpoint
+from cutwater.spark.driving import cause_of
 from cutwater.spark.identity import identity_of
 
 
@@ -139,4 +140,4 @@ def test_a_checkpoint_that_was_not_closed_goes_on(flow, tmp_path):
     ],
 )
 def test_the_cause_is_the_line_that_says_what_happened(text, cause):
-    assert runner._cause(text).startswith(cause)
+    assert cause_of(text).startswith(cause)

@@ -22,6 +22,7 @@ from cutwater.errors import RunError, recover
 from cutwater.flow.steps import Sink
 from cutwater.spark import runner
 from cutwater.spark.checkpoint import Checkpoint
+from cutwater.spark.durable import read_json, write_json
 from cutwater.spark.identity import FORMAT, continued, identity_of
 
 OTHER = "the checkpoint was written with another flow: "
@@ -1132,7 +1133,7 @@ def test_the_flow_renamed(flows):
 def test_a_checkpoint_of_an_older_format(flows):
     flows.run(counting(), [A])
     path = flows.place.root / "cutwater.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "format": FORMAT - 1}))
+    write_json(path, {**read_json(path, "it"), "format": FORMAT - 1})
     assert flows.refused(counting()) == (
         f"[checkpoint-format] the checkpoint {flows.place.root} has format 3; this version reads "
         f"format 4\n  hint: use the version that wrote it, or {ANEW}"

@@ -14,7 +14,7 @@ from cutwater.spark.sources.feed import Feed
 from cutwater.spark.sources.frame import Frame
 from cutwater.spark.sources.json_lines import JsonLines
 
-__all__ = ["bound_sources"]
+__all__ = ["bound_sources", "source_problems"]
 
 
 def bound_sources(
@@ -28,11 +28,13 @@ def bound_sources(
         bound = value if isinstance(value, (Feed, Frame)) else JsonLines(str(value))
         found[name] = bound.absolute() if isinstance(bound, Feed) else bound
         if name in declared:
-            problems += _source_problems(planned, declared[name], bound)
+            problems += source_problems(planned, name, bound)
     return found, problems
 
 
-def _source_problems(planned: Plan, step: Source, bound: Feed | Frame) -> Iterator[Problem]:
+def source_problems(planned: Plan, name: str, bound: Feed | Frame) -> Iterator[Problem]:
+    """Why a source of the flow cannot be read as it is bound."""
+    step = next(s for s in planned.flow.steps if isinstance(s, Source) and s.name == name)
     if isinstance(bound, Frame):
         yield from frame_problems(step, bound)
         yield from _time_problems(planned, step)

@@ -28,6 +28,7 @@ from cutwater.spark.sources.clock import Numbering
 from cutwater.spark.sources.feed import Chunk, Feed, RecordReader
 from cutwater.spark.sources.idle import Patience, mark_to_follow
 from cutwater.spark.sources.reading import Reading
+from cutwater.spark.stopping import StopRequest
 
 __all__ = ["FeedSource", "shares"]
 
@@ -98,6 +99,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         with speaking():
             job, log = self._open()
+            if self._is_stopped(job):
+                return start
             if job.is_ending or start.get("end"):
                 return {"entry": start["entry"], "end": True}
             if log.newest < start["entry"]:
@@ -108,6 +111,14 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if newest == start["entry"]:
                 newest = self._follow(job, log)
             return {"entry": newest}
+
+    def _is_stopped(self, job: Job) -> bool:
+        """Is nothing to be planned any more? The end of the input is one epoch, and comes whole."""
+        request = StopRequest(job.checkpoint)
+        if job.is_ending or not request.is_made():
+            return False
+        request.see(self._source)
+        return True
 
     def _follow(self, job: Job, log: ChunkLog) -> int:
         """With nothing to read: follow the others if that was so for long; the newest entry.

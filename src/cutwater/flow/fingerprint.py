@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from types import CodeType
 from typing import Any
 
-from cutwater.flow import Flow
+from cutwater.flow.builder import Flow
 from cutwater.flow.where import Where
 from cutwater.records import is_immutable
 

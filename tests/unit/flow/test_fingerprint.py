@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from cutwater.spark.fingerprint import fingerprint
+from cutwater.flow.fingerprint import fingerprint
 
 
 def of_field(name, given=1):
@@ -60,7 +60,7 @@ def test_what_is_no_function_is_known_by_its_kind():
 def test_another_process_finds_the_same():
     """Sets of texts have another order there."""
     code = (
-        "from cutwater.spark.fingerprint import fingerprint\n"
+        "from cutwater.flow.fingerprint import fingerprint\n"
         "def f(x):\n    return x in {'a', 'b', 'c', 'd'}\n"
         "print(fingerprint(f))"
     )

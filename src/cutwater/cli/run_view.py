@@ -1,0 +1,169 @@
+"""What ``cutwater run`` shows while it runs: a table on a terminal, else a line now and then."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from cutwater.cli.screen import errors
+
+if TYPE_CHECKING:
+    from cutwater.spark import Progress
+
+__all__ = ["RunView", "plain_line", "run_view"]
+
+_SECONDS_BETWEEN_LINES = 5.0
+_EPOCHS_SHOWN = 20
+"""Rates and latencies are those of so many of the newest epochs."""
+
+
+class RunView:
+    """What is known of a run, in words."""
+
+    def __init__(self, flow: str, now: Callable[[], float] = time.monotonic) -> None:
+        self.flow = flow
+        self._now = now
+        self._newest: deque[tuple[float, Progress]] = deque(maxlen=_EPOCHS_SHOWN + 1)
+        self.late = self.bad_records = 0
+
+    def note(self, progress: Progress) -> None:
+        """Take note of an epoch."""
+        self._newest.append((self._now(), progress))
+        self.late += progress.late
+        self.bad_records += progress.bad_records
+
+    @property
+    def last(self) -> Progress | None:
+        """The newest epoch."""
+        return self._newest[-1][1] if self._newest else None
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows for all sinks, over the newest epochs."""
+        return self._per_second(lambda p: sum(p.rows.values()))
+
+    def read_per_second(self, source: str) -> float:
+        """What is read of a source, in its unit."""
+        return self._per_second(lambda p: p.sources[source].read if source in p.sources else 0)
+
+    def _per_second(self, amount: Callable[[Progress], float]) -> float:
+        reports = [progress for _, progress in self._newest]
+        first, last = (self._newest[0][0], self._newest[-1][0]) if reports else (0.0, 0.0)
+        if last > first:  # what the first of them had came before
+            return sum(map(amount, reports[1:])) / (last - first)
+        worked = sum(progress.duration_ms for progress in reports) / 1000
+        return sum(map(amount, reports)) / worked if worked else 0.0
+
+    @property
+    def typical_ms(self) -> int:
+        """The median duration of the newest epochs."""
+        durations = sorted(progress.duration_ms for _, progress in self._newest)
+        return durations[len(durations) // 2] if durations else 0
+
+
+def plain_line(view: RunView) -> str:
+    """A run in one line."""
+    last = view.last
+    if last is None:
+        return f"{view.flow}: no epoch yet"
+    parts = [
+        f"epoch {last.epoch}",
+        f"{view.rows_per_second:,.0f} rows/s",
+        f"{last.duration_ms:,} ms (median {view.typical_ms:,} ms)",
+        *(f"{name} {_behind(source)}" for name, source in last.sources.items() if _behind(source)),
+        f"state {_size(last.state_bytes)}",
+    ]
+    parts += [f"{view.late:,} late"] if view.late else []
+    parts += [f"{view.bad_records:,} bad"] if view.bad_records else []
+    return f"{view.flow}: {', '.join(parts)}"
+
+
+def _behind(source: Any) -> str:
+    if source.lag_seconds is not None:
+        return f"{source.lag_seconds:,.1f} s behind"
+    return "" if source.watermark is None else f"at {source.watermark}"
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:,.0f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} TiB"
+
+
+def _picture(view: RunView, words: str) -> Group:
+    """A run as a table."""
+    shown = Table.grid(padding=(0, 2))
+    last = view.last
+    if last is None:
+        return Group(Text(words))
+    median = f"median {view.typical_ms:,} ms"
+    shown.add_row("epoch", f"{last.epoch:,}", f"{last.duration_ms:,} ms", median)
+    by_sink = ", ".join(f"{rows:,} to {escape(sink)}" for sink, rows in last.rows.items())
+    shown.add_row("rows", f"{view.rows_per_second:,.0f}/s", by_sink)
+    for name, source in last.sources.items():
+        rate = f"{view.read_per_second(name):,.0f} {source.unit}/s" if source.unit else ""
+        shown.add_row(escape(name), rate, _behind(source))
+    shown.add_row("state", _size(last.state_bytes), f"{_size(last.state_memory_bytes)} in memory")
+    shown.add_row("aside", f"{view.late:,} late", f"{view.bad_records:,} bad")
+    return Group(Text(words), shown)
+
+
+class _Terminal:
+    def __init__(self, view: RunView, live: Live) -> None:
+        self._view, self._live = view, live
+        self._words = f"{view.flow}: starting Spark"
+
+    def note(self, progress: Progress) -> None:
+        self._view.note(progress)
+        self._words = f"{self._view.flow} is running"
+        self.draw()
+
+    def say(self, text: str) -> None:
+        errors.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def draw(self) -> None:
+        self._live.update(_picture(self._view, self._words))
+
+
+class _Lines:
+    """A line every few seconds, from the second epoch on."""
+
+    def __init__(self, view: RunView, now: Callable[[], float]) -> None:
+        self._view, self._now = view, now
+        self._shown: float | None = None
+
+    def note(self, progress: Progress) -> None:
+        self._view.note(progress)
+        if self._shown is None:
+            self._shown = self._now()
+        elif self._now() - self._shown >= _SECONDS_BETWEEN_LINES:
+            self._shown = self._now()
+            self.say(plain_line(self._view))
+
+    def say(self, text: str) -> None:
+        errors.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def run_view(flow: str, now: Callable[[], float] = time.monotonic) -> Iterator[_Terminal | _Lines]:
+    """Show a run on standard error."""
+    view = RunView(flow, now)
+    if not errors.is_terminal:
+        errors.print(f"{flow}: starting Spark", highlight=False, markup=False, soft_wrap=True)
+        yield _Lines(view, now)
+        return
+    with Live(console=errors, refresh_per_second=4, transient=True) as live:
+        shown = _Terminal(view, live)
+        shown.draw()
+        yield shown

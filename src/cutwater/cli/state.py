@@ -1,0 +1,72 @@
+"""``cutwater state``: the state of a step at an epoch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cutwater.cli.screen import errors, live, output, print_json, table
+from cutwater.cli.targets import spark_package
+
+if TYPE_CHECKING:
+    from cutwater.spark import StepState
+
+__all__ = ["state"]
+
+
+def state(
+    checkpoint: Annotated[
+        Path, typer.Argument(help="The folder that was given to run as its checkpoint")
+    ],
+    step: Annotated[str, typer.Argument(help="A step that keeps a state")],
+    epoch: Annotated[
+        int | None, typer.Option(help="At the end of which epoch; default: the newest")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help='Only this key: text, or JSON such as 3 or ["a", 3]; once for each'),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="So many keys at the most", min=1)] = 100,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+) -> None:
+    """Show the state of a step at the end of an epoch. Nothing is written; a run may go on.
+
+    Example:  cutwater state state running_average --epoch 12 --key sensor-7
+    """
+    spark = spark_package()
+    keys = [candidate for text in key or [] for candidate in _candidates(text)]
+    with live(f"reading the state of '{step}'"):
+        found = spark.read_state(checkpoint, step, epoch=epoch, keys=keys, limit=limit)
+    if as_json:
+        print_json(found)
+    else:
+        _show(found, limit)
+
+
+def _candidates(text: str) -> list[Any]:
+    """What a key on the command line may mean: text, and what it is as JSON."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return [text]
+    return [text, tuple(value) if isinstance(value, list) else value]
+
+
+def _show(found: StepState, limit: int) -> None:
+    said = f"{found.flow}: '{found.step}' at the end of epoch {found.epoch}"
+    output.print(said, highlight=False, markup=False, soft_wrap=True)
+    columns = list(dict.fromkeys(name for row in found.rows for name in row))
+    if columns:
+        table(columns, [[_cell(row.get(name, "")) for name in columns] for row in found.rows])
+    else:
+        output.print("no key has a state")
+    if not found.is_whole:
+        errors.print(f"there are more than {limit}; see them with --limit")
+
+
+def _cell(value: Any) -> Any:
+    is_plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return value if is_plain else json.dumps(value, default=str)

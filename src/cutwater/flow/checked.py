@@ -1,0 +1,115 @@
+"""Which flows have been checked: a small file beside the file in which a flow is defined.
+
+::
+
+    .cutwater/checked.json      {"format": 1, "flows": {"totals": {"code": ..., "inputs": 10, ...}}}
+
+A note counts as long as the flow does what it did, by its fingerprint and the files in which its
+steps are defined, and the version is the one that checked it. It holds nothing of the inputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cutwater.flow.builder import Flow
+from cutwater.flow.fingerprint import flow_fingerprint
+
+__all__ = ["Checked", "forget_check", "note_check", "noted_check"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Checked:
+    """That no counterexample was found, and how far it was looked for."""
+
+    code: str
+    """What the flow does."""
+    inputs: int
+    """How many inputs were tried."""
+    events: int
+    """How many events they had, all together."""
+    cutwater: str
+    """The version that checked it."""
+
+
+def note_check(flow: Flow, inputs: int, events: int) -> Path | None:
+    """Note that no counterexample was found; the file, or None if the flow is in no file.
+
+    Raises `OSError` if the file cannot be written.
+    """
+    path = _file(flow)
+    if path is not None:
+        noted = Checked(_code(flow), inputs, events, _version())
+        _write(path, {**_read(path), flow.name: asdict(noted)})
+    return path
+
+
+def forget_check(flow: Flow) -> None:
+    """Take back what was noted of a flow."""
+    path = _file(flow)
+    if path is not None and flow.name in (noted := _read(path)):
+        _write(path, {name: check for name, check in noted.items() if name != flow.name})
+
+
+def noted_check(flow: Flow) -> Checked | None:
+    """What was noted of exactly this flow; None if nothing was, or it does something else now."""
+    path = _file(flow)
+    try:
+        found = msgspec.convert(_read(path).get(flow.name) if path else None, Checked)
+    except msgspec.ValidationError:
+        return None
+    return found if (found.code, found.cutwater) == (_code(flow), _version()) else None
+
+
+def _file(flow: Flow) -> Path | None:
+    files = _files(flow)
+    return files[0].parent / ".cutwater" / "checked.json" if files else None
+
+
+def _files(flow: Flow) -> list[Path]:
+    """The files in which the steps of a flow are defined, that of the first step first."""
+    named = dict.fromkeys(Path(step.where.file) for step in flow.steps)
+    return [path for path in named if path.is_file()]
+
+
+def _code(flow: Flow) -> str:
+    """What a flow does; functions know what they call by name only, so their files count too."""
+    digest = hashlib.sha256(flow_fingerprint(flow).encode())
+    for path in _files(flow):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """All notes of a folder; a file that cannot be read has none."""
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    is_ours = isinstance(data, dict) and data.get("format") == _FORMAT
+    flows = data.get("flows") if is_ours else None
+    return flows if isinstance(flows, dict) else {}
+
+
+def _write(path: Path, flows: dict[str, Any]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh.write_text(json.dumps({"format": _FORMAT, "flows": flows}, indent=1) + "\n")
+    fresh.replace(path)
+
+
+def _version() -> str:
+    try:
+        return version("cutwater")
+    except PackageNotFoundError:
+        return ""

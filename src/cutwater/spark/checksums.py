@@ -1,0 +1,48 @@
+"""Is a file of Spark's what was written? By the sums that Hadoop's file system keeps beside it.
+
+``.name.crc`` holds ``crc\\0``, the number of bytes in a block, and a CRC-32 for each block. Spark
+also writes the length of some files into ``name.crc``, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from pathlib import Path
+
+__all__ = ["why_altered"]
+
+_MAGIC = b"crc\0"
+
+
+def why_altered(path: Path) -> str | None:
+    """What is wrong with a file, by the sums beside it; None if nothing is, or there are none."""
+    size = path.stat().st_size
+    expected = _length_by_spark(path.with_name(f"{path.name}.crc"))
+    if expected is not None and expected != size:
+        return f"it has {size} bytes and had {expected}"
+    sums = path.with_name(f".{path.name}.crc")
+    if not sums.exists():
+        return None
+    data = sums.read_bytes()
+    if len(data) < 8 or data[:4] != _MAGIC or (len(data) - 8) % 4:
+        return None  # the sums themselves are no sums; what they are of may be whole
+    (block,) = struct.unpack(">i", data[4:8])
+    blocks = [value for (value,) in struct.iter_unpack(">I", data[8:])]
+    if block <= 0:
+        return None
+    if len(blocks) != -(-size // block):
+        return f"it has {size} bytes and its sums are of about {len(blocks) * block}"
+    with path.open("rb") as file:
+        for number, expected_sum in enumerate(blocks):
+            if zlib.crc32(file.read(block)) != expected_sum:
+                return f"its bytes from {number * block} on are not those that were written"
+    return None
+
+
+def _length_by_spark(path: Path) -> int | None:
+    try:
+        return int(json.loads(path.read_bytes())["mainFileSize"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

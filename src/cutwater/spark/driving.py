@@ -1,0 +1,172 @@
+"""Driving one query: from a job whose sinks are taken to its end, a stop, or a sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cutwater.errors import FlowError, InputError, Problem, RunError, RunFailure, recover
+from cutwater.spark.checkpoint import Checkpoint
+from cutwater.spark.frames import rows_of
+from cutwater.spark.gate import Gate
+from cutwater.spark.job import Job
+from cutwater.spark.level import Level
+from cutwater.spark.partitions import shuffling_to
+from cutwater.spark.progress import Progress, Reports
+from cutwater.spark.rows import ROW_SCHEMA
+from cutwater.spark.sources.feed import Feed
+from cutwater.spark.sources.frame import Frame
+from cutwater.spark.sources.reader import FeedSource
+from cutwater.spark.stopping import StopRequest
+from cutwater.spark.verifying import verify
+from cutwater.spark.writer import SinksWriter
+
+__all__ = ["Drive", "build_query", "cause_of"]
+
+
+def build_query(spark: SparkSession, job: Job) -> DataFrame:
+    """The whole flow as one DataFrame: sources, then one stateful operator for each level."""
+    data = job.to_bytes()
+    frames = []
+    for number, (name, bound) in enumerate(sorted(job.sources.items())):
+        if isinstance(bound, Frame):
+            frames.append(rows_of(job, data, name, bound))
+            continue
+        source = FeedSource.of(data, name, number)
+        spark.dataSource.register(source)
+        frames.append(spark.readStream.format(source.name()).load())
+    rows = frames[0]
+    for frame in frames[1:]:
+        rows = rows.union(frame)
+    if job.gated:
+        rows = rows.groupBy("label").transformWithState(Gate(data), ROW_SCHEMA, "append", "None")
+    for level in range(len(job.levels)):
+        rows = rows.groupBy("label").transformWithState(
+            Level(data, level), ROW_SCHEMA, "append", "None"
+        )
+    if job.has_scattered_lanes:
+        rows = rows.repartition("label")
+    return rows
+
+
+class Drive:
+    """A run whose sinks are taken and whose query can start."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: Job,
+        place: Checkpoint,
+        on_progress: Callable[[Progress], None],
+        is_to_stop: Callable[[], bool],
+    ) -> None:
+        self._spark = spark
+        self._job = job
+        self._place = place
+        self._on_progress = on_progress
+        self._is_to_stop = is_to_stop
+        self._request = StopRequest(place.root)
+        self.epochs = 0
+        """Epochs finished so far."""
+        self.is_stopped = False
+        """Was it asked to end?"""
+
+    def run(self, until: str) -> None:
+        """Run the query to its end, or until the run is to stop."""
+        if self._is_to_stop():
+            self.is_stopped = True
+            return
+        try:
+            query = self._start(self._job, until)
+            try:
+                self._watch(query, self._job)
+            finally:
+                if query.isActive:
+                    query.stop()
+                self._request.withdraw()
+        except StreamingQueryException as error:
+            raise _sentence(error, self._place) from error
+
+    def close(self) -> None:
+        """The last epoch: all sources end in it, together."""
+        self._job = replace(self._job, is_ending=True)
+        self.run("caught-up")
+        identity = self._place.identity()
+        assert identity is not None
+        if not self.is_stopped:
+            self._place.save(replace(identity, is_closed=True))
+
+    def _start(self, job: Job, until: str) -> StreamingQuery:
+        rows = build_query(self._spark, job)
+        self._spark.dataSource.register(SinksWriter.of(job.to_bytes()))
+        writer = rows.writeStream.format("cutwater_sinks").outputMode("append")
+        writer = writer.option("checkpointLocation", str(self._place.spark))
+        is_endless = until != "caught-up"
+        trigger = {"processingTime": "0 seconds"} if is_endless else {"availableNow": True}
+        identity = self._place.identity()
+        assert identity is not None
+        with shuffling_to(self._spark, identity.partitions):
+            return writer.trigger(**trigger).start()
+
+    def _watch(self, query: StreamingQuery, job: Job) -> None:
+        reports = Reports(job)
+        finished, newest = -1, None
+        is_over = False
+        while not is_over:
+            is_over = bool(query.awaitTermination(0.1))  # type: ignore[arg-type]
+            is_over = self._stops(job) or is_over
+            last = query.lastProgress
+            if last is None or last["timestamp"] == newest:
+                continue
+            newest = last["timestamp"]
+            for report in query.recentProgress:
+                is_epoch = report["durationMs"].get("addBatch") is not None
+                if report["batchId"] > finished and is_epoch:
+                    finished = report["batchId"]
+                    self.epochs += 1
+                    self._on_progress(reports.of(report))
+
+    def _stops(self, job: Job) -> bool:
+        """Is the run to stop, and does nothing run any more?"""
+        if job.is_ending or not (self.is_stopped or self._is_to_stop()):
+            return False
+        if not self.is_stopped:
+            self.is_stopped = True
+            self._request.make()
+        feeds = [name for name, bound in job.sources.items() if isinstance(bound, Feed)]
+        has_frames = len(feeds) < len(job.sources)
+        if not self._request.is_seen_by(feeds):
+            return False
+        return not (has_frames and self._place.is_mid_epoch())
+
+
+def _sentence(
+    error: StreamingQueryException, place: Checkpoint
+) -> RunError | InputError | FlowError:
+    ours = recover(str(error))
+    if isinstance(ours, (InputError, FlowError)):
+        return ours
+    if isinstance(ours, RunError):
+        return RunFailure(ours.problems)
+    damages = verify(place.root).problems
+    if damages:
+        return RunFailure(damages)
+    return RunFailure(
+        Problem(
+            "spark-failed",
+            f"Spark ended the run: {cause_of(str(error))}",
+            f"see {place.root / 'scratch' / 'spark.log'}, or run with --debug",
+        )
+    )
+
+
+def cause_of(text: str) -> str:
+    """The line of a Spark error that says what happened: the end of a Python traceback."""
+    lines = text.split("\n\n")[0].split("=== Streaming Query ===")[0].strip().splitlines()
+    said = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return (said or lines or ["no reason given"])[-1 if said else 0]

@@ -1,0 +1,42 @@
+"""How many rows each of the newest epochs had for each sink, for whoever watches a run.
+
+The process that publishes epochs is another one than the driver's; it leaves word in a small file
+of the checkpoint. Nothing rests on it, so it is not made durable, and may be deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["EPOCHS_KEPT", "note_rows", "noted_rows"]
+
+EPOCHS_KEPT = 100
+"""Spark itself tells of as many."""
+
+
+def note_rows(checkpoint: str | Path, epoch: int, rows: Mapping[str, int]) -> None:
+    """Leave word of an epoch."""
+    path = _file(checkpoint)
+    kept = {**noted_rows(checkpoint), epoch: dict(rows)}
+    newest = {number: kept[number] for number in sorted(kept)[-EPOCHS_KEPT:]}
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        fresh.write_text(json.dumps(newest))
+        fresh.replace(path)
+
+
+def noted_rows(checkpoint: str | Path) -> dict[int, dict[str, int]]:
+    """The rows of each of the newest epochs, by sink."""
+    try:
+        found = json.loads(_file(checkpoint).read_bytes())
+        return {int(epoch): dict(rows) for epoch, rows in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _file(checkpoint: str | Path) -> Path:
+    return Path(checkpoint) / "tally.json"

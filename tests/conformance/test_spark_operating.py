@@ -1,0 +1,230 @@
+"""On real Spark: damaged checkpoints, states as tables, what a run tells, and secrets."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+import cutwater as cw
+from cutwater import spark as cutwater_spark
+from cutwater.errors import CutwaterError
+from cutwater.spark.runlog import logging_to
+from cutwater.spark.session import embedded_session
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+CANARY = "canary-7f3a"
+
+
+@dataclass(frozen=True)
+class Item:
+    name: str
+    size: int
+
+
+@cw.task(initial=0)
+def total(state: int, item: Item) -> tuple[int, list[Item]]:
+    return state + item.size, [Item(item.name, state + item.size)]
+
+
+def flow():
+    made = cw.Flow("totals")
+    sums = made.source("items", Item).key_by("name").apply(total)
+    made.sink("sums", sums)
+    made.sink("counts", sums.key_by("size").aggregate(n=cw.agg.count(), name="count"))
+    return made
+
+
+def put(root, number):
+    lines = [json.dumps({"name": f"k{n % 5}", "size": n}) for n in range(10)]
+    (root / "in" / f"{number}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def run(root, spark, **more):
+    return cutwater_spark.run(
+        flow(),
+        spark,
+        sources={"items": root / "in"},
+        sinks={"sums": root / "sums", "counts": root / "counts"},
+        checkpoint=root / "state",
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, spark):
+    """A checkpoint with a few epochs, and what was told of them."""
+    root = tmp_path_factory.mktemp("whole")
+    (root / "in").mkdir()
+    told = []
+    for number in range(3):
+        put(root, number)
+        run(root, spark, on_progress=told.append)
+    return root, told
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    root = tmp_path / "copy"
+    shutil.copytree(whole[0], root)
+    return root
+
+
+def test_what_is_told_of_an_epoch(whole):
+    _, told = whole
+    assert [progress.epoch for progress in told] == [0, 1, 2]
+    for progress in told:
+        assert progress.rows == {"sums": 10, "counts": 10}
+        assert (progress.sources["items"].unit, progress.late) == ("bytes", 0)
+        assert progress.sources["items"].read > 200
+        assert progress.duration_ms > 0
+        assert progress.state_memory_bytes > 0
+
+
+def test_states_are_tables(whole, spark):
+    root, _ = whole
+    newest = cutwater_spark.read_state(root / "state", "total", spark)
+    assert (newest.flow, newest.epoch, newest.is_whole) == ("totals", 2, True)
+    assert {row["key"]: row["state"] for row in newest.rows} == {
+        f"k{n}": 3 * (n + n + 5) for n in range(5)
+    }
+    first = cutwater_spark.read_state(root / "state", "total", spark, epoch=0, keys=["k1"])
+    assert first.rows == [{"key": "k1", "state": 7}]
+    counts = cutwater_spark.read_state(root / "state", "count", spark, limit=3)
+    assert (len(counts.rows), counts.is_whole) == (3, False)
+    assert all(row["count()"] >= 1 and isinstance(row["key"], int) for row in counts.rows)
+
+
+def test_a_whole_checkpoint_is_whole(whole):
+    found = cutwater_spark.verify(whole[0] / "state")
+    assert found.problems == []
+    assert found.files > 20
+
+
+def newest(root, pattern):
+    return max(
+        (root / "state").glob(pattern), key=lambda path: (path.stat().st_mtime_ns, path.name)
+    )
+
+
+KINDS = {
+    "identity": "cutwater.json",
+    "entry": "sources/items/3.json",
+    "offset": "spark/offsets/2",
+    "commit": "spark/commits/2",
+    "query": "spark/metadata",
+    "changes": "spark/state/1/0/*.changelog",
+    "snapshot": "spark/state/1/0/*.zip",
+}
+HARMS = {
+    "truncated": lambda data: data[: len(data) // 2],
+    "emptied": lambda data: b"",
+    "altered": lambda data: data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1])
+    + data[len(data) // 2 + 1 :],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_file_is_refused_with_its_name(copy, spark, kind, harm):
+    path = newest(copy, KINDS[kind])
+    path.write_bytes(HARMS[harm](path.read_bytes()))
+    before = sorted(p.name for p in copy.glob("*/epoch=*"))
+    assert any(str(path) in p.message for p in cutwater_spark.verify(copy / "state").problems)
+    put(copy, 3)
+    with pytest.raises(CutwaterError) as refused:
+        run(copy, spark)
+    assert "spark-failed" not in str(refused.value)
+    assert str(path) in str(refused.value)
+    assert "hint: " in str(refused.value)
+    assert sorted(p.name for p in copy.glob("*/epoch=*")) == before
+
+
+def test_the_newest_commit_deleted_shows_nothing_twice(copy, spark):
+    (copy / "state" / "spark" / "commits" / "2").unlink()
+    (copy / "state" / "spark" / "commits" / ".2.crc").unlink()
+    put(copy, 3)
+    run(copy, spark)
+    parts = copy.glob("sums/epoch=*/*.jsonl")
+    assert sum(len(part.read_text().splitlines()) for part in parts) == 40
+
+
+def test_a_checkpoint_can_be_moved_with_its_output(tmp_path, spark):
+    before, after = tmp_path / "before", tmp_path / "after"
+    (before / "in").mkdir(parents=True)
+    put(before, 0)
+    run(before, spark)
+    after.mkdir()
+    for name in ("state", "sums", "counts"):
+        (before / name).rename(after / name)
+    put(before, 1)
+    result = cutwater_spark.run(
+        flow(),
+        spark,
+        sources={"items": before / "in"},
+        sinks={"sums": after / "sums", "counts": after / "counts"},
+        checkpoint=after / "state",
+    )
+    assert (result.epochs, result.rows["sums"]) == (1, 20)
+    assert not (before / "state").exists()
+
+
+@dataclass(frozen=True)
+class Guarded(cutwater_spark.folder):
+    """A sink that needs a password wherever it writes."""
+
+    password_env: str = ""
+
+    def write(self, claim, epoch, record, lanes):
+        assert os.environ[self.password_env] == CANARY
+        return super().write(claim, epoch, record, lanes)
+
+
+def test_nothing_that_a_run_writes_has_a_secret_in_it(tmp_path):
+    """In a process of its own: workers have the environment that Spark was started with."""
+    (tmp_path / "in").mkdir()
+    put(tmp_path, 0)
+    script = tmp_path / "secret_job.py"
+    script.write_text(
+        f"import sys; sys.path[:0] = {sys.path!r}\n"
+        "from pathlib import Path\n"
+        "import conformance.test_spark_operating as here\n"
+        f"here.run_guarded(Path({str(tmp_path)!r}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "CANARY_PASSWORD": CANARY},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "spark.master" in done.stdout
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) > 20
+    assert [path for path in written if CANARY.encode() in path.read_bytes()] == []
+    assert CANARY not in done.stdout + done.stderr
+    assert (tmp_path / "run.jsonl").read_text().count('"event": "epoch"') == 1
+
+
+def run_guarded(root):
+    """Run with a sink that needs a secret, and print the settings of the session."""
+    session = embedded_session(root / "scratch", master="local[2]")
+    with logging_to(root / "run.jsonl", "totals") as log:
+        cutwater_spark.run(
+            flow(),
+            session,
+            sources={"items": root / "in"},
+            sinks={
+                "sums": Guarded(str(root / "sums"), password_env="CANARY_PASSWORD"),
+                "counts": root / "counts",
+            },
+            checkpoint=root / "state",
+            on_progress=log.note,
+            tell=lambda text: log.event("notice", text=text),
+        )
+    print(session.sparkContext.getConf().toDebugString())
+    session.stop()

@@ -1,0 +1,154 @@
+"""``cutwater run --config``: file and options together, how it ends, and who is told."""
+
+import json
+import urllib.request
+
+import pytest
+
+from cutwater import spark as cutwater_spark
+from cutwater.errors import InputError, Problem, RunFailure
+from cutwater.spark import Progress, Promise, RunResult
+
+CONFIG = """
+[run]
+checkpoint = "state"
+until = "stopped"
+partitions = 4
+forget = ["old"]
+
+[sources.items]
+kind = "json-lines"
+path = "in"
+max_bytes_per_epoch = 50
+
+[sinks.sums]
+kind = "folder"
+path = "out"
+
+[spark]
+"spark.driver.memory" = "1g"
+"""
+PROMISE = Promise("sums", "exactly-once", ("`items` is replayable",), ())
+RESULT = RunResult("totals", 1, 2, 2, {"sums": 3}, {}, {}, {"sums": PROMISE})
+
+
+@pytest.fixture
+def asked(write, tmp_path, monkeypatch):
+    """What `run` is asked for; it tells of one epoch and ends well."""
+    write()
+    (tmp_path / "conf" / "in").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "conf" / "run.toml").write_text(CONFIG)
+    calls = []
+
+    def run(flow, **settings):
+        calls.append(settings)
+        settings["tell"](str(PROMISE))
+        settings["on_progress"](Progress(0, 100, rows={"sums": 3}))
+        return RESULT
+
+    monkeypatch.setattr(cutwater_spark, "run", run)
+    return calls
+
+
+def test_a_file_says_it_all(cli, asked, tmp_path):
+    done = cli("run", "job.py:flow", "--config", "conf/run.toml")
+    assert done.code == 0
+    assert "sums: exactly-once: `items` is replayable" in done.err
+    (said,) = asked
+    assert said["checkpoint"] == str(tmp_path / "conf" / "state")
+    assert (said["until"], said["partitions"], said["forget"]) == ("stopped", 4, ["old"])
+    assert "master" not in said
+    assert said["sources"]["items"].path == str(tmp_path / "conf" / "in")
+    assert said["sources"]["items"].max_bytes_per_epoch == 50
+    assert said["sinks"]["sums"].path == str(tmp_path / "conf" / "out")
+    assert said["settings"] == {"spark.driver.memory": "1g"}
+
+
+def test_options_win(cli, asked):
+    done = cli(
+        "run", "job.py:flow", "--config", "conf/run.toml", "--until", "caught-up",
+        "--checkpoint", "elsewhere", "--source", "items=other", "--sink", "sums=there",
+        "--master", "local[1]", "--close", "--require", "exactly-once",
+    )  # fmt: skip
+    assert done.code == 0
+    (said,) = asked
+    assert (said["until"], str(said["checkpoint"])) == ("caught-up", "elsewhere")
+    assert (said["master"], said["close"], said["require"]) == ("local[1]", True, "exactly-once")
+    assert said["sources"]["items"].path == "other"
+    assert said["sinks"]["sums"] == "there"
+    assert said["partitions"] == 4
+
+
+def test_everything_that_is_wrong_at_once(cli, asked, tmp_path):
+    path = tmp_path / "conf" / "run.toml"
+    path.write_text(CONFIG.replace("[run]", "[run]\nutil = 3").replace('"folder"', '"foldr"'))
+    done = cli("run", "job.py:flow", "--config", path)
+    assert (done.code, done.out, asked) == (2, "", [])
+    assert f"error: [unknown-setting] {path}:3: 'util' is no setting" in done.err
+    assert f"[unknown-kind] {path}:15: sink 'sums' has kind 'foldr'" in done.err
+
+
+def test_no_checkpoint_is_a_sentence(cli, asked):
+    done = cli("run", "job.py:flow", "--source", "items=other", "--sink", "sums=out")
+    assert (done.code, asked) == (2, [])
+    assert "[no-checkpoint-given]" in done.err
+
+
+GOOD = ["run", "job.py:flow", "--config", "conf/run.toml"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(RunFailure, 1), (InputError, 2), (KeyboardInterrupt, 130)]
+)
+def test_exit_codes(cli, asked, monkeypatch, tmp_path, error, code):
+    def run(flow, **settings):
+        raise error() if error is KeyboardInterrupt else error(Problem("why", "it is a canary"))
+
+    monkeypatch.setattr(cutwater_spark, "run", run)
+    done = cli(*GOOD, "--log", "run.jsonl")
+    assert done.code == code
+    assert "Traceback" not in done.err
+    said = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert [one["event"] for one in said] == ["started"] + ["failed"] * (code < 3)
+    assert "canary" not in (tmp_path / "run.jsonl").read_text()
+
+
+def test_a_run_that_was_stopped_says_so(cli, asked, monkeypatch):
+    from dataclasses import replace
+
+    stopped = replace(RESULT, is_stopped=True)
+    monkeypatch.setattr(cutwater_spark, "run", lambda flow, **settings: stopped)
+    done = cli(*GOOD)
+    assert done.code == 0
+    assert "stopped, as asked; the next run goes on from here" in done.out
+    assert json.loads(cli(*GOOD, "--json").out)["is_stopped"]
+
+
+def test_whoever_watches_is_told(cli, asked, monkeypatch, tmp_path):
+    scraped = []
+
+    def run(flow, **settings):
+        settings["on_progress"](Progress(0, 100, rows={"sums": 3}))
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+            scraped.append(answer.read().decode())
+        return RESULT
+
+    monkeypatch.setattr(cutwater_spark, "run", run)
+    port = _free_port()
+    done = cli(*GOOD, "--metrics-port", port, "--log", "run.jsonl", "--json")
+    assert done.code == 0
+    assert f"metrics: http://127.0.0.1:{port}/metrics" in done.err
+    assert 'cutwater_rows_total{flow="totals",sink="sums"} 3' in scraped[0]
+    lines = (tmp_path / "run.jsonl").read_text().splitlines()
+    events = [json.loads(line)["event"] for line in lines]
+    assert events == ["started", "epoch", "finished"]
+    assert json.loads(done.out)["guarantees"]["sums"]["level"] == "exactly-once"
+
+
+def _free_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,74 @@
+"""What a run shows while it runs, and how it is asked to stop."""
+
+import os
+import signal
+
+import pytest
+from rich.console import Console
+
+from cutwater.cli import run_view as views
+from cutwater.cli.run_view import RunView, plain_line, run_view
+from cutwater.cli.stopping import stops_asked_for
+
+spark = pytest.importorskip("cutwater.spark")
+
+
+def epoch(number, **more):
+    source = spark.SourceProgress(50, "bytes", 3, 3, more.pop("lag", None))
+    return spark.Progress(
+        number, 200, rows={"out": 10}, sources={"in": source}, state_bytes=2048, **more
+    )
+
+
+def test_a_line_says_what_matters():
+    clock = iter([0.0, 1.0, 3.0])
+    view = RunView("copy", lambda: next(clock))
+    assert plain_line(view) == "copy: no epoch yet"
+    view.note(epoch(0))
+    assert (
+        plain_line(view) == "copy: epoch 0, 50 rows/s, 200 ms (median 200 ms), in at 3, state 2 KiB"
+    )
+    view.note(epoch(1, lag=1.26, late=3))
+    view.note(epoch(2, lag=1.26, bad_records=4))
+    assert plain_line(view) == (
+        "copy: epoch 2, 7 rows/s, 200 ms (median 200 ms), in 1.3 s behind, state 2 KiB, 3 late, "
+        "4 bad"
+    )
+
+
+def test_lines_come_every_few_seconds(monkeypatch, capsys):
+    console = Console(stderr=True, force_terminal=False)
+    monkeypatch.setattr(views, "errors", console)
+    clock = [0.0]
+    with run_view("copy", lambda: clock[0]) as view:
+        for number in range(13):
+            view.note(epoch(number))
+            clock[0] += 1.0
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0] == "copy: starting Spark"
+    assert [line.split(",")[0] for line in shown[1:]] == ["copy: epoch 5", "copy: epoch 10"]
+
+
+def test_a_terminal_has_a_table(monkeypatch, capsys):
+    console = Console(stderr=True, force_terminal=True, width=100, color_system=None)
+    monkeypatch.setattr(views, "errors", console)
+    with run_view("[red]copy[/red]") as view:
+        view.note(epoch(41, late=1))
+        view.say("a notice")
+    shown = capsys.readouterr().err
+    for words in ("[red]copy[/red] is running", "41", "10 to out", "1 late", "a notice", "2 KiB"):
+        assert words in shown
+
+
+def test_the_first_signal_asks_and_the_second_interrupt_cuts_off():
+    told = []
+    before = signal.getsignal(signal.SIGTERM)
+    with stops_asked_for(told.append) as asked:
+        assert not asked.is_set()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert asked.is_set()
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert told == ["SIGTERM: the epoch that is running is finished first; Ctrl-C cuts it off"]
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -1,0 +1,44 @@
+"""Secrets that are written down are found."""
+
+import pytest
+
+from cutwater.spark.secrets import inline_secrets
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("password", "x"),
+        ("password", 1234),
+        ("sslpassword.secret", "x"),
+        ("dsn", "postgresql://me:hunter2@db/x"),
+        ("dsn", "host=db password=hunter2"),
+        ("settings", {"sasl.password": "x"}),
+        ("storage_options", {"aws_secret_access_key": "x"}),
+        ("settings", {"deep": {"api_key": "x"}}),
+        ("urls", ["http://a", "http://a:b@c"]),
+        ("spark.hadoop.fs.s3a.secret.key", "x"),
+        ("spark.hadoop.fs.s3a.access.key", "x"),
+    ],
+)
+def test_a_secret_is_found(name, value):
+    assert len(list(inline_secrets(name, value))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("password_env", "PGPASSWORD"),
+        ("password_file", "secret.txt"),
+        ("ssl.key.location", "key.pem"),
+        ("dsn", "postgresql://me@db:5432/x"),
+        ("dsn", "host=db user=me"),
+        ("key", "name"),
+        ("storage_options", {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_REGION": "eu"}),
+        ("keys", ["tokens_used"]),
+        ("use_token", True),
+        ("path", "in"),
+    ],
+)
+def test_what_is_no_secret_is_let_through(name, value):
+    assert list(inline_secrets(name, value)) == []

@@ -1,0 +1,56 @@
+"""A run that is to stop: sources plan nothing new, and say so."""
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+import cutwater as cw
+from cutwater.spark.job import Job
+from cutwater.spark.rows import ROW_SCHEMA
+from cutwater.spark.sources.json_lines import JsonLines
+from cutwater.spark.sources.reader import FeedSource
+from cutwater.spark.stopping import StopRequest
+
+
+@dataclass(frozen=True)
+class Item:
+    name: str
+
+
+@pytest.fixture
+def reader(tmp_path):
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        (tmp_path / "in" / f"{number}.jsonl").write_text(json.dumps({"name": "a"}) + "\n")
+    flow = cw.Flow("copy")
+    flow.sink("out", flow.source("items", Item))
+    state = str(tmp_path / "state")
+    job = Job(flow, {"items": JsonLines(str(tmp_path / "in"), 1)}, {}, "", 0, 16, state)
+    source = FeedSource.of(job.to_bytes(), "items", 0)({})
+    return source.streamReader(ROW_SCHEMA)
+
+
+def test_nothing_is_planned_once_it_is_asked_for(reader, tmp_path):
+    request = StopRequest(tmp_path / "state")
+    limit = reader.getDefaultReadLimit()
+    first = reader.latestOffset(reader.initialOffset(), limit)
+    assert first == {"entry": 1}
+    assert not request.is_made()
+    request.make()
+    assert not request.is_seen_by(["items"])
+    assert reader.latestOffset(first, limit) == first
+    assert request.is_seen_by(["items"])
+    request.withdraw()
+    assert not request.is_made()
+    assert reader.latestOffset(first, limit) == {"entry": 2}
+    request.make()
+    assert not request.is_seen_by(["items"])
+
+
+def test_an_epoch_that_was_planned_and_not_begun_waits(reader, tmp_path):
+    """Its entry is in the log, and no offset names it yet."""
+    limit = reader.getDefaultReadLimit()
+    reader.latestOffset(reader.initialOffset(), limit)
+    StopRequest(tmp_path / "state").make()
+    assert reader.latestOffset(reader.initialOffset(), limit) == reader.initialOffset()

@@ -44,11 +44,11 @@ def put(root, number):
     (root / "in" / f"{number}.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def run(root, spark, **more):
+def run(root, spark, inputs=None, **more):
     return cutwater_spark.run(
         flow(),
         spark,
-        sources={"items": root / "in"},
+        sources={"items": inputs or root / "in"},
         sinks={"sums": root / "sums", "counts": root / "counts"},
         checkpoint=root / "state",
         **more,
@@ -144,13 +144,14 @@ def test_a_damaged_file_is_refused_with_its_name(copy, spark, kind, harm):
     assert sorted(p.name for p in copy.glob("*/epoch=*")) == before
 
 
-def test_the_newest_commit_deleted_shows_nothing_twice(copy, spark):
+def test_the_newest_commit_deleted_shows_nothing_twice(whole, copy, spark):
     (copy / "state" / "spark" / "commits" / "2").unlink()
     (copy / "state" / "spark" / "commits" / ".2.crc").unlink()
-    put(copy, 3)
-    run(copy, spark)
-    parts = copy.glob("sums/epoch=*/*.jsonl")
-    assert sum(len(part.read_text().splitlines()) for part in parts) == 40
+    result = run(copy, spark, inputs=whole[0] / "in")
+    assert (result.epochs, result.rows) == (1, {"sums": 30, "counts": 30})
+    for sink in ("sums", "counts"):
+        for part in whole[0].glob(f"{sink}/epoch=*/*.jsonl"):
+            assert (copy / part.relative_to(whole[0])).read_bytes() == part.read_bytes()
 
 
 def test_a_checkpoint_can_be_moved_with_its_output(tmp_path, spark):
@@ -162,15 +163,12 @@ def test_a_checkpoint_can_be_moved_with_its_output(tmp_path, spark):
     for name in ("state", "sums", "counts"):
         (before / name).rename(after / name)
     put(before, 1)
-    result = cutwater_spark.run(
-        flow(),
-        spark,
-        sources={"items": before / "in"},
-        sinks={"sums": after / "sums", "counts": after / "counts"},
-        checkpoint=after / "state",
-    )
+    result = run(after, spark, inputs=before / "in")
     assert (result.epochs, result.rows["sums"]) == (1, 20)
     assert not (before / "state").exists()
+    assert cutwater_spark.verify(after / "state").problems == []
+    state = cutwater_spark.read_state(after / "state", "total", spark, keys=["k1"])
+    assert state.rows == [{"key": "k1", "state": 14}]
 
 
 @dataclass(frozen=True)

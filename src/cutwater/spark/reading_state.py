@@ -242,5 +242,6 @@ def _unreadable(place: Checkpoint, epoch: int, error: Exception) -> Problem:
     return Problem(
         "unreadable-state",
         f"Spark cannot read the state in {place.root} at epoch {epoch}: {said[0]}",
-        f"see what is damaged: cutwater checkpoint verify {place.root}",
+        f"see what is damaged: cutwater checkpoint verify {place.root}; one that was moved can be "
+        "read after its next run",
     )

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from cutwater.errors import Problem, RunError
 from cutwater.spark.checkpoint import Checkpoint, half_rescaled, locked, no_checkpoint
 from cutwater.spark.identity import Identity
+from cutwater.spark.moving import settle
 from cutwater.spark.partitions import check_partitions
 from cutwater.spark.runner import LOCK_WAIT_SECONDS
 from cutwater.spark.session import check_session, embedded_session
@@ -64,6 +65,7 @@ def rescale(
         check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             identity = _movable(place, partitions)
+            settle(place)
             _move(session, place, identity, partitions)
             place.save(replace(identity, partitions=partitions))
             return Rescaled(identity.flow, identity.partitions, partitions, place.next_epoch())

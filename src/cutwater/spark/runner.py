@@ -17,6 +17,7 @@ from cutwater.spark.checkpoint import Checkpoint, half_rescaled, locked
 from cutwater.spark.driving import Drive
 from cutwater.spark.identity import Identity, continued, differences, half_released, identity_of
 from cutwater.spark.job import Job, spark_plan
+from cutwater.spark.moving import settle
 from cutwater.spark.partitions import check_partitions, suitable_partitions
 from cutwater.spark.progress import Progress
 from cutwater.spark.promises import Promise, promises, too_low
@@ -164,6 +165,7 @@ def run(
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             _refuse_closed(place, close)
             _refuse_damaged(place)
+            settle(place)
             StopRequest(place.root).withdraw()
             job = _take(place, draft, forget, partitions, session)
             drive = Drive(session, job, place, on_progress, is_to_stop)

@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test conformance lint bench bench-peers services setup upgrade clean
+.PHONY: help demo test conformance faults soak lint bench bench-peers services setup upgrade clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -17,6 +17,15 @@ test: $(READY)  ## run every test, quick ones first (ARGS="-k batch" passes opti
 conformance: $(READY)  ## compare Spark with the simulation on many more random flows (SEEDS=200)
 	@CUTWATER_SEEDS=$(or $(SEEDS),100) HYPOTHESIS_PROFILE=thorough \
 		$(BIN)/python -m pytest tests/conformance $(ARGS)
+
+faults: $(READY)  ## kill, cut off and fill up everything; goes on where it was (FRESH=1: from the start)
+	@if [ -n "$(FRESH)" ]; then rm -rf .faults; fi
+	@PYTHONPATH=tests CUTWATER_PASSED=.faults/passed.json $(BIN)/python -m pytest -p faults.resuming \
+		-o python_files='test_*.py campaign_*.py' tests/faults $(ARGS)
+
+soak: $(READY)  ## an hour of steady load with a kill every minute (SOAK_SECONDS=300 for less)
+	@PYTHONPATH=tests $(BIN)/python tests/faults/soak.py --seconds $(or $(SOAK_SECONDS),3600) \
+		--json .faults/soak.json
 
 lint: $(READY)  ## check style and types
 	@$(BIN)/ruff check .

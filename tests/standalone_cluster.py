@@ -18,8 +18,11 @@ PATIENCE_S = 120
 
 
 @contextlib.contextmanager
-def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """The address of a cluster whose workers have one core each; it ends with the block."""
+def standalone_cluster(folder: Path, workers: int = 2, hosts: bool = False) -> Iterator[str]:
+    """The address of a cluster whose workers have one core each; it ends with the block.
+
+    With `hosts` each worker has an address of its own, and Spark takes it for a machine.
+    """
     with contextlib.ExitStack() as stack:
         master = _started(
             stack, folder / "master.log", "master.Master", "--port", "0", "--webui-port", "0"
@@ -29,19 +32,22 @@ def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
             options = ("--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir")
             work = folder / f"worker-{number}"
             log = folder / f"worker-{number}.log"
-            _started(stack, log, "worker.Worker", *options, str(work), address)
+            host = f"127.0.0.{number + 1 if hosts else 1}"
+            _started(stack, log, "worker.Worker", *options, str(work), address, host=host)
             _said(log, "Successfully registered with master")
         yield address
 
 
-def _started(stack: contextlib.ExitStack, log: Path, kind: str, *arguments: str) -> Path:
+def _started(
+    stack: contextlib.ExitStack, log: Path, kind: str, *arguments: str, host: str = "127.0.0.1"
+) -> Path:
     environment = {
         **os.environ,
         "JAVA_HOME": str(java_home()),
         "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_IP": host,
     }
-    command = [SPARK_CLASS, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *arguments]
+    command = [SPARK_CLASS, f"org.apache.spark.deploy.{kind}", "--host", host, *arguments]
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
     stack.callback(process.wait)

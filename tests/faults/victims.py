@@ -163,13 +163,18 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def kill_all(process: subprocess.Popen[str]) -> None:
-    """SIGKILL to the process and everything it started."""
+def signal_all(process: subprocess.Popen[str], sign: signal.Signals) -> None:
+    """Send a signal to the process and everything it started."""
     for pid in descendants(process.pid):
         try:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, sign)
         except ProcessLookupError:
             continue
+
+
+def kill_all(process: subprocess.Popen[str]) -> None:
+    """SIGKILL to the process and everything it started."""
+    signal_all(process, signal.SIGKILL)
     if process.stdout and not process.stdout.closed:
         process.communicate()
 

@@ -1,0 +1,24 @@
+import random
+
+import pytest
+from faults.counting_victims import CountingVictim
+from faults.pairs import make_pair
+
+
+@pytest.fixture
+def seed():
+    """Printed, so that a red test tells it."""
+    chosen = random.randrange(1_000_000)
+    print(f"seed {chosen}")
+    return chosen
+
+
+@pytest.fixture
+def make_victim(tmp_path, request):
+    """Make a victim that writes to a pair of sink and release."""
+
+    def make(pair, folder=tmp_path, **settings):
+        bound = make_pair(pair, folder, request.getfixturevalue)
+        return CountingVictim(folder, bound, **settings)
+
+    return make

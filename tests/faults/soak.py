@@ -1,0 +1,210 @@
+"""A soak: steady load into Delta and PostgreSQL, a kill every minute, and what grows meanwhile.
+
+``python tests/faults/soak.py --seconds 3600 --json soak.json``, or ``make soak``.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from faults.counting import expected
+from faults.counting_victims import LOCK_WAIT_SECONDS, start_job
+from faults.pairs import Pair, make_pair
+from faults.victims import descendants, kill_all, numbered, result_of
+from postgres_server import PostgresServer, postgres_server
+
+ROWS_PER_SECOND = 100
+SECONDS_BETWEEN_KILLS = 60
+SECONDS_BETWEEN_LOOKS = 2
+TOLERANCE = 1.25
+"""What has grown by less than a quarter, from the first third to the last, is flat."""
+GROWS_BY_NATURE = ("rows in PostgreSQL", "epochs")
+
+
+@dataclass
+class Life:
+    """What was seen of one run, from its start to its kill."""
+
+    peaks: dict[str, int] = field(default_factory=dict)
+    """The most memory that each kind of process took, in MiB."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Files and rows at the end."""
+
+    def look(self, process: subprocess.Popen[str]) -> None:
+        """Take a sample of the memory of all processes."""
+        for kind, size in memory_of(process.pid).items():
+            self.peaks[kind] = max(self.peaks.get(kind, 0), size)
+
+    def figures(self) -> dict[str, int]:
+        return {**self.peaks, **self.counts}
+
+
+def memory_of(root: int) -> dict[str, int]:
+    """Return the resident memory of a run in MiB: of its driver, its JVM and its workers."""
+    found = {"MiB of the driver": 0, "MiB of the JVM": 0, "MiB of the workers": 0}
+    for pid in descendants(root):
+        try:
+            status = Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            continue
+        said = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+        is_java = said["Name"].strip() == "java"
+        kind = "driver" if pid == root else "JVM" if is_java else "workers"
+        found[f"MiB of the {kind}"] += int(said.get("VmRSS", "0 kB").split()[0]) // 1024
+    return found
+
+
+@dataclass
+class Soak:
+    """One checkpoint and two sinks under load."""
+
+    folder: Path
+    server: PostgresServer
+    seconds: int
+    lives: list[Life] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.pairs = {
+            name: make_pair(f"{name}-{release}", self.folder / name, lambda _: self.server)
+            for name, release in (("delta", "commit"), ("postgres", "early"))
+        }
+        self.pairs["delta"].binding.update(compact_every=20)
+
+    @property
+    def total(self) -> int:
+        return self.seconds * ROWS_PER_SECOND
+
+    def start(self, until: str) -> subprocess.Popen[str]:
+        settings = {
+            "rows_per_second": ROWS_PER_SECOND,
+            "total": self.total,
+            "sinks": {name: pair.binding for name, pair in self.pairs.items()},
+            "checkpoint": str(self.folder / "checkpoint"),
+            "until": until,
+            "master": "local[2]",
+            "conf": {},
+            "lock_wait_seconds": LOCK_WAIT_SECONDS,
+        }
+        return start_job(settings)
+
+    def live(self) -> None:
+        """Run for a minute, and be killed."""
+        life = Life()
+        process = self.start("stopped")
+        killed_at = time.monotonic() + SECONDS_BETWEEN_KILLS
+        try:
+            while time.monotonic() < killed_at:
+                assert process.poll() is None, process.communicate()[1]
+                life.look(process)
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+        finally:
+            kill_all(process)
+        life.counts = self.counts()
+        self.lives.append(life)
+        print(f"{time.monotonic() - self.began:5.0f} s", life.figures(), flush=True)
+
+    def counts(self) -> dict[str, int]:
+        """Files and rows as they are now."""
+        table = self.folder / "delta" / "out"
+        postgres: Any = self.pairs["postgres"].observer
+        return {
+            "files in the checkpoint": files_in(self.folder / "checkpoint"),
+            "files in the folder of the table": files_in(table),
+            "files in the log of the table": files_in(table / "_delta_log"),
+            "files in the table": self.pairs["delta"].observer.files() if table.exists() else 0,
+            "rows in PostgreSQL": postgres.count(),
+            "rows in the ledger": len(postgres.epochs()),
+            "epochs": max(numbered(self.folder / "checkpoint/spark/commits"), default=0),
+        }
+
+    def finish(self) -> None:
+        """Run until all is read, and look at everything that both sinks show."""
+        result_of(self.start("caught-up"))
+        given = expected(self.total)
+        for pair in self.pairs.values():
+            check_whole(pair, given)
+
+
+def check_whole(pair: Pair, given: dict[str, list[tuple[int, int]]]) -> None:
+    pair.settle()
+    seen = pair.seen()
+    assert seen.keys() == given.keys(), pair.name
+    for key, rows in given.items():
+        assert seen[key] == rows, f"{pair.name} shows something else for {key}"
+
+
+def files_in(folder: Path) -> int:
+    """How many files there are, at any depth; some may go while they are counted."""
+    done = subprocess.run(["find", str(folder), "-type", "f"], capture_output=True, text=True)
+    return len(done.stdout.splitlines())
+
+
+def verdicts(lives: list[Life]) -> dict[str, dict[str, Any]]:
+    """Compare the first third of all lives with the last one, for everything that was seen."""
+    third = max(len(lives) // 3, 1)
+    found = {}
+    for name in lives[0].figures():
+        first, last = (
+            statistics.median(life.figures()[name] for life in part)
+            for part in (lives[:third], lives[-third:])
+        )
+        is_flat = last <= first * TOLERANCE
+        verdict = "flat" if is_flat else "grows"
+        found[name] = {"first third": first, "last third": last, "verdict": verdict}
+    return found
+
+
+def report(soak: Soak, path: Path | None) -> int:
+    """Say what was found; 1 if something grows that should not."""
+    found = verdicts(soak.lives)
+    for name, figures in found.items():
+        by_nature = " (by nature)" if name in GROWS_BY_NATURE else ""
+        said = f"{figures['first third']:>9.0f} → {figures['last third']:>9.0f}"
+        print(f"{name:34} {said}  {figures['verdict']}{by_nature}")
+    print(f"{soak.total} rows in each sink, each once and in order; {len(soak.lives)} kills")
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        said = {
+            "seconds": soak.seconds,
+            "kills": len(soak.lives),
+            "rows": soak.total,
+            "figures": found,
+            "lives": [asdict(life) for life in soak.lives],
+        }
+        path.write_text(json.dumps(said, indent=1) + "\n")
+    growing = [
+        name
+        for name, figures in found.items()
+        if figures["verdict"] == "grows" and name not in GROWS_BY_NATURE
+    ]
+    print("verdict: " + (f"grows: {', '.join(growing)}" if growing else "flat"))
+    return 1 if growing else 0
+
+
+def main() -> int:
+    """Soak, and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=3600)
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="cutwater-soak-") as folder,
+        postgres_server() as server,
+    ):
+        soak = Soak(Path(folder), server, chosen.seconds)
+        while time.monotonic() - soak.began < chosen.seconds:
+            soak.live()
+        soak.finish()
+        return report(soak, chosen.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""A session that is resumed runs what has not passed yet with the code as it is."""
+
+import pytest
+from faults.resuming import Resuming
+from faults.soak import Life, verdicts
+
+TESTS = """
+import pathlib
+
+def test_good():
+    with open("ran", "a") as file:
+        file.write("good ")
+
+def test_bad():
+    with open("ran", "a") as file:
+        file.write("bad ")
+    assert pathlib.Path("mended").exists()
+"""
+
+
+@pytest.fixture
+def session(pytester):
+    pytester.makepyfile(TESTS)
+    ran = pytester.path / "ran"
+
+    def run(version):
+        ran.write_text("")
+        plugin = Resuming(pytester.path / "state" / "passed.json", version)
+        code = pytester.inline_run("-p", "no:cacheprovider", plugins=[plugin]).ret
+        return code, ran.read_text().split()
+
+    return run
+
+
+def test_what_has_passed_is_left_out_and_what_failed_is_run_again(pytester, session):
+    assert session("1") == (pytest.ExitCode.TESTS_FAILED, ["good", "bad"])
+    assert session("1") == (pytest.ExitCode.TESTS_FAILED, ["bad"])
+    (pytester.path / "mended").touch()
+    assert session("1") == (pytest.ExitCode.OK, ["bad"])
+    assert session("1") == (pytest.ExitCode.OK, [])
+
+
+def test_with_other_code_everything_is_run_again(session):
+    session("1")
+    assert session("2") == (pytest.ExitCode.TESTS_FAILED, ["good", "bad"])
+
+
+def test_a_soak_tells_what_is_flat_from_what_grows():
+    lives = [Life({"MiB": 100 + n % 3}, {"files": 100 + 10 * n}) for n in range(9)]
+    found = verdicts(lives)
+    assert found["MiB"]["verdict"] == "flat"
+    assert found["files"] == {"first third": 110, "last third": 170, "verdict": "grows"}

@@ -54,6 +54,10 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
     return rows
 
 
+_OF_THE_USER = ("step-failed", "late-event")
+"""What ends a run and will end the next one too: a function or a record, not what runs them."""
+
+
 class Drive:
     """A run whose sinks are taken and whose query can start."""
 
@@ -149,10 +153,10 @@ def _sentence(
     error: StreamingQueryException, place: Checkpoint
 ) -> RunError | InputError | FlowError:
     ours = recover(str(error))
-    if isinstance(ours, (InputError, FlowError)):
-        return ours
-    if isinstance(ours, RunError):
+    if isinstance(ours, RunError) and ours.problems[0].code not in _OF_THE_USER:
         return RunFailure(ours.problems)
+    if isinstance(ours, (RunError, InputError, FlowError)):
+        return ours
     damages = verify(place.root).problems
     if damages:
         return RunFailure(damages)

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark
-from cutwater.errors import RunError
-from cutwater.spark import runner
+from cutwater.errors import Problem, RunError, RunFailure, embed
+from cutwater.spark import driving, runner
 from cutwater.spark.checkpoint import Checkpoint
 from cutwater.spark.driving import cause_of
 from cutwater.spark.identity import identity_of
@@ -141,3 +142,12 @@ def test_a_checkpoint_that_was_not_closed_goes_on(flow, tmp_path):
 )
 def test_the_cause_is_the_line_that_says_what_happened(text, cause):
     assert cause_of(text).startswith(cause)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [("fenced", RunFailure), ("step-failed", RunError), ("late-event", RunError)]
+)
+def test_what_ends_a_run_is_its_own_failure_or_the_users(tmp_path, code, kind):
+    said = StreamingQueryException(f"x {embed(RunError(Problem(code, 'words')))} y")
+    error = driving._sentence(said, Checkpoint(tmp_path))
+    assert (type(error), error.problems[0].code) == (kind, code)

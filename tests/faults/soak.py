@@ -22,9 +22,10 @@ from postgres_server import PostgresServer, postgres_server
 
 ROWS_PER_SECOND = 100
 SECONDS_BETWEEN_KILLS = 60
-SECONDS_BETWEEN_LOOKS = 2
+SECONDS_BETWEEN_LOOKS = 1
 TOLERANCE = 1.25
 """What has grown by less than a quarter, from the first third to the last, is flat."""
+RESTART = "seconds until the first epoch"
 GROWS_BY_NATURE = ("rows in PostgreSQL", "epochs")
 
 
@@ -33,7 +34,7 @@ class Life:
     """What was seen of one run, from its start to its kill."""
 
     peaks: dict[str, int] = field(default_factory=dict)
-    """The most memory that each kind of process took, in MiB."""
+    """The most memory that each kind of process took, and how long the start did."""
     counts: dict[str, int] = field(default_factory=dict)
     """Files and rows at the end."""
 
@@ -98,12 +99,14 @@ class Soak:
     def live(self) -> None:
         """Run for a minute, and be killed."""
         life = Life()
+        started, epochs = time.monotonic(), self.epochs()
         process = self.start("stopped")
-        killed_at = time.monotonic() + SECONDS_BETWEEN_KILLS
         try:
-            while time.monotonic() < killed_at:
+            while time.monotonic() < started + SECONDS_BETWEEN_KILLS:
                 assert process.poll() is None, process.communicate()[1]
                 life.look(process)
+                if self.epochs() > epochs and RESTART not in life.peaks:
+                    life.peaks[RESTART] = round(time.monotonic() - started)
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         finally:
             kill_all(process)
@@ -122,8 +125,12 @@ class Soak:
             "files in the table": self.pairs["delta"].observer.files() if table.exists() else 0,
             "rows in PostgreSQL": postgres.count(),
             "rows in the ledger": len(postgres.epochs()),
-            "epochs": max(numbered(self.folder / "checkpoint/spark/commits"), default=0),
+            "epochs": self.epochs(),
         }
+
+    def epochs(self) -> int:
+        """How many epochs are finished."""
+        return max(numbered(self.folder / "checkpoint" / "spark" / "commits"), default=-1) + 1
 
     def finish(self) -> None:
         """Run until all is read, and look at everything that both sinks show."""
@@ -153,7 +160,7 @@ def verdicts(lives: list[Life]) -> dict[str, dict[str, Any]]:
     found = {}
     for name in lives[0].figures():
         first, last = (
-            statistics.median(life.figures()[name] for life in part)
+            statistics.median(life.figures().get(name, 0) for life in part)
             for part in (lives[:third], lives[-third:])
         )
         is_flat = last <= first * TOLERANCE

@@ -1,84 +1,19 @@
-"""SIGTERM and Ctrl-C: the running epoch is finished, nothing is lost, and the exit code is 0."""
+"""SIGTERM: the running epoch is finished, nothing is lost, and the exit code is 0."""
 
-import json
-import os
 import random
 import signal
-import subprocess
 
 import pytest
-from faults.victims import Victim, kill_all, wait_until, write_inputs
+from faults.stops import finishes_its_epoch
+from faults.victims import Victim, write_inputs
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
+def test_a_run_that_is_terminated_finishes_its_epoch(tmp_path):
     seed = random.randrange(1_000_000)
     print(f"seed {seed}")
-    return write_inputs(tmp_path_factory.mktemp("inputs"), seed, epochs=12)
-
-
-@pytest.mark.parametrize(("by", "until"), [("SIGTERM", "stopped"), ("Ctrl-C", "caught-up")])
-def test_a_run_that_is_asked_to_stop_finishes_its_epoch(inputs, tmp_path, by, until):
-    victim = Victim(tmp_path / by, inputs)
-    process = victim.start("--until", until)
-    try:
-        wait_until(process, lambda: len(victim.epochs()) >= 2)
-        if by == "SIGTERM":
-            process.send_signal(signal.SIGTERM)
-        else:  # the terminal sends it to the whole group
-            os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=600)
-    finally:
-        kill_all(process)
-    assert process.returncode == 0, err
-    assert f"{by}: the epoch that is running is finished first" in err
-    result = json.loads(out)
-    assert result["is_stopped"]
-    assert 2 <= result["next_epoch"] < 12
-    assert victim.offsets() == victim.commits()
-    assert victim.epochs()[-1] == victim.commits()[-1]
-    assert victim.staged() == []
-    rest = victim.finish()
-    assert not rest["is_stopped"]
-    assert victim.epochs() == list(range(len(victim.epochs())))
-    written = (inputs / "readings" / "1.jsonl").read_bytes().splitlines()
-    assert sum(map(len, victim.seen().values())) == len(written)
-
-
-def test_a_run_with_nothing_to_do_stops_at_once(inputs, tmp_path):
-    victim = Victim(tmp_path / "idle", inputs)
-    victim.finish()
-    before = victim.commits()
-    process = victim.start("--until", "stopped")
-    try:
-        wait_until(process, lambda: generation(victim) == 2)
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=600)
-    finally:
-        kill_all(process)
-    assert process.returncode == 0, err
-    assert victim.commits() == before
-
-
-def generation(victim):
-    return json.loads((victim.checkpoint / "cutwater.json").read_text())["generation"]
-
-
-def test_a_second_interrupt_cuts_the_epoch_off_and_the_next_run_does_it_again(inputs, tmp_path):
-    victim = Victim(tmp_path / "cut", inputs)
-    process = victim.start()
-    try:
-        wait_until(process, lambda: len(victim.epochs()) >= 1)
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=600)
-    except subprocess.TimeoutExpired:
-        kill_all(process)
-        raise
-    assert process.returncode in (0, 130), err  # two signals may arrive as one
-    assert "Traceback" not in err
-    victim.finish()
-    written = (inputs / "readings" / "1.jsonl").read_bytes().splitlines()
-    assert sum(map(len, victim.seen().values())) == len(written)
+    victim = Victim(tmp_path / "terminated", write_inputs(tmp_path / "inputs", seed, epochs=12))
+    finishes_its_epoch(
+        victim, "SIGTERM", lambda process: process.send_signal(signal.SIGTERM), "stopped"
+    )

@@ -29,7 +29,16 @@ from cutwater.spark.kafka.failures import in_words
 from cutwater.spark.kafka.ledger import Account, Ledger
 from cutwater.spark.kafka.topics import topics_of
 from cutwater.spark.kafka.transactions import DRIVER, EVERY_LANE, Desk, Message, fence, put
-from cutwater.spark.sinks.sink import EXACTLY_ONCE, Claim, Guarantee, Lane, Receipt, Release, Sink
+from cutwater.spark.sinks.sink import (
+    EXACTLY_ONCE,
+    Claim,
+    Guarantee,
+    Lane,
+    Receipt,
+    Release,
+    Sink,
+    fenced,
+)
 
 __all__ = ["LEDGER_SETTINGS", "KafkaTopic", "Staged", "keys_of"]
 
@@ -212,7 +221,13 @@ class KafkaTopic(Sink):
             return
         staged.sort(key=lambda part: part.last_order)
         paths = [Path(part.path) for part in staged]
-        messages = [m for path in paths for m in self._messages(_lines(path))]
+        try:
+            messages = [m for path in paths for m in self._messages(_lines(path))]
+        except FileNotFoundError:
+            newest = self.generation(claim.sink)
+            if newest == claim.generation:
+                raise
+            raise fenced(epoch, self.place, claim, newest) from None  # who took over swept it
         put(self._desk(claim), DRIVER, epoch, {EVERY_LANE: messages})
         for path in paths:
             path.unlink(missing_ok=True)

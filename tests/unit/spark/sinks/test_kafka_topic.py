@@ -257,6 +257,9 @@ def test_a_driver_that_was_taken_for_dead_publishes_nothing(staging, claim, seen
     with pytest.raises(RunError) as error:
         staging.publish(claim, 1, [replace(receipt, path=str(kept))])
     assert code(error) == "fenced"
+    with pytest.raises(RunError) as error:  # its own file was swept
+        staging.publish(claim, 1, [receipt])
+    assert code(error) == "fenced"
     assert totals(seen) == {b"u1": [5]}
 
 

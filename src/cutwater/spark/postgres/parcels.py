@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 
 from cutwater.errors import Problem, RunError
+from cutwater.spark.durable import create_file
 from cutwater.spark.postgres.fields import Field, Unwritable, array_literal
 from cutwater.spark.postgres.tables import Column
 from cutwater.spark.records import Records, joined_values
@@ -100,7 +100,7 @@ def stage_parcels(folder: Path, epoch: int, parcels: Iterable[Parcel]) -> Path:
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{epoch}-{uuid.uuid4().hex}.rows"
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with create_file(path) as file:
         file.write(_encode(list(parcels)))
     return path
 

@@ -24,11 +24,13 @@ from pyspark import TaskContext
 
 from cutwater.errors import Problem
 from cutwater.records import describe, fields_of
+from cutwater.spark.durable import create_file
 from cutwater.spark.kafka.cluster import Cluster
 from cutwater.spark.kafka.failures import in_words
 from cutwater.spark.kafka.ledger import Account, Ledger
 from cutwater.spark.kafka.topics import topics_of
 from cutwater.spark.kafka.transactions import DRIVER, EVERY_LANE, Desk, Message, fence, put
+from cutwater.spark.sinks.merging import in_order
 from cutwater.spark.sinks.sink import (
     EXACTLY_ONCE,
     Claim,
@@ -208,8 +210,8 @@ class KafkaTopic(Sink):
             put(self._desk(claim), _slot_of_task(lanes), epoch, found)
             return Receipt(claim.sink)
         path = claim.staging / f"{epoch}-{uuid.uuid4().hex}.jsonl"
-        with path.open("wb") as file:
-            file.writelines(_in_order(lanes))
+        with create_file(path) as file:
+            file.writelines(in_order(lanes))
             file.flush()
             os.fsync(file.fileno())
         return Staged(claim.sink, str(path), max(lane.last_order for lane in lanes).hex())
@@ -286,13 +288,6 @@ def _slot_of_task(lanes: Sequence[Lane]) -> str:
     """The slot of a task: the same for all its attempts, and another for every other task."""
     context = TaskContext.get()
     return f"{context.partitionId()}" if context else f"lane-{min(lane.label for lane in lanes)}"
-
-
-def _in_order(lanes: Sequence[Lane]) -> list[bytes]:
-    """The lines of all lanes, by their orders."""
-    orders = [order for lane in lanes for order in lane.orders]
-    lines = [line for lane in lanes for line in lane.values]
-    return [lines[i] for i in sorted(range(len(lines)), key=orders.__getitem__)]
 
 
 def _lines(path: Path) -> list[bytes]:

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Reading:
     """What comes in."""
 
@@ -127,14 +127,14 @@ def built_in_flow() -> cw.Flow:
 # --- as flows that only count, as the peers do ---------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Count:
     """What is kept for each key."""
 
     count: int
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class KeyCount:
     """What comes out, for each event."""
 

@@ -1,6 +1,6 @@
 """A running count by key of 100,000 keys: Cutwater beside Bytewax, PyFlink and Pathway.
 
-    python benchmarks/peers/compare.py [--rounds 40] [--keys 100000] [--json FILE] [--plot FILE]
+    python benchmarks/peers/compare.py [--rounds 60] [--keys 100000] [--json FILE] [--plot FILE]
 
 All sides read the same CSV files, in a process of their own; each repetition starts it anew. What
 each side does and what is timed stands in its script. A peer whose environment is not there is
@@ -78,13 +78,12 @@ class Peer:
 
 SCALAR = Peer("Cutwater, scalar task", "cutwater_count.py", ["--kind", "scalar"])
 BYTEWAX = Peer("Bytewax, 2 processes", "bytewax_count.py", ["--processes"], "bytewax")
-BYTEWAX_THREADS = Peer("Bytewax, 2 threads", "bytewax_count.py", [], "bytewax")
 PYFLINK = Peer("PyFlink, dataclass state", "pyflink_count.py", [], "pyflink")
 PYFLINK_LONG = Peer("PyFlink, number as state", "pyflink_count.py", ["--state", "long"], "pyflink")
 BUILT_IN = Peer("Cutwater, built-in count", "cutwater_count.py", ["--kind", "built-in"])
 PATHWAY = Peer("Pathway, 2 threads", "pathway_count.py", [], "pathway")
 
-FUNCTIONS = [SCALAR, BYTEWAX, BYTEWAX_THREADS, PYFLINK, PYFLINK_LONG]
+FUNCTIONS = [SCALAR, BYTEWAX, PYFLINK, PYFLINK_LONG]
 BUILT_INS = [BUILT_IN, PATHWAY]
 PYFLINK_ROUNDS = 4
 """PyFlink gets fewer rows: it is timed per row, and would take minutes."""
@@ -113,11 +112,11 @@ def compare(
 def main() -> int:
     """Two comparisons: one Python call for each event, and a built-in count."""
     bench = Bench("peers", __doc__ or "")
-    bench.parser.add_argument("--rounds", type=int, help="rows per key: 4 if quick, else 40")
+    bench.parser.add_argument("--rounds", type=int, help="rows per key: 20 if quick, else 60")
     bench.parser.add_argument("--keys", type=int, default=100_000)
     bench.parser.add_argument("--only", nargs="+", metavar="NAME", help="bytewax, pyflink, ...")
     given = bench.arguments()
-    given.rounds = given.rounds or (4 if bench.is_quick else 40)
+    given.rounds = given.rounds or (20 if bench.is_quick else 60)
 
     def chosen(peers: Sequence[Peer]) -> list[Peer]:
         return [p for p in peers if not given.only or (p.environment or "cutwater") in given.only]

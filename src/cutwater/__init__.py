@@ -5,7 +5,7 @@ exactly-once on Structured Streaming, and explain a run with failures by one wit
 
 The layers, each depending only on those above it::
 
-    errors  times  events  plain  trace  records  codec  order  vectors    leaves
+    errors  times  events  plain  trace  records  codec  order  vectors  lazily    leaves
     operators/     pure operators (initial, step, finish) and their composition
     flow/          the definition: builder, validation, fusing into segments, drawing
     semantics/     what a flow means, executable, without a JVM
@@ -18,8 +18,8 @@ The layers, each depending only on those above it::
 ``semantics`` and ``spark`` never import each other. ``import cutwater`` needs no JVM.
 """
 
-from cutwater.checking import check_flow as check
-from cutwater.checking import explain
+import typing as _typing
+
 from cutwater.errors import (
     CutwaterError,
     FlowError,
@@ -30,13 +30,31 @@ from cutwater.errors import (
 )
 from cutwater.events import Data, Watermark, monotone, productive, uncompleted
 from cutwater.flow import Flow, Stream, Task, bounded_delay, task, vectorised
+from cutwater.lazily import lazily as _lazily
 from cutwater.operators import aggregates as agg
 from cutwater.operators.notify import Notify
 from cutwater.operators.windows import session, sliding, tumbling
-from cutwater.semantics import BORDER, CRASH, Simulation, crash, simulate
 from cutwater.times import Antichain, Left, Product, Right, check_order, maximal
 from cutwater.trace import Trace, read_trace, write_trace
 from cutwater.vectors import Emit, Keys
+
+if _typing.TYPE_CHECKING:
+    from cutwater.checking import check_flow as check
+    from cutwater.checking import explain
+    from cutwater.semantics import BORDER, CRASH, Simulation, crash, simulate
+
+__getattr__ = _lazily(
+    __name__,
+    {
+        "BORDER": "semantics:BORDER",
+        "CRASH": "semantics:CRASH",
+        "Simulation": "semantics:Simulation",
+        "check": "checking:check_flow",
+        "crash": "semantics:crash",
+        "explain": "checking:explain",
+        "simulate": "semantics:simulate",
+    },
+)
 
 __version__ = "0.1.0"
 

@@ -70,7 +70,10 @@ def canonical_of(keys: Sequence[Any]) -> list[bytes]:
     True
     """
     if set(map(type, keys)) == {str}:
-        return [b"\x10" + key.encode("utf-8", "surrogatepass") for key in keys]
+        together = "\x10" + "\0\x10".join(keys)
+        apart = together.encode("utf-8", "surrogatepass").split(b"\0")
+        if len(apart) == len(keys):
+            return apart
     return list(map(canonical, keys))
 
 

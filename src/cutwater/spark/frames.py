@@ -92,7 +92,9 @@ class FrameRows:
                 with much_at_once():
                     found = work.send(batch)
                 yield from found
-            yield from work.notices()
+            with much_at_once():
+                rest = work.rest()
+            yield from rest
 
 
 def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -138,7 +140,7 @@ class _FrameWork:
         orders = self._orders(batch) if self._sender.minds_order else []
         sent = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
         self._sender.through(sent)
-        return list(record_batches(self._outbox.take()))
+        return list(record_batches(self._outbox.ready()))
 
     def _to_gate(
         self, gated: Gated, batch: pa.RecordBatch, values: Records
@@ -149,9 +151,10 @@ class _FrameWork:
         self._outbox.post(gated.target, Batch(orders, orders, values), gated.pack)
         return list(record_batches(self._outbox.take()))
 
-    def notices(self) -> list[pa.RecordBatch]:
-        """What is told once all is read."""
-        return list(record_batches(self._gated.notices(self._newest))) if self._gated else []
+    def rest(self) -> list[pa.RecordBatch]:
+        """What is sent once all is read."""
+        notices = self._gated.notices(self._newest) if self._gated else []
+        return list(record_batches([*self._outbox.take(), *notices]))
 
     def _orders(self, batch: pa.RecordBatch) -> list[bytes]:
         columns = [batch.column(name) for name in self._order]

@@ -197,8 +197,7 @@ def _without_keys(batch: Batch, home: int) -> Batch:
 def _to_bucket(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
     number, aggregation = reader.number, job.aggregations.get(reader.number)
     if aggregation and aggregation.is_folded_early:
-        fold, pack = aggregation.folded_early, aggregation.pack
-        return lambda batch: outbox.post(number, fold(batch), pack)
+        return lambda batch: outbox.gather(number, aggregation.lifted(batch), aggregation)
     write = job.letters[number].writer(port)
     return lambda batch: outbox.post(number, batch, write)
 

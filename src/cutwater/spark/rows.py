@@ -11,7 +11,7 @@ What a body looks like is between who sends it and its target (`letters`, `table
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import pyarrow as pa
@@ -25,10 +25,12 @@ __all__ = [
     "DATA",
     "END",
     "EVERYONE",
+    "GATHERED",
     "LARGEST_BODY",
     "MARK",
     "NEWEST",
     "ROW_SCHEMA",
+    "Fold",
     "Outbox",
     "Parcel",
     "pack_lines",
@@ -68,6 +70,10 @@ Parcel = tuple[int, int, int, bytes]
 LARGEST_BODY = 64 << 20
 """A body with more than this is split, if there is more than one event in it."""
 
+GATHERED = 1 << 19
+"""So many values wait at most to be folded with others; where half of them are left after that,
+there is nothing to gain by waiting."""
+
 _pack = msgspec.msgpack.Encoder().encode
 unpack_mark = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
 unpack_lines = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes]]).decode
@@ -84,12 +90,24 @@ def pack_lines(batch: Batch) -> bytes:
     return _pack((batch.orders, batch.values))
 
 
+class Fold(Protocol):
+    """Makes fewer values of many, for a target that is given no less by them."""
+
+    def folded(self, batches: Sequence[Batch]) -> Batch:
+        """One value for all of each key; those that were made so may be among them."""
+
+    def pack(self, batch: Batch) -> bytes:
+        """The body of a row."""
+
+
 class Outbox:
     """Collects what is sent, as rows."""
 
     def __init__(self, labels: Sequence[int]) -> None:
         self._labels = labels
         self._rows: list[Parcel] = []
+        self._new: list[tuple[int, Fold, Batch]] = []
+        self._gathered: dict[int, tuple[Fold, list[Batch]]] = {}
 
     def post(self, target: int, batch: Batch, pack: Callable[[Batch], bytes]) -> None:
         """Send events to a target, to the bucket of each key."""
@@ -98,10 +116,39 @@ class Outbox:
                 assert part.label is not None
                 self._rows.append((part.label, target, DATA, body))
 
-    def take(self) -> list[Parcel]:
-        """The rows; the outbox is empty after."""
-        rows, self._rows = self._rows, []
+    def gather(self, target: int, batch: Batch, fold: Fold) -> None:
+        """Send values to a target, folded with others of the same key."""
+        self._new.append((target, fold, batch))
+
+    def drop(self) -> None:
+        """Forget what came since rows were last asked for."""
+        self._rows, self._new = [], []
+
+    def ready(self) -> list[Parcel]:
+        """The rows that need not wait: values that are gathered wait for more, up to many."""
+        for target, fold, batch in self._new:
+            _, waiting = self._gathered.setdefault(target, (fold, []))
+            waiting.append(batch)
+            if sum(map(len, waiting)) >= GATHERED:
+                waiting[:] = [fold.folded(waiting)]
+                if len(waiting[0]) > GATHERED // 2:
+                    self._send(target)
+        rows = self._rows
+        self._rows, self._new = [], []
         return rows
+
+    def take(self) -> list[Parcel]:
+        """All rows; the outbox is empty after."""
+        rows = self.ready()
+        for target in list(self._gathered):
+            self._send(target)
+        rows += self._rows
+        self._rows = []
+        return rows
+
+    def _send(self, target: int) -> None:
+        fold, waiting = self._gathered.pop(target)
+        self.post(target, fold.folded(waiting), fold.pack)
 
 
 def _bodies(batch: Batch, pack: Callable[[Batch], bytes]) -> Iterator[bytes]:

@@ -62,7 +62,7 @@ class TaskWork(Work):
     def _states(self, keys: Sequence[bytes]) -> dict[bytes, Any]:
         """The states of the keys, decoded; None where there is none."""
         held, decode = self._bucket.states_of(self._step.name), self._codec.decode
-        found = {key: held.get(key) for key in keys}
+        found = {key: held.get(key) for key in dict.fromkeys(keys)}
         return {key: None if data is None else decode(data) for key, data in found.items()}
 
     def _keep(self, states: dict[bytes, Any]) -> None:

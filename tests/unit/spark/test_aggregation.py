@@ -137,7 +137,7 @@ def test_what_is_folded_before_it_is_sent_shows_the_same(key, epochs_and_cuts, i
     for items, cuts in zip(epochs, senders, strict=True):
         parts = [[i for i, c in zip(items, cuts, strict=True) if c == n] for n in sorted(set(cuts))]
         batches = [batch_of(part, key, in_columns=in_columns) for part in parts]
-        bodies = [aggregation.pack(aggregation.folded_early(batch)) for batch in batches]
+        bodies = [aggregation.pack(aggregation.folded([aggregation.lifted(b)])) for b in batches]
         rng.shuffle(bodies)
         shown.append(by_key(aggregation.work(aggregation.unpack(bodies), table, 0)))
     assert shown == one_by_one(aggregation, key, epochs)

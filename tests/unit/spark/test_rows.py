@@ -87,3 +87,69 @@ def test_rows_as_arrow_have_the_schema_of_rows(count):
     found = list(record_batches([(1, 2, DATA, b"x")] * count))
     assert sum(batch.num_rows for batch in found) == count
     assert all(batch.schema == ARROW_SCHEMA for batch in found)
+
+
+class Summing:
+    """Folds numbers by key."""
+
+    def folded(self, batches):
+        totals = {}
+        for batch in batches:
+            for key, value in zip(batch.key_bytes, batch.values, strict=True):
+                totals[key] = totals.get(key, 0) + value
+        return Batch([], list(totals), list(totals.values()))
+
+    def pack(self, batch):
+        return pack_lines(Batch(batch.key_bytes, [], [b"%d" % value for value in batch.values]))
+
+
+def totals_of(parcels):
+    """What each target is told of each key, added up."""
+    totals = {}
+    for _, target, _, body in parcels:
+        for key, value in zip(*unpack_lines(body), strict=True):
+            totals[target, key] = totals.get((target, key), 0) + int(value)
+    return totals
+
+
+RUNS = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.integers(0, 1), st.lists(st.binary(max_size=1), min_size=1))),
+        st.booleans(),
+    )
+)
+
+
+@given(RUNS, st.integers(1, 12))
+def test_what_is_gathered_adds_up_whatever_waits_and_whatever_is_dropped(runs, most):
+    usual, rows.GATHERED = rows.GATHERED, most
+    try:
+        outbox, parcels, wanted = Outbox(labels(4)), [], {}
+        for posts, is_dropped in runs:
+            for target, keys in posts:
+                outbox.gather(target, Batch([], keys, [1] * len(keys)), Summing())
+                for key in keys if not is_dropped else ():
+                    wanted[target, key] = wanted.get((target, key), 0) + 1
+            if is_dropped:
+                outbox.drop()
+            parcels += outbox.ready()
+        parcels += outbox.take()
+    finally:
+        rows.GATHERED = usual
+    assert totals_of(parcels) == wanted
+    assert outbox.take() == []
+
+
+def test_values_of_a_few_keys_wait_and_go_as_one_row():
+    outbox = Outbox(labels(1))
+    for _ in range(3):
+        outbox.gather(1, Batch([], [b"k"] * 5, [1] * 5), Summing())
+        assert outbox.ready() == []
+    assert [unpack_lines(body) for *_, body in outbox.take()] == [([b"k"], [b"15"])]
+
+
+def test_values_that_do_not_become_fewer_do_not_wait(monkeypatch):
+    monkeypatch.setattr(rows, "GATHERED", 4)
+    outbox = Outbox(labels(1))
+    outbox.gather(1, Batch([], [b"a", b"b", b"c", b"d"], [1] * 4), Summing())
+    assert len(outbox.ready()) == 1

@@ -159,6 +159,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 reading = Reading(job, self._source)
                 for chunk in partition.chunks:
                     yield from reading.read(chunk)
+                yield from reading.rest()
             yield from record_batches(_notices(job, self._source, partition))
 
 

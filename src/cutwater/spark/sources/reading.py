@@ -54,15 +54,22 @@ class Reading:
         for run in self._reader.runs(chunk):
             with much_at_once():
                 self._try(chunk, run, first)
+                rows = self._outbox.ready()
             first += len(run.raws)
-            yield from record_batches(self._outbox.take())
+            yield from record_batches(rows)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """The rows that waited for more to come."""
+        with much_at_once():
+            rows = self._outbox.take()
+        yield from record_batches(rows)
 
     def _try(self, chunk: Chunk, run: Run, first: int) -> None:
         """Send what becomes of a run; if a record cannot be sent, find it among the others."""
         try:
             self._send(chunk, run, first, self._decoded(chunk, run))
         except _CANNOT_BE_SENT:
-            self._outbox.take()
+            self._outbox.drop()
             good = self._one_by_one(chunk, run, codec_of(self._step.type).encode)
             try:
                 self._send(chunk, run, first, good)

@@ -114,6 +114,51 @@ def test_a_broker_that_is_killed_under_load_loses_and_doubles_nothing(broker, wa
     assert differences(seen(broker.servers, sink.topic), expected(range(900))) == []
 
 
+@dataclass(frozen=True)
+class Reading:
+    at: int
+    amount: int
+
+
+def windows() -> cw.Flow:
+    flow = cw.Flow("windows")
+    readings = flow.source("readings", Reading, time="at", watermark=cw.bounded_delay(0))
+    sums = readings.window(cw.tumbling(10)).aggregate(total=cw.agg.sum("amount"))
+    flow.sink("sums", sums)
+    return flow
+
+
+def test_a_partition_that_lags_holds_its_source_back(broker, tmp_path):
+    topic = broker.topic(partitions=2)
+    producer = Producer({"bootstrap.servers": broker.servers})
+
+    def write(partition: int, *times: int) -> None:
+        for at in times:
+            producer.produce(topic, json.dumps({"at": at, "amount": 1}), partition=partition)
+        producer.flush()
+
+    def totals_shown() -> list[int]:
+        cutwater_spark.run(
+            windows(),
+            shared_session(),
+            sources={
+                "readings": cutwater_spark.kafka_messages(topic=topic, servers=broker.servers)
+            },
+            sinks={"sums": tmp_path / "out"},
+            checkpoint=tmp_path / "checkpoint",
+        )
+        lines = [line for path in tmp_path.glob("out/epoch=*/*.jsonl") for line in path.open()]
+        return sorted(json.loads(line)["total"] for line in lines)
+
+    write(0, 1, 2, 35)
+    write(1, 3)
+    assert totals_shown() == []  # partition 0 is at 35, and partition 1 may still bring more
+    write(0, 45)
+    write(1, 4, 5, 21)
+    assert totals_shown() == [5]
+    assert not list(tmp_path.glob("checkpoint/late-events/*/epoch=*"))
+
+
 def test_a_deleted_checkpoint_does_not_double_the_output(broker, way, tmp_path):
     source, sink = way["sources"]["orders"], way["sinks"]["totals"]
     send(broker.servers, source.topic, range(50))

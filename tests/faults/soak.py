@@ -77,7 +77,7 @@ class Soak:
             name: make_pair(f"{name}-{release}", self.folder / name, lambda _: self.server)
             for name, release in (("delta", "commit"), ("postgres", "early"))
         }
-        self.pairs["delta"].binding.update(compact_every=20)
+        self.pairs["delta"].binding.update(compact_every=20, keep_hours=0)
 
     @property
     def total(self) -> int:

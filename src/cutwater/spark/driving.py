@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cutwater.errors import FlowError, InputError, Problem, RunError, RunFailure, recover
@@ -119,21 +120,15 @@ class Drive:
 
     def _watch(self, query: StreamingQuery, job: Job) -> None:
         reports = Reports(job)
-        finished, newest = -1, None
         is_over = False
+        finished = -1
         while not is_over:
             is_over = bool(query.awaitTermination(0.1))  # type: ignore[arg-type]
             is_over = self._stops(job) or is_over
-            last = query.lastProgress
-            if last is None or last["timestamp"] == newest:
-                continue
-            newest = last["timestamp"]
-            for report in query.recentProgress:
-                is_epoch = report["durationMs"].get("addBatch") is not None
-                if report["batchId"] > finished and is_epoch:
-                    finished = report["batchId"]
-                    self.epochs += 1
-                    self._on_progress(reports.of(report))
+            for report in _reports_since(query, finished):
+                finished = report["batchId"]
+                self.epochs += 1
+                self._on_progress(reports.of(report))
 
     def _stops(self, job: Job) -> bool:
         """Is the run to stop, and does nothing run any more?"""
@@ -147,6 +142,23 @@ class Drive:
         if not self._request.is_seen_by(feeds):
             return False
         return not (has_frames and self._place.is_mid_epoch())
+
+
+def _reports_since(query: StreamingQuery, finished: int) -> Iterator[StreamingQueryProgress]:
+    """Spark's reports of the epochs after one that is finished.
+
+    It keeps a hundred, and to hand them over costs it as much as a small epoch; so all are asked
+    for only if some were missed.
+    """
+    newest = query._jsq.lastProgress()
+    if newest is None or newest.batchId() <= finished:
+        return
+    last = query.lastProgress
+    is_next = finished >= 0 and last is not None and last["batchId"] == finished + 1
+    for report in [last] if is_next and last is not None else query.recentProgress:
+        is_epoch = report["durationMs"].get("addBatch") is not None
+        if report["batchId"] > finished and is_epoch:
+            yield report
 
 
 def _sentence(

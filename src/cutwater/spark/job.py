@@ -31,7 +31,7 @@ from cutwater.spark.live import Storage, storage_of
 from cutwater.spark.needs import Needs
 from cutwater.spark.rows import END, EVERYONE
 from cutwater.spark.sinks import Claim, Sink
-from cutwater.spark.sources.clock import Clock, Numbering, SourceClock
+from cutwater.spark.sources.clock import Clock, Numbering, PartitionClock, SourceClock
 from cutwater.spark.sources.feed import Feed
 from cutwater.spark.sources.frame import Frame
 
@@ -116,6 +116,9 @@ class Job:
         segment = self.source_segment(source)
         step = segment.source
         if step and step.watermark:
+            bound = self.sources.get(source)
+            if isinstance(bound, Feed) and bound.has_partitions:
+                return PartitionClock(step, segment.given, bound.idle_after)
             return Clock(step, segment.given)
         is_numbered = step is not None and step.time is None
         return Numbering() if is_numbered and segment.number in self.needs.times else None

@@ -40,6 +40,8 @@ _SETTINGS = {
     _PROVIDER: _STATE_STORE,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    # Snapshots are uploaded and old files deleted meanwhile: a run that lives shorter never does.
+    "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.python.unix.domain.socket.enabled": "true",
@@ -55,7 +57,11 @@ _OURS = {
     "spark.app.name",
     "spark.master",
     "spark.sql.warehouse.dir",
-} - {"spark.ui.enabled", "spark.ui.showConsoleProgress"}
+} - {
+    "spark.sql.streaming.stateStore.maintenanceInterval",
+    "spark.ui.enabled",
+    "spark.ui.showConsoleProgress",
+}
 """Settings on which a flow rests, or for which a run has a word of its own."""
 
 _LOGGING = """status = off

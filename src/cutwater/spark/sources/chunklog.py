@@ -70,8 +70,7 @@ class ChunkLog:
         """Take what an epoch may read into a new entry; the newest entry's number."""
         chunks = self._planner.take()
         if chunks:
-            planned = self._now()
-            self._append([replace(chunk, planned=planned) for chunk in self._timed(chunks)])
+            self._append(self._timed(chunks, self._now()))
         return self.newest
 
     def quiet_since(self) -> float:
@@ -97,12 +96,16 @@ class ChunkLog:
         self._log.append(kept)
         self._note(kept)
 
-    def _timed(self, chunks: list[Chunk]) -> list[Chunk]:
+    def _timed(self, chunks: list[Chunk], now: float) -> list[Chunk]:
+        """Chunks of an epoch that is planned now, with what was newest before and is after."""
         before = after = self._last.newest_after if self._last else None
-        if self._clock is None:  # a later run may ask for times again
-            return [replace(chunk, newest_before=before, newest_after=after) for chunk in chunks]
-        numbered = []
+        timed = []
         for chunk in chunks:
-            numbered.append(replace(chunk, first=self._clock.first(after)))
-            after = self._clock.after(after, self._reader, chunk)
-        return [replace(chunk, newest_before=before, newest_after=after) for chunk in numbered]
+            chunk = replace(chunk, planned=now)
+            if self._clock is not None:  # else a later run may ask for times again
+                chunk = replace(chunk, first=self._clock.first(after))
+                after = self._clock.after(after, self._reader, chunk)
+            timed.append(chunk)
+        if self._clock is not None:
+            after = self._clock.settled(before, after, now)
+        return [replace(chunk, newest_before=before, newest_after=after) for chunk in timed]

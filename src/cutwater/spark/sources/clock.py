@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -20,10 +20,20 @@ from cutwater.flow.steps import Source
 from cutwater.spark.batches import much_at_once
 from cutwater.spark.sources.feed import BAD, Chunk, RecordReader, Run, times_of
 
-__all__ = ["Clock", "Numbering", "SourceClock", "is_time", "newest_of", "not_a_time"]
+__all__ = [
+    "Clock",
+    "Numbering",
+    "PartitionClock",
+    "SourceClock",
+    "is_time",
+    "newest_of",
+    "not_a_time",
+]
 
 _FOLLOWED = "mark of the others"
 """Beside the newest time: what an idle source took over; no record has a field of this name."""
+_PARTITIONS = "newest of partitions"
+"""Beside the newest time: that of each partition, and when it had input last."""
 
 
 class Clock:
@@ -41,26 +51,36 @@ class Clock:
     def after(self, before: Any, reader: RecordReader, chunk: Chunk) -> Any:
         """What is kept of the newest time once a chunk is read too."""
         with much_at_once():
-            runs = (_times_in(reader, run, self._field) for run in reader.runs(chunk))
-            return self.newest(before, (time for times in runs for time in _leading(times)))
+            return self.newest(before, self._times(reader, chunk))
+
+    def _times(self, reader: RecordReader, chunk: Chunk) -> Iterator[Any]:
+        """The times of a chunk; those that are certainly not its newest may be missing."""
+        runs = (_times_in(reader, run, self._field) for run in reader.runs(chunk))
+        return (time for times in runs for time in _leading(times))
+
+    def settled(self, before: Any, after: Any, now: float) -> Any:
+        """What is kept once all chunks of an epoch are read, which is planned now."""
+        return after
 
     def newest(self, before: Any, times: Iterable[Any]) -> Any:
         """The newest time once records of these times are read, in a form that JSON keeps."""
         newest, mark = self._load(before)
-        for time in filter(is_time, times):
-            if newest is None or self._is_before(newest, time):
-                newest = time
+        newest = self._newest(newest, times)
         own = self._by_rule(newest)
         is_passed = mark is None or (own is not None and mark <= own)
         return msgspec.to_builtins(newest) if is_passed else _with_mark(newest, mark)
 
+    def _newest(self, before: Any, times: Iterable[Any]) -> Any:
+        newest = before
+        for time in filter(is_time, times):
+            if newest is None or self._is_before(newest, time):
+                newest = time
+        return newest
+
     def completed(self, newest: Any) -> Any | None:
         """What is complete when this was the newest time; None if nothing is."""
         loaded, mark = self._load(newest)
-        own = self._by_rule(loaded)
-        if mark is None or own is None:
-            return own if mark is None else mark
-        return own if mark <= own else mark
+        return _later(self._by_rule(loaded), mark)
 
     def following(self, newest: Any, mark: Any) -> Any | None:
         """The newest time with the mark of others; None if that completes nothing more."""
@@ -68,7 +88,10 @@ class Clock:
         before = self.completed(newest)
         if own is None or (before is not None and own <= before):
             return None
-        return _with_mark(self._load(newest)[0], own)
+        return self._marked(newest, own)
+
+    def _marked(self, newest: Any, mark: Any) -> Any:
+        return _with_mark(self._load(newest)[0], mark)
 
     def _in_own_kind(self, mark: Any) -> Any | None:
         """The mark as a time of this source, or one a little before it; None if there is none."""
@@ -103,8 +126,71 @@ class Clock:
         """The newest time, and the mark of the others if there is one."""
         is_marked = isinstance(kept, dict) and _FOLLOWED in kept
         times = (kept["newest"], kept[_FOLLOWED]) if is_marked else (kept, None)
-        newest, mark = (t if t is None else msgspec.convert(t, self._time_type) for t in times)
+        newest, mark = map(self._time, times)
         return newest, mark
+
+    def _time(self, kept: Any) -> Any:
+        return None if kept is None else msgspec.convert(kept, self._time_type)
+
+
+class PartitionClock(Clock):
+    """The clock of a source whose partitions go each at its own pace.
+
+    Complete is what all of them are past. A partition counts from its first record on. One that
+    had none for `patience` seconds while others had is let go, until it has one again; with None
+    it is waited for. What was complete stays so: the records of one that comes back may be late.
+    """
+
+    def __init__(self, source: Source, stream: StreamType, patience: float | None) -> None:
+        super().__init__(source, stream)
+        self._patience = patience
+
+    def after(self, before: Any, reader: RecordReader, chunk: Chunk) -> Any:
+        with much_at_once():
+            newest = self._newest(None, self._times(reader, chunk))
+        if newest is None:
+            return before
+        partitions, lane = dict(self._partitions(before)), str(chunk.number)
+        own = self._newest(self._time(partitions.get(lane, {}).get("newest")), [newest])
+        partitions[lane] = {"newest": msgspec.to_builtins(own), "seen": chunk.planned}
+        newest = self._newest(self._time(newest_of(before)), [newest])
+        mark = before[_FOLLOWED] if before else None
+        return {"newest": msgspec.to_builtins(newest), _PARTITIONS: partitions, _FOLLOWED: mark}
+
+    def settled(self, before: Any, after: Any, now: float) -> Any:
+        if after is None:
+            return None
+        since = -math.inf if self._patience is None else now - self._patience
+        heard = {lane: p for lane, p in self._partitions(after).items() if p["seen"] > since}
+        done, own = self.completed(before), self._least(heard)
+        is_passed = done is None or (own is not None and done <= own)
+        mark = None if is_passed else msgspec.to_builtins(done)
+        return {**after, _PARTITIONS: heard, _FOLLOWED: mark}
+
+    def completed(self, newest: Any) -> Any | None:
+        return _later(self._least(self._partitions(newest)), self._mark(newest))
+
+    def _marked(self, newest: Any, mark: Any) -> Any:
+        kept = newest or {"newest": None, _PARTITIONS: {}}
+        return {**kept, _FOLLOWED: msgspec.to_builtins(mark)}
+
+    def _least(self, partitions: Mapping[str, Any]) -> Any | None:
+        """What all partitions are past; None if nothing, or if there is none."""
+        marks: list[Any] = [self._by_rule(self._time(p["newest"])) for p in partitions.values()]
+        return None if None in marks else min(marks, default=None)
+
+    def _partitions(self, kept: Any) -> Mapping[str, Any]:
+        return kept[_PARTITIONS] if kept else {}
+
+    def _mark(self, kept: Any) -> Any | None:
+        return self._time(kept[_FOLLOWED]) if kept else None
+
+
+def _later(own: Any | None, mark: Any | None) -> Any | None:
+    """The later of what a source and the others have completed."""
+    if mark is None or own is None:
+        return own if mark is None else mark
+    return own if mark <= own else mark
 
 
 def _leading(times: list[Any]) -> list[Any]:
@@ -154,6 +240,10 @@ class Numbering:
     def after(self, before: int | None, reader: RecordReader, chunk: Chunk) -> int:
         """How many records there are once a chunk is read too."""
         return (before or 0) + reader.count(chunk)
+
+    def settled(self, before: int | None, after: int | None, now: float) -> int | None:
+        """The same."""
+        return after
 
     def completed(self, newest: int | None) -> int | None:
         """The number of the last record; None if there is none."""

@@ -185,6 +185,8 @@ class Feed(Binding):
     """What `tally` counts: bytes, rows."""
     smallest_share: ClassVar[int]
     """A task reads at least this amount: less is not worth one."""
+    has_partitions: ClassVar[bool] = False
+    """Is the number of a chunk that of a partition, which has a watermark of its own?"""
 
     # --- before anything runs --------------------------------------------------------------------
 

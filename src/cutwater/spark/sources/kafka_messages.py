@@ -47,7 +47,8 @@ class KafkaMessages(Feed):
     max_rows_per_epoch, max_bytes_per_epoch
         How much one epoch reads at the most, of all partitions; bytes by the size of a sample.
     idle_after
-        Seconds without new input after which the source holds others back no longer.
+        Seconds without new input after which the source holds others back no longer, and a
+        partition the source.
     settings
         Settings of the client (librdkafka), such as ``security.protocol``.
     password_env, password_file
@@ -68,6 +69,7 @@ class KafkaMessages(Feed):
     pieces: ClassVar[str] = "partitions"
     unit: ClassVar[str] = "rows"
     smallest_share: ClassVar[int] = 2_000
+    has_partitions: ClassVar[bool] = True
 
     @property
     def cluster(self) -> Cluster:

@@ -1,6 +1,7 @@
 """The clock of a source: newest times, numbers, and what is complete, whatever epochs read."""
 
 import datetime as dt
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 import cutwater as cw
 from cutwater.errors import InputError
 from cutwater.flow.fusing import plan
-from cutwater.spark.sources.clock import Clock, Numbering
+from cutwater.spark.sources.clock import Clock, Numbering, PartitionClock, newest_of
 from cutwater.spark.sources.feed import Chunk, Run
 from cutwater.spark.sources.json_lines import JsonLines
 from cutwater.spark.sources.reader import shares
@@ -99,3 +100,89 @@ def assert_numbered(root, files, max_bytes, parts):
                 firsts += range(chunk.first, chunk.first + len(records))
     total = sum(bool(text.strip()) for lines in files for text in lines)
     assert firsts == list(range(total))
+
+
+@dataclass(frozen=True)
+class Tick:
+    at: int
+
+
+DELAY = 2
+
+
+def partition_clock(patience=None):
+    flow = cw.Flow("partitions")
+    flow.sink("out", flow.source("items", Tick, time="at", watermark=cw.bounded_delay(DELAY)))
+    (segment,) = plan(flow).segments
+    return PartitionClock(segment.source, segment.given, patience)
+
+
+def epoch_of(ticking, before, now, times):
+    """What a clock keeps after an epoch that reads some times of some partitions."""
+    reader, kept = JsonLines("").reader(Tick), before
+    for partition, found in times.items():
+        lines = [json.dumps({"at": at}).encode() for at in found]
+        reader.runs = lambda _chunk, lines=lines: [Run(lines, range(len(lines)))]
+        kept = ticking.after(kept, reader, Chunk(partition, 0, len(lines), planned=now))
+    return json.loads(json.dumps(ticking.settled(before, kept, now)))
+
+
+EPOCHS = st.lists(
+    st.tuples(
+        st.integers(0, 6),
+        st.dictionaries(st.integers(0, 2), st.lists(st.integers(0, 40), min_size=1, max_size=3)),
+    ),
+    max_size=8,
+)
+
+
+@given(EPOCHS, st.none() | st.integers(1, 10))
+def test_complete_is_what_every_partition_that_is_heard_is_past_and_stays_so(epochs, patience):
+    """Against what each partition alone would say."""
+    ticking, kept, now = partition_clock(patience), None, 0
+    newest, seen, wanted = {}, {}, None
+    for pause, times in epochs:
+        now += pause
+        if not times:
+            continue
+        kept = epoch_of(ticking, kept, now, times)
+        for partition, found in times.items():
+            newest[partition] = max([newest.get(partition, 0), *found])
+            seen[partition] = now
+        for partition in [p for p in seen if patience and now - seen[p] >= patience]:
+            del newest[partition], seen[partition]
+        least = min(newest.values()) - DELAY - 1
+        wanted = least if wanted is None else max(wanted, least)
+        assert ticking.completed(kept) == wanted
+    every = [at for _, times in epochs for found in times.values() for at in found]
+    assert newest_of(kept) == max(every, default=None)
+
+
+def test_a_partition_that_lags_holds_the_others_back():
+    ticking = partition_clock()
+    kept = epoch_of(ticking, None, 0, {0: [100], 1: [10]})
+    kept = epoch_of(ticking, kept, 99, {0: [200]})
+    assert ticking.completed(kept) == 10 - DELAY - 1
+    kept = epoch_of(ticking, kept, 100, {1: [150]})
+    assert ticking.completed(kept) == 150 - DELAY - 1
+
+
+def test_a_silent_partition_is_let_go_and_its_return_takes_nothing_back():
+    ticking = partition_clock(patience=5)
+    kept = epoch_of(ticking, None, 0, {0: [100], 1: [10]})
+    kept = epoch_of(ticking, kept, 6, {0: [200]})
+    assert ticking.completed(kept) == 200 - DELAY - 1
+    kept = epoch_of(ticking, kept, 7, {1: [11]})
+    assert ticking.completed(kept) == 200 - DELAY - 1
+    kept = epoch_of(ticking, kept, 8, {0: [300], 1: [250]})
+    assert ticking.completed(kept) == 250 - DELAY - 1
+
+
+def test_a_source_of_partitions_follows_others_until_it_is_past_them():
+    ticking = partition_clock()
+    followed = ticking.following(None, 50)
+    assert ticking.completed(followed) == 50
+    kept = epoch_of(ticking, followed, 0, {0: [20]})
+    assert ticking.completed(kept) == 50
+    assert ticking.following(kept, 40) is None
+    assert ticking.completed(epoch_of(ticking, kept, 1, {0: [99]})) == 99 - DELAY - 1

@@ -316,7 +316,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="cutwater-benchmark-") as folder:
         scratch = Path(folder)
         bench.tell("starting Spark")
-        spark = embedded_session(scratch / "spark", partitions=PARTITIONS)
+        # With more folders than this Spark would list the input by a job of its own.
+        listing = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}
+        spark = embedded_session(scratch / "spark", partitions=PARTITIONS, more=listing)
         try:
             # The queries that wait should not be busy looking for work.
             spark.conf.set("spark.sql.streaming.pollingDelay", "200ms")

@@ -147,8 +147,8 @@ def test_a_partition_that_lags_holds_its_source_back(broker, tmp_path):
             sinks={"sums": tmp_path / "out"},
             checkpoint=tmp_path / "checkpoint",
         )
-        lines = [line for path in tmp_path.glob("out/epoch=*/*.jsonl") for line in path.open()]
-        return sorted(json.loads(line)["total"] for line in lines)
+        texts = [path.read_text() for path in tmp_path.glob("out/epoch=*/*.jsonl")]
+        return sorted(json.loads(line)["total"] for text in texts for line in text.splitlines())
 
     write(0, 1, 2, 35)
     write(1, 3)

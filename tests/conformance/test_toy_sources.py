@@ -1,5 +1,6 @@
 """Every kind of source on our runtime, killed anywhere, against the simulator."""
 
+import json
 from dataclasses import dataclass
 from itertools import cycle
 
@@ -11,6 +12,8 @@ from toy_spark import POINTS, ToySpark, make_job
 from written import KINDS, written
 
 import cutwater as cw
+from cutwater.spark.sinks import Folder
+from cutwater.spark.sources.asides import bad_records_sink
 from cutwater.spark.sources.csv_files import Csv
 from cutwater.spark.sources.generated import Generated
 from cutwater.spark.sources.json_lines import JsonLines
@@ -126,3 +129,29 @@ def test_a_kill_at_each_point_changes_nothing(tmp_path, kind, point):
         for life in ("killed", "whole")
     ]
     assert outputs[0] == outputs[1]
+
+
+def test_small_files_of_one_epoch_are_each_read_by_their_own_header(tmp_path):
+    """They are worked on together; also where one of them has a record that cannot be sent."""
+    folder = tmp_path / "in" / "items"
+    folder.mkdir(parents=True)
+    for number in range(6):
+        head, row = ("name,size,at", "a,{n},1") if number % 2 else ("at,note,size,name", "1,,{n},a")
+        (folder / f"{number}.csv").write_text(f"{head}\n{row.format(n=number)}\n")
+    (folder / "3.csv").write_text(f"name,size,at\na,{1 << 70},1\na,3,1\n")
+    flow = flow_of(["items"], is_timed=False)
+    aside = {bad_records_sink("items"): Folder(str(tmp_path / "bad"))}
+    job = make_job(
+        flow, tmp_path, feeds={"items": Csv(str(folder))}, sinks=aside, skip_bad_records=True
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        ToySpark(job, patch, 0).run_to_the_end([])
+
+    def shown(pattern):
+        texts = [path.read_text() for path in tmp_path.glob(pattern)]
+        return [json.loads(line) for text in texts for line in text.splitlines()]
+
+    totals = sorted(record["total"] for record in shown("out/totals/*/*.jsonl"))
+    assert totals == [0, 1, 3, 6, 10, 15]
+    (bad,) = shown("bad/*/*.jsonl")
+    assert bad["file"].endswith("3.csv")

@@ -147,10 +147,13 @@ class _Rows(RecordReader):
         self._columns: list[str] = []
         self._optional: list[int] = []
 
-    def runs(self, chunk: Chunk) -> Iterator[Run]:
+    def turn_to(self, chunk: Chunk) -> None:
         self._columns = chunk.about["columns"]
         optional = (_is_optional(self._fields[column].type) for column in self._columns)
         self._optional = [place for place, is_optional in enumerate(optional) if is_optional]
+
+    def runs(self, chunk: Chunk) -> Iterator[Run]:
+        self.turn_to(chunk)
         data = bytes_of(chunk)
         is_whole = self._plain is not None and len(self._columns) == len(self._fields)
         plain = plain_rows(data, RUN_BYTES) if is_whole else None

@@ -136,7 +136,10 @@ class RecordReader(ABC):
 
     @abstractmethod
     def runs(self, chunk: Chunk) -> Iterator[Run]:
-        """All records of a chunk, in order, some at a time; one chunk is read after the other."""
+        """All records of a chunk, in order, some at a time; what is decoded then is of it."""
+
+    def turn_to(self, chunk: Chunk) -> None:  # noqa: B027
+        """What is decoded from now on is of this chunk."""
 
     @abstractmethod
     def decode_one(self, raw: Any) -> Any:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from cutwater.codec import codec_of
 from cutwater.errors import InputError, Problem, RunError
 from cutwater.order import NO_KEY, bucket_of, order_bytes
-from cutwater.spark.batches import Batch, much_at_once
+from cutwater.spark.batches import Batch, joined, much_at_once
 from cutwater.spark.job import Job
 from cutwater.spark.records import Records
 from cutwater.spark.routing import Sender
@@ -24,10 +24,17 @@ from cutwater.spark.sources.asides import bad_records_sink, late_events_sink
 from cutwater.spark.sources.clock import is_time
 from cutwater.spark.sources.feed import BAD, BadRecord, Chunk, Run, times_of
 
-__all__ = ["Reading"]
+__all__ = ["WORTH_SENDING", "Reading"]
 
 _CANNOT_BE_SENT = (OverflowError, UnicodeEncodeError, RecursionError)
 """What encoding a value may raise: of numbers with more than 64 bits, of what nests too deeply."""
+
+
+WORTH_SENDING = 1_000
+"""Fewer records wait for those of the next run: small files do not become small rows."""
+
+_Waiting = tuple[Chunk, Run, int]
+"""A run of a chunk, and the number of its first record."""
 
 
 class Reading:
@@ -47,38 +54,51 @@ class Reading:
         self._rank = job.source_ranks[source]
         self._clock = job.clock_of(source)
         self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
+        self._waiting: list[_Waiting] = []
 
     def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        """The rows that the records of a chunk become."""
+        """The rows that the records of a chunk become, if there are enough to send."""
         first = chunk.first
         for run in self._reader.runs(chunk):
-            with much_at_once():
-                self._try(chunk, run, first)
-                rows = self._outbox.ready()
+            self._waiting.append((chunk, run, first))
             first += len(run.raws)
-            yield from record_batches(rows)
+            if sum(len(run.raws) for _, run, _ in self._waiting) >= WORTH_SENDING:
+                with much_at_once():
+                    self._send_all()
+                    rows = self._outbox.ready()
+                yield from record_batches(rows)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """The rows that waited for more to come."""
         with much_at_once():
+            self._send_all()
             rows = self._outbox.take()
         yield from record_batches(rows)
 
-    def _try(self, chunk: Chunk, run: Run, first: int) -> None:
-        """Send what becomes of a run; if a record cannot be sent, find it among the others."""
+    def _send_all(self) -> None:
+        """Send what becomes of the runs that wait; one by one if something cannot be sent."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
         try:
-            self._send(chunk, run, first, self._decoded(chunk, run))
+            batches = [self._batch(each, self._decoded(each)) for each in waiting]
+            self._sender.through(joined(batches))
         except _CANNOT_BE_SENT:
             self._outbox.drop()
-            good = self._one_by_one(chunk, run, codec_of(self._step.type).encode)
-            try:
-                self._send(chunk, run, first, good)
-            except _CANNOT_BE_SENT as error:
-                raise InputError(_cannot_be_sent(self._source, error)) from None
+            for each in waiting:
+                self._send_carefully(each)
 
-    def _send(
-        self, chunk: Chunk, run: Run, first: int, decoded: tuple[Sequence[int], Sequence[Any]]
-    ) -> None:
+    def _send_carefully(self, each: _Waiting) -> None:
+        """Send what becomes of the records of a run that can be sent; the others are bad."""
+        good = self._one_by_one(each, codec_of(self._step.type).encode)
+        try:
+            self._sender.through(self._batch(each, good))
+        except _CANNOT_BE_SENT as error:
+            raise InputError(_cannot_be_sent(self._source, error)) from None
+
+    def _batch(self, each: _Waiting, decoded: tuple[Sequence[int], Sequence[Any]]) -> Batch:
+        """The records of a run, in the order of the epoch; late ones are left out."""
+        chunk, run, first = each
         places, values = decoded
         places, values = self._in_time(chunk, run, places, values)
         positions = run.positions
@@ -89,23 +109,26 @@ class Reading:
             before = order_bytes((self._rank, chunk.number))
             orders = [before + order for order in self._feed.orders(positions)]
         times = self._times(values, [first + place for place in places]) if self._is_timed else None
-        batch = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
-        self._sender.through(batch)
+        return Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
 
-    def _decoded(self, chunk: Chunk, run: Run) -> tuple[Sequence[int], Sequence[Any]]:
+    def _decoded(self, each: _Waiting) -> tuple[Sequence[int], Sequence[Any]]:
         """The records that are no bad ones, and their places in the run."""
+        chunk, run, _ = each
+        self._reader.turn_to(chunk)
         try:
             values = self._reader.decode(run)
             if not self._step.time or all(map(is_time, times_of(values, self._step.time))):
                 return range(len(run.raws)), values
         except BAD:
             pass
-        return self._one_by_one(chunk, run)
+        return self._one_by_one(each)
 
     def _one_by_one(
-        self, chunk: Chunk, run: Run, check: Callable[[Any], Any] = lambda _value: None
+        self, each: _Waiting, check: Callable[[Any], Any] = lambda _value: None
     ) -> tuple[Sequence[int], Sequence[Any]]:
         """The same, where some are bad; what `check` does not pass is bad too."""
+        chunk, run, _ = each
+        self._reader.turn_to(chunk)
         places: list[int] = []
         values: list[Any] = []
         for place, raw in enumerate(run.raws):

@@ -121,10 +121,14 @@ class Drive:
     def _watch(self, query: StreamingQuery, job: Job) -> None:
         reports = Reports(job)
         is_over = False
-        finished = -1
+        finished, told = -1, None
         while not is_over:
             is_over = bool(query.awaitTermination(0.1))  # type: ignore[arg-type]
             is_over = self._stops(job) or is_over
+            newest = query._jsq.lastProgress()
+            if newest is None or newest.timestamp() == told:
+                continue
+            told = newest.timestamp()
             for report in _reports_since(query, finished):
                 finished = report["batchId"]
                 self.epochs += 1
@@ -150,9 +154,6 @@ def _reports_since(query: StreamingQuery, finished: int) -> Iterator[StreamingQu
     It keeps a hundred, and to hand them over costs it as much as a small epoch; so all are asked
     for only if some were missed.
     """
-    newest = query._jsq.lastProgress()
-    if newest is None or newest.batchId() <= finished:
-        return
     last = query.lastProgress
     is_next = finished >= 0 and last is not None and last["batchId"] == finished + 1
     for report in [last] if is_next and last is not None else query.recentProgress:

@@ -70,9 +70,9 @@ Parcel = tuple[int, int, int, bytes]
 LARGEST_BODY = 64 << 20
 """A body with more than this is split, if there is more than one event in it."""
 
-GATHERED = 1 << 19
-"""So many values wait at most to be folded with others; where half of them are left after that,
-there is nothing to gain by waiting."""
+GATHERED = 64 << 20
+"""So many bytes of values wait at most to be folded with others, about half a million with short
+keys; where half of them are left after that, there is nothing to gain by waiting."""
 
 _pack = msgspec.msgpack.Encoder().encode
 unpack_mark = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
@@ -129,9 +129,9 @@ class Outbox:
         for target, fold, batch in self._new:
             _, waiting = self._gathered.setdefault(target, (fold, []))
             waiting.append(batch)
-            if sum(map(len, waiting)) >= GATHERED:
+            if sum(map(_weight, waiting)) >= GATHERED:
                 waiting[:] = [fold.folded(waiting)]
-                if len(waiting[0]) > GATHERED // 2:
+                if _weight(waiting[0]) > GATHERED // 2:
                     self._send(target)
         rows = self._rows
         self._rows, self._new = [], []
@@ -149,6 +149,11 @@ class Outbox:
     def _send(self, target: int) -> None:
         fold, waiting = self._gathered.pop(target)
         self.post(target, fold.folded(waiting), fold.pack)
+
+
+def _weight(batch: Batch) -> int:
+    """About how many bytes of memory folded values take; they hold each key twice."""
+    return 64 * len(batch) + 2 * sum(map(len, batch.key_bytes))
 
 
 def _bodies(batch: Batch, pack: Callable[[Batch], bytes]) -> Iterator[bytes]:

@@ -145,16 +145,14 @@ def _compiled_pyspark(master: str) -> Iterator[None]:
     processes would compile the sources in it anew, which is half of what a start costs. A home
     without that folder, everything else being the same, leaves them what this process imports.
     """
-    if "SPARK_HOME" in os.environ or not master.startswith("local"):
+    is_needed = SparkContext._gateway is None and master.startswith("local")
+    if "SPARK_HOME" in os.environ or not is_needed:
         yield
         return
-    installed = Path(_find_spark_home())
-    home = Path(_temporary()) / "spark"
-    if not home.exists():
-        home.mkdir()
-        for entry in installed.iterdir():
-            if entry.name != "python":
-                (home / entry.name).symlink_to(entry)
+    home = Path(tempfile.mkdtemp(prefix="spark-", dir=_temporary()))
+    for entry in Path(_find_spark_home()).iterdir():
+        if entry.name != "python":
+            (home / entry.name).symlink_to(entry)
     os.environ["SPARK_HOME"] = str(home)
     try:
         yield

@@ -87,7 +87,8 @@ class ChunkLog:
         before = last.newest_after
         after = self._clock.following(before, mark) if isinstance(self._clock, Clock) else None
         if after is not None:
-            decision = replace(last, start=last.end, newest_before=before, newest_after=after)
+            brief = self._clock.brief(before) if self._clock else before
+            decision = replace(last, start=last.end, newest_before=brief, newest_after=after)
             self._append([decision])
         return self.newest
 
@@ -106,6 +107,9 @@ class ChunkLog:
                 chunk = replace(chunk, first=self._clock.first(after))
                 after = self._clock.after(after, self._reader, chunk)
             timed.append(chunk)
-        if self._clock is not None:
-            after = self._clock.settled(before, after, now)
-        return [replace(chunk, newest_before=before, newest_after=after) for chunk in timed]
+        if self._clock is None:
+            return [replace(chunk, newest_before=before, newest_after=after) for chunk in timed]
+        after = self._clock.settled(before, after, now)
+        brief = [self._clock.brief(kept) for kept in (before, after)]
+        timed = [replace(chunk, newest_before=brief[0], newest_after=brief[1]) for chunk in timed]
+        return [*timed[:-1], replace(timed[-1], newest_after=after)]

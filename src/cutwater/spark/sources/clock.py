@@ -62,6 +62,10 @@ class Clock:
         """What is kept once all chunks of an epoch are read, which is planned now."""
         return after
 
+    def brief(self, kept: Any) -> Any:
+        """What is kept, as far as it tells what is complete."""
+        return kept
+
     def newest(self, before: Any, times: Iterable[Any]) -> Any:
         """The newest time once records of these times are read, in a form that JSON keeps."""
         newest, mark = self._load(before)
@@ -139,6 +143,9 @@ class PartitionClock(Clock):
     Complete is what all of them are past. A partition counts from its first record on. One that
     had none for `patience` seconds while others had is let go, until it has one again; with None
     it is waited for. What was complete stays so: the records of one that comes back may be late.
+
+    Kept is the newest time of all, that of each partition, when each was read last and since when
+    it is behind the others, and what was complete where the partitions do not say so.
     """
 
     def __init__(self, source: Source, stream: StreamType, patience: float | None) -> None:
@@ -147,43 +154,60 @@ class PartitionClock(Clock):
 
     def after(self, before: Any, reader: RecordReader, chunk: Chunk) -> Any:
         with much_at_once():
-            newest = self._newest(None, self._times(reader, chunk))
-        if newest is None:
+            found = self._newest(None, self._times(reader, chunk))
+        kept, lane = self._whole(before), str(chunk.number)
+        known = kept[_PARTITIONS].get(lane)
+        if found is None and known is None:
             return before
-        partitions, lane = dict(self._partitions(before)), str(chunk.number)
-        own = self._newest(self._time(partitions.get(lane, {}).get("newest")), [newest])
-        partitions[lane] = {"newest": msgspec.to_builtins(own), "seen": chunk.planned}
-        newest = self._newest(self._time(newest_of(before)), [newest])
-        mark = before[_FOLLOWED] if before else None
-        return {"newest": msgspec.to_builtins(newest), _PARTITIONS: partitions, _FOLLOWED: mark}
+        own, newest = (
+            msgspec.to_builtins(self._newest(self._time(old), [] if found is None else [found]))
+            for old in (known and known["newest"], kept["newest"])
+        )
+        partitions = {**kept[_PARTITIONS], lane: {"newest": own, "seen": chunk.planned}}
+        return {**kept, "newest": newest, _PARTITIONS: partitions}
 
     def settled(self, before: Any, after: Any, now: float) -> Any:
         if after is None:
             return None
-        since = -math.inf if self._patience is None else now - self._patience
-        heard = {lane: p for lane, p in self._partitions(after).items() if p["seen"] > since}
-        done, own = self.completed(before), self._least(heard)
+        kept = self._whole(after)
+        partitions = {}
+        for lane, each in kept[_PARTITIONS].items():
+            is_behind = each["seen"] != now
+            behind = {"behind": each.get("behind", now)} if is_behind else {}
+            if not (is_behind and self._is_given_up(now - behind["behind"])):
+                partitions[lane] = {**each, **behind}
+        done, own = self.completed(before), self._least(partitions)
         is_passed = done is None or (own is not None and done <= own)
         mark = None if is_passed else msgspec.to_builtins(done)
-        return {**after, _PARTITIONS: heard, _FOLLOWED: mark}
+        return {**kept, _PARTITIONS: partitions, _FOLLOWED: mark}
+
+    def _is_given_up(self, seconds: float) -> bool:
+        return self._patience is not None and seconds >= self._patience
+
+    def brief(self, kept: Any) -> Any:
+        if kept is None:
+            return None
+        done = msgspec.to_builtins(self.completed(kept))
+        return {"newest": newest_of(kept), _PARTITIONS: {}, _FOLLOWED: done}
 
     def completed(self, newest: Any) -> Any | None:
-        return _later(self._least(self._partitions(newest)), self._mark(newest))
+        kept = self._whole(newest)
+        return _later(self._least(kept[_PARTITIONS]), self._time(kept[_FOLLOWED]))
 
     def _marked(self, newest: Any, mark: Any) -> Any:
-        kept = newest or {"newest": None, _PARTITIONS: {}}
-        return {**kept, _FOLLOWED: msgspec.to_builtins(mark)}
+        return {**self._whole(newest), _FOLLOWED: msgspec.to_builtins(mark)}
 
     def _least(self, partitions: Mapping[str, Any]) -> Any | None:
         """What all partitions are past; None if nothing, or if there is none."""
         marks: list[Any] = [self._by_rule(self._time(p["newest"])) for p in partitions.values()]
         return None if None in marks else min(marks, default=None)
 
-    def _partitions(self, kept: Any) -> Mapping[str, Any]:
-        return kept[_PARTITIONS] if kept else {}
-
-    def _mark(self, kept: Any) -> Any | None:
-        return self._time(kept[_FOLLOWED]) if kept else None
+    def _whole(self, kept: Any) -> dict[str, Any]:
+        """What is kept with nothing missing: there may be none yet, or that of all partitions."""
+        if isinstance(kept, dict) and _PARTITIONS in kept:
+            return kept
+        done = None if kept is None else msgspec.to_builtins(super().completed(kept))
+        return {"newest": newest_of(kept), _PARTITIONS: {}, _FOLLOWED: done}
 
 
 def _later(own: Any | None, mark: Any | None) -> Any | None:
@@ -244,6 +268,10 @@ class Numbering:
     def settled(self, before: int | None, after: int | None, now: float) -> int | None:
         """The same."""
         return after
+
+    def brief(self, kept: int | None) -> int | None:
+        """The same."""
+        return kept
 
     def completed(self, newest: int | None) -> int | None:
         """The number of the last record; None if there is none."""

@@ -191,7 +191,10 @@ class _Positions(Planner):
         ]
 
     def _limit(self, backlog: Mapping[int, int]) -> int:
-        """How many rows an epoch may read; how large they are is guessed by some of them."""
+        """How many rows an epoch may read; how large they are is guessed by some of them.
+
+        At least one of each partition: one that is passed over would not count for watermarks.
+        """
         if sum(backlog.values()) > _SAMPLE_ROWS and self._takes % _SAMPLE_EVERY == 0:
             number = max(backlog, key=backlog.__getitem__)
             start = self._next[number]
@@ -201,7 +204,7 @@ class _Positions(Planner):
             self._row_bytes = sum(sizes) / len(sizes) if sizes else 0.0
         self._takes += 1
         by_bytes = self._feed.max_bytes_per_epoch / max(self._row_bytes, 1.0)
-        return max(1, min(self._feed.max_rows_per_epoch, int(by_bytes)))
+        return max(len(backlog), min(self._feed.max_rows_per_epoch, int(by_bytes)))
 
     def _ends(self) -> dict[int, int]:
         """How far each partition can be read; those that are new have a position from now on.

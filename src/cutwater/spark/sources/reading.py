@@ -19,7 +19,7 @@ from cutwater.spark.batches import Batch, joined, much_at_once
 from cutwater.spark.job import Job
 from cutwater.spark.records import Records
 from cutwater.spark.routing import Sender
-from cutwater.spark.rows import Outbox, pack_lines, record_batches
+from cutwater.spark.rows import Outbox, Parcel, pack_lines, record_batches
 from cutwater.spark.sources.asides import bad_records_sink, late_events_sink
 from cutwater.spark.sources.clock import is_time
 from cutwater.spark.sources.feed import BAD, BadRecord, Chunk, Run, times_of
@@ -55,38 +55,48 @@ class Reading:
         self._clock = job.clock_of(source)
         self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
         self._waiting: list[_Waiting] = []
+        self._records_waiting = 0
 
     def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         """The rows that the records of a chunk become, if there are enough to send."""
         first = chunk.first
         for run in self._reader.runs(chunk):
             self._waiting.append((chunk, run, first))
+            self._records_waiting += len(run.raws)
             first += len(run.raws)
-            if sum(len(run.raws) for _, run, _ in self._waiting) >= WORTH_SENDING:
+            if self._records_waiting >= WORTH_SENDING:
                 with much_at_once():
-                    self._send_all()
-                    rows = self._outbox.ready()
+                    rows = self._sent()
                 yield from record_batches(rows)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """The rows that waited for more to come."""
         with much_at_once():
-            self._send_all()
-            rows = self._outbox.take()
+            rows = [*self._sent(), *self._outbox.take()]
         yield from record_batches(rows)
 
-    def _send_all(self) -> None:
-        """Send what becomes of the runs that wait; one by one if something cannot be sent."""
-        waiting, self._waiting = self._waiting, []
-        if not waiting:
-            return
+    def _sent(self) -> list[Parcel]:
+        """What becomes of the runs that wait; of each alone if something cannot be sent."""
+        waiting, self._waiting, self._records_waiting = self._waiting, [], 0
+        if self._try(waiting):
+            return self._outbox.ready()
+        rows = []
+        for each in waiting:
+            if not self._try([each]):
+                self._send_carefully(each)
+            rows += self._outbox.ready()
+        return rows
+
+    def _try(self, waiting: Sequence[_Waiting]) -> bool:
+        """Send what becomes of some runs; False, and nothing is sent, if something cannot be."""
         try:
             batches = [self._batch(each, self._decoded(each)) for each in waiting]
-            self._sender.through(joined(batches))
+            if batches:
+                self._sender.through(joined(batches))
         except _CANNOT_BE_SENT:
             self._outbox.drop()
-            for each in waiting:
-                self._send_carefully(each)
+            return False
+        return True
 
     def _send_carefully(self, each: _Waiting) -> None:
         """Send what becomes of the records of a run that can be sent; the others are bad."""

@@ -140,7 +140,7 @@ EPOCHS = st.lists(
 def test_complete_is_what_every_partition_that_is_heard_is_past_and_stays_so(epochs, patience):
     """Against what each partition alone would say."""
     ticking, kept, now = partition_clock(patience), None, 0
-    newest, seen, wanted = {}, {}, None
+    newest, behind, wanted = {}, {}, None
     for pause, times in epochs:
         now += pause
         if not times:
@@ -148,9 +148,9 @@ def test_complete_is_what_every_partition_that_is_heard_is_past_and_stays_so(epo
         kept = epoch_of(ticking, kept, now, times)
         for partition, found in times.items():
             newest[partition] = max([newest.get(partition, 0), *found])
-            seen[partition] = now
-        for partition in [p for p in seen if patience and now - seen[p] >= patience]:
-            del newest[partition], seen[partition]
+        behind = {p: behind.get(p, now) for p in newest if p not in times}
+        for partition in [p for p in behind if patience and now - behind[p] >= patience]:
+            del newest[partition]
         least = min(newest.values()) - DELAY - 1
         wanted = least if wanted is None else max(wanted, least)
         assert ticking.completed(kept) == wanted
@@ -170,12 +170,31 @@ def test_a_partition_that_lags_holds_the_others_back():
 def test_a_silent_partition_is_let_go_and_its_return_takes_nothing_back():
     ticking = partition_clock(patience=5)
     kept = epoch_of(ticking, None, 0, {0: [100], 1: [10]})
-    kept = epoch_of(ticking, kept, 6, {0: [200]})
+    kept = epoch_of(ticking, kept, 60, {0: [150]})  # all were silent before, so none is behind
+    assert ticking.completed(kept) == 10 - DELAY - 1
+    kept = epoch_of(ticking, kept, 65, {0: [200]})
     assert ticking.completed(kept) == 200 - DELAY - 1
-    kept = epoch_of(ticking, kept, 7, {1: [11]})
+    kept = epoch_of(ticking, kept, 67, {1: [11]})
     assert ticking.completed(kept) == 200 - DELAY - 1
-    kept = epoch_of(ticking, kept, 8, {0: [300], 1: [250]})
+    kept = epoch_of(ticking, kept, 68, {0: [300], 1: [250]})
     assert ticking.completed(kept) == 250 - DELAY - 1
+
+
+@pytest.mark.parametrize("kept", [0, 30, {"newest": 5, "mark of the others": 27}])
+def test_what_was_kept_of_all_partitions_together_still_counts(kept):
+    ticking = partition_clock()
+    before = clock(Tick, DELAY).completed(kept)
+    assert ticking.completed(kept) == before
+    after = epoch_of(ticking, kept, 0, {0: [1]})
+    assert ticking.completed(after) == max(before, 1 - DELAY - 1)
+
+
+def test_what_is_kept_in_brief_completes_the_same():
+    ticking = partition_clock()
+    kept = epoch_of(ticking, None, 0, {0: [100], 1: [10]})
+    brief = ticking.brief(kept)
+    assert (ticking.completed(brief), newest_of(brief)) == (ticking.completed(kept), 100)
+    assert len(json.dumps(brief)) < len(json.dumps(kept))
 
 
 def test_a_source_of_partitions_follows_others_until_it_is_past_them():

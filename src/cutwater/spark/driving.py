@@ -156,7 +156,7 @@ def _reports_since(query: StreamingQuery, finished: int) -> Iterator[StreamingQu
     """
     last = query.lastProgress
     is_next = finished >= 0 and last is not None and last["batchId"] == finished + 1
-    for report in [last] if is_next and last is not None else query.recentProgress:
+    for report in [last] if last and is_next else query.recentProgress:
         is_epoch = report["durationMs"].get("addBatch") is not None
         if report["batchId"] > finished and is_epoch:
             yield report

@@ -11,6 +11,7 @@ What a body looks like is between who sends it and its target (`letters`, `table
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -107,7 +108,7 @@ class Outbox:
         self._labels = labels
         self._rows: list[Parcel] = []
         self._new: list[tuple[int, Fold, Batch]] = []
-        self._gathered: dict[int, tuple[Fold, list[Batch]]] = {}
+        self._gathered: dict[int, _Gathered] = {}
 
     def post(self, target: int, batch: Batch, pack: Callable[[Batch], bytes]) -> None:
         """Send events to a target, to the bucket of each key."""
@@ -127,12 +128,10 @@ class Outbox:
     def ready(self) -> list[Parcel]:
         """The rows that need not wait: values that are gathered wait for more, up to many."""
         for target, fold, batch in self._new:
-            _, waiting = self._gathered.setdefault(target, (fold, []))
-            waiting.append(batch)
-            if sum(map(_weight, waiting)) >= GATHERED:
-                waiting[:] = [fold.folded(waiting)]
-                if _weight(waiting[0]) > GATHERED // 2:
-                    self._send(target)
+            gathered = self._gathered.setdefault(target, _Gathered(fold))
+            gathered.add(batch)
+            if gathered.weight >= GATHERED and gathered.folded().weight > GATHERED // 2:
+                self._send(target)
         rows = self._rows
         self._rows, self._new = [], []
         return rows
@@ -147,8 +146,32 @@ class Outbox:
         return rows
 
     def _send(self, target: int) -> None:
-        fold, waiting = self._gathered.pop(target)
-        self.post(target, fold.folded(waiting), fold.pack)
+        gathered = self._gathered.pop(target).folded()
+        for batch in gathered.batches:
+            self.post(target, batch, gathered.fold.pack)
+
+
+@dataclass
+class _Gathered:
+    """Values for one target that wait for others of their keys."""
+
+    fold: Fold
+    batches: list[Batch] = field(default_factory=list)
+    weight: int = 0
+    _is_folded: bool = False
+
+    def add(self, batch: Batch) -> None:
+        """Let one more batch wait."""
+        self.batches.append(batch)
+        self.weight += _weight(batch)
+        self._is_folded = False
+
+    def folded(self) -> _Gathered:
+        """The same with one value for each key."""
+        if not self._is_folded:
+            batch = self.fold.folded(self.batches)
+            self.batches, self.weight, self._is_folded = [batch], _weight(batch), True
+        return self
 
 
 def _weight(batch: Batch) -> int:

@@ -185,10 +185,7 @@ class PartitionClock(Clock):
         return self._patience is not None and seconds >= self._patience
 
     def brief(self, kept: Any) -> Any:
-        if kept is None:
-            return None
-        done = msgspec.to_builtins(self.completed(kept))
-        return {"newest": newest_of(kept), _PARTITIONS: {}, _FOLLOWED: done}
+        return None if kept is None else _without_partitions(kept, self.completed(kept))
 
     def completed(self, newest: Any) -> Any | None:
         kept = self._whole(newest)
@@ -206,8 +203,16 @@ class PartitionClock(Clock):
         """What is kept with nothing missing: there may be none yet, or that of all partitions."""
         if isinstance(kept, dict) and _PARTITIONS in kept:
             return kept
-        done = None if kept is None else msgspec.to_builtins(super().completed(kept))
-        return {"newest": newest_of(kept), _PARTITIONS: {}, _FOLLOWED: done}
+        return _without_partitions(kept, super().completed(kept))
+
+
+def _without_partitions(kept: Any, done: Any | None) -> dict[str, Any]:
+    """What is kept where only what is complete counts."""
+    return {
+        "newest": newest_of(kept),
+        _PARTITIONS: {},
+        _FOLLOWED: msgspec.to_builtins(done),
+    }
 
 
 def _later(own: Any | None, mark: Any | None) -> Any | None:

@@ -9,6 +9,7 @@ stays up; an epoch is one set of files that appears at once. Its time is what Sp
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from collections import defaultdict
@@ -103,8 +104,16 @@ class Inbox:
         hidden.mkdir()
         for path in paths:
             (hidden / path.name).hardlink_to(path)
-        hidden.rename(self._folder / f"{self._sets:06}")
+        hidden.rename(self._newest)
+
+    def clear(self) -> None:
+        """Take away what has been read, so that looking for input costs the same in every epoch."""
+        shutil.rmtree(self._newest)
         self._sets += 1
+
+    @property
+    def _newest(self) -> Path:
+        return self._folder / f"{self._sets:06}"
 
 
 # --- the sides -------------------------------------------------------------------------------
@@ -190,6 +199,7 @@ class Running:
         expected = len(files) * self.epochs.keys // FILES * self.epochs.rows
         assert progress.numInputRows == expected, "an epoch was cut in two"
         self.done += 1
+        self._inbox.clear()
         return progress.numInputRows, progress.durationMs["triggerExecution"]
 
     def _start(self) -> StreamingQuery:
@@ -221,6 +231,7 @@ def verify(spark: SparkSession, way: Way, epochs: Epochs, folder: Path) -> None:
     for epoch in range(2):
         inbox.put(epochs.files(epoch))
         query.processAllAvailable()
+        inbox.clear()
     query.stop()
     found = [(row["key"], row["count"], row["sum"]) for row in spark.table(name).collect()]
     ends = ends_of(epochs, 2)
@@ -316,9 +327,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="cutwater-benchmark-") as folder:
         scratch = Path(folder)
         bench.tell("starting Spark")
-        # With more folders than this Spark would list the input by a job of its own.
-        listing = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}
-        spark = embedded_session(scratch / "spark", partitions=PARTITIONS, more=listing)
+        spark = embedded_session(scratch / "spark", partitions=PARTITIONS)
         try:
             # The queries that wait should not be busy looking for work.
             spark.conf.set("spark.sql.streaming.pollingDelay", "200ms")

@@ -8,12 +8,24 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FIRST", "PARTITIONS", "import_by_name", "new_files", "read_lines", "write_readings"]
+__all__ = [
+    "FIRST",
+    "PARTITIONS",
+    "Enough",
+    "import_by_name",
+    "new_files",
+    "read_lines",
+    "write_readings",
+]
 
 PARTITIONS = 2
 """Of the state, on all sides."""
 FIRST = 10**9
 """The first position: all have the same number of digits, so all lines have the same length."""
+
+
+class Enough(Exception):
+    """Ends a run that would go on for ever."""
 
 
 def write_readings(path: Path, first: int, keys: Iterable[int]) -> None:

@@ -22,7 +22,15 @@ from pathlib import Path
 
 from bare_query import start_bare_query
 from counting import scalar_flow
-from feeding import FIRST, PARTITIONS, import_by_name, new_files, read_lines, write_readings
+from feeding import (
+    FIRST,
+    PARTITIONS,
+    Enough,
+    import_by_name,
+    new_files,
+    read_lines,
+    write_readings,
+)
 from harness import Bench, Goal, Side
 from pyspark.sql import SparkSession
 
@@ -106,10 +114,6 @@ class Watched:
             if len(self._seen.get(number, [])) != 1:
                 sys.exit(f"event {number} came out {len(self._seen.get(number, []))} times")
         return [(self._seen[number][0] - self._sent[number]) * 1000 for number in measured]
-
-
-class Enough(Exception):
-    """Ends a run that would go on for ever."""
 
 
 def cutwater(spark: SparkSession, watched: Watched, folder: Path) -> None:

@@ -1,10 +1,15 @@
 """A soak: steady load into Delta and PostgreSQL, a kill every minute, and what grows meanwhile.
 
+In the first half a run is killed with everything it started. In the second half one run stays, so
+that it can be seen to grow, and loses a Python worker each minute.
+
 ``python tests/faults/soak.py --seconds 3600 --json soak.json``, or ``make soak``.
 """
 
 import argparse
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -17,7 +22,14 @@ from typing import Any
 from faults.counting import expected
 from faults.counting_victims import LOCK_WAIT_SECONDS, start_job
 from faults.pairs import Pair, make_pair
-from faults.victims import descendants, kill_all, numbered, result_of
+from faults.victims import (
+    children,
+    descendants,
+    kill_all,
+    numbered,
+    result_of,
+    wait_until,
+)
 from postgres_server import PostgresServer, postgres_server
 
 ROWS_PER_SECOND = 100
@@ -30,8 +42,8 @@ GROWS_BY_NATURE = ("rows in PostgreSQL", "epochs")
 
 
 @dataclass
-class Life:
-    """What was seen of one run, from its start to its kill."""
+class Minute:
+    """What was seen between two kills."""
 
     peaks: dict[str, int] = field(default_factory=dict)
     """The most memory that each kind of process took, and how long the start did."""
@@ -69,7 +81,10 @@ class Soak:
     folder: Path
     server: PostgresServer
     seconds: int
-    lives: list[Life] = field(default_factory=list)
+    killed: list[Minute] = field(default_factory=list)
+    """Minutes after which everything was killed."""
+    stayed: list[Minute] = field(default_factory=list)
+    """Minutes after which a worker of the run that stays was killed."""
     began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -90,29 +105,44 @@ class Soak:
             "sinks": {name: pair.binding for name, pair in self.pairs.items()},
             "checkpoint": str(self.folder / "checkpoint"),
             "until": until,
-            "master": "local[2]",
+            "master": "local[2,4]",
             "conf": {},
             "lock_wait_seconds": LOCK_WAIT_SECONDS,
         }
         return start_job(settings)
 
-    def live(self) -> None:
-        """Run for a minute, and be killed."""
-        life = Life()
-        started, epochs = time.monotonic(), self.epochs()
+    def soak(self) -> None:
+        """Load and kill until the time is over."""
+        while self.passed() < self.seconds / 2:
+            process = self.start("stopped")
+            try:
+                self.killed.append(self.minute(process))
+            finally:
+                kill_all(process)
         process = self.start("stopped")
         try:
-            while time.monotonic() < started + SECONDS_BETWEEN_KILLS:
-                assert process.poll() is None, process.communicate()[1]
-                life.look(process)
-                if self.epochs() > epochs and RESTART not in life.peaks:
-                    life.peaks[RESTART] = round(time.monotonic() - started)
-                time.sleep(SECONDS_BETWEEN_LOOKS)
+            while self.passed() < self.seconds:
+                self.stayed.append(self.minute(process))
+                kill_a_worker(process)
         finally:
             kill_all(process)
-        life.counts = self.counts()
-        self.lives.append(life)
-        print(f"{time.monotonic() - self.began:5.0f} s", life.figures(), flush=True)
+
+    def passed(self) -> float:
+        return time.monotonic() - self.began
+
+    def minute(self, process: subprocess.Popen[str]) -> Minute:
+        """Look at a run for a minute."""
+        seen = Minute()
+        started, epochs = time.monotonic(), self.epochs()
+        while time.monotonic() < started + SECONDS_BETWEEN_KILLS:
+            assert process.poll() is None, process.communicate()[1]
+            seen.look(process)
+            if self.epochs() > epochs and RESTART not in seen.peaks:
+                seen.peaks[RESTART] = round(time.monotonic() - started)
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        seen.counts = self.counts()
+        print(f"{self.passed():5.0f} s", seen.figures(), flush=True)
+        return seen
 
     def counts(self) -> dict[str, int]:
         """Files and rows as they are now."""
@@ -154,14 +184,29 @@ def files_in(folder: Path) -> int:
     return len(done.stdout.splitlines())
 
 
-def verdicts(lives: list[Life]) -> dict[str, dict[str, Any]]:
-    """Compare the first third of all lives with the last one, for everything that was seen."""
-    third = max(len(lives) // 3, 1)
+def kill_a_worker(process: subprocess.Popen[str]) -> None:
+    """SIGKILL to one of the processes that run Python for Spark."""
+    wait_until(process, lambda: bool(workers_of(process.pid)))
+    os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+
+
+def workers_of(root: int) -> list[int]:
+    """The workers of a run: its JVM starts a daemon, which starts them."""
+    known = children()
+    found = [root]
+    for _ in ("JVM", "daemon", "workers"):
+        found = [child for pid in found for child in known.get(pid, [])]
+    return found
+
+
+def verdicts(minutes: list[Minute]) -> dict[str, dict[str, Any]]:
+    """Compare the first third of minutes with the last one, for everything that was seen."""
+    third = max(len(minutes) // 3, 1)
     found = {}
-    for name in lives[0].figures():
+    for name in minutes[0].figures():
         first, last = (
-            statistics.median(life.figures().get(name, 0) for life in part)
-            for part in (lives[:third], lives[-third:])
+            statistics.median(minute.figures().get(name, 0) for minute in part)
+            for part in (minutes[:third], minutes[-third:])
         )
         is_flat = last <= first * TOLERANCE
         verdict = "flat" if is_flat else "grows"
@@ -171,27 +216,30 @@ def verdicts(lives: list[Life]) -> dict[str, dict[str, Any]]:
 
 def report(soak: Soak, path: Path | None) -> int:
     """Say what was found; 1 if something grows that should not."""
-    found = verdicts(soak.lives)
-    for name, figures in found.items():
-        by_nature = " (by nature)" if name in GROWS_BY_NATURE else ""
-        said = f"{figures['first third']:>9.0f} → {figures['last third']:>9.0f}"
-        print(f"{name:34} {said}  {figures['verdict']}{by_nature}")
-    print(f"{soak.total} rows in each sink, each once and in order; {len(soak.lives)} kills")
+    halves = {"all killed": verdicts(soak.killed), "one run that stays": verdicts(soak.stayed)}
+    growing = []
+    for half, found in halves.items():
+        print(half)
+        for name, figures in found.items():
+            is_by_nature = name in GROWS_BY_NATURE
+            said = f"{figures['first third']:>9.0f} → {figures['last third']:>9.0f}"
+            by_nature = " (by nature)" if is_by_nature else ""
+            print(f"  {name:34} {said}  {figures['verdict']}{by_nature}")
+            if figures["verdict"] == "grows" and not is_by_nature:
+                growing.append(f"{name} ({half})")
+    kills = len(soak.killed) + len(soak.stayed)
+    print(f"{soak.total} rows in each sink, each once and in order; {kills} kills")
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
         said = {
             "seconds": soak.seconds,
-            "kills": len(soak.lives),
+            "kills": kills,
             "rows": soak.total,
-            "figures": found,
-            "lives": [asdict(life) for life in soak.lives],
+            "figures": halves,
+            "killed": [asdict(minute) for minute in soak.killed],
+            "stayed": [asdict(minute) for minute in soak.stayed],
         }
         path.write_text(json.dumps(said, indent=1) + "\n")
-    growing = [
-        name
-        for name, figures in found.items()
-        if figures["verdict"] == "grows" and name not in GROWS_BY_NATURE
-    ]
     print("verdict: " + (f"grows: {', '.join(growing)}" if growing else "flat"))
     return 1 if growing else 0
 
@@ -207,8 +255,7 @@ def main() -> int:
         postgres_server() as server,
     ):
         soak = Soak(Path(folder), server, chosen.seconds)
-        while time.monotonic() - soak.began < chosen.seconds:
-            soak.live()
+        soak.soak()
         soak.finish()
         return report(soak, chosen.json)
 

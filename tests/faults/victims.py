@@ -147,19 +147,25 @@ def wait_until(process: subprocess.Popen[str], is_seen: Callable[[], bool]) -> N
         time.sleep(0.002)
 
 
-def descendants(root: int) -> list[int]:
-    """A process and all that come from it."""
-    children: dict[int, list[int]] = {}
+def children() -> dict[int, list[int]]:
+    """The processes that each process has started and that are still its own."""
+    found: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
+            found.setdefault(int(fields[1]), []).append(int(entry.name))
+    return found
+
+
+def descendants(root: int) -> list[int]:
+    """A process and all that come from it."""
+    known = children()
     found = [root]
     for pid in found:
-        found += children.get(pid, [])
+        found += known.get(pid, [])
     return found
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from faults.resuming import Resuming
-from faults.soak import Life, verdicts
+from faults.soak import Minute, verdicts
 
 TESTS = """
 import pathlib
@@ -46,7 +46,7 @@ def test_with_other_code_everything_is_run_again(session):
 
 
 def test_a_soak_tells_what_is_flat_from_what_grows():
-    lives = [Life({"MiB": 100 + n % 3}, {"files": 100 + 10 * n}) for n in range(9)]
-    found = verdicts(lives)
+    minutes = [Minute({"MiB": 100 + n % 3}, {"files": 100 + 10 * n}) for n in range(9)]
+    found = verdicts(minutes)
     assert found["MiB"]["verdict"] == "flat"
     assert found["files"] == {"first third": 110, "last third": 170, "verdict": "grows"}

@@ -24,14 +24,20 @@ PATIENCE_S = 60
 JVM = ["-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 LOGGING = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
 
+PASSWORD = "sesame-7f3a"
+"""Of the user `guarded`, for the address that needs one."""
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
 SETTINGS = """
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},GUARDED://127.0.0.1:{guarded},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},GUARDED://127.0.0.1:{guarded}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,GUARDED:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.guarded.plain.sasl.jaas.config={login} required user_guarded="{password}";
 log.dirs={data}
 num.partitions=1
 auto.create.topics.enable=false
@@ -58,10 +64,17 @@ class Broker:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        port, controller = _free_ports(2)
+        port, guarded, controller = _free_ports(3)
         self.servers = f"127.0.0.1:{port}"
-        data = folder / "data"
-        settings = SETTINGS.format(port=port, controller=controller, data=data)
+        self.guarded = f"127.0.0.1:{guarded}"
+        settings = SETTINGS.format(
+            port=port,
+            guarded=guarded,
+            controller=controller,
+            data=folder / "data",
+            login=LOGIN,
+            password=PASSWORD,
+        )
         (folder / "server.properties").write_text(settings)
         identity = uuid.uuid4().hex[:22]
         options = ("format", "-t", identity, "-c", str(folder / "server.properties"))

@@ -1,7 +1,10 @@
 """Metrics, the log of a run, and what is made of Spark's reports."""
 
+import gzip
+import http.server
 import io
 import json
+import threading
 import urllib.error
 import urllib.request
 from dataclasses import replace
@@ -107,6 +110,67 @@ def test_opentelemetry_has_the_same(metrics):
     assert found["cutwater.epochs"].value == 1
     assert found["cutwater.lag.seconds"].value == 30.0
     assert found["cutwater.epoch.duration"].sum == 0.3
+
+
+def test_opentelemetry_sends_them_to_a_collector(metrics, collector, monkeypatch):
+    from cutwater.spark.otel import exporting
+
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "totals-in-production")
+    with exporting(metrics) as note:
+        metrics.note(EPOCH)
+        note(EPOCH)
+    (resource,) = collector.received[-1].resource_metrics
+    attributes = {one.key: one.value.string_value for one in resource.resource.attributes}
+    assert attributes["service.name"] == "totals-in-production"
+    found = {metric.name: metric for metric in resource.scope_metrics[0].metrics}
+    (point,) = found["cutwater.rows"].sum.data_points
+    assert (point.as_int or point.as_double) == 5
+    assert found["cutwater.rows"].sum.is_monotonic
+    assert found["cutwater.lag.seconds"].gauge.data_points[0].as_double == 30.0
+    assert found["cutwater.epoch.duration"].histogram.data_points[0].sum == 0.3
+
+
+@pytest.fixture
+def collector():
+    """Something that takes what the protocol OTLP/HTTP sends, and keeps it."""
+    with Collector() as running:
+        yield running
+
+
+class Collector(http.server.ThreadingHTTPServer):
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Receiving)
+        self.received = []
+        self.address = f"http://127.0.0.1:{self.server_port}"
+        self._thread = threading.Thread(target=self.serve_forever)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *raised):
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
+class _Receiving(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as protocol
+
+        assert self.path == "/v1/metrics"
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        self.server.received.append(protocol.ExportMetricsServiceRequest.FromString(body))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-protobuf")
+        self.end_headers()
+        self.wfile.write(protocol.ExportMetricsServiceResponse().SerializeToString())
+
+    def log_message(self, *_said):
+        pass
 
 
 def test_opentelemetry_is_asked_for_by_its_variables(monkeypatch):

@@ -23,7 +23,10 @@ import msgspec.inspect
 from cutwater.errors import FlowError, InputError, Problem
 from cutwater.records import describe, fields_of, fits, members
 
-__all__ = ["Codec", "Plain", "codec_of", "is_native"]
+__all__ = ["UNENCODABLE", "Codec", "Plain", "codec_of", "is_native"]
+
+UNENCODABLE = (OverflowError, UnicodeEncodeError, RecursionError)
+"""What encoding a value may raise: of numbers with more than 64 bits, of what nests too deeply."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[bytes]).decode

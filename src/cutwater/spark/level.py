@@ -15,6 +15,8 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from cutwater.codec import UNENCODABLE
+from cutwater.errors import InputError, Problem
 from cutwater.flow.fusing import Segment
 from cutwater.spark.aggregate_work import AggregateWork
 from cutwater.spark.batches import much_at_once
@@ -101,6 +103,15 @@ def _work_of(job: Job, segment: Segment, bucket: BucketStates, outbox: Outbox) -
     return SegmentWork(job, segment, bucket, outbox)
 
 
+def _cannot_be_written(segment: Segment, error: Exception) -> Problem:
+    names = ", ".join(f"'{part.step.name}'" for part in segment.parts)
+    return Problem(
+        "cannot-be-written",
+        f"a state or a record of {names} cannot be written down: {error}",
+        "whole numbers have at most 64 bits; keep larger ones as text, and do not nest without end",
+    )
+
+
 def _epoch(
     job: Job, level: int, inbox: _Inbox, bucket: BucketStates, outbox: Outbox
 ) -> Iterator[Parcel]:
@@ -114,13 +125,16 @@ def _epoch(
         if not (mail or inbox.has_ended or (completed is not None and bucket.busy)):
             continue
         work = _work_of(job, segment, bucket, outbox)
-        work.data(mail)
-        if inbox.has_ended:
-            work.finish()
-        else:
-            work.border()
-            if completed is not None:
-                work.watermark(completed)
-            work.save()
+        try:
+            work.data(mail)
+            if inbox.has_ended:
+                work.finish()
+            else:
+                work.border()
+                if completed is not None:
+                    work.watermark(completed)
+                work.save()
+        except UNENCODABLE as error:  # what a step itself raises comes as a sentence
+            raise InputError(_cannot_be_written(segment, error)) from None
         yield from outbox.take()
     bucket.save(after if remembers else None)

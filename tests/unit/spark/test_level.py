@@ -7,6 +7,7 @@ import pytest
 from toy_spark import ToySpark, make_job
 
 import cutwater as cw
+from cutwater.errors import InputError, recover
 from cutwater.spark import level as level_module
 from cutwater.spark.buckets import BUSY, BucketStates
 from cutwater.spark.rows import DATA, END, EVERYONE, MARK
@@ -130,3 +131,26 @@ def test_notices_never_reach_the_sinks(toy):
         for number in range(len(made.levels)):
             tasks = [list(made._level(number, rows)) for rows in made._exchange(tasks)]
         assert all(row.kind == DATA and row.target != EVERYONE for task in tasks for row in task)
+
+
+@cw.task(initial=1)
+def growing(size: int, item: Item) -> tuple[int, list[Item]]:
+    return size << 32, [item]
+
+
+@cw.task(initial=0)
+def shifting(_: int, item: Item) -> tuple[int, list[Item]]:
+    return 0, [Item(item.name, item.at << 70)]
+
+
+@pytest.mark.parametrize("task", [growing, shifting])
+def test_what_cannot_be_written_down_is_said_with_its_step(toy, task):
+    flow = cw.Flow("large")
+    made = flow.source("items", Item).key_by("name").apply(task, name="first")
+    flow.sink("out", made.key_by("name").apply(count))
+    with pytest.raises(RuntimeError) as failed:
+        toy(flow, [("a", 1), ("a", 2), ("a", 3)])
+    error = recover(str(failed.value))
+    assert isinstance(error, InputError)
+    assert error.problems[0].code == "cannot-be-written"
+    assert "'first'" in str(error)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cutwater.codec import codec_of
+from cutwater.codec import UNENCODABLE, codec_of
 from cutwater.errors import InputError, Problem, RunError
 from cutwater.order import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.batches import Batch, joined, much_at_once
@@ -25,10 +25,6 @@ from cutwater.spark.sources.clock import is_time
 from cutwater.spark.sources.feed import BAD, BadRecord, Chunk, Run, times_of
 
 __all__ = ["WORTH_SENDING", "Reading"]
-
-_CANNOT_BE_SENT = (OverflowError, UnicodeEncodeError, RecursionError)
-"""What encoding a value may raise: of numbers with more than 64 bits, of what nests too deeply."""
-
 
 WORTH_SENDING = 1_000
 """Fewer records wait for those of the next run: small files do not become small rows."""
@@ -50,6 +46,7 @@ class Reading:
         self._reader = self._feed.reader(self._step.type)
         self._outbox = Outbox(job.labels)
         self._sender = Sender(job, segment, self._outbox)
+        self._reader.numbered = self._sender.numbered
         self._is_timed = segment.number in job.needs.times
         self._rank = job.source_ranks[source]
         self._clock = job.clock_of(source)
@@ -93,7 +90,7 @@ class Reading:
             batches = [self._batch(each, self._decoded(each)) for each in waiting]
             if batches:
                 self._sender.through(joined(batches))
-        except _CANNOT_BE_SENT:
+        except UNENCODABLE:
             self._outbox.drop()
             return False
         return True
@@ -103,7 +100,7 @@ class Reading:
         good = self._one_by_one(each, codec_of(self._step.type).encode)
         try:
             self._sender.through(self._batch(each, good))
-        except _CANNOT_BE_SENT as error:
+        except UNENCODABLE as error:
             raise InputError(_cannot_be_sent(self._source, error)) from None
 
     def _batch(self, each: _Waiting, decoded: tuple[Sequence[int], Sequence[Any]]) -> Batch:
@@ -148,7 +145,7 @@ class Reading:
                 check(value)
                 values.append(value)
                 places.append(place)
-            except (*BAD, *_CANNOT_BE_SENT) as error:
+            except (*BAD, *UNENCODABLE) as error:
                 self._bad_record(chunk, run.positions[place], self._reader.text(raw), str(error))
         return places, values
 

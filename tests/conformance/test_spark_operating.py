@@ -1,10 +1,8 @@
-"""On real Spark: damaged checkpoints, states as tables, what a run tells, and secrets."""
+"""On real Spark: damaged checkpoints, states as tables, and what a run tells."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
@@ -12,12 +10,8 @@ import pytest
 import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import CutwaterError
-from cutwater.spark.runlog import logging_to
-from cutwater.spark.session import embedded_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-CANARY = "canary-7f3a"
 
 
 @dataclass(frozen=True)
@@ -154,6 +148,14 @@ def test_the_newest_commit_deleted_shows_nothing_twice(whole, copy, spark):
             assert (copy / part.relative_to(whole[0])).read_bytes() == part.read_bytes()
 
 
+def test_a_run_may_be_in_another_thread(tmp_path, spark):
+    (tmp_path / "in").mkdir()
+    put(tmp_path, 0)
+    with ThreadPoolExecutor(1) as threads:
+        result = threads.submit(run, tmp_path, spark).result()
+    assert result.rows["sums"] == 10
+
+
 def test_a_checkpoint_can_be_moved_with_its_output(tmp_path, spark):
     before, after = tmp_path / "before", tmp_path / "after"
     (before / "in").mkdir(parents=True)
@@ -169,60 +171,3 @@ def test_a_checkpoint_can_be_moved_with_its_output(tmp_path, spark):
     assert cutwater_spark.verify(after / "state").problems == []
     state = cutwater_spark.read_state(after / "state", "total", spark, keys=["k1"])
     assert state.rows == [{"key": "k1", "state": 14}]
-
-
-@dataclass(frozen=True)
-class Guarded(cutwater_spark.folder):
-    """A sink that needs a password wherever it writes."""
-
-    password_env: str = ""
-
-    def write(self, claim, epoch, record, lanes):
-        assert os.environ[self.password_env] == CANARY
-        return super().write(claim, epoch, record, lanes)
-
-
-def test_nothing_that_a_run_writes_has_a_secret_in_it(tmp_path):
-    """In a process of its own: workers have the environment that Spark was started with."""
-    (tmp_path / "in").mkdir()
-    put(tmp_path, 0)
-    script = tmp_path / "secret_job.py"
-    script.write_text(
-        f"import sys; sys.path[:0] = {sys.path!r}\n"
-        "from pathlib import Path\n"
-        "import conformance.test_spark_operating as here\n"
-        f"here.run_guarded(Path({str(tmp_path)!r}))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, script],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "CANARY_PASSWORD": CANARY},
-    )
-    assert done.returncode == 0, done.stderr
-    assert "spark.master" in done.stdout
-    written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(written) > 20
-    assert [path for path in written if CANARY.encode() in path.read_bytes()] == []
-    assert CANARY not in done.stdout + done.stderr
-    assert (tmp_path / "run.jsonl").read_text().count('"event": "epoch"') == 1
-
-
-def run_guarded(root):
-    """Run with a sink that needs a secret, and print the settings of the session."""
-    session = embedded_session(root / "scratch", master="local[2]")
-    with logging_to(root / "run.jsonl", "totals") as log:
-        cutwater_spark.run(
-            flow(),
-            session,
-            sources={"items": root / "in"},
-            sinks={
-                "sums": Guarded(str(root / "sums"), password_env="CANARY_PASSWORD"),
-                "counts": root / "counts",
-            },
-            checkpoint=root / "state",
-            on_progress=log.note,
-            tell=lambda text: log.event("notice", text=text),
-        )
-    print(session.sparkContext.getConf().toDebugString())
-    session.stop()

@@ -20,6 +20,7 @@ from cutwater.spark.level import Level
 from cutwater.spark.partitions import shuffling_to
 from cutwater.spark.progress import Progress, Reports
 from cutwater.spark.rows import ROW_SCHEMA
+from cutwater.spark.session import make_active
 from cutwater.spark.sources.feed import Feed
 from cutwater.spark.sources.frame import Frame
 from cutwater.spark.sources.reader import FeedSource
@@ -107,6 +108,7 @@ class Drive:
             self._place.save(replace(identity, is_closed=True))
 
     def _start(self, job: Job, until: str) -> StreamingQuery:
+        make_active(self._spark)
         rows = build_query(self._spark, job)
         self._spark.dataSource.register(SinksWriter.of(job.to_bytes()))
         writer = rows.writeStream.format("cutwater_sinks").outputMode("append")

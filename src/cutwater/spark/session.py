@@ -28,7 +28,13 @@ from cutwater.spark.durable import make_folder
 from cutwater.spark.java import java_home
 from cutwater.spark.partitions import SETTING
 
-__all__ = ["check_session", "embedded_session", "is_on_this_machine", "setting_problem"]
+__all__ = [
+    "check_session",
+    "embedded_session",
+    "is_on_this_machine",
+    "make_active",
+    "setting_problem",
+]
 
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHECKPOINTS = (
@@ -171,6 +177,11 @@ def _same_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def make_active(spark: SparkSession) -> None:
+    """Let Spark look for data sources in this session, in whatever thread this is."""
+    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def is_on_this_machine(master: str) -> bool:

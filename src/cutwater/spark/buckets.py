@@ -184,9 +184,7 @@ class BucketStates:
         copy = _copies.take(self._place)
         if copy and (copy.token == self._head.token or self._caught_up(copy)):
             return copy
-        copy = Copy()
-        for sequence, entry in self._store.entries(self._head):
-            copy.apply(entry, sequence)
+        copy = Copy.of(self._store.entries(self._head))
         copy.token, copy.next = self._head.token, self._head.next
         return copy
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cutwater.spark.state_map import StateMap
@@ -40,6 +41,21 @@ class Copy:
     def memory(self) -> int:
         """About how many bytes of memory it takes."""
         return sum(kept.memory for kept in self.steps.values())
+
+    @staticmethod
+    def of(entries: Iterable[tuple[int, Entry]]) -> Copy:
+        """What all entries of a log say."""
+        copy = Copy()
+        for sequence, entry in entries:
+            for part in entry.parts:
+                if isinstance(part, RowsPart):
+                    copy.rows(part.step).apply(part, sequence)
+                else:
+                    copy.map(part.step).fill(part, sequence)
+        for kept in copy.steps.values():
+            if isinstance(kept, StateMap):
+                kept.filled()
+        return copy
 
     def apply(self, entry: Entry, sequence: int) -> None:
         """Take over what the next entry says."""

@@ -22,8 +22,10 @@ class StateMap:
         self.states: dict[bytes, bytes] = {}
         self.live = 0
         """The bytes of keys and states."""
-        self._entry_of: dict[bytes, int] = {}
-        """The entry with the current state of a key; not of keys that are new."""
+        self._newer_entry_of: dict[bytes, int] = {}
+        """The entry with the current state of a key; not of keys that are new or were filled in."""
+        self._filled: list[tuple[int, list[bytes]]] = []
+        """The keys of entries that the map was filled from."""
         self._changed: dict[bytes, bytes | None] = {}
 
     def __len__(self) -> int:
@@ -67,17 +69,44 @@ class StateMap:
         self._changed.update(fresh)
         self._set(fresh, old)
 
+    def fill(self, part: StatesPart, sequence: int) -> None:
+        """Take over what one entry after the other says, until `filled`."""
+        self._filled.append((sequence, part.keys))
+        if None not in part.states:
+            self.states.update(zip(part.keys, part.states, strict=True))  # type: ignore[arg-type]
+            return
+        for key, state in zip(part.keys, part.states, strict=True):
+            if state is None:
+                self.states.pop(key, None)
+            else:
+                self.states[key] = state
+
+    def filled(self) -> None:
+        """End the filling."""
+        self.live = _size(self.states, self.states.values())
+
+    @property
+    def _entry_of(self) -> dict[bytes, int]:
+        """The entry with the current state of a key, or with that of one that is gone."""
+        if self._filled:  # to know it takes as long as to fill the map, and it is seldom asked for
+            found: dict[bytes, int] = {}
+            for sequence, keys in self._filled:
+                found.update(dict.fromkeys(keys, sequence))
+            found.update(self._newer_entry_of)
+            self._newer_entry_of, self._filled = found, []
+        return self._newer_entry_of
+
     def apply(self, part: StatesPart, sequence: int) -> None:
         """Take over what an entry says."""
         fresh = self._without_deleted(dict(zip(part.keys, part.states, strict=True)))
         self._set(fresh, list(map(self.states.get, fresh)))
-        self._entry_of.update(dict.fromkeys(fresh, sequence))
+        self._newer_entry_of.update(dict.fromkeys(fresh, sequence))
 
     def keep(self, part: StatesPart, sequence: int) -> None:
         """Write again what is current in an entry, which is going to be removed."""
         entry_of, states, changed = self._entry_of, self.states, self._changed
         for key in part.keys:
-            if entry_of.get(key) == sequence and key not in changed:
+            if entry_of.get(key) == sequence and key not in changed and key in states:
                 changed[key] = states[key]
 
     def keep_all(self) -> None:
@@ -92,11 +121,11 @@ class StateMap:
         sizes = map(add, map(len, keys), (len(state or b"") + ROW_COST for state in states))
         for cut, size in cuts(_size(keys, states), sizes, len(keys)):
             sequence = writer.add(StatesPart(self._step, keys[cut], states[cut]), size)
-            self._entry_of.update(dict.fromkeys(keys[cut], sequence))
+            self._newer_entry_of.update(dict.fromkeys(keys[cut], sequence))
         if None in states:
             for key, state in self._changed.items():
                 if state is None:
-                    del self._entry_of[key]
+                    del self._newer_entry_of[key]
         self._changed = {}
 
     def _set(self, fresh: dict[bytes, bytes], old: list[bytes | None]) -> None:
@@ -121,7 +150,7 @@ class StateMap:
 
     def _delete(self, key: bytes) -> None:
         self.live -= _size((key,), (self.states.pop(key),))
-        self._entry_of.pop(key, None)
+        self._newer_entry_of.pop(key, None)
 
 
 def _size(keys: Iterable[bytes], states: Iterable[bytes | None]) -> int:

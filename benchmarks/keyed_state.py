@@ -9,9 +9,12 @@ stays up; an epoch is one set of files that appears at once. Its time is what Sp
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import shutil
 import sys
 import tempfile
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -29,14 +32,18 @@ from counting import (
     scalar_flow,
     vectorised_flow,
 )
-from feeding import import_by_name
+from dropping import Dropping
+from feeding import Enough, import_by_name, read_lines
 from harness import Bench, Goal, Side
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cutwater as cw
+from cutwater.spark import Progress, parquet, run
 from cutwater.spark.session import embedded_session
+from cutwater.spark.sources.feed import Binding
 
+KEYS = 100_000
 PARTITIONS = 2
 FILES = 10
 """Of an epoch; each has a tenth of the keys, with all their rows."""
@@ -127,7 +134,8 @@ class Way:
     """One way to count."""
 
     name: str
-    build: Build
+    build: Build | None
+    """None: a flow that reads the files by itself."""
     mode: str = "append"
     is_slow: bool = False
     is_per_epoch: bool = False
@@ -151,7 +159,10 @@ ROWS = Way("transformWithState", lambda df, _: row_groups(df), is_slow=True)
 NATIVE = Way("native groupBy().agg()", lambda df, _: native(df), "update", is_per_epoch=True)
 VECTORISED = Way("Cutwater, vectorised task", of_flow(vectorised_flow))
 SCALAR = Way("Cutwater, scalar task", of_flow(scalar_flow))
-BUILT_IN = Way("Cutwater, built-in aggregate", of_flow(built_in_flow), is_per_epoch=True)
+BUILT_IN = Way(
+    "Cutwater, built-in aggregate on a DataFrame", of_flow(built_in_flow), is_per_epoch=True
+)
+OWN = Way("Cutwater, built-in aggregate", None, is_per_epoch=True)
 WAYS = {
     "pandas": PANDAS,
     "rows": ROWS,
@@ -159,6 +170,7 @@ WAYS = {
     "vectorised": VECTORISED,
     "scalar": SCALAR,
     "built-in": BUILT_IN,
+    "own": OWN,
 }
 
 
@@ -203,6 +215,7 @@ class Running:
         return progress.numInputRows, progress.durationMs["triggerExecution"]
 
     def _start(self) -> StreamingQuery:
+        assert self.way.build
         checkpoint = self.folder / "checkpoint"
         out = self.way.build(self._inbox.stream(self.spark), checkpoint)
         writer = out.writeStream.format("noop").outputMode(self.way.mode)
@@ -214,6 +227,69 @@ class Running:
             self.query.stop()
 
 
+class RunningFlow(Running):
+    """A flow that reads the files by its own source, in a run that stays up."""
+
+    def __post_init__(self) -> None:
+        self._folder = self.folder / "inbox"
+        self._folder.mkdir(parents=True)
+        self._reports: queue.Queue[Progress] = queue.Queue()
+        self._thread: threading.Thread | None = None
+        self._is_over = False
+
+    def _epoch(self) -> tuple[int, float]:
+        """All that is reported of a set of files, should it be read in more than one epoch."""
+        files = self.epochs.files(self.done)
+        put_one_by_one(self._folder, self.done, files)
+        self.done += 1
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        rows, milliseconds = 0, 0.0
+        while rows < self.epochs.keys * self.epochs.rows:
+            report = self._reports.get(timeout=600)
+            rows += report.sources["readings"].read
+            milliseconds += report.duration_ms
+        for path in self._folder.iterdir():
+            path.unlink()
+        return rows, milliseconds
+
+    def _run(self) -> None:
+        with contextlib.suppress(Enough):
+            run(
+                built_in_flow(),
+                self.spark,
+                sources={"readings": whole_folder(self._folder)},
+                sinks={"counts": Dropping()},
+                checkpoint=self.folder / "checkpoint",
+                until="stopped",
+                on_progress=self._note,
+            )
+
+    def _note(self, report: Progress) -> None:
+        self._reports.put(report)
+        if self._is_over:
+            raise Enough
+
+    def stop(self) -> None:
+        """Let one more epoch come, and end with it."""
+        if self._thread:
+            self._is_over = True
+            put_one_by_one(self._folder, self.done, self.epochs.files(0)[:1])
+            self._thread.join()
+
+
+def put_one_by_one(folder: Path, number: int, files: Iterable[Path]) -> None:
+    """Let files appear in a folder that is read by a flow."""
+    for path in files:
+        (folder / f"{number:06}-{path.name}").hardlink_to(path)
+
+
+def whole_folder(folder: Path) -> Binding:
+    """All that is there in one epoch."""
+    return parquet(str(folder), max_rows_per_epoch=10**9, max_bytes_per_epoch=1 << 40)
+
+
 # --- right or wrong --------------------------------------------------------------------------
 
 
@@ -223,17 +299,7 @@ def verify(spark: SparkSession, way: Way, epochs: Epochs, folder: Path) -> None:
     Plain Structured Streaming gives the rows of a key in no order, so of the sums only those at
     the end of an epoch are compared.
     """
-    inbox = Inbox(folder / "inbox")
-    name = "verify_" + "".join(c if c.isalnum() else "_" for c in way.name)
-    out = way.build(inbox.stream(spark), folder / "checkpoint").select("key", "count", "sum")
-    writer = out.writeStream.format("memory").queryName(name).outputMode(way.mode)
-    query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
-    for epoch in range(2):
-        inbox.put(epochs.files(epoch))
-        query.processAllAvailable()
-        inbox.clear()
-    query.stop()
-    found = [(row["key"], row["count"], row["sum"]) for row in spark.table(name).collect()]
+    found = shown(spark, way, epochs, folder)
     ends = ends_of(epochs, 2)
     counts = {(key, count) for key, count, _ in found}
     wanted = {
@@ -245,6 +311,42 @@ def verify(spark: SparkSession, way: Way, epochs: Epochs, folder: Path) -> None:
     at_ends = {(key, count): total for key, count, total in found if (key, count) in ends}
     if not (is_right and at_ends == ends):
         sys.exit(f"{way.name} computes something else: {sorted(found)[:5]} ...")
+
+
+def shown(
+    spark: SparkSession, way: Way, epochs: Epochs, folder: Path
+) -> list[tuple[str, int, int]]:
+    """What a way gives for two epochs: key, count and sum."""
+    if way.build is None:
+        return shown_by_flow(spark, epochs, folder)
+    inbox = Inbox(folder / "inbox")
+    name = "verify_" + "".join(c if c.isalnum() else "_" for c in way.name)
+    out = way.build(inbox.stream(spark), folder / "checkpoint").select("key", "count", "sum")
+    writer = out.writeStream.format("memory").queryName(name).outputMode(way.mode)
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+    for epoch in range(2):
+        inbox.put(epochs.files(epoch))
+        query.processAllAvailable()
+        inbox.clear()
+    query.stop()
+    return [(row["key"], row["count"], row["sum"]) for row in spark.table(name).collect()]
+
+
+def shown_by_flow(spark: SparkSession, epochs: Epochs, folder: Path) -> list[tuple[str, int, int]]:
+    """The same, of the flow that reads the files by itself."""
+    inbox = folder / "inbox"
+    inbox.mkdir(parents=True)
+    for epoch in range(2):
+        put_one_by_one(inbox, epoch, epochs.files(epoch))
+        run(
+            built_in_flow(),
+            spark,
+            sources={"readings": whole_folder(inbox)},
+            sinks={"counts": folder / "out"},
+            checkpoint=folder / "checkpoint",
+        )
+    lines = read_lines((folder / "out").glob("epoch=*/*.jsonl"))
+    return [(line["key"], line["count"], line["sum"]) for line in lines]
 
 
 def ends_of(epochs: Epochs, count: int) -> dict[tuple[str, int], int]:
@@ -264,9 +366,14 @@ def ends_of(epochs: Epochs, count: int) -> dict[tuple[str, int], int]:
 
 
 def goals(rows: int, keys: int) -> list[Goal]:
-    """What is wanted of a run."""
+    """What is wanted of a run of full size."""
+    if keys != KEYS:
+        return []
     condition = f"{keys:,} keys, {rows} row{'s' if rows > 1 else ''} per key per epoch"
-    found = [Goal(BUILT_IN.name, NATIVE.name, "rows/s", at_least=0.5, condition=condition)]
+    found = [
+        Goal(name, NATIVE.name, "rows/s", at_least=0.5, condition=condition)
+        for name in (BUILT_IN.name, OWN.name)
+    ]
     if rows == 1:
         found += [
             Goal(VECTORISED.name, PANDAS.name, "rows/s", at_least=100, condition=condition),
@@ -281,7 +388,7 @@ def measure(
     """All ways with so many rows per key and epoch."""
     epochs = Epochs(scratch / "data", keys, rows)
     sides = [
-        Running(
+        (Running if way.build else RunningFlow)(
             spark,
             way,
             epochs,
@@ -317,7 +424,7 @@ def main() -> int:
     bench.parser.add_argument("--keys", type=int, help="3,000 if quick, else 100,000")
     bench.parser.add_argument("--sides", nargs="+", choices=list(WAYS), default=list(WAYS))
     given = bench.arguments()
-    keys = given.keys or (3_000 if bench.is_quick else 100_000)
+    keys = given.keys or (3_000 if bench.is_quick else KEYS)
     sizes = given.rows or ([1, 10] if bench.is_quick else [1, 10, 100])
     ways = [WAYS[name] for name in given.sides]
     if not can_embed():

@@ -1,6 +1,6 @@
 """Does the cost of an epoch follow the change, or the size of the state?
 
-    python benchmarks/state_size.py [--keys 50000 5000000] [--touched 1000] [--epochs 40]
+    python benchmarks/state_size.py [--keys 50000 5000000] [--touched 1000] [--epochs 200]
 
 Two checkpoints of the same flow, one with few keys and one with many. Each repetition restarts
 both, one after the other, and runs epochs that touch 1,000 random keys each; so every repetition
@@ -138,10 +138,10 @@ def main() -> int:
     add = bench.parser.add_argument
     add("--keys", type=int, nargs=2, help="5,000 and 50,000 if quick, else 50,000 and 5,000,000")
     add("--touched", type=int, default=1_000, help="keys in each epoch")
-    add("--epochs", type=int, help="in each repetition; 5 repetitions of 40 are 200")
+    add("--epochs", type=int, help="in each repetition: 10 if quick, else 200")
     given = bench.arguments()
     sizes = given.keys or ([5_000, 50_000] if bench.is_quick else [50_000, 5_000_000])
-    epochs = given.epochs or (10 if bench.is_quick else 40)
+    epochs = given.epochs or (10 if bench.is_quick else 200)
     import_by_name()
     with tempfile.TemporaryDirectory(prefix="cutwater-benchmark-") as folder:
         sides = [Checkpoint(Path(folder) / str(n), n, given.touched, epochs) for n in sizes]

@@ -13,7 +13,7 @@ import numpy as np
 from cutwater.codec import Codec
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Segment
-from cutwater.order import AFTER_DATA, order_bytes
+from cutwater.order import AFTER_DATA, canonical_of, order_bytes
 from cutwater.records import fields_of, members, plain_type
 from cutwater.spark.aggregate_columns import ColumnAggregate, column_aggregate
 from cutwater.spark.batches import Batch, joined
@@ -79,17 +79,39 @@ class Aggregation:
             columns |= dict(zip(aggregate.columns, lifted, strict=True))
         return Batch([], batch.key_bytes, Records(self._partial, columns), label=batch.label)
 
+    @property
+    def numbered_by(self) -> str | None:
+        """The field that is the key, if it is one: where its values are numbered, keys are."""
+        step = self.segment.steps[0]
+        if not (self.is_folded_early and isinstance(step, s.KeyBy) and len(step.fields) == 1):
+            return None
+        return step.fields[0]
+
+    def folded_by_number(self, batch: Batch) -> Batch | None:
+        """A value for each key of events without keys; None if theirs are not numbered."""
+        values, field = batch.values, self.numbered_by
+        if not isinstance(values, Records) or field is None or field not in values.numberings:
+            return None
+        numbering = values.numberings[field]
+        found = canonical_of(numbering.values)
+        keys = Keys(numbering.of, len(found))
+        return self._folded(batch, found, keys, objects(numbering.values))
+
     def folded(self, batches: Sequence[Batch]) -> Batch:
         """A value for each key of such batches: what the aggregates keep of all its events."""
         batch = joined(batches)
         found, of = numbered(batch.key_bytes)
         keys = Keys(of, len(found))
-        columns = {_KEY: self._names(batch, keys.first(np.arange(len(batch))))}
+        names = self._names(batch, keys.first(np.arange(len(batch))))
+        return replace(self._folded(batch, found, keys, names), label=batch.label)
+
+    def _folded(self, batch: Batch, found: list[bytes], keys: Keys, names: Any) -> Batch:
+        columns = {_KEY: names}
         for aggregate, lifted in self._lifted(batch):
             zeros = [np.zeros(len(found), column.dtype) for column in lifted]
             kept = aggregate.folded(keys, lifted, zeros, np.ones(len(found), bool))
             columns |= dict(zip(aggregate.columns, kept, strict=True))
-        return Batch([], found, Records(self._partial, columns), label=batch.label)
+        return Batch([], found, Records(self._partial, columns))
 
     def pack(self, batch: Batch) -> bytes:
         """Such values as a body."""

@@ -6,7 +6,7 @@ import datetime as dt
 import enum
 import types
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import Any, get_args, get_origin
 
@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from cutwater.errors import InputError, Problem, RunError
 from cutwater.records import describe, fields_of, members, plain_type
-from cutwater.spark.records import objects
+from cutwater.spark.records import Numbering, Records, objects
 from cutwater.vectors import Layout
 from cutwater.vectors.layouts import Columns
 
-__all__ = ["arrays_of", "arrow_type", "columns_of", "misfit", "schema_of"]
+__all__ = ["arrays_of", "arrow_type", "misfit", "numbering_of", "records_in", "schema_of"]
 
 _SIMPLE: dict[Any, pa.DataType] = {
     int: pa.int64(),
@@ -144,9 +144,15 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(found == wanted)
 
 
-def columns_of(layout: Layout, arrays: Sequence[pa.Array], what: str) -> Columns:
-    """Arrow columns as those of a layout; an empty place in a field that has none is refused."""
+def records_in(
+    layout: Layout, arrays: Sequence[pa.Array], what: str, numbered: Collection[str] = ()
+) -> Records:
+    """Arrow columns as records; an empty place in a field that has none is refused.
+
+    The values of the fields `numbered`, which are texts or whole numbers, are numbered.
+    """
     columns: Columns = {}
+    numberings: dict[str, Numbering] = {}
     for (name, kind), array in zip(layout.columns.items(), arrays, strict=True):
         declared = layout.declared[name]
         if array.null_count and types.NoneType not in members(plain_type(declared)):
@@ -159,7 +165,12 @@ def columns_of(layout: Layout, arrays: Sequence[pa.Array], what: str) -> Columns
                 )
             )
         try:
-            columns[name] = _column(array, kind, declared)
+            if name in numbered:
+                numberings[name] = numbering_of(array)
+            if name in numbered and kind == "object":
+                columns[name] = objects(numberings[name].values)[numberings[name].of]
+            else:
+                columns[name] = _column(array, kind, declared)
         except msgspec.ValidationError as error:
             raise InputError(
                 Problem(
@@ -169,7 +180,30 @@ def columns_of(layout: Layout, arrays: Sequence[pa.Array], what: str) -> Columns
                     "correct the annotation, or leave such rows out before",
                 )
             ) from None
-    return columns
+    return Records(layout, columns, numberings)
+
+
+def numbering_of(array: pa.Array) -> Numbering:
+    """What an Arrow column without empty places holds.
+
+    >>> numbering_of(pa.array(["b", "a", "b"]))
+    Numbering(values=['b', 'a'], of=array([0, 1, 0]))
+    """
+    is_encoded = pa.types.is_dictionary(array.type)
+    encoded = array if is_encoded else array.dictionary_encode()
+    of, values = encoded.indices.to_numpy().astype(np.intp), encoded.dictionary
+    if is_encoded:  # by a file, in which other rows have values too
+        used, of = _used(of, len(values))
+        values = values.take(pa.array(used))
+    return Numbering(values.to_numpy(zero_copy_only=False).tolist(), of)
+
+
+def _used(numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which of so many numbers there are, and the place of each one among these."""
+    if len(numbers) < size:
+        return np.unique(numbers, return_inverse=True)
+    is_used = np.bincount(numbers, minlength=size) > 0
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[numbers]
 
 
 def _column(array: pa.Array, kind: str, declared: Any) -> np.ndarray:

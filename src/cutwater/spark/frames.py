@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from cutwater.errors import InputError, Problem
 from cutwater.flow import steps as s
 from cutwater.order import NO_KEY, bucket_of, canonical, order_bytes, terminated
-from cutwater.spark.arrow import arrays_of, columns_of, misfit, schema_of
+from cutwater.spark.arrow import arrays_of, misfit, records_in, schema_of
 from cutwater.spark.batches import Batch, much_at_once
 from cutwater.spark.gate import Gated
 from cutwater.spark.job import Job, load_job, speaking
@@ -32,6 +32,8 @@ __all__ = ["RUN_ROWS", "FrameRows", "frame_problems", "rows_of", "shown"]
 
 RUN_ROWS = 50_000
 """About so many rows are addressed and sent together."""
+FOLDED_ROWS = 200_000
+"""And so many where only one value of each key is sent."""
 _SIGN = np.uint64(1 << 63)
 
 
@@ -88,7 +90,7 @@ class FrameRows:
         """The rows that some batches of the DataFrame become."""
         with speaking():
             work = _FrameWork(load_job(self._job), self._source)
-            for batch in _together(batches):
+            for batch in _together(batches, FOLDED_ROWS if work.numbered else RUN_ROWS):
                 with much_at_once():
                     found = work.send(batch)
                 yield from found
@@ -97,14 +99,14 @@ class FrameRows:
             yield from rest
 
 
-def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of about `RUN_ROWS` rows: Spark's own are smaller."""
+def _together(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of about so many rows: Spark's own are smaller."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
         waiting.append(batch)
         size += batch.num_rows
-        if size >= RUN_ROWS:
+        if size >= rows:
             yield pa.concat_batches(waiting)
             waiting, size = [], 0
     if size:
@@ -123,6 +125,8 @@ class _FrameWork:
         self._rank = order_bytes((job.source_ranks[source],))
         self._outbox = Outbox(job.labels)
         self._sender = Sender(job, segment, self._outbox)
+        self.numbered = [] if source in job.gated else self._sender.numbered
+        """Fields of which it pays to know which of their values are the same."""
         self._is_timed = segment.number in job.needs.times
         self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
         self._unordered = count()
@@ -132,11 +136,10 @@ class _FrameWork:
     def send(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The rows that a batch becomes."""
         arrays = [batch.column(field or "value") for field in self._layout.columns]
-        columns = columns_of(self._layout, arrays, f"source '{self._source}'")
-        values = Records(self._layout, columns)
+        values = records_in(self._layout, arrays, f"source '{self._source}'", self.numbered)
         if self._gated:
             return self._to_gate(self._gated, batch, values)
-        times = columns[self._step.time or ""].tolist() if self._is_timed else None
+        times = values.columns[self._step.time or ""].tolist() if self._is_timed else None
         orders = self._orders(batch) if self._sender.minds_order else []
         sent = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
         self._sender.through(sent)

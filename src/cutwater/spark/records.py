@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,21 +14,42 @@ from cutwater.codec import codec_of
 from cutwater.vectors import Layout
 from cutwater.vectors.layouts import Columns
 
-__all__ = ["RecordCodec", "Records", "joined_values", "numbered", "objects", "record_codec"]
+__all__ = [
+    "Numbering",
+    "RecordCodec",
+    "Records",
+    "joined_values",
+    "numbered",
+    "objects",
+    "record_codec",
+]
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
 _DTYPES = {"int": "<i8", "float": "<f8", "bool": "?"}
+_NONE: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """What a column holds: each value once, and for each row the number of its value."""
+
+    values: list[Any]
+    of: np.ndarray
 
 
 class Records(Sequence[Any]):
     """Many values of a type, as a column for each of its fields."""
 
-    __slots__ = ("_values", "columns", "layout")
+    __slots__ = ("_values", "columns", "layout", "numberings")
 
-    def __init__(self, layout: Layout, columns: Columns) -> None:
+    def __init__(
+        self, layout: Layout, columns: Columns, numberings: Mapping[str, Numbering] = _NONE
+    ) -> None:
         self.layout = layout
         self.columns = columns
+        self.numberings = numberings
+        """Of columns whose values were numbered when they were read."""
         self._values: list[Any] | None = None
 
     @staticmethod

@@ -18,6 +18,7 @@ from cutwater.flow.by_value import made_of
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import key_bytes_of, key_function, plain_key_function
 from cutwater.order import NO_KEY, bucket_of, canonical_of, order_bytes, terminated
+from cutwater.spark.aggregation import Aggregation
 from cutwater.spark.batches import Batch
 from cutwater.spark.job import Job
 from cutwater.spark.records import Records, record_codec
@@ -45,8 +46,13 @@ class Sender:
         self.minds_order = job.minds_order(segment)
         """Does the order of what is sent matter to anyone?"""
         self._receivers = [_to_sink(job, n, outbox) for n in job.sinks_after[segment.number]]
+        self.numbered: list[str] = []
+        """Fields whose values are better numbered where they are read."""
         for number, port in job.plan.readers[segment.number]:
             self._receivers.append(_to_segment(job, job.plan.segments[number], port, outbox))
+            aggregation = job.aggregations.get(number)
+            if aggregation and aggregation.numbered_by and not self._steps:
+                self.numbered.append(aggregation.numbered_by)
 
     def through(self, batch: Batch, first: int = 0) -> None:
         """Run the steps of a segment without state on events, and send what comes of them.
@@ -163,6 +169,9 @@ def _to_frame(job: Job, target: int, outbox: Outbox) -> _Receive:
 
 
 def _to_segment(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
+    aggregation = job.aggregations.get(reader.number)
+    if aggregation and aggregation.is_folded_early:
+        return _to_fold(aggregation, outbox)
     onward = (_to_bucket if reader.is_stateful else _through)(job, reader, port, outbox)
     if isinstance(reader.steps[0], s.KeyBy):
         keys_of = _keyed_anew(reader.steps[0])
@@ -195,11 +204,22 @@ def _without_keys(batch: Batch, home: int) -> Batch:
 
 
 def _to_bucket(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
-    number, aggregation = reader.number, job.aggregations.get(reader.number)
-    if aggregation and aggregation.is_folded_early:
-        return lambda batch: outbox.gather(number, aggregation.lifted(batch), aggregation)
-    write = job.letters[number].writer(port)
-    return lambda batch: outbox.post(number, batch, write)
+    write = job.letters[reader.number].writer(port)
+    return lambda batch: outbox.post(reader.number, batch, write)
+
+
+def _to_fold(aggregation: Aggregation, outbox: Outbox) -> _Receive:
+    step = aggregation.segment.steps[0]
+    assert isinstance(step, s.KeyBy)
+    keys_of = _keyed_anew(step)
+
+    def receive(batch: Batch) -> None:
+        folded = aggregation.folded_by_number(batch)
+        if folded is None:
+            folded = aggregation.lifted(keys_of(batch))
+        outbox.gather(aggregation.segment.number, folded, aggregation)
+
+    return receive
 
 
 def _through(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:

@@ -15,6 +15,7 @@ from cutwater.errors import RunError
 from cutwater.events import Data
 from cutwater.order import canonical
 from cutwater.spark.aggregation import aggregation_of
+from cutwater.spark.arrow import arrays_of, records_in, schema_of
 from cutwater.spark.batches import Batch
 from cutwater.spark.job import spark_plan
 from cutwater.spark.records import Records
@@ -141,6 +142,35 @@ def test_what_is_folded_before_it_is_sent_shows_the_same(key, epochs_and_cuts, i
         rng.shuffle(bodies)
         shown.append(by_key(aggregation.work(aggregation.unpack(bodies), table, 0)))
     assert shown == one_by_one(aggregation, key, epochs)
+
+
+@given(st.sampled_from(["name", "part", "is_on"]), EPOCHS, st.booleans())
+def test_what_is_folded_by_number_shows_the_same(field, epochs, is_encoded):
+    """Also where a file has numbered values that are not among these rows."""
+    aggregation = made("epoch", ORDERLESS, (field,))
+    assert aggregation.numbered_by == field
+    table, shown, layout = table_of(aggregation), [], Layout.of(Item)
+    for items in epochs:
+        others = [Item("other", 1, 1.0, True, 77), *items, Item("z", 0, 0.0, False, 78)]
+        columns = arrays_of(layout, layout.of_values(others), schema_of(layout, "test"))
+        if is_encoded:
+            at = list(layout.columns).index(field)
+            columns[at] = columns[at].dictionary_encode()
+        columns = [column.slice(1, len(items)) for column in columns]
+        records = records_in(layout, columns, "test", [field])
+        assert list(records) == items or any(item.real != item.real for item in items)
+        folded = aggregation.folded_by_number(Batch([], [b""] * len(items), records))
+        body = aggregation.pack(aggregation.folded([folded]))
+        shown.append(by_key(aggregation.work(aggregation.unpack([body]), table, 0)))
+    assert shown == one_by_one(aggregation, (field,), epochs)
+
+
+def test_without_numbers_nothing_is_folded_by_number():
+    items = [Item("a", 1, 1.0, True)]
+    assert made("epoch", ORDERLESS, ("name", "part")).numbered_by is None
+    aggregation = made("epoch", ORDERLESS)
+    assert aggregation.folded_by_number(batch_of(items, ("name",), in_columns=True)) is None
+    assert aggregation.folded_by_number(batch_of(items, ("name",))) is None
 
 
 @pytest.mark.parametrize("name", sorted({*EVERY} - {*ORDERLESS}))

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.errors import InputError, RunError
-from cutwater.spark.arrow import arrays_of, arrow_type, columns_of, misfit, schema_of
+from cutwater.spark.arrow import arrays_of, arrow_type, misfit, numbering_of, records_in, schema_of
 from cutwater.spark.batches import Batch, joined
 from cutwater.spark.records import RecordCodec, Records, joined_values, numbered, objects
 from cutwater.vectors import Layout
@@ -124,7 +124,7 @@ def test_records_survive_bytes(values):
 def test_records_survive_arrow(values):
     arrays = arrays_of(LAYOUT, LAYOUT.of_values(values), SCHEMA)
     assert [array.type for array in arrays] == SCHEMA.types
-    back = LAYOUT.to_values(columns_of(LAYOUT, arrays, "source 'in'"))
+    back = records_in(LAYOUT, arrays, "source 'in'").values
     assert bits(back) == bits(values)
 
 
@@ -155,7 +155,7 @@ def test_what_is_no_record_is_one_column(tp):
     layout = codec.layout
     assert repr(list(codec.decode(codec.encode(Records.of(layout, values))))) == repr(values)
     arrays = arrays_of(layout, layout.of_values(values), schema_of(layout, "sink 'out'"))
-    back = layout.to_values(columns_of(layout, arrays, "source 'in'"))
+    back = records_in(layout, arrays, "source 'in'").values
     assert [(type(v), v) for v in back] == [(type(v), v) for v in values]
 
 
@@ -232,7 +232,7 @@ def read(**columns):
         "colours": pa.array([["red"]]),
     }
     arrays = list((given | columns).values())
-    return ROW.to_values(columns_of(ROW, arrays, "source 'in'"))
+    return records_in(ROW, arrays, "source 'in'").values
 
 
 def test_rows_are_read():
@@ -288,6 +288,14 @@ def test_batches_are_joined_and_halved_like_lists(parts, data):
     halves = joined(batches).halves()
     assert [value for half in halves for value in half.values] == values
     assert [half.label for half in halves] == [1, 1]
+
+
+@given(st.lists(st.text(max_size=1)), st.booleans())
+def test_a_column_is_its_values_by_their_numbers(texts, is_encoded):
+    column = pa.array(texts, pa.string())
+    found = numbering_of(column.dictionary_encode() if is_encoded else column)
+    assert [found.values[number] for number in found.of] == texts
+    assert sorted(found.values) == sorted(set(texts))
 
 
 @given(st.lists(st.binary(max_size=1)))

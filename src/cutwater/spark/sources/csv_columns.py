@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from cutwater.spark.arrow import columns_of
+from cutwater.spark.arrow import records_in
 from cutwater.spark.records import Records
 from cutwater.vectors import Layout
 
@@ -91,7 +91,7 @@ def records_of(
     if any(array is None for array in arrays):
         return None
     by_name = dict(zip(names, arrays, strict=True))
-    return Records(layout, columns_of(layout, [by_name[name] for name in layout.columns], "CSV"))
+    return records_in(layout, [by_name[name] for name in layout.columns], "CSV")
 
 
 def _typed(texts: pa.Array, tp: type) -> pa.Array | None:

@@ -134,6 +134,9 @@ class Planner(ABC):
 class RecordReader(ABC):
     """Reads and decodes records of one type; made once for a task."""
 
+    numbered: Sequence[str] = ()
+    """Fields whose values are better numbered, where records are decoded as columns."""
+
     @abstractmethod
     def runs(self, chunk: Chunk) -> Iterator[Run]:
         """All records of a chunk, in order, some at a time; what is decoded then is of it."""

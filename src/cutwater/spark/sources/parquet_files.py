@@ -21,17 +21,18 @@ import pyarrow.parquet as pq
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.records import describe, members, plain_type
-from cutwater.spark.arrow import columns_of, misfit
+from cutwater.spark.arrow import misfit, records_in
 from cutwater.spark.records import Records, objects
 from cutwater.spark.sources.feed import BadRecord, Chunk, RecordReader, Run
 from cutwater.spark.sources.files import FilesFeed, check_unchanged
 from cutwater.vectors import Layout
-from cutwater.vectors.layouts import Columns
 
 __all__ = ["RUN_ROWS", "Parquet"]
 
 RUN_ROWS = 50_000
 """So many rows at the most are worked on together."""
+NUMBERED_ROWS = 200_000
+"""And so many where the values of a field are numbered, which pays if they come again."""
 
 
 @dataclass(frozen=True)
@@ -194,14 +195,16 @@ class _Rows(RecordReader):
     def runs(self, chunk: Chunk) -> Iterator[Run]:
         check_unchanged(chunk)
         path, first = chunk.about["path"], 0
-        with _sound(path), pq.ParquetFile(path) as file:
+        texts = [name for name in self.numbered if self._layout.columns[name] == "object"]
+        rows = NUMBERED_ROWS if self.numbered else RUN_ROWS
+        with _sound(path), pq.ParquetFile(path, read_dictionary=texts) as file:
             found = file.schema_arrow.names
             columns = [name or "value" for name in self._layout.columns]
             wanted = [column for column in columns if column in found]
             for group in range(file.metadata.num_row_groups):
                 end = first + file.metadata.row_group(group).num_rows
                 if first < chunk.end and end > chunk.start:
-                    batches = file.iter_batches(RUN_ROWS, row_groups=[group], columns=wanted)
+                    batches = file.iter_batches(rows, row_groups=[group], columns=wanted)
                     yield from _between(batches, first, chunk)
                 first = end
         check_unchanged(chunk)
@@ -215,32 +218,39 @@ class _Rows(RecordReader):
 
     def _records(self, batch: pa.RecordBatch) -> Sequence[Any]:
         try:
-            columns = self._columns(batch)
+            records = self._found(batch)
         except InputError as error:
             raise BadRecord(error.problems[0].message) from None
         except pa.ArrowException as error:
             raise BadRecord(_why(batch, error)) from None
-        records = Records(self._layout, columns)
         if not self._is_checked:
             return records
-        fields = zip(*(records.columns[name].tolist() for name in columns), strict=True)
+        columns = records.columns
+        fields = zip(*(column.tolist() for column in columns.values()), strict=True)
         rows = [dict(zip(columns, row, strict=True)) for row in fields]
         made: list[Any] = msgspec.convert(rows, self._many, from_attributes=True)
         return made
 
-    def _columns(self, batch: pa.RecordBatch) -> Columns:
+    def _found(self, batch: pa.RecordBatch) -> Records:
         there = [name for name in self._layout.columns if (name or "value") in batch.schema.names]
         part = Layout(
             self._layout.type,
             {name: self._layout.columns[name] for name in there},
             {name: self._layout.declared[name] for name in there},
         )
-        arrays = [_plain(batch.column(name or "value")) for name in there]
-        found = columns_of(part, arrays, "the file")
-        return {
-            name: found[name] if name in found else self._defaults.column(name, batch.num_rows)
+        numbered = [name for name in self.numbered if name in there]
+        arrays = [
+            column if name in numbered else _plain(column)
+            for name, column in ((name, batch.column(name or "value")) for name in there)
+        ]
+        found = records_in(part, arrays, "the file", numbered)
+        columns = {
+            name: found.columns[name]
+            if name in found.columns
+            else self._defaults.column(name, batch.num_rows)
             for name in self._layout.columns
         }
+        return Records(self._layout, columns, found.numberings)
 
     def text(self, raw: pa.RecordBatch) -> bytes:
         row = {name: _shown(raw.column(name)) for name in raw.schema.names}

@@ -41,7 +41,8 @@ SIDES = (UNFENCED, EARLY, COMMIT)
 WARM_UPS = 8
 """Rounds of all sides before any counts: the JVM is twice as fast after a minute."""
 SETTLING = 4
-"""Epochs at the beginning of a stretch that do not count: their events waited for another side."""
+"""Epochs at the beginning of a stretch that do not count: their events waited for another side.
+Nor does the last one: when an epoch is over is heard of a little later."""
 
 
 class WatchedTable(Watched):
@@ -113,7 +114,8 @@ def noted(
     """Note what each turn had."""
     turns: dict[int, list[float]] = {}
     for epoch, values in latencies.items():
-        if epoch % STRETCH >= SETTLING and epoch < STRETCH * len(sink.turns):
+        is_settled = SETTLING <= epoch % STRETCH < STRETCH - 1
+        if is_settled and epoch < STRETCH * len(sink.turns):
             turns.setdefault(sink.turn(epoch), []).extend(values)
     rounds = sorted(turns)[warm_ups * len(SIDES) :]
     for turn in sorted(rounds, key=lambda turn: SIDES.index(sink.turns[turn])):

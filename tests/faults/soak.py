@@ -7,8 +7,10 @@ that it can be seen to grow, and loses a Python worker each minute.
 """
 
 import argparse
+import contextlib
 import json
 import os
+import random
 import signal
 import statistics
 import subprocess
@@ -86,6 +88,7 @@ class Soak:
     stayed: list[Minute] = field(default_factory=list)
     """Minutes after which a worker of the run that stays was killed."""
     began: float = field(default_factory=time.monotonic)
+    rng: random.Random = field(default_factory=lambda: random.Random(5))
 
     def __post_init__(self) -> None:
         self.pairs = {
@@ -123,7 +126,8 @@ class Soak:
         try:
             while self.passed() < self.seconds:
                 self.stayed.append(self.minute(process))
-                kill_a_worker(process)
+                del self.stayed[-1].peaks[RESTART]  # nothing was started
+                kill_a_worker(process, self.rng)
         finally:
             kill_all(process)
 
@@ -140,6 +144,7 @@ class Soak:
             if self.epochs() > epochs and RESTART not in seen.peaks:
                 seen.peaks[RESTART] = round(time.monotonic() - started)
             time.sleep(SECONDS_BETWEEN_LOOKS)
+        assert RESTART in seen.peaks, "in this minute no epoch was finished"
         seen.counts = self.counts()
         print(f"{self.passed():5.0f} s", seen.figures(), flush=True)
         return seen
@@ -184,26 +189,41 @@ def files_in(folder: Path) -> int:
     return len(done.stdout.splitlines())
 
 
-def kill_a_worker(process: subprocess.Popen[str]) -> None:
-    """SIGKILL to one of the processes that run Python for Spark."""
-    wait_until(process, lambda: bool(workers_of(process.pid)))
-    os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+def kill_a_worker(process: subprocess.Popen[str], rng: random.Random) -> None:
+    """SIGKILL to one of the processes in which tasks run."""
+    killed = []
+
+    def kill() -> bool:
+        for pid in rng.sample(found := workers_of(process.pid), len(found))[:1]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+        return bool(killed)
+
+    wait_until(process, kill)
 
 
 def workers_of(root: int) -> list[int]:
-    """The workers of a run: its JVM starts a daemon, which starts them."""
+    """The workers that run tasks: the JVM starts a daemon of them, beside others, and it them."""
     known = children()
-    found = [root]
-    for _ in ("JVM", "daemon", "workers"):
-        found = [child for pid in found for child in known.get(pid, [])]
-    return found
+    daemons = [pid for jvm in known.get(root, []) for pid in known.get(jvm, [])]
+    return [pid for daemon in daemons if is_of_tasks(daemon) for pid in known.get(daemon, [])]
+
+
+def is_of_tasks(daemon: int) -> bool:
+    """Does a daemon start workers that run tasks, and not what the driver asks for?"""
+    try:
+        command = Path(f"/proc/{daemon}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return command.rstrip(b"\0").endswith(b"\0pyspark.worker")
 
 
 def verdicts(minutes: list[Minute]) -> dict[str, dict[str, Any]]:
     """Compare the first third of minutes with the last one, for everything that was seen."""
     third = max(len(minutes) // 3, 1)
     found = {}
-    for name in minutes[0].figures():
+    for name in minutes[0].figures() if minutes else ():
         first, last = (
             statistics.median(minute.figures().get(name, 0) for minute in part)
             for part in (minutes[:third], minutes[-third:])

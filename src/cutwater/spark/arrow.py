@@ -168,7 +168,8 @@ def records_in(
             if name in numbered:
                 numberings[name] = numbering_of(array)
             if name in numbered and kind == "object":
-                columns[name] = objects(numberings[name].values)[numberings[name].of]
+                values = msgspec.convert(numberings[name].values, list[declared])  # type: ignore[valid-type]
+                columns[name] = objects(values)[numberings[name].of]
             else:
                 columns[name] = _column(array, kind, declared)
         except msgspec.ValidationError as error:

@@ -32,8 +32,10 @@ __all__ = ["RUN_ROWS", "FrameRows", "frame_problems", "rows_of", "shown"]
 
 RUN_ROWS = 50_000
 """About so many rows are addressed and sent together."""
-FOLDED_ROWS = 200_000
+_FOLDED_ROWS = 200_000
 """And so many where only one value of each key is sent."""
+_FOLDED_BYTES = 32 << 20
+"""If they are so many bytes at the most."""
 _SIGN = np.uint64(1 << 63)
 
 
@@ -90,7 +92,7 @@ class FrameRows:
         """The rows that some batches of the DataFrame become."""
         with speaking():
             work = _FrameWork(load_job(self._job), self._source)
-            for batch in _together(batches, FOLDED_ROWS if work.numbered else RUN_ROWS):
+            for batch in _together(batches, _FOLDED_ROWS if work.numbered else RUN_ROWS):
                 with much_at_once():
                     found = work.send(batch)
                 yield from found
@@ -102,13 +104,14 @@ class FrameRows:
 def _together(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     """Batches of about so many rows: Spark's own are smaller."""
     waiting: list[pa.RecordBatch] = []
-    size = 0
+    size = weight = 0
     for batch in batches:
         waiting.append(batch)
         size += batch.num_rows
-        if size >= rows:
+        weight += batch.nbytes
+        if size >= rows or (size >= RUN_ROWS and weight >= _FOLDED_BYTES):
             yield pa.concat_batches(waiting)
-            waiting, size = [], 0
+            waiting, size, weight = [], 0, 0
     if size:
         yield pa.concat_batches(waiting)
 

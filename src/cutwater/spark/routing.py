@@ -46,13 +46,15 @@ class Sender:
         self.minds_order = job.minds_order(segment)
         """Does the order of what is sent matter to anyone?"""
         self._receivers = [_to_sink(job, n, outbox) for n in job.sinks_after[segment.number]]
-        self.numbered: list[str] = []
-        """Fields whose values are better numbered where they are read."""
-        for number, port in job.plan.readers[segment.number]:
+        readers = job.plan.readers[segment.number]
+        for number, port in readers:
             self._receivers.append(_to_segment(job, job.plan.segments[number], port, outbox))
-            aggregation = job.aggregations.get(number)
-            if aggregation and aggregation.numbered_by and not self._steps:
-                self.numbered.append(aggregation.numbered_by)
+        found = [job.aggregations.get(number) for number, _ in readers]
+        fields = [aggregation.numbered_by for aggregation in found if aggregation]
+        is_all = len(fields) == len(self._receivers) and None not in fields and not self._steps
+        self.numbered: list[str] = fields if is_all else []  # type: ignore[assignment]
+        """Fields by which all that is sent is folded: their values are numbered where they are
+        read."""
 
     def through(self, batch: Batch, first: int = 0) -> None:
         """Run the steps of a segment without state on events, and send what comes of them.

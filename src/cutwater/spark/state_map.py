@@ -24,8 +24,9 @@ class StateMap:
         """The bytes of keys and states."""
         self._newer_entry_of: dict[bytes, int] = {}
         """The entry with the current state of a key; not of keys that are new or were filled in."""
-        self._filled: list[tuple[int, list[bytes]]] = []
-        """The keys of entries that the map was filled from."""
+        self._filled: list[tuple[int, tuple[bytes, ...]]] = []
+        """The keys of entries that the map was filled from. In tuples: the garbage collector looks
+        into lists again and again, which for millions of keys takes longer than an epoch's work."""
         self._changed: dict[bytes, bytes | None] = {}
 
     def __len__(self) -> int:
@@ -71,7 +72,7 @@ class StateMap:
 
     def fill(self, part: StatesPart, sequence: int) -> None:
         """Take over what one entry after the other says, until `filled`."""
-        self._filled.append((sequence, part.keys))
+        self._filled.append((sequence, tuple(part.keys)))
         if None not in part.states:
             self.states.update(zip(part.keys, part.states, strict=True))  # type: ignore[arg-type]
             return

@@ -27,12 +27,14 @@ from cutwater.spark.sources.feed import BadRecord, Chunk, RecordReader, Run
 from cutwater.spark.sources.files import FilesFeed, check_unchanged
 from cutwater.vectors import Layout
 
-__all__ = ["RUN_ROWS", "Parquet"]
+__all__ = ["NUMBERED_ROWS", "RUN_ROWS", "Parquet"]
 
 RUN_ROWS = 50_000
 """So many rows at the most are worked on together."""
 NUMBERED_ROWS = 200_000
 """And so many where the values of a field are numbered, which pays if they come again."""
+_NUMBERED_BYTES = 32 << 20
+"""If they are so many bytes at the most."""
 
 
 @dataclass(frozen=True)
@@ -195,10 +197,9 @@ class _Rows(RecordReader):
     def runs(self, chunk: Chunk) -> Iterator[Run]:
         check_unchanged(chunk)
         path, first = chunk.about["path"], 0
-        texts = [name for name in self.numbered if self._layout.columns[name] == "object"]
-        rows = NUMBERED_ROWS if self.numbered else RUN_ROWS
-        with _sound(path), pq.ParquetFile(path, read_dictionary=texts) as file:
+        with _sound(path), pq.ParquetFile(path, read_dictionary=self._texts(path)) as file:
             found = file.schema_arrow.names
+            rows = self._rows_at_once(file.metadata)
             columns = [name or "value" for name in self._layout.columns]
             wanted = [column for column in columns if column in found]
             for group in range(file.metadata.num_row_groups):
@@ -208,6 +209,20 @@ class _Rows(RecordReader):
                     yield from _between(batches, first, chunk)
                 first = end
         check_unchanged(chunk)
+
+    def _texts(self, path: str) -> list[str]:
+        """The numbered fields that a file has as texts or bytes, whose values it numbers itself."""
+        texts = [name for name in self.numbered if self._layout.columns[name] == "object"]
+        return [name for name in texts if name in pq.read_schema(path).names]
+
+    def _rows_at_once(self, metadata: pq.FileMetaData) -> int:
+        """More where fields are numbered, as long as they are short."""
+        if not self.numbered or not metadata.num_rows:
+            return RUN_ROWS
+        groups = range(metadata.num_row_groups)
+        size = sum(metadata.row_group(group).total_byte_size for group in groups)
+        in_all = int(_NUMBERED_BYTES * metadata.num_rows // max(size, 1))
+        return min(max(in_all, RUN_ROWS), NUMBERED_ROWS)
 
     def decode(self, run: Run) -> Sequence[Any]:
         assert isinstance(run.raws, _Batch)
@@ -263,7 +278,8 @@ class _Rows(RecordReader):
 def _why(batch: pa.RecordBatch, error: Exception) -> str:
     """What is wrong with a row: that of which Arrow says least is text that is not UTF-8."""
     try:
-        batch.validate(full=True)
+        for column in batch.columns:
+            _plain(column).validate(full=True)
     except pa.ArrowInvalid as invalid:
         return str(invalid)
     return str(error)

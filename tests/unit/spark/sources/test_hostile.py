@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -201,6 +202,34 @@ def test_parquet(tmp_path_factory, rows):
     root = tmp_path_factory.mktemp("parquet")
     found = assert_carried_or_refused(root, make, hostile, neighbours)
     assert len(found.bad) == sum(item is None for item in hostile.values())
+
+
+@given(st.lists(raw_texts, min_size=1, max_size=5))
+@example([b"\xed\xa0\x80", b"good", None])
+def test_parquet_whose_texts_are_numbered(tmp_path_factory, hostile):
+    """Rows are counted by a text: a bad one takes no other with it, though a file has all once."""
+    texts = [text for pair in zip(hostile, [b"good"] * len(hostile), strict=True) for text in pair]
+    items = [Item(number, "", number) for number in range(len(texts))]
+    root = tmp_path_factory.mktemp("numbered")
+    (root / "in").mkdir()
+    pq.write_table(parquet_table(items, texts), root / "in" / "a.parquet")
+    flow = cw.Flow("numbered")
+    counted = flow.source("items", Item).key_by("text").aggregate(n=cw.agg.count(), emit="epoch")
+    flow.sink("out", counted)
+    job = make_job(flow, root, feeds={"items": Parquet(str(root / "in"))}, skip_bad_records=True)
+    job = replace(job, sinks={**job.sinks, bad_records_sink("items"): folder(str(root / "bad"))})
+    with pytest.MonkeyPatch.context() as patch:
+        ToySpark(job, patch, seed=1).run_to_the_end([])
+    good = Counter(text.decode() for text in texts if is_text(text))
+    assert {line["text"]: line["n"] for line in lines_in(root / "out" / "out")} == good
+    assert len(lines_in(root / "bad")) == len(texts) - good.total()
+
+
+def is_text(data: bytes | None) -> bool:
+    try:
+        return data is not None and isinstance(data.decode(), str)
+    except UnicodeDecodeError:
+        return False
 
 
 def carried_by_parquet(item: Item, text: bytes | None) -> Item | None:

@@ -77,13 +77,14 @@ def test_columns_do_not_become_objects_on_the_way(folder):
     st.integers(1, 6),
     st.integers(1, 3),
     st.integers(1, 4),
+    st.sampled_from([[], ["name"], ["size"]]),
 )
 def test_every_row_is_read_once_however_files_are_cut(
-    tmp_path_factory, sizes, group, per_epoch, parts, run_rows
+    tmp_path_factory, sizes, group, per_epoch, parts, run_rows, numbered
 ):
     folder = tmp_path_factory.mktemp("parquet")
     for number, size in enumerate(sizes):
-        rows = {"name": [f"{number}"] * size, "size": range(size)}
+        rows = {"name": [f"{number}-{row // 2}" for row in range(size)], "size": range(size)}
         schema = pa.schema({"name": pa.string(), "size": pa.int64()})
         table = pa.table(rows, schema=schema)
         put(folder, table, f"{number}.parquet", row_group_size=group)
@@ -92,17 +93,42 @@ def test_every_row_is_read_once_however_files_are_cut(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Parquet, "smallest_share", 1)
         patch.setattr(parquet_files, "RUN_ROWS", run_rows)
+        patch.setattr(parquet_files, "NUMBERED_ROWS", run_rows)
+        reader.numbered = numbered
         while chunks := planner.take():
             assert sum(map(reader.count, chunks)) <= per_epoch
             for chunk in chunks:
                 planner.note(chunk)
             for share in shares(feed, chunks, parts, reader):
                 for run in (run for chunk in share for run in reader.runs(chunk)):
-                    names = [item.name for item in reader.decode(run)]
+                    records = reader.decode(run)
+                    names = [item.name for item in records]
                     found += zip(names, run.positions, strict=True)
+                    for field in numbered:
+                        one = records.numberings[field]
+                        assert [one.values[n] for n in one.of] == list(records.fields([field]))
     assert not planner.has_input()
-    wanted = [(f"{number}", row) for number, size in enumerate(sizes) for row in range(size)]
-    assert found == wanted
+    assert found == [
+        (f"{number}-{row // 2}", row) for number, size in enumerate(sizes) for row in range(size)
+    ]
+
+
+@dataclass(frozen=True)
+class Visit:
+    size: int
+    user: str = "nobody"
+
+
+def test_a_numbered_field_may_be_left_out_by_a_file(folder):
+    put(folder, {"size": [1, 2]})
+    put(folder, {"size": [3], "user": ["me"]}, "b.parquet")
+    feed = Parquet(str(folder))
+    reader = feed.reader(Visit)
+    reader.numbered = ["user"]
+    chunks = feed.planner(Visit, lambda: 0.0).take()
+    runs = [run for chunk in chunks for run in reader.runs(chunk)]
+    found = [record for run in runs for record in reader.decode(run)]
+    assert found == [Visit(1), Visit(2), Visit(3, "me")]
 
 
 def test_an_epoch_has_a_limit_in_bytes_too(folder):

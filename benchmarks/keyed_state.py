@@ -410,13 +410,6 @@ def measure(
             side.stop()
 
 
-def can_embed() -> bool:
-    """Does this version have `transform`?"""
-    import cutwater.spark
-
-    return hasattr(cutwater.spark, "transform")
-
-
 def main() -> int:
     """Measure all sizes."""
     bench = Bench("keyed_state", __doc__ or "")
@@ -427,9 +420,6 @@ def main() -> int:
     keys = given.keys or (3_000 if bench.is_quick else KEYS)
     sizes = given.rows or ([1, 10] if bench.is_quick else [1, 10, 100])
     ways = [WAYS[name] for name in given.sides]
-    if not can_embed():
-        bench.say("Cutwater's sides are left out: this version has no cutwater.spark.transform.")
-        ways = [way for way in ways if way in (PANDAS, ROWS, NATIVE)]
     import_by_name()
     with tempfile.TemporaryDirectory(prefix="cutwater-benchmark-") as folder:
         scratch = Path(folder)

@@ -7,7 +7,6 @@ that it can be seen to grow, and loses a Python worker each minute.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import random
@@ -191,14 +190,13 @@ def files_in(folder: Path) -> int:
 
 def kill_a_worker(process: subprocess.Popen[str], rng: random.Random) -> None:
     """SIGKILL to one of the processes in which tasks run."""
-    killed = []
 
     def kill() -> bool:
-        for pid in rng.sample(found := workers_of(process.pid), len(found))[:1]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-        return bool(killed)
+        try:
+            os.kill(rng.choice(workers_of(process.pid)), signal.SIGKILL)
+        except (IndexError, ProcessLookupError):  # there is none now
+            return False
+        return True
 
     wait_until(process, kill)
 

@@ -202,19 +202,18 @@ def kill_a_worker(process: subprocess.Popen[str], rng: random.Random) -> None:
 
 
 def workers_of(root: int) -> list[int]:
-    """The workers that run tasks: the JVM starts a daemon of them, beside others, and it them."""
+    """The workers that run tasks: there is one process that forks them, and has their name."""
     known = children()
-    daemons = [pid for jvm in known.get(root, []) for pid in known.get(jvm, [])]
-    return [pid for daemon in daemons if is_of_tasks(daemon) for pid in known.get(daemon, [])]
+    named = [pid for pid in descendants(root) if name_of(pid) == "pyspark.worker"]
+    return [pid for forking in named for pid in known.get(forking, [])]
 
 
-def is_of_tasks(daemon: int) -> bool:
-    """Does a daemon start workers that run tasks, and not what the driver asks for?"""
+def name_of(pid: int) -> str:
+    """What a list of processes says; nothing of one that is gone."""
     try:
-        command = Path(f"/proc/{daemon}/cmdline").read_bytes()
+        return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
-        return False
-    return command.rstrip(b"\0").endswith(b"\0pyspark.worker")
+        return ""
 
 
 def verdicts(minutes: list[Minute]) -> dict[str, dict[str, Any]]:

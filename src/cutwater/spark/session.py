@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
 from cutwater.spark.durable import make_folder
+from cutwater.spark.fork_server import start_fork_server
 from cutwater.spark.java import java_home
 from cutwater.spark.partitions import SETTING
 
@@ -115,7 +116,8 @@ def embedded_session(
             )
         )
     os.environ["JAVA_HOME"] = str(java_home())
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = _forking() if _can_fork(master) else sys.executable
     make_folder(scratch)
     logging = scratch / "log4j2.properties"
     logging.write_text(_LOGGING.format(log=scratch / "spark.log"))
@@ -164,6 +166,17 @@ def _compiled_pyspark(master: str) -> Iterator[None]:
         yield
     finally:
         del os.environ["SPARK_HOME"]
+
+
+def _can_fork(master: str) -> bool:
+    """Do all Python processes of such a session come from this JVM, on a system that can fork?"""
+    return sys.platform == "linux" and master.startswith("local")
+
+
+@cache
+def _forking() -> str:
+    """What Spark runs in place of the interpreter: one server for this process, for life."""
+    return str(start_fork_server(Path(_temporary())))
 
 
 @contextmanager

@@ -1,0 +1,41 @@
+"""Stands where Spark expects a Python interpreter, and asks the fork server for a process.
+
+Spark runs this file by its path, with an interpreter that looks for no packages, so that it is
+there within milliseconds: it imports the standard library alone. Its standard streams become those
+of the process that it gets; it waits for the end of that one and ends likewise. Where there is no
+server it becomes the interpreter that was asked for.
+"""
+
+import os
+import socket
+import sys
+
+__all__ = ["main"]
+
+
+def main(address: str, python: str, *arguments: str) -> int:
+    """Run ``python ARGUMENTS...``, by the server if there is one; the exit code."""
+    server = socket.socket(socket.AF_UNIX)
+    try:
+        server.connect(address)
+        server.sendall(_request(arguments))
+        socket.send_fds(server, [b"\0"], [0, 1, 2])
+        is_heard = bool(server.recv(1))
+    except OSError:
+        is_heard = False
+    if not is_heard:
+        os.execv(python, [python, *arguments])
+    code = server.recv(1)
+    return code[0] if code else 1
+
+
+def _request(arguments: tuple[str, ...]) -> bytes:
+    """Arguments, folder and environment, after the length of all that."""
+    variables = [name + b"=" + value for name, value in os.environb.items()]
+    said = [str(len(arguments)), *arguments, os.getcwd()]  # noqa: PTH109 (an import less)
+    data = b"\0".join([*map(os.fsencode, said), *variables])
+    return len(data).to_bytes(8, "big") + data
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -187,7 +187,7 @@ def main() -> int:
                 [Side(name, partial(once, drive)) for name, drive in SIDES.items()],
                 base=base,
                 goals=[Goal(ours, base, "p50 ms", at_most=1.1)],
-                warm_ups=0 if bench.is_quick else WARM_UPS,
+                warm_ups=1 if bench.is_quick else WARM_UPS,
             )
         finally:
             spark.stop()

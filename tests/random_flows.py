@@ -218,7 +218,7 @@ def _vectorised(stream: Stream, _others: list[Stream], choice: int, name: str) -
 def _aggregated(stream: Stream, _others: list[Stream], choice: int, name: str) -> Stream:
     emit = ("event", "epoch")[choice % 2]
     if choice < 2:
-        return stream.aggregate(name=name, emit=emit, **AGGREGATES)
+        return stream.aggregate(name=name, emit=emit, unbounded=True, **AGGREGATES)
     if choice >= 4:
         items = stream.map(as_item, name=f"{name}_items")
         if choice < 6:

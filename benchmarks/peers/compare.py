@@ -52,11 +52,6 @@ class Peer:
             reason = HERE / f".venv-{self.environment}.failed"
             said = reason.read_text().strip() if reason.exists() else "run scripts/peers"
             return f"{self.name} is left out: its environment is not there ({said})."
-        if self.environment is None:
-            import cutwater.spark
-
-            if not hasattr(cutwater.spark, "transform"):
-                return f"{self.name} is left out: this version has no cutwater.spark.transform."
         return None
 
     def run(self, folder: Path, rounds: int, keys: int) -> dict[str, float]:

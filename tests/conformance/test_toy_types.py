@@ -206,7 +206,7 @@ def test_values_of_several_types_are_kept_together(tmp_path):
     every = {"every": cw.agg.collect(), "first": cw.agg.first()}
     windows = both.window(cw.tumbling(2)).aggregate(name="w", **every)
     flow.sink("windows", windows)
-    flow.sink("all", both.aggregate(name="a", **every))
+    flow.sink("all", both.aggregate(name="a", unbounded=True, **every))
     shared = {"n": cw.agg.count(), "newest": cw.agg.max("at")}
     flow.sink("shared", both.aggregate(name="s", **shared))
     flow.sink("per epoch", both.aggregate(name="e", emit="epoch", **shared))

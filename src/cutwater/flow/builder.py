@@ -188,14 +188,24 @@ class Stream:
         """
         return self._then(s.Join, name or "join", [other], f=f)
 
-    def aggregate(self, *, emit: str = "event", name: str | None = None, **by: Aggregate) -> Stream:
+    def aggregate(
+        self,
+        *,
+        emit: str = "event",
+        unbounded: bool = False,
+        name: str | None = None,
+        **by: Aggregate,
+    ) -> Stream:
         """Running aggregates: ``stream.aggregate(orders=agg.count())``.
 
         Emits a record of the key and the aggregates after each event, or with ``emit="epoch"``
-        once for each key that an epoch touched. Keeps one value per aggregate and key.
+        once for each key that an epoch touched. Keeps one value per aggregate and key;
+        `agg.collect` keeps every value for ever, so it asks for ``unbounded=True``.
         """
-        label = name or "aggregate"
-        return self._then(s.AggregateAll, label, aggregates=tuple(by.items()), emit=emit)
+        label, aggregates = name or "aggregate", tuple(by.items())
+        return self._then(
+            s.AggregateAll, label, aggregates=aggregates, emit=emit, unbounded=unbounded
+        )
 
     def window(self, window: Window) -> WindowedStream:
         """`tumbling`, `sliding` or `session` windows, to be aggregated."""

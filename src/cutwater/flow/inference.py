@@ -379,6 +379,8 @@ def _aggregate_all(step: s.AggregateAll, given: StreamType, problems: list[Probl
                 "say emit='event' or emit='epoch'",
             )
         )
+    if not step.unbounded and any(getattr(a, "keeps_all", False) for _, a in step.aggregates):
+        problems.append(_never_frees(step))
     return replace(given, value=_record(step, step.aggregates, given, [], problems))
 
 

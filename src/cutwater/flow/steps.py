@@ -182,6 +182,7 @@ class AggregateAll(Step):
     is_stateful: ClassVar[bool] = True
     aggregates: tuple[tuple[str, Aggregate], ...]
     emit: str = "event"
+    unbounded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

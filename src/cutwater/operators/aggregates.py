@@ -35,6 +35,8 @@ class Aggregate:
     """Type of the field -> type of the result."""
     kept_as: Callable[[Any], Any] = lambda _tp: Any
     """Type of the field -> type of what is kept; `Any`: it cannot be kept by a run on Spark."""
+    keeps_all: bool = False
+    """Does what is kept grow with every value?"""
 
     def value_of(self, event: Any) -> Any:
         """What the aggregate reads from an event."""
@@ -117,7 +119,7 @@ def last(field: str | None = None) -> Aggregate:
 
 
 def collect(field: str | None = None) -> Aggregate:
-    """All values, as a list in the order of the run."""
+    """All values, as a list in the order of the run; outside windows it asks for ``unbounded``."""
     return Aggregate(
         "collect",
         field,
@@ -127,4 +129,5 @@ def collect(field: str | None = None) -> Aggregate:
         list,
         lambda tp: list[tp],  # type: ignore[valid-type]
         many_of,
+        keeps_all=True,
     )

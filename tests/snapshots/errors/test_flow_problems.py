@@ -251,6 +251,11 @@ def _(flow, readings):
     return readings.histogram(paths=True)
 
 
+@flow_for("unbounded-state: a running collect")
+def _(flow, readings):
+    return readings.aggregate(every=cw.agg.collect())
+
+
 @flow_for("join-of-keyed-with-unkeyed")
 def _(flow, readings):
     return readings.key_by("sensor").join(readings, lambda a, b: a)

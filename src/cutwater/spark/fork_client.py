@@ -1,6 +1,6 @@
 """Stands where Spark expects a Python interpreter, and asks the fork server for a process.
 
-Spark runs this file by its path, with an interpreter that looks for no packages, so that it is
+The server's folder has a copy of this file that can be run. It looks for no packages, so that it is
 there within milliseconds: it imports the standard library alone. Its standard streams become those
 of the process that it gets; it waits for the end of that one and ends likewise. Where there is no
 server it becomes the interpreter that was asked for.
@@ -38,4 +38,5 @@ def _request(arguments: tuple[str, ...]) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    beside = os.path.join(os.path.dirname(__file__), "fork.sock")  # noqa: PTH118, PTH120
+    sys.exit(main(beside, sys.executable, *sys.argv[1:]))

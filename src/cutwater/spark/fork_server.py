@@ -15,13 +15,15 @@ import contextlib
 import gc
 import importlib
 import os
+import re
+import resource
 import runpy
 import selectors
-import shlex
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +39,7 @@ _IMPORTED = (
     "pyspark.sql.streaming.python_streaming_source_runner",
     "pyspark.sql.streaming.transform_with_state_driver_worker",
     "pyspark.sql.worker.create_data_source",
+    "pyspark.sql.worker.lookup_data_sources",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.worker.python_streaming_sink_runner",
     "pyspark.sql.worker.write_into_data_source",
@@ -47,14 +50,25 @@ _IMPORTED = (
 _SINGLE_THREAD = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """Only a process with one thread can be forked safely, and these keep libraries from starting one
 when they are imported. Spark gives its workers one thread for arithmetic, too."""
+_AS_SPARK_HAS_IT = {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "YES"}
+"""What Spark sets for its Python processes, and an interpreter heeds only when it starts."""
+_LINE = re.compile(r"\S{1,100}")
+"""An interpreter that can be named in the first line of a script."""
 _PATIENCE_SECONDS = 10.0
 
 
-def start_fork_server(folder: Path) -> Path:
-    """Start a server that ends with this process; the path of what to run as the interpreter."""
-    address = folder / "fork.sock"
+def start_fork_server(folder: Path) -> str:
+    """Start a server that ends with this process; what to run as the interpreter.
+
+    It is the interpreter itself where nothing in the folder can be run.
+    """
+    interpreter = folder / "python"
+    interpreter.write_text(f"#!{sys.executable} -IS\n{Path(fork_client.__file__).read_text()}")
+    interpreter.chmod(0o700)
+    if not os.access(interpreter, os.X_OK) or not _LINE.fullmatch(sys.executable):
+        return sys.executable
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(address))
+        listener.bind(str(folder / "fork.sock"))
         listener.listen(64)
         server = subprocess.Popen(
             [sys.executable, "-m", __name__, str(listener.fileno())],
@@ -63,15 +77,16 @@ def start_fork_server(folder: Path) -> Path:
             stderr=subprocess.DEVNULL,
             pass_fds=[listener.fileno()],
             start_new_session=True,
-            # Spark has all its processes hash alike, unless it is told how.
-            env={"PYTHONHASHSEED": "0", **os.environ, **_SINGLE_THREAD},
+            env={**_AS_SPARK_HAS_IT, **os.environ, **_SINGLE_THREAD},
         )
-    atexit.register(server.communicate)
-    words = [sys.executable, "-I", "-S", fork_client.__file__, str(address), sys.executable]
-    interpreter = folder / "python"
-    interpreter.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-    interpreter.chmod(0o700)
-    return interpreter
+    atexit.register(_let_go, server)
+    return str(interpreter)
+
+
+def _let_go(server: subprocess.Popen[bytes]) -> None:
+    """Let the server end when nobody needs it any more: the JVM may, for a moment."""
+    assert server.stdin
+    server.stdin.close()
 
 
 @dataclass(frozen=True)
@@ -84,20 +99,22 @@ class Request:
     environment: dict[bytes, bytes]
 
     @classmethod
-    def read_from(cls, client: socket.socket) -> tuple[Request, list[int]]:
-        """What a client wants, and the streams that it hands over."""
+    def read_from(cls, client: socket.socket, streams: list[int]) -> Request:
+        """What a client wants; the streams that it hands over are added to those given."""
         with client.makefile("rb", buffering=0) as stream:
             length = int.from_bytes(_exactly(stream.read, 8), "big")
             count, *rest = _exactly(stream.read, length).split(b"\0")
-        _, streams, _, _ = socket.recv_fds(client, 1, 3)
+        _, handed_over, _, _ = socket.recv_fds(client, 1, 3)
+        streams += handed_over
+        if len(streams) != 3:
+            raise ValueError("the client has ended")
         arguments, (folder, *variables) = rest[: int(count)], rest[int(count) :]
         pairs = (variable.partition(b"=") for variable in variables)
-        request = cls(
+        return cls(
             [os.fsdecode(argument) for argument in arguments],
             os.fsdecode(folder),
             {name: value for name, _, value in pairs},
         )
-        return request, list(streams)
 
     def fulfil(self) -> None:
         """Be the process that was asked for, to its end."""
@@ -107,59 +124,84 @@ class Request:
         if self.arguments[:1] != ["-m"]:
             os.execv(sys.executable, [sys.executable, *self.arguments])
         _, module, *given = self.arguments
-        Path("/proc/self/comm").write_text(
-            self.arguments[-1][-15:]
-        )  # what a list of processes says
-        places = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        sys.path[:1] = [self.folder, *(p for p in places if p and p not in sys.path)]
+        with contextlib.suppress(OSError):
+            Path("/proc/self/comm").write_text(self.arguments[-1][-15:])  # for lists of processes
+        time.tzset()
+        self._find_modules()
         sys.argv = [module, *given]
         sys.modules.pop(module, None)  # it was imported for what it imports
         runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+    def _find_modules(self) -> None:
+        """Look for modules where an interpreter would that starts here and now."""
+        places = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        here = [] if sys.flags.safe_path else [self.folder]
+        known = sys.path[len(here) :]
+        sys.path[:] = [*here, *(p for p in places if p and p not in known), *known]
+        importlib.invalidate_caches()
 
 
 class ForkServer:
     """Forks for every client, and tells it of the end of its process."""
 
     def __init__(self, listener: socket.socket, lifeline: int) -> None:
-        """`lifeline` can be read from when the server is to end."""
+        """`lifeline` can be read from when no more clients will come."""
         self._listener = listener
+        self._lifeline = lifeline
         self._waiting = selectors.DefaultSelector()
-        self._waiting.register(lifeline, selectors.EVENT_READ)
+        self._waiting.register(lifeline, selectors.EVENT_READ, self._close)
         self._waiting.register(listener, selectors.EVENT_READ, self._accept)
 
     def serve(self) -> Request | None:
         """Wait for clients; in a forked process what it shall be, in the server None at last."""
-        while True:
+        while self._waiting.get_map():
             for key, _ in self._waiting.select():
-                react: Callable[[], Request | None] | None = key.data
-                if react is None:
-                    return None
+                react: Callable[[], Request | None] = key.data
                 if (request := react()) is not None:
                     return request
+        return None
+
+    def _close(self) -> None:
+        """Take no more clients; what was forked is looked after to its end."""
+        self._waiting.unregister(self._lifeline)
+        self._waiting.unregister(self._listener)
+        self._listener.close()
 
     def _accept(self) -> Request | None:
-        client, _ = self._listener.accept()
-        client.settimeout(_PATIENCE_SECONDS)
         try:
-            request, streams = Request.read_from(client)
-            client.sendall(b"\0")
-        except (OSError, ValueError):  # it is gone, or was never one of ours
-            client.close()
+            client, _ = self._listener.accept()
+        except OSError:  # it is gone
             return None
-        process = os.fork()
+        client.settimeout(_PATIENCE_SECONDS)
+        streams: list[int] = []
+        request, process = None, -1
+        try:
+            request = Request.read_from(client, streams)
+            process = os.fork()
+            if process > 0:
+                self._look_after(process, client)
+        except (OSError, ValueError):  # it is gone or not one of ours, or there is no room
+            client.close()
         if process == 0:
             self._leave_to_the_server(client)
             for place, stream in enumerate(streams):
                 os.dup2(stream, place)
         for stream in streams:
             os.close(stream)
-        if process == 0:
-            return request
-        ended = os.pidfd_open(process)
+        return request if process == 0 else None
+
+    def _look_after(self, process: int, client: socket.socket) -> None:
+        """Tell a client that it has a process, and wait for the end of either."""
+        try:
+            ended = os.pidfd_open(process)
+            client.sendall(b"\0")
+        except OSError:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            raise
         wait = partial(self._waiting.register, events=selectors.EVENT_READ)
         wait(ended, data=partial(self._end, process, ended, client))
         wait(client, data=partial(self._end_early, process, client))
-        return None
 
     def _end(self, process: int, ended: int, client: socket.socket) -> None:
         """Tell a client that its process has ended."""
@@ -183,7 +225,7 @@ class ForkServer:
         for key in self._waiting.get_map().values():
             if isinstance(key.fileobj, socket.socket):
                 key.fileobj.close()
-            elif key.data is not None:
+            else:
                 os.close(key.fd)
         self._waiting.close()
         client.close()
@@ -203,6 +245,9 @@ def _main(descriptor: int) -> None:
     for module in _IMPORTED:
         importlib.import_module(module)
     gc.freeze()  # what is collected here would be copied by every process
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # as the JVM does, and its children
+    os.close(os.pidfd_open(os.getpid()))  # not every system has it
     if len(list(Path("/proc/self/task").iterdir())) > 1:
         return
     request = ForkServer(socket.socket(fileno=descriptor), sys.stdin.fileno()).serve()

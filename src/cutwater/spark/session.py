@@ -116,8 +116,6 @@ def embedded_session(
             )
         )
     os.environ["JAVA_HOME"] = str(java_home())
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["PYSPARK_PYTHON"] = _forking() if _can_fork(master) else sys.executable
     make_folder(scratch)
     logging = scratch / "log4j2.properties"
     logging.write_text(_LOGGING.format(log=scratch / "spark.log"))
@@ -133,14 +131,15 @@ def embedded_session(
     conf = SparkConf(loadDefaults=False).setAppName("cutwater").setMaster(master)
     conf.setAll(list(settings.items()))
     try:
-        with (scratch / "jvm.log").open("ab") as log, _compiled_pyspark(master):
-            # A process has one JVM for life: a second one would be started and never used.
-            # Ctrl-C is for this process alone: Python workers would die of it in mid-epoch.
-            gateway = SparkContext._gateway or launch_gateway(  # type: ignore[no-untyped-call]
-                conf, {"stdout": log, "stderr": log, "start_new_session": True}
-            )
-        with _same_interrupts():
-            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        with _python_processes(master, more):
+            with (scratch / "jvm.log").open("ab") as log, _compiled_pyspark(master):
+                # A process has one JVM for life: a second one would be started and never used.
+                # Ctrl-C is for this process alone: Python workers would die of it in mid-epoch.
+                gateway = SparkContext._gateway or launch_gateway(  # type: ignore[no-untyped-call]
+                    conf, {"stdout": log, "stderr": log, "start_new_session": True}
+                )
+            with _same_interrupts():
+                return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (Py4JError, PySparkRuntimeError) as error:
         raise RunError(_not_started(error, scratch)) from error
 
@@ -168,15 +167,27 @@ def _compiled_pyspark(master: str) -> Iterator[None]:
         del os.environ["SPARK_HOME"]
 
 
-def _can_fork(master: str) -> bool:
-    """Do all Python processes of such a session come from this JVM, on a system that can fork?"""
-    return sys.platform == "linux" and master.startswith("local")
+@contextmanager
+def _python_processes(master: str, more: Mapping[str, str]) -> Iterator[None]:
+    """Let a session that is made meanwhile have its Python processes forked, where that is safe.
+
+    Not if they are of another pyspark, or are given variables that count when a process starts.
+    """
+    is_local = sys.platform == "linux" and master.startswith("local")
+    is_plain = not any(name.startswith("spark.executorEnv.") for name in more)
+    can_fork = is_local and is_plain and "SPARK_HOME" not in os.environ
+    python = _forking() if can_fork else sys.executable
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python
+    try:
+        yield
+    finally:
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
 @cache
 def _forking() -> str:
     """What Spark runs in place of the interpreter: one server for this process, for life."""
-    return str(start_fork_server(Path(_temporary())))
+    return start_fork_server(Path(_temporary()))
 
 
 @contextmanager

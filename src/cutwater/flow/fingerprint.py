@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from types import CodeType
 from typing import Any
 
@@ -20,7 +21,8 @@ def fingerprint(f: Callable[..., Any]) -> tuple[str, str]:
     """The version of Python, and a digest of what the function is made of.
 
     Lines, comments, documentation and the names of variables do not count. What it calls is known
-    by name only. Two fingerprints say something about each other if the versions are the same.
+    by name only; what it has with it (a closure, defaults, arguments of a `partial`, attributes)
+    counts as far as it cannot change. Two fingerprints say something about each other if the versions are the same.
     """
     parts = "\n".join(_parts(f))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -47,18 +49,36 @@ def _said(thing: Any) -> str:
     return fingerprint(thing)[1] if callable(thing) else _plain(thing)
 
 
-def _parts(f: Any) -> Iterator[str]:
-    code = getattr(f, "__code__", None)
-    if code is None:
-        yield f"{getattr(f, '__module__', '')} {getattr(f, '__qualname__', type(f).__qualname__)}"
+def _parts(f: Any, inside: tuple[Any, ...] = ()) -> Iterator[str]:
+    """What a function is made of; `inside` are those that it was found in."""
+    if any(f is other for other in inside):
+        yield "itself"
         return
-    yield from _of_code(code, getattr(f, "__doc__", None))
-    held = [cell.cell_contents for cell in f.__closure__ or ()] + list(f.__defaults__ or ())
+    code = getattr(f, "__code__", None)
+    call = getattr(type(f), "__call__", None)
+    held: list[Any]
+    if isinstance(f, partial):
+        yield "partial"
+        held = [f.func, *f.args, *_by_name(f.keywords)]
+    elif code is not None:
+        yield from _of_code(code, getattr(f, "__doc__", None))
+        cells = [cell.cell_contents for cell in f.__closure__ or ()]
+        held = [*cells, *(f.__defaults__ or ()), *_by_name(f.__kwdefaults__ or {})]
+        held += _by_name(getattr(getattr(f, "__self__", None), "__dict__", {}))
+    else:
+        yield f"{getattr(f, '__module__', '')} {getattr(f, '__qualname__', type(f).__qualname__)}"
+        held = [call] if hasattr(call, "__code__") else []
+        held += _by_name({} if isinstance(f, type) else getattr(f, "__dict__", {}))
     for value in held:
         if callable(value):
-            yield from _parts(value)
-        elif is_immutable(value):
+            yield from _parts(value, (*inside, f))
+        elif is_immutable(value):  # of what can change nothing is known
             yield _plain(value)
+
+
+def _by_name(values: Mapping[str, Any]) -> list[Any]:
+    """Names and what they stand for."""
+    return [part for item in sorted(values.items()) for part in item]
 
 
 def _of_code(code: CodeType, doc: str | None) -> Iterator[str]:

@@ -42,24 +42,33 @@ def create_file(path: Path) -> BinaryIO:
 _SUM = "sum"
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file so that after a crash it is as before or as asked, never in between."""
+def write_file(path: Path, data: bytes, *, is_new: bool = False) -> None:
+    """Write a file so that after a crash it is as before or as asked, never in between.
+
+    One that must be new and is there already stays as it is: `FileExistsError`.
+    """
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     with create_file(fresh) as file:
         file.write(data)
         sync_file(file)
-    fresh.replace(path)
+    if is_new:
+        try:
+            path.hardlink_to(fresh)
+        finally:
+            fresh.unlink()
+    else:
+        fresh.replace(path)
     sync_folder(path.parent)
 
 
-def write_json(path: Path, value: dict[str, Any] | list[Any]) -> None:
+def write_json(path: Path, value: dict[str, Any] | list[Any], *, is_new: bool = False) -> None:
     """Write JSON, durably, with its sum as the last field of a dict or the last item of a list."""
     note = {_SUM: _sum(value)}
     if isinstance(value, dict):
         text = json.dumps({**value, **note}, indent=1)
     else:  # there is one in each epoch, and with an indent `dumps` is many times slower
         text = "[\n" + ",\n".join(json.dumps(item) for item in [*value, note]) + "\n]"
-    write_file(path, text.encode() + b"\n")
+    write_file(path, text.encode() + b"\n", is_new=is_new)
 
 
 def read_json(path: Path, what: str) -> Any | None:

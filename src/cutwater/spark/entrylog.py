@@ -7,7 +7,8 @@
 
 Entries are appended to the compacted file and made durable before their own files are deleted, so
 a line that a crash cut off is one whose file is still there: whatever follows the last whole line
-in sequence does not count, and is overwritten.
+in sequence does not count, and is overwritten. A new entry is never written over one that is there: a
+process that was taken for dead may still be at work on the next one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 import msgspec
 import xxhash
 
-from cutwater.errors import InputError, Problem
+from cutwater.errors import InputError, Problem, RunError
 from cutwater.spark.durable import create_file, read_json, sync_folder, write_json
 
 __all__ = ["KEPT", "EntryLog", "newest_entry", "read_entry"]
@@ -65,8 +66,12 @@ class EntryLog:
         raise InputError(self._missing(number))
 
     def append(self, entry: Any) -> int:
-        """Write the next entry, durably; its number."""
-        write_json(self._file(self.newest + 1), entry)
+        """Write the next entry, durably; its number. One that another has written stays."""
+        path = self._file(self.newest + 1)
+        try:
+            write_json(path, entry, is_new=True)
+        except FileExistsError:
+            raise RunError(_written_by_another(path)) from None
         self.newest += 1
         if self.newest - self._count > 2 * KEPT:
             self._compact(self.newest - KEPT)
@@ -113,6 +118,14 @@ class EntryLog:
             f"{self._file(number)} is missing; the checkpoint says it was read",
             "restore the checkpoint from a backup, whole",
         )
+
+
+def _written_by_another(path: Path) -> Problem:
+    return Problem(
+        "fenced",
+        f"{path} was written meanwhile by another run with this checkpoint",
+        "if another run is active, stop one of the two; else run it again, and it goes on from there",
+    )
 
 
 def read_entry(folder: Path, number: int, what: str) -> Any | None:

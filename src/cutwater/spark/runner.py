@@ -292,7 +292,11 @@ def _agreed(
         problems += sink.misfits(name, draft.record_of(name))
     if problems:
         raise RunError(problems)
-    return continued(found, wanted, forget) if found else wanted
+    if found is None:
+        return wanted
+    agreed = continued(found, wanted, forget)
+    is_half_out = place.is_mid_epoch()  # and may have begun while other sinks released early
+    return replace(agreed, early=sorted({*found.early, *agreed.early})) if is_half_out else agreed
 
 
 def _take(

@@ -31,6 +31,31 @@ def raised(item):
     return [part for part in item if part in {"a", "c"}]
 
 
+class Scaled:
+    """Can be called, and has something with it."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, item):
+        return item * self.factor
+
+    def by(self, item):
+        return item * self.factor
+
+
+class Shifted(Scaled):
+    def __call__(self, item):
+        return item + self.factor
+
+
+def keyword_of(value):
+    def key(item, *, given=value):
+        return given
+
+    return key
+
+
 def test_other_words_for_the_same():
     assert fingerprint(lowered) == fingerprint(lowered_again)
     assert fingerprint(lambda x: x.name) == fingerprint(lambda y: y.name)
@@ -45,6 +70,13 @@ def test_other_words_for_the_same():
         (of_field("name"), of_field("name", 2)),
         (of_field(lowered), of_field(raised)),
         (str.lower, str.upper),
+        (partial(of_field, "name"), partial(of_field, "size")),
+        (partial(lowered), partial(raised)),
+        (partial(of_field, given=1), partial(of_field, given=2)),
+        (Scaled(1), Scaled(2)),
+        (Scaled(1), Shifted(1)),
+        (Scaled(1).by, Scaled(2).by),
+        (keyword_of(1), keyword_of(2)),
     ],
 )
 def test_functions_that_differ(one, other):
@@ -52,8 +84,17 @@ def test_functions_that_differ(one, other):
     assert fingerprint(one) == fingerprint(one)
 
 
-def test_what_is_no_function_is_known_by_its_kind():
-    assert fingerprint(partial(str, 1)) == fingerprint(partial(str, 2))
+def test_a_function_that_has_itself_with_it():
+    def down(n):
+        return n and down(n - 1)
+
+    loop = Scaled(1)
+    loop.again = loop.by
+    assert fingerprint(down) == fingerprint(down)
+    assert fingerprint(loop) == fingerprint(loop)
+
+
+def test_what_can_change_does_not_count():
     assert fingerprint(of_field([])) == fingerprint(of_field(["x"]))  # it may change, so it is left
 
 

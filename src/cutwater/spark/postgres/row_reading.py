@@ -75,6 +75,8 @@ class RowsPlanner(Planner):
         self._until: _Position | None = None
 
     def note(self, chunk: Chunk) -> None:
+        if chunk.about["table"] != str(self._feed.name):
+            raise InputError(_another_table(self._feed, chunk))
         self._next = chunk.end
 
     def freeze(self) -> None:
@@ -253,6 +255,15 @@ def _whole(value: Decimal | None) -> Any:
     """A whole number as such; anything else as it is, which is then no record."""
     is_whole = value is not None and value.is_finite() and value == value.to_integral_value()
     return int(value) if is_whole and value is not None else value
+
+
+def _another_table(feed: PostgresRows, chunk: Chunk) -> Problem:
+    return Problem(
+        "another-table",
+        f"the checkpoint has read {chunk.about['table']} up to {_said(chunk.end)}, and the source "
+        f"is bound to {feed.name}; what was read of one table says nothing of another",
+        "bind the source to the table it had, or start with a new checkpoint",
+    )
 
 
 def _changed(feed: PostgresRows, chunk: Chunk, found: int) -> Problem:

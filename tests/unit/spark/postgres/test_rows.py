@@ -89,6 +89,15 @@ def orders(postgres, tmp_path):
     return Orders(postgres, tmp_path).make()
 
 
+def test_a_log_of_one_table_is_not_continued_by_another(orders, postgres, tmp_path):
+    orders.add(1, 2)
+    assert orders.rest() == [1, 2]
+    other = Orders(postgres, tmp_path).make()
+    other.folder = orders.folder
+    with pytest.raises(InputError, match=f"has read public.{orders.table} up to transaction"):
+        other.open()
+
+
 @pytest.fixture
 def make_orders(postgres, tmp_path):
     return lambda **settings: Orders(postgres, tmp_path, **settings)

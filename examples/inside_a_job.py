@@ -64,12 +64,14 @@ inputs = {"orders": [*monday, cw.BORDER, *tuesday]}
 
 
 def session() -> SparkSession:
-    """An ordinary session, with the two settings that a flow needs."""
+    """An ordinary session, with the settings that a flow needs."""
     from pyspark.sql import SparkSession
 
-    store = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    store = "spark.sql.streaming.stateStore"
+    rocksdb = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     builder = SparkSession.builder.master("local[2]")
-    builder = builder.config("spark.sql.streaming.stateStore.providerClass", store)
+    builder = builder.config(f"{store}.providerClass", rocksdb)
+    builder = builder.config(f"{store}.checkpointFormatVersion", 2)
     builder = builder.config("spark.sql.shuffle.partitions", 2)  # divides the 16 buckets
     return builder.config("spark.ui.enabled", "false").getOrCreate()
 

@@ -22,7 +22,8 @@ def fingerprint(f: Callable[..., Any]) -> tuple[str, str]:
 
     Lines, comments, documentation and the names of variables do not count. What it calls is known
     by name only; what it has with it (a closure, defaults, arguments of a `partial`, attributes)
-    counts as far as it cannot change. Two fingerprints say something about each other if the versions are the same.
+    counts as far as it cannot change. Two fingerprints say something about each other if the
+    versions are the same.
     """
     parts = "\n".join(_parts(f))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -55,7 +56,6 @@ def _parts(f: Any, inside: tuple[Any, ...] = ()) -> Iterator[str]:
         yield "itself"
         return
     code = getattr(f, "__code__", None)
-    call = getattr(type(f), "__call__", None)
     held: list[Any]
     if isinstance(f, partial):
         yield "partial"
@@ -67,6 +67,7 @@ def _parts(f: Any, inside: tuple[Any, ...] = ()) -> Iterator[str]:
         held += _by_name(getattr(getattr(f, "__self__", None), "__dict__", {}))
     else:
         yield f"{getattr(f, '__module__', '')} {getattr(f, '__qualname__', type(f).__qualname__)}"
+        call = type(f).__call__
         held = [call] if hasattr(call, "__code__") else []
         held += _by_name({} if isinstance(f, type) else getattr(f, "__dict__", {}))
     for value in held:

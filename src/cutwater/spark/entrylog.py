@@ -7,8 +7,8 @@
 
 Entries are appended to the compacted file and made durable before their own files are deleted, so
 a line that a crash cut off is one whose file is still there: whatever follows the last whole line
-in sequence does not count, and is overwritten. A new entry is never written over one that is there: a
-process that was taken for dead may still be at work on the next one.
+in sequence does not count, and is overwritten. A new entry is never written over one that is there:
+a process that was taken for dead may still be at work on the next one.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _written_by_another(path: Path) -> Problem:
     return Problem(
         "fenced",
         f"{path} was written meanwhile by another run with this checkpoint",
-        "if another run is active, stop one of the two; else run it again, and it goes on from there",
+        "if another run is active, stop one of the two; else run it again: it goes on from there",
     )
 
 

@@ -38,5 +38,5 @@ def _request(arguments: tuple[str, ...]) -> bytes:
 
 
 if __name__ == "__main__":
-    beside = os.path.join(os.path.dirname(__file__), "fork.sock")  # noqa: PTH118, PTH120
-    sys.exit(main(beside, sys.executable, *sys.argv[1:]))
+    _beside = os.path.join(os.path.dirname(__file__), "fork.sock")  # noqa: PTH118, PTH120
+    sys.exit(main(_beside, sys.executable, *sys.argv[1:]))

@@ -43,10 +43,16 @@ _CHECKPOINTS = (
 )
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
-_SETTINGS = {
+_NEEDED = {
     _PROVIDER: _STATE_STORE,
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Two attempts of a task write other bytes: a version must not mix what both have written.
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+}
+"""What any session must have."""
+
+_SETTINGS = {
+    **_NEEDED,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Snapshots are uploaded and old files deleted meanwhile: a run that lives shorter never does.
     "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
@@ -252,25 +258,24 @@ def _not_started(error: Exception, scratch: Path) -> Problem:
 
 def check_session(spark: SparkSession) -> None:
     """Refuse a session on which a flow would not keep its guarantees, with what to set."""
-    problems = []
     if not hasattr(spark, "_jvm"):
-        problems.append(
+        raise RunError(
             Problem(
                 "connect-session",
                 "the session is a Spark Connect client; a flow needs the driver's own session",
                 "run the flow where the driver runs, with a classic SparkSession",
             )
         )
-        raise RunError(problems)
-    if spark.conf.get(_PROVIDER, None) != _STATE_STORE:
-        problems.append(_setting(_PROVIDER, _STATE_STORE))
+    found = {name: spark.conf.get(name, None) for name in _NEEDED}
+    problems = [_setting(n, value, found[n]) for n, value in _NEEDED.items() if found[n] != value]
     if problems:
         raise RunError(problems)
 
 
-def _setting(name: str, value: str) -> Problem:
+def _setting(name: str, value: str, found: str | None) -> Problem:
     return Problem(
         "session-setting",
-        f"the session does not have {name} = {value}; the state of a flow rests on it",
+        f"the session has {name} = {found or 'nothing'}, not {value}; the state of a flow rests "
+        "on it",
         f"set it before the session starts: .config('{name}', '{value}')",
     )

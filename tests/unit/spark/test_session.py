@@ -7,6 +7,7 @@ from cutwater.spark.session import check_session, embedded_session
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
 class Session:
@@ -23,15 +24,16 @@ class Session:
 
 
 def test_a_session_with_the_settings_is_let_through():
-    check_session(Session(**{PROVIDER: ROCKSDB}))
+    check_session(Session(**{PROVIDER: ROCKSDB, FORMAT: "2"}))
 
 
 def test_what_is_missing_is_told_with_what_to_set():
     with pytest.raises(RunError) as refused:
-        check_session(Session())
-    (problem,) = refused.value.problems
-    assert problem.code == "session-setting"
-    assert f".config('{PROVIDER}', '{ROCKSDB}')" in problem.hint
+        check_session(Session(**{FORMAT: "1"}))
+    first, second = refused.value.problems
+    assert first.code == second.code == "session-setting"
+    assert f".config('{PROVIDER}', '{ROCKSDB}')" in first.hint
+    assert f"the session has {FORMAT} = 1, not 2" in second.message
 
 
 def test_a_connect_session_is_refused():

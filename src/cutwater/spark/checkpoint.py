@@ -41,6 +41,7 @@ class Checkpoint:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.spark = root / "spark"
+        self._identity = root / "cutwater.json"
 
     def identity(self, *, is_embedded: bool = False) -> Identity | None:
         """Whose checkpoint this is; None if there is none yet.
@@ -53,7 +54,7 @@ class Checkpoint:
             raise RunError(_unwritable(self.root, hindrance))
         if not is_embedded and (self.root / "offsets").exists():
             raise RunError(_embedded(self.root))
-        path, what = self.root / "cutwater.json", "the checkpoint's identity"
+        path, what = self._identity, "the checkpoint's identity"
         data = read_json(path, what)
         if data is None:
             if self.root.exists() and any(self.root.iterdir()) and self.spark.exists():
@@ -83,7 +84,12 @@ class Checkpoint:
 
     def save(self, identity: Identity) -> None:
         """Write the identity, durably."""
-        write_json(self.root / "cutwater.json", asdict(identity))
+        write_json(self._identity, asdict(identity))
+
+    def generation(self) -> int:
+        """The newest generation that took it; 0 if none did."""
+        found = read_json(self._identity, "the checkpoint's identity")
+        return int(found["generation"]) if found else 0
 
     def create(self) -> None:
         """Make the folder, for its owner only."""
@@ -146,7 +152,15 @@ class Checkpoint:
         """Is the end of the input the newest epoch that was begun? Our own offsets say so."""
         newest = self.spark / "offsets" / str(self.next_epoch() - 1)
         lines = newest.read_text().splitlines() if newest.exists() else []
-        return any(line.startswith("{") and '"end"' in line for line in lines[2:])
+        try:
+            return any(_is_end(json.loads(line)) for line in lines[2:] if line.startswith("{"))
+        except ValueError as error:
+            raise damaged(newest, "Spark's offset log", error) from None
+
+
+def _is_end(offset: dict[str, Any]) -> bool:
+    """Is it an offset of ours that ends the input? Those of others may have the same names."""
+    return "entry" in offset and offset.get("end") is True
 
 
 def no_checkpoint(checkpoint: Checkpoint) -> Problem:
@@ -197,28 +211,44 @@ def locked(
 
     A driver that was killed leaves its JVM running for a moment; we wait for it to go.
     """
+    with _marked(checkpoint, spark):
+        channel = _open_channel(checkpoint.root / "lock", spark)
+        try:
+            _wait_for_lock(checkpoint, channel, wait_seconds, tell)
+            yield
+        finally:
+            channel.close()
+
+
+@contextmanager
+def _marked(checkpoint: Checkpoint, spark: SparkSession) -> Iterator[None]:
+    """Be the only one in this JVM who opens the file of the lock.
+
+    Closing a second channel to it would drop the lock of the first.
+    """
     jvm = spark._jvm
     assert jvm is not None
-    held, name = jvm.java.lang.System.getProperties(), f"cutwater.lock:{checkpoint.root.resolve()}"
-    # Closing a second channel to the file would drop the first one's lock: never open two.
-    if held.get(name) is not None:
+    marks, name = jvm.java.lang.System.getProperties(), f"cutwater.lock:{checkpoint.root.resolve()}"
+    if marks.putIfAbsent(name, "held") is not None:
         raise RunError(_in_use(checkpoint))
-    channel = _open_channel(checkpoint.root / "lock", spark)
-    held.put(name, channel)
-    deadline = time.monotonic() + wait_seconds
-    told = False
     try:
-        while not _try_lock(channel):
-            if time.monotonic() > deadline:
-                raise RunError(_in_use(checkpoint))
-            if not told:
-                tell("waiting for an earlier run to let go of the checkpoint")
-                told = True
-            time.sleep(0.1)
         yield
     finally:
-        held.remove(name)
-        channel.close()
+        marks.remove(name)
+
+
+def _wait_for_lock(
+    checkpoint: Checkpoint, channel: Any, wait_seconds: float, tell: Callable[[str], None]
+) -> None:
+    deadline = time.monotonic() + wait_seconds
+    told = False
+    while not _try_lock(channel):
+        if time.monotonic() > deadline:
+            raise RunError(_in_use(checkpoint))
+        if not told:
+            tell("waiting for an earlier run to let go of the checkpoint")
+            told = True
+        time.sleep(0.1)
 
 
 def _in_use(checkpoint: Checkpoint) -> Problem:

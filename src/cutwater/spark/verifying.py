@@ -4,7 +4,8 @@
 ``cutwater.json``          is what was written, by its sum
 ``sources/``               the entries of each log are whole and follow one another, as far as the
                            newest epoch needs them
-``spark/offsets, commits`` are what was written, say what they should, and follow one another
+``spark/offsets, commits`` are what was written, say what they should, and the newest follow one
+                           another
 ``spark/state``            are what was written; each partition has what the newest epoch needs: a
                            snapshot with its tables, and the changes since
 ledgers                    belong to this checkpoint, and are not ahead of it
@@ -19,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,12 @@ _RESTORE = (
     "restore the checkpoint from a backup, whole; without one, start with a new checkpoint and an "
     "empty output"
 )
+
+_NEWEST = 3
+"""So many epochs are there without a gap: the two that a restart reads, and one more.
+
+Spark deletes older ones in no order, so that a kill meanwhile leaves gaps, which nobody reads.
+"""
 
 
 @dataclass(frozen=True)
@@ -150,7 +157,7 @@ class _Looking:
 
     def _follow_one_another(self, offsets: dict[int, Path], commits: dict[int, Path]) -> None:
         for log, found in (("offsets", offsets), ("commits", commits)):
-            missing = sorted(set(range(min(found, default=0), max(found, default=-1))) - set(found))
+            missing = _gaps(found)
             if missing:
                 path = self._place.spark / log / str(missing[0])
                 self._damage(path, f"Spark's log of {log}", "is missing", _RESTORE)
@@ -267,6 +274,13 @@ class _Looking:
 
     def _damage(self, path: Path, what: str, said: str, hint: str) -> None:
         self.problems.append(Problem("damaged-file", f"{what} {path} {said}", hint))
+
+
+def _gaps(found: Collection[int]) -> list[int]:
+    """The epochs that are missing among the newest."""
+    newest = max(found, default=-1)
+    oldest = max(min(found, default=0), newest - _NEWEST + 1)
+    return sorted(set(range(oldest, newest)) - set(found))
 
 
 def _read_chunks(kept: list[dict[str, Any]]) -> None:

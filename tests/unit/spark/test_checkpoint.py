@@ -199,3 +199,29 @@ def test_a_damaged_log_of_spark_is_a_sentence(place, line):
     (place.spark / "offsets" / "0").write_text(f"v1\n{line}")
     with pytest.raises(RunError, match="damaged-file"):
         place.identity()
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_ending"),
+    [
+        (['{"entry": 1, "end": true}'], True),
+        (["-", '{"entry":1,"end":true}'], True),
+        (['{"entry": 1}', "-", "7"], False),
+        (['{"end": {"0": 5}}'], False),  # a topic of Kafka
+        (['{"end": {"0": 5}, "entry": {"0": 5}}'], False),
+        (['{"entry": 1, "end": {"0": 5}}'], False),
+        (['{"end": true}'], False),
+    ],
+)
+def test_only_our_own_offsets_say_that_the_input_ends(place, lines, is_ending):
+    epoch(place, 0)
+    assert not place.is_ending()
+    (place.spark / "offsets" / "1").write_text("\n".join(["v1", "{}", *lines]))
+    assert place.is_ending() == is_ending
+
+
+def test_a_damaged_offset_is_a_sentence(place):
+    epoch(place, 0)
+    (place.spark / "offsets" / "0").write_text('v1\n{}\n{"entry": 1, "end": tr')
+    with pytest.raises(RunError, match="damaged-file"):
+        place.is_ending()

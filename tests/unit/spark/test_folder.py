@@ -96,6 +96,23 @@ def test_only_the_newest_generation_publishes(out, generation, query_id):
     assert seen(out) == {0: ["living"]}
 
 
+def test_a_run_that_wakes_after_a_newer_one_took_the_output_is_refused(out):
+    out.take(claim(2))
+    part = stage(out, 0, "living")
+    with pytest.raises(RunError, match=r"fenced.*generation 1 .* generation 2 has it"):
+        out.take(claim(1))
+    assert out.generation("means") == 2
+    out.publish(claim(2), 0, [part])
+    assert seen(out) == {0: ["living"]}
+
+
+def test_a_generation_may_take_the_output_again(out):
+    out.take(claim(2))
+    out.take(claim(2))
+    out.take(claim(1, query_id="other"))  # `check` decides whether another checkpoint may
+    assert out.generation("means") == 1
+
+
 def test_taking_the_output_sweeps_what_was_staged(out):
     out.take(claim(1))
     stage(out, 0, "orphan")

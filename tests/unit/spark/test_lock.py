@@ -2,10 +2,14 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from cutwater.errors import RunError
+from cutwater.spark import checkpoint
 from cutwater.spark.checkpoint import Checkpoint, locked
 
 pytestmark = pytest.mark.spark
@@ -17,6 +21,17 @@ fcntl.lockf(file, fcntl.LOCK_EX)
 print("held", flush=True)
 sys.stdin.read()
 """
+
+TRIER = """
+import fcntl, sys
+fcntl.lockf(open(sys.argv[1], "wb"), fcntl.LOCK_EX | fcntl.LOCK_NB)
+"""
+
+
+def is_free(place):
+    """Can another process have the lock?"""
+    command = [sys.executable, "-c", TRIER, str(place.root / "lock")]
+    return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 @pytest.fixture
@@ -73,6 +88,49 @@ def test_a_lock_that_is_let_go_while_we_wait_is_ours(spark, place, holder):
 
     with locked(place, spark, 120, tell):
         assert holder.stdin.closed
+
+
+def test_a_run_that_comes_while_another_opens_the_lock_is_refused(spark, place, monkeypatch):
+    real = checkpoint._open_channel
+
+    def overtaken(*args):
+        monkeypatch.setattr(checkpoint, "_open_channel", real)
+        with pytest.raises(RunError, match="checkpoint-in-use"), locked(place, spark, 0, print):
+            pass
+        return real(*args)
+
+    monkeypatch.setattr(checkpoint, "_open_channel", overtaken)
+    with locked(place, spark, 0, print):
+        assert not is_free(place)
+    assert is_free(place)
+
+
+def test_of_many_threads_at_once_one_has_the_lock(spark, place):
+    runs = 4
+    starting, trying = (Barrier(runs, timeout=30) for _ in range(2))
+
+    def run(_number):
+        starting.wait()
+        try:
+            with locked(place, spark, 0, print):
+                trying.wait()
+                return is_free(place)
+        except RunError as error:
+            trying.wait()
+            return error.problems[0].code
+
+    with ThreadPoolExecutor(runs) as threads:
+        said = list(threads.map(run, range(runs)))
+    assert sorted(map(str, said)) == ["False", *["checkpoint-in-use"] * (runs - 1)]
+
+
+def test_a_lock_that_cannot_be_opened_is_not_held(spark, place):
+    (place.root / "lock").mkdir()
+    with pytest.raises(Py4JJavaError), locked(place, spark, 0, print):
+        pass
+    (place.root / "lock").rmdir()
+    with locked(place, spark, 0, print):
+        pass
 
 
 def test_an_error_inside_lets_go(spark, place):

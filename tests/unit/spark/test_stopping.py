@@ -1,6 +1,8 @@
 """A run that is to stop: sources plan nothing new, and say so."""
 
 import json
+import os
+import shutil
 from dataclasses import dataclass
 
 import pytest
@@ -54,3 +56,52 @@ def test_an_epoch_that_was_planned_and_not_begun_waits(reader, tmp_path):
     reader.latestOffset(reader.initialOffset(), limit)
     StopRequest(tmp_path / "state").make()
     assert reader.latestOffset(reader.initialOffset(), limit) == reader.initialOffset()
+
+
+def test_a_source_of_a_killed_run_does_not_bring_a_request_back(tmp_path):
+    """It had looked, and the next run withdrew the request before it could say that it saw it."""
+    request = StopRequest(tmp_path)
+    request.make()
+    request.withdraw()
+    request.see("items")
+    assert list(tmp_path.iterdir()) == []
+    assert not request.is_made()
+
+
+def test_a_source_that_says_it_while_the_request_is_withdrawn(tmp_path, monkeypatch):
+    request = StopRequest(tmp_path)
+    request.make()
+    request.see("items")
+    real = os.rmdir
+
+    def overtaken(*args, **kwargs):
+        request.see("items")
+        real(*args, **kwargs)
+
+    monkeypatch.setattr(os, "rmdir", overtaken)
+    request.withdraw()
+    assert not request.is_made()
+
+
+def test_a_request_whose_withdrawal_was_cut_off_is_withdrawn(tmp_path, monkeypatch):
+    request = StopRequest(tmp_path)
+    for _ in range(2):
+        request.make()
+        request.see("items")
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+            request.withdraw()
+        assert not request.is_made()
+        request.withdraw()
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_request_is_made_when_it_can_be_seen(tmp_path):
+    """Whoever looks in between finds nothing yet, and looks again."""
+    request = StopRequest(tmp_path)
+    (tmp_path / "stop").mkdir()
+    assert not request.is_made()
+    request.make()
+    assert request.is_made()
+    request.see("items")
+    assert request.is_seen_by(["items"])

@@ -164,6 +164,47 @@ def test_the_newest_commit_may_be_missing_and_the_epoch_is_done_again(place):
     )
 
 
+@pytest.fixture
+def longer(place):
+    """Spark's logs with four epochs more, which read nothing new."""
+    for log in ("offsets", "commits"):
+        newest = (place.spark / log / str(EPOCHS - 1)).read_bytes()
+        for epoch in range(EPOCHS, 2 * EPOCHS):
+            put(place.spark / log / str(epoch), newest)
+    return place
+
+
+@pytest.mark.parametrize("log", ["offsets", "commits"])
+@pytest.mark.parametrize("gone", [(1,), (0, 2, 4), (1, 2, 3, 4)])
+def test_old_epochs_that_spark_was_deleting_when_it_was_killed_may_be_missing(longer, log, gone):
+    for epoch in gone:
+        remove(longer.spark / log / str(epoch))
+    assert damages_of_logs(longer) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "is_finished"),
+    [
+        ("offsets/7", True),
+        ("offsets/6", True),
+        ("offsets/5", True),
+        ("commits/6", True),
+        ("commits/5", True),
+        ("offsets/6", False),
+        ("commits/6", False),
+        ("commits/5", False),
+    ],
+)
+def test_what_a_restart_reads_is_not_missing(longer, file, is_finished):
+    """With the newest epoch finished, and with it begun."""
+    if not is_finished:
+        remove(longer.spark / "commits" / "7")
+    remove(longer.spark / file)
+    (problem,) = damages_of_logs(longer)
+    assert problem.code == "damaged-file"
+    assert f"{file} is missing" in problem.message
+
+
 def test_a_newest_commit_that_is_damaged_can_be_deleted(place):
     truncate(place.spark / "commits" / "3")
     (problem,) = cutwater_spark.verify(place.root).problems

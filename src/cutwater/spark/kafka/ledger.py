@@ -3,7 +3,8 @@
 ==================================  ==============================================================
 key                                 value
 ==================================  ==============================================================
-[topic, sink, query id, "owner"]    flow, newest generation; written by `take`, in no transaction
+[topic, sink, query id, "owner"]    format, newest generation; written by `take`, in a
+                                    transaction of its own
 […, "writer", generation, slot]     nothing more: this transactional id may have been used
 […, "slot", slot]                   generation, epoch and its lanes, rows ever; written in the
                                     transaction of the rows

@@ -8,6 +8,10 @@ read again for the next epoch.
 A run that takes over (`fence`) writes its generation first and then begins with every id that
 earlier ones told of. A writer tells of its id before it reads the ledger. So an old writer either
 reads the new generation, or told of its id early enough to be ended by it.
+
+All generations are written under one transactional id, and in the same way: begin, read the
+ledger, write. So generations only grow: a run that slept meanwhile reads that it is too late, or
+can commit no more.
 """
 
 from __future__ import annotations
@@ -67,6 +71,12 @@ class Desk:
         own = self.account
         return f"cutwater-{own.query_id}-{own.sink}-{own.topic}-{generation}-{slot}"
 
+    @property
+    def owner_id(self) -> str:
+        """The id under which every generation takes over."""
+        own = self.account
+        return f"cutwater-{own.query_id}-{own.sink}-{own.topic}-owner"
+
 
 def put(desk: Desk, slot: str, epoch: int, lanes: Mapping[int, Sequence[Message]]) -> None:
     """Write the rows of lanes, each lane once for an epoch; try until it is sure that they are.
@@ -96,15 +106,49 @@ def fence(desk: Desk) -> None:
     """Take over from all earlier generations: none of them can commit anything any more."""
     account = desk.account
     with in_words(desk.who, desk.cluster, desk.ledger):
-        owner = msgspec.json.encode({"format": FORMAT, "generation": desk.generation})
-        _write_notes(desk, {owner_key(account): owner})
-        found = Ledger(desk.cluster, desk.ledger, desk.who, is_committed=False).read()
-        if found.generation(account) != desk.generation:
-            raise RunError(_taken_over(desk, found.generation(account)))
+        _become_owner(desk)
+        found = _all_told(desk)
         earlier = [each for each in found.writers(account) if each[0] < desk.generation]
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda each: _end(desk, *each), earlier))
         _write_notes(desk, {writer_key(account, *each): None for each in earlier})
+
+
+def _become_owner(desk: Desk) -> None:
+    """Write this generation into the ledger; one that was overtaken looks again who is newer."""
+    kafka = client_module()
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return _enter(desk)
+        except kafka.KafkaException as error:
+            if not is_fenced(error.args[0]) or time.monotonic() > deadline:
+                raise
+
+
+def _enter(desk: Desk) -> None:
+    """Write this generation, unless a newer one is there or comes before it is committed."""
+    told = LastError()
+    owner = msgspec.json.encode({"format": FORMAT, "generation": desk.generation})
+    with told.explaining():
+        producer = _producer(desk, desk.owner_id, told)
+        _all_told(desk)
+        producer.begin_transaction()
+        producer.produce(desk.ledger, owner, owner_key(desk.account), 0)
+        producer.commit_transaction(_CALL_S)
+
+
+def _all_told(desk: Desk) -> Ledger:
+    """The ledger, with what is not committed; refused if a newer generation is in it."""
+    found = Ledger(desk.cluster, desk.ledger, desk.who, is_committed=False).read()
+    _refuse_if_newer(desk, found)
+    return found
+
+
+def _refuse_if_newer(desk: Desk, ledger: Ledger) -> None:
+    newest = ledger.generation(desk.account)
+    if newest > desk.generation:
+        raise RunError(_taken_over(desk, newest))
 
 
 def _end(desk: Desk, generation: int, slot: str) -> None:
@@ -247,9 +291,7 @@ def _was_done_by_another(desk: Desk, epoch: int, lanes: Mapping[int, Any]) -> bo
     ledger = _ledger(desk)
     deadline = time.monotonic() + _OTHER_S
     while time.monotonic() < deadline:
-        ledger.read(to_end=False)
-        if ledger.generation(desk.account) != desk.generation:
-            raise RunError(_taken_over(desk, ledger.generation(desk.account)))
+        _refuse_if_newer(desk, ledger.read(to_end=False))
         if len(_done(ledger.slots(desk.account), epoch, lanes, desk)) == len(lanes):
             return True
         time.sleep(0.2)

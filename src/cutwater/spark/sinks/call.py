@@ -30,6 +30,7 @@ from cutwater.spark.sinks.sink import (
     Release,
     Sink,
     fenced,
+    taken,
 )
 
 __all__ = ["Call"]
@@ -85,6 +86,9 @@ class Call(Sink):
     def take(self, claim: Claim) -> None:
         """Note this generation: earlier ones call no more."""
         make_folder(_notes(claim))
+        newest = _generation(claim)
+        if newest is not None and newest > claim.generation:
+            raise taken(f"the function of sink '{claim.sink}'", claim, newest)
         write_json(_notes(claim) / "taken.json", {"generation": claim.generation})
 
     def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Receipt:
@@ -129,10 +133,15 @@ def _notes(claim: Claim) -> Path:
 
 
 def _check_fence(claim: Claim, epoch: int) -> None:
-    taken = read_json(_notes(claim) / "taken.json", "the note") or {}
-    if taken.get("generation") != claim.generation:
-        place = f"the function of sink '{claim.sink}'"
-        raise fenced(epoch, place, claim, taken.get("generation"))
+    newest = _generation(claim)
+    if newest != claim.generation:
+        raise fenced(epoch, f"the function of sink '{claim.sink}'", claim, newest)
+
+
+def _generation(claim: Claim) -> int | None:
+    """The newest generation that took the sink; None if none did."""
+    taken = read_json(_notes(claim) / "taken.json", "the note")
+    return int(taken["generation"]) if taken else None
 
 
 def _takes_three(function: Callable[..., object]) -> bool:

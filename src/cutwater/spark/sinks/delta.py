@@ -131,7 +131,9 @@ class Delta(Sink):
 
     def _has_other_files(self) -> bool:
         root = Path(self.path)
-        return self.is_local and root.is_dir() and any(root.iterdir())
+        if not self.is_local or not root.is_dir():
+            return False
+        return any(not _is_log_without_versions(path) for path in root.iterdir())
 
     def misfits(self, name: str, record: Any) -> list[Problem]:
         """The columns of the table that are not those of the records."""
@@ -203,6 +205,11 @@ def _ledger_problems(
         return [other_sink(name, path, ledger["sink"], "table")]
     newest = log.newest_epoch(*owner)
     return [ahead(name, path, newest, next_epoch)] if newest >= next_epoch else []
+
+
+def _is_log_without_versions(path: Path) -> bool:
+    """Is it what is left of a table whose making was cut off?"""
+    return path.name == "_delta_log" and path.is_dir() and not any(path.glob("*.json"))
 
 
 def _no_table(sink: str, path: str) -> Problem:

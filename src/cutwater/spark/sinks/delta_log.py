@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from cutwater.errors import Problem, RunError
 from cutwater.spark.sinks.delta_files import files_of
 from cutwater.spark.sinks.delta_schema import hindrances, misfits
-from cutwater.spark.sinks.sink import Claim, fenced
+from cutwater.spark.sinks.sink import Claim, fenced, taken
 
 if TYPE_CHECKING:
     from cutwater.spark.sinks.delta import Delta, StagedFile
@@ -49,7 +49,10 @@ class DeltaLog:
             return DeltaTable.is_deltatable(self.path, self._options)
 
     def create(self, schema: pa.Schema) -> None:
-        """Make the table if it is not there; what it has to keep is bounded by its own settings."""
+        """Make the table if it is not there; what it has to keep is bounded by its own settings.
+
+        All its versions are made durable, since a run that was killed may not have come to that.
+        """
         keep = self._settings.keep_hours
         settings = {
             "delta.logRetentionDuration": f"interval {keep} hours",
@@ -64,6 +67,7 @@ class DeltaLog:
                 configuration=settings,
                 storage_options=self._options,
             )
+            self._files.sync_log(-1)
 
     def misfits(self, schema: pa.Schema) -> list[Problem]:
         """The columns of the table that are not those of a schema."""
@@ -105,12 +109,14 @@ class DeltaLog:
             held = _ledger_of(table) or {}
             is_ours = held.get("query_id") == claim.query_id
             if is_ours and held["generation"] > claim.generation:
-                raise _fenced_off(self.path, claim, held["generation"])
+                raise taken(self.path, claim, held["generation"])
             table.alter.set_table_properties(
                 {_LEDGER: json.dumps(ledger)}, raise_if_not_exists=False
             )
 
-        self._until_committed(attempt)
+        version = self._until_committed(attempt)
+        with self._speaking():
+            self._files.sync_log(version)
 
     def write_file(
         self, claim: Claim, epoch: int, write: Callable[[BinaryIO], None]
@@ -141,16 +147,16 @@ class DeltaLog:
     def _until_committed(self, attempt: Callable[[DeltaTable], None]) -> int:
         """Try until no other commit comes in between; the version that it was tried on."""
         with self._speaking():
-            for _ in range(ATTEMPTS - 1):
+            for left in reversed(range(ATTEMPTS)):
                 table = self._table()
+                version = table.version()  # before the attempt, which may move the table on
                 try:
                     attempt(table)
-                    return table.version()
+                    break
                 except CommitFailedError:
-                    continue
-            table = self._table()
-            attempt(table)
-            return table.version()
+                    if not left:
+                        raise
+            return version
 
     def _maybe_keep_up(self, claim: Claim, before: int, epoch: int) -> None:
         every = self._settings.compact_every
@@ -170,6 +176,14 @@ class DeltaLog:
         short `keep_hours` is. Only files that the log says are removed are deleted: these never
         come back, so a run that was taken over may do it as well.
         """
+        version = self._table().version()
+        try:
+            self._compact(claim, epoch)
+        finally:
+            self._files.sync_log(version)
+        self._table().cleanup_metadata()
+
+    def _compact(self, claim: Claim, epoch: int) -> None:
         self._table().vacuum(
             self._settings.keep_hours, dry_run=False, enforce_retention_duration=False
         )
@@ -181,7 +195,13 @@ class DeltaLog:
         table = self._table()
         self._files.sync(sorted(set(table.file_uris()) - before))
         table.create_checkpoint()
-        table.cleanup_metadata()
+        self._sync_checkpoint(table.version())
+
+    def _sync_checkpoint(self, version: int) -> None:
+        """Make the sum of the log survive a crash of the machine, before entries of it go."""
+        path = f"{self.path.rstrip('/')}/_delta_log"
+        log = files_of(path, self._settings.is_local, self._options)
+        log.sync([f"{version:020}.checkpoint.parquet", "_last_checkpoint"])
 
     def sweep(self, claim: Claim, before_epoch: int) -> None:
         """Delete files that tasks of this checkpoint wrote and that were never committed.
@@ -217,17 +237,6 @@ class DeltaLog:
                     "again, which goes on where this run ended",
                 )
             ) from None
-
-
-def _fenced_off(path: str, claim: Claim, newest: int) -> RunError:
-    """What a run is told that comes too late to take the table."""
-    return RunError(
-        Problem(
-            "fenced",
-            f"generation {claim.generation} cannot take {path}: generation {newest} has it",
-            "another run of this flow is active; stop one of the two",
-        )
-    )
 
 
 def _application(flow: str, sink: str, query_id: str) -> str:

@@ -53,6 +53,7 @@ from cutwater.spark.sinks.sink import (
     Release,
     Sink,
     fenced,
+    taken,
 )
 
 __all__ = ["LEDGER_FORMAT", "Folder", "Staged"]
@@ -165,6 +166,7 @@ class Folder(Sink):
         """Write this generation into the ledger, which fences all earlier ones; sweep orphans."""
         try:
             make_folder(self._staging)
+            self._refuse_if_taken(claim)
             ledger = {
                 "format": LEDGER_FORMAT,
                 "flow": claim.flow,
@@ -179,6 +181,13 @@ class Folder(Sink):
                 unwritable(claim.sink, self.root, error.strerror or str(error))
             ) from None
         self._sweep()
+
+    def _refuse_if_taken(self, claim: Claim) -> None:
+        """A run that slept while a newer one took the output must not take it back."""
+        ledger = read_json(self._ledger, "the ledger") or {}
+        is_ours = ledger.get("query_id") == claim.query_id
+        if is_ours and ledger["generation"] > claim.generation:
+            raise taken(str(self.root), claim, ledger["generation"])
 
     def _sweep(self) -> None:
         """Delete what earlier runs staged.

@@ -36,6 +36,7 @@ __all__ = [
     "Release",
     "Sink",
     "fenced",
+    "taken",
 ]
 
 EXACTLY_ONCE = "exactly-once"
@@ -152,6 +153,18 @@ class Sink(ABC):
     @abstractmethod
     def rows(self, claim: Claim) -> int:
         """How many rows of this checkpoint readers see."""
+
+
+def taken(place: str, claim: Claim, newest: int) -> RunError:
+    """What a run is told that comes too late to take a sink."""
+    return RunError(
+        Problem(
+            "fenced",
+            f"sink '{claim.sink}': generation {claim.generation} cannot take {place}: generation "
+            f"{newest} has it",
+            "another run of this flow is active; stop one of the two",
+        )
+    )
 
 
 def fenced(epoch: int, place: str, claim: Claim, newest: int | None) -> RunError:

@@ -2,6 +2,10 @@
 
 A chunk is a run of offsets of one partition, up to the last one of which it is decided whether it
 was committed; so it holds the same messages whenever it is read.
+
+A source that begins after the latest message first logs where that is: chunks that have an end and
+no start, and read nothing. Else a run that ends before it has read a message would leave no trace,
+and the next one would pass over what came meanwhile.
 """
 
 from __future__ import annotations
@@ -132,6 +136,16 @@ class KafkaMessages(Feed):
     def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
         return _Positions(self)
 
+    def amount(self, chunk: Chunk) -> int:
+        return self.tally(chunk)
+
+    def cut(self, chunk: Chunk, amount: int) -> Any:
+        return chunk.end if _is_beginning(chunk) else super().cut(chunk, amount)
+
+    @classmethod
+    def tally(cls, chunk: Chunk) -> int:
+        return 0 if _is_beginning(chunk) else super().tally(chunk)
+
     @classmethod
     def piece(cls, chunk: Chunk) -> str:
         return f"{chunk.about.get('topic', '')} {chunk.number}"
@@ -146,6 +160,11 @@ class KafkaMessages(Feed):
 
     def spot(self, chunk: Chunk, position: int) -> dict[str, Any]:
         return {"topic": self.topic, "partition": chunk.number, "offset": position}
+
+
+def _is_beginning(chunk: Chunk) -> bool:
+    """Does it read nothing, and only say where its partition began?"""
+    return chunk.start is None
 
 
 class _Positions(Planner):
@@ -177,12 +196,14 @@ class _Positions(Planner):
     def take(self) -> list[Chunk]:
         is_first = self._identity is None
         ends = self._ends()
+        about: dict[str, Any] = {"topic": self._feed.topic, "topic_id": self._topic.identity}
+        if is_first and self._feed.begin == "latest":
+            return [Chunk(n, None, offset, about) for n, offset in sorted(self._next.items())]
         if self._until is not None:
             ends = {n: min(end, self._until.get(n, 0)) for n, end in ends.items()}
         backlog = {n: end - self._next[n] for n, end in ends.items() if end > self._next[n]}
         if not backlog:
             return []
-        about: dict[str, Any] = {"topic": self._feed.topic, "topic_id": self._topic.identity}
         if is_first:
             about["began"] = {str(number): offset for number, offset in self._next.items()}
         return [
@@ -283,7 +304,7 @@ class _Messages(RecordReader):
         self._fill = filler_of(tp)
 
     def runs(self, chunk: Chunk) -> Iterator[Run]:
-        return _messages(self._feed, chunk)
+        return iter(()) if _is_beginning(chunk) else _messages(self._feed, chunk)
 
     def decode_one(self, raw: bytes | None) -> Any:
         if raw is None:

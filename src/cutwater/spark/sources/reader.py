@@ -21,6 +21,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from cutwater.errors import Problem, RunError
+from cutwater.spark.checkpoint import Checkpoint
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.rows import END, EVERYONE, MARK, ROW_SCHEMA, Parcel, pack_mark, record_batches
 from cutwater.spark.sources.chunklog import ChunkLog
@@ -55,6 +57,20 @@ class FeedSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return _Reader(self.job, self.source, self.now)
+
+
+def _refuse_overtaken(job: Job) -> None:
+    """What plans for a run that was taken for dead must not go on where a newer one is."""
+    newest = Checkpoint(Path(job.checkpoint)).generation()
+    if newest > job.generation:
+        raise RunError(
+            Problem(
+                "fenced",
+                f"generation {newest} has taken the checkpoint {job.checkpoint} over from "
+                f"generation {job.generation}",
+                "another run of this flow is active; stop one of the two",
+            )
+        )
 
 
 @dataclass
@@ -107,6 +123,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 log.read(start["entry"])  # which says that it is missing
             if log.newest > start["entry"]:
                 return {"entry": start["entry"] + 1}
+            _refuse_overtaken(job)
             newest = log.extend()
             if newest == start["entry"]:
                 newest = self._follow(job, log)

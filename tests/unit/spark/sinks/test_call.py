@@ -77,6 +77,15 @@ def test_an_earlier_generation_calls_no_more(sink, given, tmp_path):
     assert given == []
 
 
+def test_a_run_that_wakes_after_a_newer_one_took_the_sink_is_refused(sink, given, tmp_path):
+    living = claim(2, checkpoint=tmp_path)
+    sink.take(living)
+    with pytest.raises(RunError, match=r"fenced.*generation 1 .* generation 2 has it"):
+        sink.take(claim(1, checkpoint=tmp_path))
+    write(sink, living, 0, (1, [Mean("a", 1.0)]))
+    assert len(given) == 1
+
+
 def test_a_run_that_is_overtaken_during_a_call_notes_nothing(tmp_path):
     who, given = claim(1, checkpoint=tmp_path), []
 

@@ -14,7 +14,7 @@ from sink_rows import claim, codes, lane
 
 from cutwater.errors import RunError
 from cutwater.observers.delta import DeltaObserver
-from cutwater.spark.sinks import Delta, delta_log
+from cutwater.spark.sinks import Delta, delta_files, delta_log
 from cutwater.spark.sinks.delta_log import DeltaLog
 
 
@@ -359,6 +359,87 @@ def test_a_folder_with_other_files_is_refused(table):
     Path(table.path).mkdir()
     (Path(table.path) / "notes.txt").write_text("mine")
     assert codes(table.check("means", None, 0)) == ["foreign-output"]
+
+
+def test_a_table_whose_making_was_cut_off_is_made_again(table):
+    """The log is a folder and a file of another name before it has its first version."""
+    log = Path(table.path) / "_delta_log"
+    log.mkdir(parents=True)
+    assert table.check("means", None, 0) == []
+    (log / f"{0:020}.json#1").write_text("half")
+    assert table.check("means", None, 0) == []
+    who = take(table)
+    table.publish(who, 0, [stage(table, 0, 1.0)])
+    assert seen(table) == [1.0]
+
+
+def test_files_beside_a_log_without_a_version_are_other_files(table):
+    (Path(table.path) / "_delta_log").mkdir(parents=True)
+    (Path(table.path) / "rows.parquet").write_bytes(b"mine")
+    assert codes(table.check("means", None, 0)) == ["foreign-output"]
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """The names of the files that were made to survive a crash of the machine."""
+    names, real = set(), delta_files.sync_file
+
+    def noting(file):
+        real(file)
+        names.add(Path(str(file.name)).name)
+
+    monkeypatch.setattr(delta_files, "sync_file", noting)
+    return names
+
+
+def log_of(table):
+    return {path.name for path in (Path(table.path) / "_delta_log").iterdir()}
+
+
+def test_each_entry_of_the_log_is_durable_before_anything_follows_it(table, synced):
+    table.make_ready("means", Mean)
+    assert synced == log_of(table) == {f"{0:020}.json"}
+    who = take(table)
+    assert synced == log_of(table) == {f"{version:020}.json" for version in (0, 1)}
+    table.publish(who, 0, [stage(table, 0, 1.0)])
+    assert log_of(table) <= synced
+
+
+def test_what_a_killed_run_left_in_the_log_is_made_durable(table, synced, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_files.FolderFiles, "sync_log", lambda *_: None)
+        table.publish(take(table), 0, [stage(table, 0, 1.0)])
+    take(table, 2)
+    assert {f"{version:020}.json" for version in range(4)} <= synced
+
+
+def test_a_compaction_is_durable_before_older_entries_are_deleted(tmp_path, synced, monkeypatch):
+    table = compacting(tmp_path, every=3)
+    who = take(table)
+    real, left = DeltaTable.cleanup_metadata, []
+
+    def looking(self):
+        left.append(log_of(table) - synced)
+        real(self)
+
+    monkeypatch.setattr(DeltaTable, "cleanup_metadata", looking)
+    for epoch in range(10):
+        table.publish(who, epoch, [stage(table, epoch, float(epoch))])
+    assert left == [set()] * 3
+
+
+def test_a_compaction_that_fails_leaves_durable_entries(tmp_path, synced, monkeypatch):
+    table = compacting(tmp_path, every=3)
+    who = take(table)
+
+    def failing(_self):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DeltaTable, "create_checkpoint", failing)
+    for epoch in range(7):
+        table.publish(who, epoch, [stage(table, epoch, float(epoch))])
+    assert len(log_of(table)) > 2 + 7
+    assert log_of(table) <= synced
 
 
 def test_a_file_in_the_way(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 from cutwater.errors import RunError
 from cutwater.observers.kafka import KafkaObserver
 from cutwater.spark.kafka import transactions
+from cutwater.spark.kafka.ledger import Ledger, owner_key
 from cutwater.spark.sinks.kafka_topic import KafkaTopic, keys_of
 from cutwater.spark.sinks.sink import Claim, Lane
 
@@ -172,6 +173,74 @@ def test_a_zombie_that_begins_after_the_takeover_is_refused(sink, claim, seen):
         put(sink, claim, 1, lane(1, 6))
     assert code(error) == "fenced"
     assert "generation 2 has taken over from generation 1" in str(error.value)
+    assert totals(seen) == {b"u1": [5]}
+
+
+def test_a_run_that_wakes_after_a_newer_one_took_the_topic_is_refused(sink, claim, seen):
+    later = replace(claim, generation=2)
+    sink.take(later)
+    with pytest.raises(RunError) as error:
+        sink.take(claim)
+    assert code(error) == "fenced"
+    assert "generation 2 has taken over from generation 1" in str(error.value)
+    assert sink.generation("total") == 2
+    put(sink, later, 0, lane(1, 5))
+    assert totals(seen) == {b"u1": [5]}
+
+
+def while_reading_the_ledger(monkeypatch, happens):
+    """Let something happen once, after a run that takes over has read the ledger."""
+    real = Ledger.read
+
+    def read(ledger, **how):
+        found = real(ledger, **how)
+        monkeypatch.setattr(Ledger, "read", real)
+        happens()
+        return found
+
+    monkeypatch.setattr(Ledger, "read", read)
+
+
+def test_a_run_that_sleeps_between_reading_and_writing_the_ledger_is_refused(
+    sink, claim, seen, monkeypatch
+):
+    later = replace(claim, generation=2)
+    sink.take(replace(claim, generation=0))
+    while_reading_the_ledger(monkeypatch, lambda: sink.take(later))
+    with pytest.raises(RunError) as error:
+        sink.take(claim)
+    assert code(error) == "fenced"
+    assert sink.generation("total") == 2
+    put(sink, later, 0, lane(1, 5))
+    assert totals(seen) == {b"u1": [5]}
+
+
+def test_a_newer_run_takes_the_topic_though_an_older_one_came_between(
+    sink, claim, seen, monkeypatch
+):
+    later = replace(claim, generation=2)
+    sink.take(replace(claim, generation=0))
+    while_reading_the_ledger(monkeypatch, lambda: sink.take(claim))
+    sink.take(later)
+    assert sink.generation("total") == 2
+    forget()
+    with pytest.raises(RunError) as error:
+        put(sink, claim, 0, lane(1, 4))
+    assert code(error) == "fenced"
+    put(sink, later, 0, lane(1, 5))
+    assert totals(seen) == {b"u1": [5]}
+
+
+def test_a_run_that_dies_while_it_takes_the_topic_holds_nobody_up(sink, claim, seen):
+    sink.take(claim)
+    desk = sink._desk(replace(claim, generation=2))
+    dying = transactions._producer(desk, desk.owner_id, transactions.LastError())
+    dying.begin_transaction()
+    dying.produce(desk.ledger, b'{"format":1,"generation":2}', owner_key(desk.account), 0)
+    dying.flush()
+    later = replace(claim, generation=3)
+    sink.take(later)
+    put(sink, later, 0, lane(1, 5))
     assert totals(seen) == {b"u1": [5]}
 
 

@@ -11,12 +11,14 @@ from confluent_kafka.admin import NewPartitions
 from cutwater import Flow
 from cutwater.errors import InputError, RunError
 from cutwater.observers.kafka import KafkaObserver
+from cutwater.spark.entrylog import EntryLog
 from cutwater.spark.kafka import topics
 from cutwater.spark.sources import kafka_messages
 from cutwater.spark.sources.chunklog import ChunkLog
 from cutwater.spark.sources.clock import Numbering
 from cutwater.spark.sources.feed import BAD, Chunk
 from cutwater.spark.sources.kafka_messages import KafkaMessages
+from cutwater.spark.sources.reader import shares
 
 pytestmark = pytest.mark.slow
 
@@ -155,14 +157,14 @@ def test_a_run_that_catches_up_takes_what_was_there(feed, tmp_path):
 def test_a_partition_that_is_added_is_read_from_its_beginning(broker, feed, tmp_path):
     send(feed, 1)
     log = log_of(replace(feed, begin="latest"), tmp_path)
-    assert log.extend() == 0
+    log.extend()
     send(feed, 2)
     log.extend()
     admin = broker.admin()
     admin.create_partitions([NewPartitions(feed.topic, 3)])[feed.topic].result()
     send(feed, 7, partition=2)
     log.extend()
-    assert [read(feed, log.read(n)) for n in (1, 2)] == [[(0, 1, 2)], [(2, 0, 7)]]
+    assert [read(feed, log.read(n)) for n in (1, 2, 3)] == [[], [(0, 1, 2)], [(2, 0, 7)]]
 
 
 def test_what_comes_after_the_beginning_is_not_lost_if_the_first_epoch_had_none_of_it(
@@ -178,8 +180,59 @@ def test_what_comes_after_the_beginning_is_not_lost_if_the_first_epoch_had_none_
     log.extend()
     send(feed, 3, partition=1)
     again = log_of(late, tmp_path)
-    again.extend()
-    assert read(feed, again.read(2)) == [(1, 1, 3)]
+    assert read(feed, again.read(again.extend())) == [(1, 1, 3)]
+
+
+def caught_up(feed, folder):
+    """What a run that catches up reads; it knows what the folder says, and no more."""
+    log = log_of(feed, folder)
+    before = newest = log.newest
+    log.freeze()
+    while log.extend() > newest:
+        newest = log.newest
+    return read(feed, [c for n in range(before + 1, newest + 1) for c in log.read(n)])
+
+
+def test_runs_that_begin_with_the_latest_read_what_comes_between_them(feed, tmp_path):
+    late = replace(feed, begin="latest")
+    send(feed, 1)
+    assert caught_up(late, tmp_path) == []
+    send(feed, 2, 3)
+    send(feed, 4, partition=1)
+    assert caught_up(late, tmp_path) == [(0, 1, 2), (0, 2, 3), (1, 0, 4)]
+    assert caught_up(late, tmp_path) == []
+
+
+def test_a_run_that_is_killed_before_its_first_message_has_begun(feed, tmp_path):
+    late = replace(feed, begin="latest")
+    send(feed, 1)
+    log_of(late, tmp_path).extend()
+    send(feed, 2)
+    again = log_of(late, tmp_path)
+    assert read(feed, again.read(again.extend())) == [(0, 1, 2)]
+
+
+def test_the_beginning_reads_nothing_and_numbers_nothing(feed, tmp_path):
+    send(feed, 1, 2)
+    log = log_of(replace(feed, begin="latest"), tmp_path, Numbering())
+    beginning = log.read(log.extend())
+    parts = [c for share in shares(feed, beginning, 4, feed.reader(Order)) for c in share]
+    assert read(feed, parts) == read(feed, beginning) == []
+    assert [feed.tally(chunk) for chunk in beginning] == [0, 0]
+    send(feed, 3)
+    (chunk,) = log.read(log.extend())
+    assert (chunk.start, chunk.first, chunk.newest_after) == (2, 0, 1)
+
+
+def test_a_checkpoint_that_began_with_its_first_message_goes_on(feed, tmp_path):
+    """Earlier versions noted the beginning only there."""
+    send(feed, 1, 2)
+    send(feed, 1, 2, partition=1)
+    identity = topics.topics_of(feed.cluster).find(feed.topic).identity
+    began = {"topic": feed.topic, "topic_id": identity, "began": {"0": 1, "1": 1}}
+    (tmp_path / "log").mkdir()
+    EntryLog(tmp_path / "log", "the log").append([Chunk(0, 1, 2, began).to_json()])
+    assert caught_up(replace(feed, begin="latest"), tmp_path) == [(1, 1, 2)]
 
 
 # --- transactions -----------------------------------------------------------------------------
@@ -281,6 +334,16 @@ def test_input_that_expired_before_it_was_planned_is_refused(broker, feed, tmp_p
     assert code(error) == "expired-input"
     assert "offset 1 is to be read next" in str(error.value)
     assert "before offset 3" in str(error.value)
+
+
+def test_input_that_expired_after_the_beginning_is_refused(broker, feed, tmp_path):
+    late = replace(feed, begin="latest")
+    log_of(late, tmp_path).extend()
+    send(feed, 1, 2)
+    expire(broker, feed, 1)
+    with pytest.raises(InputError) as error:
+        log_of(late, tmp_path).extend()
+    assert code(error) == "expired-input"
 
 
 def test_input_that_expired_before_it_was_read_is_refused(broker, feed, tmp_path):

@@ -1,13 +1,15 @@
 """The reader: what each line becomes, and what is said about a bad one. No JVM is needed."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import recover
+from cutwater.spark.checkpoint import Checkpoint
+from cutwater.spark.identity import identity_of
 from cutwater.spark.rows import ROW_SCHEMA, unpack_lines
 from cutwater.spark.sources.asides import bad_records_sink
 from cutwater.spark.sources.reader import FeedSource
@@ -42,6 +44,21 @@ def put(tmp_path, text, name="a.jsonl"):
 
 def latest(reader, start=0):
     return reader.latestOffset({"entry": start}, reader.getDefaultReadLimit())["entry"]
+
+
+def test_a_run_that_another_took_over_from_plans_nothing(items, tmp_path):
+    """The log may have been cleaned meanwhile, and its entry would be taken for a new one."""
+    put(tmp_path, '{"name":"a","size":1}\n')
+    sleeping = items()
+    flow = cw.Flow("copy")
+    flow.sink("out", flow.source("items", Item))
+    place = Checkpoint(tmp_path / "checkpoint")
+    place.create()
+    place.save(replace(identity_of(make_job(flow, tmp_path), 2), generation=1))
+    with pytest.raises(RuntimeError) as refused:
+        latest(sleeping)
+    assert "[fenced] generation 1 has taken the checkpoint" in str(recover(str(refused.value)))
+    assert not list((place.root / "sources" / "items").glob("*.json"))
 
 
 def read(reader, start, end):

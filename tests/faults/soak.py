@@ -61,17 +61,19 @@ class Minute:
 
 
 def memory_of(root: int) -> dict[str, int]:
-    """Return the resident memory of a run in MiB: of its driver, its JVM and its workers."""
+    """Return the memory that a run takes in MiB: its driver, its JVM and its workers.
+
+    What several processes share, as forked ones do, is counted once.
+    """
     found = {"MiB of the driver": 0, "MiB of the JVM": 0, "MiB of the workers": 0}
     for pid in descendants(root):
         try:
-            status = Path(f"/proc/{pid}/status").read_text()
-        except OSError:
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:  # it is gone
             continue
-        said = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-        is_java = said["Name"].strip() == "java"
-        kind = "driver" if pid == root else "JVM" if is_java else "workers"
-        found[f"MiB of the {kind}"] += int(said.get("VmRSS", "0 kB").split()[0]) // 1024
+        kind = "driver" if pid == root else "JVM" if name_of(pid) == "java" else "workers"
+        share = next(line for line in rollup.splitlines() if line.startswith("Pss:"))
+        found[f"MiB of the {kind}"] += int(share.split()[1]) // 1024
     return found
 
 

@@ -143,11 +143,12 @@ def test_what_a_function_raises_in_a_task_reaches_the_user_as_a_sentence(spark, 
     assert "ConnectionError: nobody answers" in problem.message
 
 
-def test_an_output_whose_checkpoint_was_deleted_is_refused(spark, tmp_path):
+def test_an_output_whose_checkpoint_was_deleted_is_refused_or_taken_over(spark, tmp_path):
     (tmp_path / "in").mkdir()
     write_items(tmp_path / "in" / "1.jsonl", 1, 3)
+    told = []
 
-    def run(checkpoint):
+    def run(checkpoint, **others):
         return cutwater_spark.run(
             flow_of("parquet", "delta"),
             spark,
@@ -157,10 +158,27 @@ def test_an_output_whose_checkpoint_was_deleted_is_refused(spark, tmp_path):
                 "delta": cutwater_spark.delta_table(str(tmp_path / "delta")),
             },
             checkpoint=tmp_path / checkpoint,
+            tell=told.append,
+            **others,
         )
 
+    def seen():
+        delta, parquet = DeltaObserver(tmp_path / "delta"), FolderObserver(tmp_path / "parquet")
+        return [sorted(row["total"] for row in shown.rows()) for shown in (delta, parquet)]
+
     run("first")
+    (totals, _) = seen()
     with pytest.raises(RunError) as error:
         run("second")
     assert [problem.code for problem in error.value.problems] == ["another-checkpoint"] * 2
-    assert len(DeltaObserver(tmp_path / "delta").rows()) == 3
+    assert seen() == [totals] * 2
+    assert not (tmp_path / "second").exists()
+    assert run("second", adopt=True).rows == {"parquet": 3, "delta": 3}
+    assert seen() == [sorted(totals * 2)] * 2
+    assert sum("another checkpoint's; what it shows stays" in said for said in told) == 2
+    with pytest.raises(RunError, match="another-checkpoint"):
+        run("first")
+    assert run("second", fresh=True).epochs == 0
+    assert seen() == [sorted(totals * 2)] * 2
+    assert run("third", fresh=True).rows == {"parquet": 3, "delta": 3}
+    assert seen() == [totals] * 2

@@ -59,6 +59,16 @@ def run(
         Bindings | None,
         typer.Option(help="A step that is gone and whose state may be lost; once for each"),
     ] = None,
+    adopt: Annotated[
+        bool | None,
+        typer.Option(
+            "--adopt", help="Go on behind what sinks show that belong to another checkpoint"
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool | None,
+        typer.Option("--fresh", help="Delete what sinks show that belong to another checkpoint"),
+    ] = None,
     max_bytes_per_epoch: Annotated[
         int | None,
         typer.Option(help="How much of each --source one epoch reads at the most", min=1),
@@ -105,6 +115,8 @@ def run(
         close=close,
         on_bad_record=on_bad_record,
         forget=forget,
+        adopt=adopt,
+        fresh=fresh,
         partitions=partitions,
         require=require,
         master=master,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from pyspark.sql import SparkSession
 
@@ -24,6 +25,7 @@ from cutwater.spark.promises import Promise, promises, too_low
 from cutwater.spark.session import check_session, embedded_session
 from cutwater.spark.sinks import Folder
 from cutwater.spark.sinks import Sink as Place
+from cutwater.spark.sinks.refusals import ANOTHER_CHECKPOINT
 from cutwater.spark.sources.asides import bad_records_sink, late_events_sink
 from cutwater.spark.sources.feed import Feed
 from cutwater.spark.sources.frame import Frame
@@ -40,6 +42,10 @@ __all__ = [
 
 BUCKETS = 16
 LOCK_WAIT_SECONDS = 60.0
+
+_Others = Literal["refuse", "adopt", "fresh"]
+"""What to do with sinks that belong to another checkpoint."""
+_TOOK_OVER = {"adopt": "what it shows stays", "fresh": "what it showed is deleted"}
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,8 @@ def run(
     close: bool = False,
     on_bad_record: str = "fail",
     forget: Collection[str] = (),
+    adopt: bool = False,
+    fresh: bool = False,
     partitions: int | None = None,
     require: str | None = None,
     master: str = "local[*]",
@@ -112,6 +120,10 @@ def run(
     forget
         Steps that the flow no longer has, and whose states in the checkpoint may be lost. Their
         names cannot be used again there.
+    adopt, fresh
+        What to do with sinks that belong to another checkpoint, which is refused without either.
+        `adopt`: go on behind what they show, so what is read again is shown again; `fresh`:
+        delete it. A run of the other checkpoint can write no more.
     partitions
         How many partitions the state of a new checkpoint lies in, a divisor of 16; without it,
         the session's ``spark.sql.shuffle.partitions`` if that divides 16, else one for each core
@@ -132,6 +144,8 @@ def run(
     planned = spark_plan(flow)
     check_support(planned)
     _check_choices(until, on_bad_record)
+    _check_one_of(adopt, fresh)
+    others: _Others = "adopt" if adopt else "fresh" if fresh else "refuse"
     bound_sources, bound_sinks = bind(planned, sources, sinks)
     _check_close(close, until, bound_sources)
     promised = _promised(flow, bound_sources, bound_sinks, require)
@@ -149,7 +163,7 @@ def run(
         permute=permute,
     )
     draft.to_bytes()
-    _agreed(place, draft, forget, partitions)
+    _agreed(place, draft, forget, partitions, others)
     _refuse_closed(place, close)
     _check_sources(draft)
     for promise in promised.values():
@@ -167,7 +181,7 @@ def run(
             _refuse_damaged(place)
             settle(place)
             StopRequest(place.root).withdraw()
-            job = _take(place, draft, forget, partitions, session)
+            job = _take(place, draft, forget, partitions, others, session, tell)
             drive = Drive(session, job, place, on_progress, is_to_stop)
             drive.run(until)
             if close and not drive.is_stopped:
@@ -217,6 +231,18 @@ def _check_choices(until: str, on_bad_record: str) -> None:
             )
     if problems:
         raise RunError(problems)
+
+
+def _check_one_of(adopt: bool, fresh: bool) -> None:
+    if adopt and fresh:
+        raise RunError(
+            Problem(
+                "adopt-and-fresh",
+                "adopt and fresh are both given; adopt keeps what another checkpoint wrote, and "
+                "fresh deletes it",
+                "give one of the two",
+            )
+        )
 
 
 def _check_close(close: bool, until: str, sources: Mapping[str, Feed | Frame]) -> None:
@@ -274,7 +300,11 @@ def _refuse_damaged(place: Checkpoint) -> None:
 
 
 def _agreed(
-    place: Checkpoint, draft: Job, forget: Collection[str], partitions: int | None
+    place: Checkpoint,
+    draft: Job,
+    forget: Collection[str],
+    partitions: int | None,
+    others: _Others,
 ) -> Identity:
     """The identity to go on with; what must not go together is refused before anything starts.
 
@@ -288,7 +318,8 @@ def _agreed(
         problems += half_released(found, wanted)
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
-        problems += sink.check(name, query_id, place.next_epoch())
+        found_there = sink.check(name, query_id, place.next_epoch())
+        problems += [p for p in found_there if others == "refuse" or not _is_of_another(p)]
         problems += sink.misfits(name, draft.record_of(name))
     if problems:
         raise RunError(problems)
@@ -304,10 +335,12 @@ def _take(
     draft: Job,
     forget: Collection[str],
     partitions: int | None,
+    others: _Others,
     spark: SparkSession,
+    tell: Callable[[str], None],
 ) -> Job:
     """With the lock held: take the next generation and write it to every ledger first."""
-    identity = _agreed(place, draft, forget, partitions)
+    identity = _agreed(place, draft, forget, partitions, others)
     newest = max(
         [identity.generation, *(sink.generation(name) for name, sink in draft.sinks.items())]
     )
@@ -325,8 +358,16 @@ def _take(
     )
     for name, sink in job.sinks.items():
         sink.make_ready(name, job.record_of(name))
+        found = sink.check(name, job.query_id, place.next_epoch()) if others != "refuse" else []
+        if any(map(_is_of_another, found)):
+            sink.take_over(job.claim_of(name), keep=others == "adopt")
+            tell(f"sink '{name}': {sink.place} was another checkpoint's; {_TOOK_OVER[others]}")
         sink.take(job.claim_of(name))
     return job
+
+
+def _is_of_another(problem: Problem) -> bool:
+    return problem.code == ANOTHER_CHECKPOINT
 
 
 def _result(job: Job, place: Checkpoint, drive: Drive, promised: dict[str, Promise]) -> RunResult:

@@ -190,6 +190,11 @@ def test_an_output_of_another_checkpoint_is_refused(refuse, tmp_path):
     ledger.write_text('{"format": 1, "query_id": "gone", "sink": "sums", "generation": 1}')
     said = refuse(*GOOD)
     assert "[another-checkpoint]" in said
+    assert "--adopt keeps what is there, --fresh deletes it" in said
+
+
+def test_what_is_there_cannot_be_kept_and_deleted(refuse):
+    assert "[adopt-and-fresh]" in refuse(*GOOD, "--adopt", "--fresh")
 
 
 def test_debug_shows_where_it_came_from(cli, write, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from cutwater.errors import RunError
 from cutwater.spark.durable import read_json, write_json
-from cutwater.spark.sinks import Claim, Folder, Lane
+from cutwater.spark.sinks import Claim, Folder, Lane, folder
 
 
 @pytest.fixture
@@ -61,17 +61,13 @@ def test_the_loser_of_a_race_leaves_what_is_there(out, monkeypatch):
     """Two writers: the epoch appears between the look and the rename (cases.md, Recovery)."""
     out.take(claim(1))
     late, early = stage(out, 0, "late"), stage(out, 0, "early")
-    real = Folder._check_fence
 
-    def overtaken(self, *args):
-        real(self, *args)
-        monkeypatch.setattr(Folder, "_check_fence", real)
-        original = type(out.root).exists
-        monkeypatch.setattr(type(out.root), "exists", lambda path: False)
+    def overtaken(path, value):
+        monkeypatch.undo()
         out.publish(claim(1), 0, [early])
-        monkeypatch.setattr(type(out.root), "exists", original)
+        write_json(path, value)
 
-    monkeypatch.setattr(Folder, "_check_fence", overtaken)
+    monkeypatch.setattr(folder, "write_json", overtaken)
     out.publish(claim(1), 0, [late])
     assert seen(out) == {0: ["early"]}
 

@@ -38,7 +38,7 @@ from cutwater.spark.kafka.ledger import (
     writer_key,
 )
 
-__all__ = ["DRIVER", "EVERY_LANE", "Desk", "Message", "fence", "put"]
+__all__ = ["DRIVER", "EVERY_LANE", "Desk", "Message", "fence", "forget", "put"]
 
 _PATIENCE_S = 120
 """How long an epoch is tried again: a broker is started anew in that time."""
@@ -112,6 +112,13 @@ def fence(desk: Desk) -> None:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda each: _end(desk, *each), earlier))
         _write_notes(desk, {writer_key(account, *each): None for each in earlier})
+
+
+def forget(desk: Desk) -> None:
+    """Let the ledger forget an account that is fenced; who owned it comes last."""
+    slots = _all_told(desk).slots(desk.account)
+    _write_notes(desk, {slot_key(desk.account, slot): None for slot in slots})
+    _write_notes(desk, {owner_key(desk.account): None})
 
 
 def _become_owner(desk: Desk) -> None:

@@ -9,6 +9,7 @@ from cutwater.spark.postgres.fields import Field, holds
 from cutwater.spark.postgres.ledger import FORMAT, Header
 from cutwater.spark.postgres.settings import TableName
 from cutwater.spark.postgres.tables import Table
+from cutwater.spark.sinks.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
 
 __all__ = ["ledger_problems", "missing_table", "table_problems"]
 
@@ -123,12 +124,12 @@ def ledger_problems(
         )
     elif held.query_id != query_id:
         yield Problem(
-            "another-checkpoint",
+            ANOTHER_CHECKPOINT,
             f"sink '{sink}' goes to {name}, which belongs to another checkpoint of flow "
             f"'{held.flow}' and has rows up to epoch {held.newest_epoch}; epochs begin anew with "
             "this checkpoint, so rows would be dropped or doubled",
-            "run with the checkpoint that wrote it; or, if that was deleted, choose another table, "
-            f"or empty this one and DELETE FROM cutwater_ledger WHERE target = '{name}'",
+            "run with the checkpoint that wrote it; or, if that is gone, choose another table, or "
+            f"{TAKE_OVER}",
         )
     elif held.sink != sink:
         yield Problem(

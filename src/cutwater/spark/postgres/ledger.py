@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from psycopg.sql import SQL, Composed, Identifier
 
 from cutwater.errors import Problem, RunError
 from cutwater.spark.postgres.connections import Connection
+from cutwater.spark.postgres.settings import TableName
 from cutwater.spark.postgres.tables import beside_parameters
 from cutwater.spark.sinks.sink import Claim, fenced
 
@@ -46,6 +48,12 @@ SET generation = excluded.generation, flow = excluded.flow, taken_at = clock_tim
 WHERE (held.query_id, held.sink) = (excluded.query_id, excluded.sink)
     AND held.generation <= excluded.generation
 RETURNING generation
+"""
+
+_TAKE_OVER = """
+UPDATE {ledger} SET flow = %(flow)s, sink = %(sink)s, query_id = %(query_id)s,
+    generation = %(generation)s, taken_at = clock_timestamp()
+WHERE target = %(target)s
 """
 
 _CLAIM = """
@@ -127,16 +135,32 @@ class Ledger:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             if not self._is_there(connection):
                 connection.execute(SQL(_TABLES).format(**self._tables))
-            values = {
-                "target": self._target,
-                "format": FORMAT,
-                "flow": claim.flow,
-                "sink": claim.sink,
-                "query_id": claim.query_id,
-                "generation": claim.generation,
-            }
-            if connection.execute(self._sql(_TAKE), values).fetchone() is None:
+            found = connection.execute(self._sql(_TAKE), self._values(claim)).fetchone()
+            if found is None:
                 raise RunError(_taken(self._target, claim, self.read(connection)))
+
+    def take_over(self, connection: Connection, claim: Claim, emptied: TableName | None) -> None:
+        """Enter another checkpoint, and delete all rows if asked to, in one transaction.
+
+        Waits for the transactions of the checkpoint that had it, which claims nothing from then on.
+        """
+        with connection.transaction():
+            connection.execute(self._sql(_TAKE_OVER), self._values(claim))
+            forget = self._sql("DELETE FROM {lanes} WHERE target = %s")
+            connection.execute(forget, (self._target,))
+            if emptied:
+                table = Identifier(emptied.schema, emptied.name)
+                connection.execute(SQL("DELETE FROM {}").format(table))
+
+    def _values(self, claim: Claim) -> dict[str, Any]:
+        return {
+            "target": self._target,
+            "format": FORMAT,
+            "flow": claim.flow,
+            "sink": claim.sink,
+            "query_id": claim.query_id,
+            "generation": claim.generation,
+        }
 
     def claim(
         self, connection: Connection, claim: Claim, epoch: int, entries: Sequence[Entry]

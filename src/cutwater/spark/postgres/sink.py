@@ -202,6 +202,16 @@ class PostgresTable(Sink):
         for orphan in claim.staging.glob("*.rows"):
             orphan.unlink(missing_ok=True)
 
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
+        """Write another checkpoint into the ledger; if not `keep`, delete all rows with that."""
+        self._persist(
+            claim.sink,
+            f"take over table {self.name}",
+            lambda connection: self.ledger.take_over(
+                connection, claim, None if keep else self.name
+            ),
+        )
+
     def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Written:
         """Write rows with their entries in the ledger, or stage them where no reader looks."""
         if not lanes:

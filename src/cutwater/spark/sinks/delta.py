@@ -162,6 +162,10 @@ class Delta(Sink):
         log.take(claim)
         log.sweep(claim, before_epoch=0)
 
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
+        """Write another checkpoint into the table; if not `keep`, taking it deletes all rows."""
+        self._log(claim.sink).take_over(claim, keep=keep)
+
     def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> StagedFile:
         """Write rows to a file that no version of the table names."""
         values = in_order(lanes)

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
@@ -97,23 +98,26 @@ class DeltaLog:
 
     def take(self, claim: Claim) -> None:
         """Write a generation into the metadata: what was read before cannot be committed then."""
-        ledger = {
-            "format": LEDGER_FORMAT,
-            "flow": claim.flow,
-            "sink": claim.sink,
-            "query_id": claim.query_id,
-            "generation": claim.generation,
-        }
 
         def attempt(table: DeltaTable) -> None:
             held = _ledger_of(table) or {}
             is_ours = held.get("query_id") == claim.query_id
             if is_ours and held["generation"] > claim.generation:
                 raise taken(self.path, claim, held["generation"])
-            table.alter.set_table_properties(
-                {_LEDGER: json.dumps(ledger)}, raise_if_not_exists=False
-            )
+            if is_ours and held.get("is_emptying"):
+                table.delete()
+            _enter(table, claim)
 
+        self._synced(attempt)
+
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
+        """Write another checkpoint into the metadata, and what is left for `take` to do."""
+        before = self.ledger() or {}
+        self._synced(lambda table: _enter(table, claim, is_emptying=not keep))
+        if "query_id" in before:
+            self.sweep(replace(claim, query_id=before["query_id"]), before_epoch=0)
+
+    def _synced(self, attempt: Callable[[DeltaTable], None]) -> None:
         version = self._until_committed(attempt)
         with self._speaking():
             self._files.sync_log(version)
@@ -247,6 +251,18 @@ def _ledger_of(table: DeltaTable) -> dict[str, Any] | None:
     text = table.metadata().configuration.get(_LEDGER)
     ledger: dict[str, Any] | None = json.loads(text) if text else None
     return ledger
+
+
+def _enter(table: DeltaTable, claim: Claim, **more: bool) -> None:
+    ledger = {
+        "format": LEDGER_FORMAT,
+        "flow": claim.flow,
+        "sink": claim.sink,
+        "query_id": claim.query_id,
+        "generation": claim.generation,
+        **more,
+    }
+    table.alter.set_table_properties({_LEDGER: json.dumps(ledger)}, raise_if_not_exists=False)
 
 
 def _newest(table: DeltaTable, application: str) -> int:

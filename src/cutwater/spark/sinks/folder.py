@@ -6,7 +6,8 @@
       epoch=0/part-00000.jsonl      what readers see: whole epochs, each once (or .parquet)
               _manifest.json        rows and last order of each lane, published with them
       epoch=1/…
-      _cutwater/ledger.json         whose output this is, and the newest generation
+      _cutwater/ledger.json         whose output this is, the newest generation, and where its
+                                    epochs begin if it was another's before
       _cutwater/staging/            files of epochs that are not published yet
 
 Ordinary readers pass over names that begin with an underscore.
@@ -38,6 +39,7 @@ from cutwater.spark.records import Records
 from cutwater.spark.sinks.merging import in_order
 from cutwater.spark.sinks.parquet import column_problems, write_parquet
 from cutwater.spark.sinks.refusals import (
+    ANOTHER_CHECKPOINT,
     ahead,
     other_checkpoint,
     other_format,
@@ -147,15 +149,17 @@ class Folder(Sink):
             return [_foreign_output(sink, self.root)] if published else []
         if ledger.get("format") != LEDGER_FORMAT:
             return [other_format(sink, str(self._ledger), ledger.get("format"), LEDGER_FORMAT)]
+        files = ledger.get("files", "jsonl")
+        misfits = [_other_files(sink, self.root, files, self.format)] * (files != self.format)
         if ledger["query_id"] != query_id:
-            return [other_checkpoint(sink, str(self.root), f"shows {len(published)} epochs of it")]
+            shows = f"shows {len(published)} epochs of it"
+            return [other_checkpoint(sink, str(self.root), shows), *misfits]
         if ledger["sink"] != sink:
             return [other_sink(sink, str(self.root), ledger["sink"])]
-        if ledger.get("files", "jsonl") != self.format:
-            return [_other_files(sink, self.root, ledger.get("files", "jsonl"), self.format)]
-        if published and published[-1] >= next_epoch:
-            return [ahead(sink, str(self.root), published[-1], next_epoch)]
-        return []
+        beyond = _first(ledger) + next_epoch
+        if not misfits and published and published[-1] >= beyond:
+            return [ahead(sink, str(self.root), published[-1], beyond)]
+        return misfits
 
     def generation(self, name: str) -> int:
         """The newest generation that took this output; 0 if none did."""
@@ -166,28 +170,51 @@ class Folder(Sink):
         """Write this generation into the ledger, which fences all earlier ones; sweep orphans."""
         try:
             make_folder(self._staging)
-            self._refuse_if_taken(claim)
-            ledger = {
-                "format": LEDGER_FORMAT,
-                "flow": claim.flow,
-                "sink": claim.sink,
-                "query_id": claim.query_id,
-                "generation": claim.generation,
-                "files": self.format,
-            }
-            write_json(self._ledger, ledger)
+            held = self._refuse_if_taken(claim)
+            began: dict[str, Any] = {n: held[n] for n in ("first", "is_emptied") if n in held}
+            self._enter(claim, began)
         except OSError as error:
             raise RunError(
                 unwritable(claim.sink, self.root, error.strerror or str(error))
             ) from None
+        if began.get("is_emptied"):
+            self._take_away([epoch for epoch in self.published() if epoch < began["first"]])
         self._sweep()
 
-    def _refuse_if_taken(self, claim: Claim) -> None:
-        """A run that slept while a newer one took the output must not take it back."""
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
+        """Begin behind the epochs of another checkpoint; those are deleted when it is taken."""
+        published = self.published()
+        first = published[-1] + 1 if published else 0
+        self._enter(claim, {"first": first, "is_emptied": not keep})
+
+    def _enter(self, claim: Claim, began: dict[str, Any]) -> None:
+        ledger = {
+            "format": LEDGER_FORMAT,
+            "flow": claim.flow,
+            "sink": claim.sink,
+            "query_id": claim.query_id,
+            "generation": claim.generation,
+            "files": self.format,
+        }
+        write_json(self._ledger, ledger | began)
+
+    def _refuse_if_taken(self, claim: Claim) -> dict[str, Any]:
+        """The ledger of this checkpoint so far.
+
+        A run that slept while a newer one took the output must not take it back.
+        """
         ledger = read_json(self._ledger, "the ledger") or {}
-        is_ours = ledger.get("query_id") == claim.query_id
-        if is_ours and ledger["generation"] > claim.generation:
+        if ledger.get("query_id") != claim.query_id:
+            return {}
+        if ledger["generation"] > claim.generation:
             raise taken(str(self.root), claim, ledger["generation"])
+        return ledger
+
+    def _take_away(self, epochs: Sequence[int]) -> None:
+        """Let epochs disappear, each whole; sweeping deletes them."""
+        for epoch in epochs:
+            gone = self._staging / f"gone-{uuid.uuid4().hex}"
+            (self.root / f"epoch={epoch}").rename(gone)
 
     def _sweep(self) -> None:
         """Delete what earlier runs staged.
@@ -217,10 +244,11 @@ class Folder(Sink):
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
         """Show an epoch, at once and whole; one that is already shown stays as it is."""
         staged = [receipt for receipt in receipts if isinstance(receipt, Staged)]
-        self._check_fence(claim, epoch)
-        target = self.root / f"epoch={epoch}"
-        if not target.exists() and staged:
-            whole = self._staging / f"epoch={epoch}.{uuid.uuid4().hex}"
+        target = self.root / f"epoch={self._check_fence(claim, epoch) + epoch}"
+        if staged and target.exists():
+            _refuse_of_another(claim, target)
+        elif staged:
+            whole = self._staging / f"{target.name}.{uuid.uuid4().hex}"
             whole.mkdir(mode=0o700)
             for number, part in enumerate(sorted(staged, key=Staged.last_order)):
                 Path(part.path).rename(whole / f"part-{number:05d}{_SUFFIXES[self.format]}")
@@ -237,21 +265,49 @@ class Folder(Sink):
             except OSError:
                 if not target.exists():
                     raise
+                _refuse_of_another(claim, target)
             sync_folder(self.root)
         for part in staged:
             Path(part.path).unlink(missing_ok=True)
 
     def rows(self, claim: Claim) -> int:
-        """How many rows readers see, by the manifests."""
-        manifests = (self.root / f"epoch={epoch}" / "_manifest.json" for epoch in self.published())
-        found = (read_json(path, "the manifest") for path in manifests)
+        """How many rows of this checkpoint readers see, by the manifests."""
+        first = _first(read_json(self._ledger, "the ledger") or {})
+        own = [epoch for epoch in self.published() if epoch >= first]
+        found = (_manifest(self.root / f"epoch={epoch}") for epoch in own)
         return sum(manifest["rows"] for manifest in found if manifest)
 
-    def _check_fence(self, claim: Claim, epoch: int) -> None:
+    def _check_fence(self, claim: Claim, epoch: int) -> int:
+        """The number of the directory in which the epochs of this checkpoint begin."""
         ledger = read_json(self._ledger, "the ledger") or {}
         held = (ledger.get("query_id"), ledger.get("generation"))
         if held != (claim.query_id, claim.generation):
             raise fenced(epoch, str(self.root), claim, ledger.get("generation"))
+        return _first(ledger)
+
+
+def _first(ledger: dict[str, Any]) -> int:
+    """The number of the directory of a checkpoint's first epoch: others may have been before."""
+    return int(ledger.get("first", 0))
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = read_json(folder / "_manifest.json", "the manifest")
+    return found
+
+
+def _refuse_of_another(claim: Claim, folder: Path) -> None:
+    """What is shown already is this checkpoint's, or its own epoch would be lost."""
+    manifest = _manifest(folder)
+    if manifest and manifest["query_id"] != claim.query_id:
+        raise RunError(
+            Problem(
+                ANOTHER_CHECKPOINT,
+                f"sink '{claim.sink}' has an epoch for {folder}, which another checkpoint has "
+                "written meanwhile",
+                f"stop the run of the other checkpoint, move {folder.name} away, and run again",
+            )
+        )
 
 
 def _whole_lanes(staged: Sequence[Staged]) -> dict[int, tuple[int, str]]:

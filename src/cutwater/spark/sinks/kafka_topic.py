@@ -15,7 +15,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,8 +29,9 @@ from cutwater.spark.kafka.cluster import Cluster
 from cutwater.spark.kafka.failures import in_words
 from cutwater.spark.kafka.ledger import Account, Ledger
 from cutwater.spark.kafka.topics import topics_of
-from cutwater.spark.kafka.transactions import DRIVER, EVERY_LANE, Desk, Message, fence, put
+from cutwater.spark.kafka.transactions import DRIVER, EVERY_LANE, Desk, Message, fence, forget, put
 from cutwater.spark.sinks.merging import in_order
+from cutwater.spark.sinks.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
 from cutwater.spark.sinks.sink import (
     EXACTLY_ONCE,
     Claim,
@@ -201,6 +202,22 @@ class KafkaTopic(Sink):
         if self.release == "commit":
             claim.staging.mkdir(parents=True, mode=0o700)
 
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
+        """Fence other checkpoints; delete all messages, if not `keep`; then forget the others."""
+        with self._speaking(claim.sink):
+            owners = self._look(claim.sink, is_committed=False).owners(self.topic)
+            others = [
+                replace(self._desk(claim), account=account, generation=owner["generation"] + 1)
+                for account, owner in owners.items()
+                if account.sink == claim.sink and account.query_id != claim.query_id
+            ]
+            for desk in others:
+                fence(desk)
+            if not keep:
+                topics_of(self.cluster).empty(self.topic)
+            for desk in others:
+                forget(desk)
+
     # --- while it runs ---------------------------------------------------------------------------
 
     def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Receipt:
@@ -306,12 +323,12 @@ def _other_sink(sink: str, topic: str, owner: str) -> Problem:
 
 def _other_checkpoint(sink: str, topic: str, ledger: str, generation: int) -> Problem:
     return Problem(
-        "another-checkpoint",
+        ANOTHER_CHECKPOINT,
         f"sink '{sink}' goes to topic '{topic}', which belongs to another checkpoint (generation "
         f"{generation} in the ledger '{ledger}'); epochs begin anew with this checkpoint, so its "
         "rows would be doubled",
-        "run with the checkpoint that wrote it; or, if that was deleted, use a new topic, or "
-        "another ledger if readers can bear the rows twice",
+        "run with the checkpoint that wrote it; or, if that is gone, use a new topic, or "
+        f"{TAKE_OVER}",
     )
 
 

@@ -9,7 +9,18 @@ from pathlib import Path
 
 from cutwater.errors import Problem
 
-__all__ = ["ahead", "other_checkpoint", "other_format", "other_sink", "unwritable"]
+__all__ = [
+    "ANOTHER_CHECKPOINT",
+    "TAKE_OVER",
+    "ahead",
+    "other_checkpoint",
+    "other_format",
+    "other_sink",
+    "unwritable",
+]
+
+ANOTHER_CHECKPOINT = "another-checkpoint"
+TAKE_OVER = "take it over: --adopt keeps what is there, --fresh deletes it"
 
 
 def unwritable(sink: str, root: Path, why: str) -> Problem:
@@ -35,11 +46,11 @@ def other_format(
 def other_checkpoint(sink: str, place: str, shows: str, noun: str = "folder") -> Problem:
     """An output whose epochs are not those of this checkpoint."""
     return Problem(
-        "another-checkpoint",
+        ANOTHER_CHECKPOINT,
         f"sink '{sink}' goes to {place}, which belongs to another checkpoint and {shows}; epochs "
         "begin anew with this checkpoint, so its rows would be dropped or doubled",
-        f"run with the checkpoint that wrote it; or, if that was deleted, choose an empty {noun} "
-        "or move the old output away",
+        f"run with the checkpoint that wrote it; or, if that is gone, choose an empty {noun}, or "
+        f"{TAKE_OVER}",
     )
 
 

@@ -142,6 +142,13 @@ class Sink(ABC):
     def take(self, claim: Claim) -> None:
         """Write a generation into the ledger, which fences all earlier ones; sweep orphans."""
 
+    def take_over(self, claim: Claim, *, keep: bool) -> None:  # noqa: B027 (not all are refused)
+        """Make the sink this checkpoint's that `check` says is another's; `take` comes next.
+
+        The other one shows nothing more. What it has shown stays, or goes if not `keep`. Cut off,
+        it has not happened, or `take` finishes it.
+        """
+
     @abstractmethod
     def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Receipt:
         """In a task: stage rows or show them, as `release` says; `record` is their type."""

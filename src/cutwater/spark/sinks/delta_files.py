@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -12,6 +13,8 @@ from pyarrow.fs import PyFileSystem
 from cutwater.spark.durable import create_file, sync_file, sync_folder
 
 __all__ = ["Files", "FolderFiles", "StoreFiles", "files_of"]
+
+_NEWEST = "_last_checkpoint"
 
 
 class Files(Protocol):
@@ -28,6 +31,9 @@ class Files(Protocol):
 
     def sync_log(self, after: int) -> None:
         """Make what was committed after a version survive a crash of the machine."""
+
+    def sync_checkpoint(self) -> int:
+        """Make the newest sum of the log survive too; the version it goes up to, -1 if none is."""
 
 
 def files_of(path: str, is_local: bool, options: dict[str, str] | None) -> Files:
@@ -71,6 +77,20 @@ class FolderFiles:
             version += 1
         sync_folder(log)
 
+    def sync_checkpoint(self) -> int:
+        """The library leaves this to the system."""
+        log = self._root / "_delta_log"
+        try:
+            version = int(json.loads((log / _NEWEST).read_bytes())["version"])
+        except (OSError, ValueError, KeyError, TypeError):  # readers do without it as well
+            return -1
+        parts = list(log.glob(f"{version:020}.checkpoint*"))
+        for path in (*parts, log / _NEWEST):
+            with path.open("rb") as file:
+                sync_file(file)
+        sync_folder(log)
+        return version if parts else -1
+
 
 class StoreFiles:
     """Files of an object store, which keeps what it has confirmed."""
@@ -95,3 +115,7 @@ class StoreFiles:
 
     def sync_log(self, after: int) -> None:
         """Nothing to do."""
+
+    def sync_checkpoint(self) -> int:
+        """Nothing to do."""
+        return -1

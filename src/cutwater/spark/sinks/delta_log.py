@@ -52,7 +52,7 @@ class DeltaLog:
     def create(self, schema: pa.Schema) -> None:
         """Make the table if it is not there; what it has to keep is bounded by its own settings.
 
-        All its versions are made durable, since a run that was killed may not have come to that.
+        What readers need of its log is made durable: a run that was killed may not have come to it.
         """
         keep = self._settings.keep_hours
         settings = {
@@ -68,7 +68,7 @@ class DeltaLog:
                 configuration=settings,
                 storage_options=self._options,
             )
-            self._files.sync_log(-1)
+            self._files.sync_log(self._files.sync_checkpoint())
 
     def misfits(self, schema: pa.Schema) -> list[Problem]:
         """The columns of the table that are not those of a schema."""
@@ -199,13 +199,7 @@ class DeltaLog:
         table = self._table()
         self._files.sync(sorted(set(table.file_uris()) - before))
         table.create_checkpoint()
-        self._sync_checkpoint(table.version())
-
-    def _sync_checkpoint(self, version: int) -> None:
-        """Make the sum of the log survive a crash of the machine, before entries of it go."""
-        path = f"{self.path.rstrip('/')}/_delta_log"
-        log = files_of(path, self._settings.is_local, self._options)
-        log.sync([f"{version:020}.checkpoint.parquet", "_last_checkpoint"])
+        self._files.sync_checkpoint()
 
     def sweep(self, claim: Claim, before_epoch: int) -> None:
         """Delete files that tasks of this checkpoint wrote and that were never committed.

@@ -428,6 +428,23 @@ def test_a_compaction_is_durable_before_older_entries_are_deleted(tmp_path, sync
     assert left == [set()] * 3
 
 
+def test_what_a_killed_run_left_is_made_durable_when_the_oldest_entries_are_gone(
+    tmp_path, synced, monkeypatch
+):
+    table = compacting(tmp_path, every=3)
+    who = take(table)
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_files.FolderFiles, "sync_log", lambda *_: None)
+        for epoch in range(8):
+            table.publish(who, epoch, [stage(table, epoch, float(epoch))])
+    assert f"{0:020}.json" not in log_of(table)
+    synced.clear()
+    table.make_ready("means", Mean)
+    newest = max(log_of(table) - {"_last_checkpoint"})
+    assert {newest, "_last_checkpoint"} <= synced
+    assert any(name.endswith(".checkpoint.parquet") for name in synced)
+
+
 def test_a_compaction_that_fails_leaves_durable_entries(tmp_path, synced, monkeypatch):
     table = compacting(tmp_path, every=3)
     who = take(table)

@@ -176,8 +176,9 @@ def test_an_output_whose_checkpoint_was_deleted_is_refused_or_taken_over(spark, 
     assert run("second", adopt=True).rows == {"parquet": 3, "delta": 3}
     assert seen() == [sorted(totals * 2)] * 2
     assert sum("another checkpoint's; what it shows stays" in said for said in told) == 2
-    with pytest.raises(RunError, match="another-checkpoint"):
-        run("first")
+    for way in ({}, {"adopt": True}, {"fresh": True}):
+        with pytest.raises(RunError, match="another-checkpoint"):
+            run("first", **way)
     assert run("second", fresh=True).epochs == 0
     assert seen() == [sorted(totals * 2)] * 2
     assert run("third", fresh=True).rows == {"parquet": 3, "delta": 3}

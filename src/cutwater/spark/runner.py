@@ -60,7 +60,7 @@ class RunResult:
     next_epoch: int
     """The first epoch that is not in the checkpoint."""
     rows: dict[str, int]
-    """Rows that readers of each sink see, from all runs."""
+    """Rows that readers of each sink see, from all runs of this checkpoint."""
     bad_records: dict[str, int]
     """Bad records of each source that were kept aside, from all runs."""
     late: dict[str, int]
@@ -143,8 +143,7 @@ def run(
     """
     planned = spark_plan(flow)
     check_support(planned)
-    _check_choices(until, on_bad_record)
-    _check_one_of(adopt, fresh)
+    _check_choices(until, on_bad_record, adopt, fresh)
     others: _Others = "adopt" if adopt else "fresh" if fresh else "refuse"
     bound_sources, bound_sinks = bind(planned, sources, sinks)
     _check_close(close, until, bound_sources)
@@ -218,7 +217,7 @@ def _asides(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Place]:
     return sinks
 
 
-def _check_choices(until: str, on_bad_record: str) -> None:
+def _check_choices(until: str, on_bad_record: str, adopt: bool, fresh: bool) -> None:
     problems = []
     for what, value, choices in (
         ("until", until, ("caught-up", "stopped")),
@@ -229,13 +228,8 @@ def _check_choices(until: str, on_bad_record: str) -> None:
             problems.append(
                 Problem("unknown-choice", f"{what} is {value!r}; it is {said}", f"use {said}")
             )
-    if problems:
-        raise RunError(problems)
-
-
-def _check_one_of(adopt: bool, fresh: bool) -> None:
     if adopt and fresh:
-        raise RunError(
+        problems.append(
             Problem(
                 "adopt-and-fresh",
                 "adopt and fresh are both given; adopt keeps what another checkpoint wrote, and "
@@ -243,6 +237,8 @@ def _check_one_of(adopt: bool, fresh: bool) -> None:
                 "give one of the two",
             )
         )
+    if problems:
+        raise RunError(problems)
 
 
 def _check_close(close: bool, until: str, sources: Mapping[str, Feed | Frame]) -> None:
@@ -318,8 +314,11 @@ def _agreed(
         problems += half_released(found, wanted)
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
-        found_there = sink.check(name, query_id, place.next_epoch())
-        problems += [p for p in found_there if others == "refuse" or not _is_of_another(p)]
+        for problem in sink.check(name, query_id, place.next_epoch()):
+            if others == "refuse" or problem.code != ANOTHER_CHECKPOINT:
+                problems.append(problem)
+            elif place.next_epoch():
+                problems.append(_too_late_to(others, name, sink, place))
         problems += sink.misfits(name, draft.record_of(name))
     if problems:
         raise RunError(problems)
@@ -357,17 +356,26 @@ def _take(
         parallelism=spark.sparkContext.defaultParallelism,
     )
     for name, sink in job.sinks.items():
+        claim = job.claim_of(name)
         sink.make_ready(name, job.record_of(name))
-        found = sink.check(name, job.query_id, place.next_epoch()) if others != "refuse" else []
-        if any(map(_is_of_another, found)):
-            sink.take_over(job.claim_of(name), keep=others == "adopt")
+        found = sink.check(name, job.query_id, 0) if others != "refuse" else []
+        is_anothers = any(problem.code == ANOTHER_CHECKPOINT for problem in found)
+        if is_anothers:
+            sink.take_over(claim, keep=others == "adopt")
+        sink.take(claim)
+        if is_anothers:
             tell(f"sink '{name}': {sink.place} was another checkpoint's; {_TOOK_OVER[others]}")
-        sink.take(job.claim_of(name))
     return job
 
 
-def _is_of_another(problem: Problem) -> bool:
-    return problem.code == ANOTHER_CHECKPOINT
+def _too_late_to(way: str, name: str, sink: Place, place: Checkpoint) -> Problem:
+    """Its own rows may be among those that are there, and would be deleted or shown again."""
+    return Problem(
+        ANOTHER_CHECKPOINT,
+        f"sink '{name}' goes to {sink.place}, which belongs to another checkpoint; {way} is for a "
+        f"new checkpoint, and {place.root} has {place.next_epoch()} epochs already",
+        "run with the checkpoint that the output belongs to, or bind the sink to an empty place",
+    )
 
 
 def _result(job: Job, place: Checkpoint, drive: Drive, promised: dict[str, Promise]) -> RunResult:

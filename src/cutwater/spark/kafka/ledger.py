@@ -4,7 +4,8 @@
 key                                 value
 ==================================  ==============================================================
 [topic, sink, query id, "owner"]    format, newest generation; written by `take`, in a
-                                    transaction of its own
+                                    transaction of its own; "leaving" while another checkpoint
+                                    takes over, "gone" after it
 […, "writer", generation, slot]     nothing more: this transactional id may have been used
 […, "slot", slot]                   generation, epoch and its lanes, rows ever; written in the
                                     transaction of the rows
@@ -98,6 +99,10 @@ class Ledger:
         """The newest generation that took an account; 0 if none did."""
         owner = self.owners(account.topic).get(account)
         return int(owner["generation"]) if owner else 0
+
+    def is_out(self, account: Account) -> bool:
+        """Has another checkpoint taken over from an account, or begun to?"""
+        return "state" in self.owners(account.topic).get(account, {})
 
     def writers(self, account: Account) -> list[tuple[int, str]]:
         """Generation and slot of each writer that may still have a transaction open."""

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -38,7 +38,7 @@ from cutwater.spark.kafka.ledger import (
     writer_key,
 )
 
-__all__ = ["DRIVER", "EVERY_LANE", "Desk", "Message", "fence", "forget", "put"]
+__all__ = ["DRIVER", "EVERY_LANE", "Desk", "Message", "fence", "put", "put_out"]
 
 _PATIENCE_S = 120
 """How long an epoch is tried again: a broker is started anew in that time."""
@@ -106,28 +106,39 @@ def fence(desk: Desk) -> None:
     """Take over from all earlier generations: none of them can commit anything any more."""
     account = desk.account
     with in_words(desk.who, desk.cluster, desk.ledger):
-        _become_owner(desk)
-        found = _all_told(desk)
-        earlier = [each for each in found.writers(account) if each[0] < desk.generation]
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda each: _end(desk, *each), earlier))
-        _write_notes(desk, {writer_key(account, *each): None for each in earlier})
+        _until_not_overtaken(lambda: _enter(desk))
+        writers = _all_told(desk).writers(account)
+        _end_all(desk, [each for each in writers if each[0] < desk.generation])
 
 
-def forget(desk: Desk) -> None:
-    """Let the ledger forget an account that is fenced; who owned it comes last."""
-    slots = _all_told(desk).slots(desk.account)
-    _write_notes(desk, {slot_key(desk.account, slot): None for slot in slots})
-    _write_notes(desk, {owner_key(desk.account): None})
+def put_out(desk: Desk, state: Literal["leaving", "gone"]) -> None:
+    """Take an account from all its generations, for good: none can take it or commit any more.
+
+    One that is leaving is still in the way of others; of one that is gone only that is known.
+    """
+    _until_not_overtaken(lambda: _enter_state(desk, state))
+    found = _read_all(desk)
+    _end_all(desk, found.writers(desk.account))
+    if state == "gone":
+        _write_notes(desk, {slot_key(desk.account, s): None for s in found.slots(desk.account)})
 
 
-def _become_owner(desk: Desk) -> None:
-    """Write this generation into the ledger; one that was overtaken looks again who is newer."""
+def _enter_state(desk: Desk, state: str) -> None:
+    """Write what becomes of an account, in a generation that none of its runs has."""
+    told = LastError()
+    with told.explaining():
+        producer = _producer(desk, desk.owner_id, told)
+        newest = _read_all(desk).generation(desk.account)
+        _commit_owner(desk, producer, {"generation": newest + 1, "state": state})
+
+
+def _until_not_overtaken(enter: Callable[[], None]) -> None:
+    """Write to who owns an account; one that was overtaken looks again who is newer."""
     kafka = client_module()
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            return _enter(desk)
+            return enter()
         except kafka.KafkaException as error:
             if not is_fenced(error.args[0]) or time.monotonic() > deadline:
                 raise
@@ -136,26 +147,41 @@ def _become_owner(desk: Desk) -> None:
 def _enter(desk: Desk) -> None:
     """Write this generation, unless a newer one is there or comes before it is committed."""
     told = LastError()
-    owner = msgspec.json.encode({"format": FORMAT, "generation": desk.generation})
     with told.explaining():
         producer = _producer(desk, desk.owner_id, told)
         _all_told(desk)
-        producer.begin_transaction()
-        producer.produce(desk.ledger, owner, owner_key(desk.account), 0)
-        producer.commit_transaction(_CALL_S)
+        _commit_owner(desk, producer, {"generation": desk.generation})
+
+
+def _commit_owner(desk: Desk, producer: Any, said: Mapping[str, Any]) -> None:
+    owner = msgspec.json.encode({"format": FORMAT, **said})
+    producer.begin_transaction()
+    producer.produce(desk.ledger, owner, owner_key(desk.account), 0)
+    producer.commit_transaction(_CALL_S)
 
 
 def _all_told(desk: Desk) -> Ledger:
     """The ledger, with what is not committed; refused if a newer generation is in it."""
-    found = Ledger(desk.cluster, desk.ledger, desk.who, is_committed=False).read()
+    found = _read_all(desk)
     _refuse_if_newer(desk, found)
     return found
 
 
+def _read_all(desk: Desk) -> Ledger:
+    return Ledger(desk.cluster, desk.ledger, desk.who, is_committed=False).read()
+
+
 def _refuse_if_newer(desk: Desk, ledger: Ledger) -> None:
     newest = ledger.generation(desk.account)
-    if newest > desk.generation:
+    if newest > desk.generation or ledger.is_out(desk.account):
         raise RunError(_taken_over(desk, newest))
+
+
+def _end_all(desk: Desk, writers: Sequence[tuple[int, str]]) -> None:
+    """End what writers have open; the ledger need not tell of them any more."""
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda each: _end(desk, *each), writers))
+    _write_notes(desk, {writer_key(desk.account, *each): None for each in writers})
 
 
 def _end(desk: Desk, generation: int, slot: str) -> None:

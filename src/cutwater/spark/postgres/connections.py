@@ -63,6 +63,8 @@ def _opened(database: Database, owner: str) -> Connection:
     )
     settings.setdefault("connect_timeout", _PATIENCE_S)
     connection = psycopg.connect(make_conninfo("", **settings), autocommit=True)
+    # What a statement waits for is seen by the next: whatever the server's default is.
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     for name, unwanted, wanted in _SESSION:
         connection.execute(
             "SELECT set_config(%s, %s, false) WHERE current_setting(%s) = %s",

@@ -18,7 +18,7 @@ from psycopg.sql import SQL, Composed, Identifier
 from cutwater.errors import Problem, RunError
 from cutwater.spark.postgres.connections import Connection
 from cutwater.spark.postgres.settings import TableName
-from cutwater.spark.postgres.tables import beside_parameters
+from cutwater.spark.postgres.tables import beside_parameters, quoted
 from cutwater.spark.sinks.sink import Claim, fenced
 
 __all__ = ["FORMAT", "Entry", "Header", "Ledger"]
@@ -53,7 +53,7 @@ RETURNING generation
 _TAKE_OVER = """
 UPDATE {ledger} SET flow = %(flow)s, sink = %(sink)s, query_id = %(query_id)s,
     generation = %(generation)s, taken_at = clock_timestamp()
-WHERE target = %(target)s
+WHERE target = %(target)s AND query_id <> %(query_id)s
 """
 
 _CLAIM = """
@@ -145,12 +145,12 @@ class Ledger:
         Waits for the transactions of the checkpoint that had it, which claims nothing from then on.
         """
         with connection.transaction():
-            connection.execute(self._sql(_TAKE_OVER), self._values(claim))
+            if not connection.execute(self._sql(_TAKE_OVER), self._values(claim)).rowcount:
+                return
             forget = self._sql("DELETE FROM {lanes} WHERE target = %s")
             connection.execute(forget, (self._target,))
             if emptied:
-                table = Identifier(emptied.schema, emptied.name)
-                connection.execute(SQL("DELETE FROM {}").format(table))
+                connection.execute(SQL("DELETE FROM {}").format(quoted(emptied)))
 
     def _values(self, claim: Claim) -> dict[str, Any]:
         return {

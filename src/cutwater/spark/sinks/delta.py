@@ -163,7 +163,7 @@ class Delta(Sink):
         log.sweep(claim, before_epoch=0)
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
-        """Write another checkpoint into the table; if not `keep`, taking it deletes all rows."""
+        """Fence the other checkpoint; if not `keep`, taking the table then deletes all rows."""
         self._log(claim.sink).take_over(claim, keep=keep)
 
     def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> StagedFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -53,8 +54,9 @@ class FolderFiles:
         with create_file(path) as file:
             write(file)
             sync_file(file)
+            size = os.fstat(file.fileno()).st_size  # whoever takes over may sweep it at any time
         sync_folder(self._root)
-        return path.stat().st_size
+        return size
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete files; some may be gone already."""

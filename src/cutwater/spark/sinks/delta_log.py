@@ -101,21 +101,31 @@ class DeltaLog:
 
         def attempt(table: DeltaTable) -> None:
             held = _ledger_of(table) or {}
-            is_ours = held.get("query_id") == claim.query_id
-            if is_ours and held["generation"] > claim.generation:
+            is_anothers = held.get("query_id", claim.query_id) != claim.query_id
+            if is_anothers or held.get("generation", 0) > claim.generation:
                 raise taken(self.path, claim, held["generation"])
-            if is_ours and held.get("is_emptying"):
+            if held.get("takes_over") == "fresh":
                 table.delete()
+            if "takes_over" in held:
+                self.sweep(replace(claim, query_id=held["from"]), before_epoch=0)
             _enter(table, claim)
 
         self._synced(attempt)
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
         """Write another checkpoint into the metadata, and what is left for `take` to do."""
-        before = self.ledger() or {}
-        self._synced(lambda table: _enter(table, claim, is_emptying=not keep))
-        if "query_id" in before:
-            self.sweep(replace(claim, query_id=before["query_id"]), before_epoch=0)
+
+        def attempt(table: DeltaTable) -> None:
+            held = _ledger_of(table) or {}
+            before = held.get("query_id", claim.query_id)
+            if before == claim.query_id:
+                return
+            if not keep and table.metadata().configuration.get("delta.appendOnly") == "true":
+                raise RunError(_append_only(self._sink, self.path))
+            way = "adopt" if keep else "fresh"
+            _enter(table, claim, **{"takes_over": way, "from": before})
+
+        self._synced(attempt)
 
     def _synced(self, attempt: Callable[[DeltaTable], None]) -> None:
         version = self._until_committed(attempt)
@@ -247,7 +257,7 @@ def _ledger_of(table: DeltaTable) -> dict[str, Any] | None:
     return ledger
 
 
-def _enter(table: DeltaTable, claim: Claim, **more: bool) -> None:
+def _enter(table: DeltaTable, claim: Claim, **more: str) -> None:
     ledger = {
         "format": LEDGER_FORMAT,
         "flow": claim.flow,
@@ -296,6 +306,14 @@ def _is_before(name: str, prefix: str, mine: tuple[int, int]) -> bool:
     if "-".join(parts[:2]) != prefix or len(parts) != 5 or not (parts[2] + parts[3]).isdigit():
         return False
     return (int(parts[2]), int(parts[3])) < mine
+
+
+def _append_only(sink: str, path: str) -> Problem:
+    return Problem(
+        "append-only",
+        f"sink '{sink}': fresh deletes all rows of {path}, whose delta.appendOnly forbids that",
+        "take it over with --adopt, choose another table, or unset delta.appendOnly",
+    )
 
 
 def _first_line(error: Exception) -> str:

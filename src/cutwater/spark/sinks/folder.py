@@ -6,8 +6,8 @@
       epoch=0/part-00000.jsonl      what readers see: whole epochs, each once (or .parquet)
               _manifest.json        rows and last order of each lane, published with them
       epoch=1/…
-      _cutwater/ledger.json         whose output this is, the newest generation, and where its
-                                    epochs begin if it was another's before
+      _cutwater/ledger.json         whose output this is, the newest generation, and behind which
+                                    epochs its own begin if it was another's before
       _cutwater/staging/            files of epochs that are not published yet
 
 Ordinary readers pass over names that begin with an underscore.
@@ -126,6 +126,10 @@ class Folder(Sink):
     def _staging(self) -> Path:
         return self.root / "_cutwater" / "staging"
 
+    def directory(self, number: int) -> Path:
+        """Where an epoch is, by its number among all that are there."""
+        return self.root / f"epoch={number}"
+
     def published(self) -> list[int]:
         """The epochs that readers see."""
         try:
@@ -168,26 +172,24 @@ class Folder(Sink):
 
     def take(self, claim: Claim) -> None:
         """Write this generation into the ledger, which fences all earlier ones; sweep orphans."""
-        try:
+        with self._writing(claim):
             make_folder(self._staging)
-            held = self._refuse_if_taken(claim)
-            began: dict[str, Any] = {n: held[n] for n in ("first", "is_emptied") if n in held}
-            self._enter(claim, began)
-        except OSError as error:
-            raise RunError(
-                unwritable(claim.sink, self.root, error.strerror or str(error))
-            ) from None
-        if began.get("is_emptied"):
-            self._take_away([epoch for epoch in self.published() if epoch < began["first"]])
-        self._sweep()
+            held = read_json(self._ledger, "the ledger") or {}
+            _refuse_if_taken(self.root, claim, held)
+            began = {name: held[name] for name in ("first", "takes_over") if name in held}
+            self._enter(claim, **began)
+            self._sweep()
+            if "takes_over" in began:
+                self._enter(claim, first=self._begin_behind_others(began["takes_over"]))
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
-        """Begin behind the epochs of another checkpoint; those are deleted when it is taken."""
-        published = self.published()
-        first = published[-1] + 1 if published else 0
-        self._enter(claim, {"first": first, "is_emptied": not keep})
+        """Fence the other checkpoint; what is done with its epochs is done by `take`."""
+        with self._writing(claim):
+            held = read_json(self._ledger, "the ledger") or {}
+            if held.get("query_id") != claim.query_id:
+                self._enter(claim, takes_over="adopt" if keep else "fresh")
 
-    def _enter(self, claim: Claim, began: dict[str, Any]) -> None:
+    def _enter(self, claim: Claim, **more: Any) -> None:
         ledger = {
             "format": LEDGER_FORMAT,
             "flow": claim.flow,
@@ -196,25 +198,29 @@ class Folder(Sink):
             "generation": claim.generation,
             "files": self.format,
         }
-        write_json(self._ledger, ledger | began)
+        write_json(self._ledger, ledger | more)
 
-    def _refuse_if_taken(self, claim: Claim) -> dict[str, Any]:
-        """The ledger of this checkpoint so far.
+    def _begin_behind_others(self, way: str) -> int:
+        """The number of the first epoch of this checkpoint, which has shown nothing yet.
 
-        A run that slept while a newer one took the output must not take it back.
+        What the other was publishing is swept, so it shows nothing more. To be deleted, its epochs
+        disappear one by one, each whole.
         """
-        ledger = read_json(self._ledger, "the ledger") or {}
-        if ledger.get("query_id") != claim.query_id:
-            return {}
-        if ledger["generation"] > claim.generation:
-            raise taken(str(self.root), claim, ledger["generation"])
-        return ledger
+        published = self.published()
+        if way == "fresh":
+            for epoch in published:
+                self.directory(epoch).rename(self._staging / f"gone-{uuid.uuid4().hex}")
+            sync_folder(self.root)
+            self._sweep()
+        return published[-1] + 1 if published else 0
 
-    def _take_away(self, epochs: Sequence[int]) -> None:
-        """Let epochs disappear, each whole; sweeping deletes them."""
-        for epoch in epochs:
-            gone = self._staging / f"gone-{uuid.uuid4().hex}"
-            (self.root / f"epoch={epoch}").rename(gone)
+    @contextlib.contextmanager
+    def _writing(self, claim: Claim) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise RunError(unwritable(claim.sink, self.root, why)) from None
 
     def _sweep(self) -> None:
         """Delete what earlier runs staged.
@@ -244,7 +250,7 @@ class Folder(Sink):
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
         """Show an epoch, at once and whole; one that is already shown stays as it is."""
         staged = [receipt for receipt in receipts if isinstance(receipt, Staged)]
-        target = self.root / f"epoch={self._check_fence(claim, epoch) + epoch}"
+        target = self.directory(self._check_fence(claim, epoch) + epoch)
         if staged and target.exists():
             _refuse_of_another(claim, target)
         elif staged:
@@ -274,7 +280,7 @@ class Folder(Sink):
         """How many rows of this checkpoint readers see, by the manifests."""
         first = _first(read_json(self._ledger, "the ledger") or {})
         own = [epoch for epoch in self.published() if epoch >= first]
-        found = (_manifest(self.root / f"epoch={epoch}") for epoch in own)
+        found = (_manifest(self.directory(epoch)) for epoch in own)
         return sum(manifest["rows"] for manifest in found if manifest)
 
     def _check_fence(self, claim: Claim, epoch: int) -> int:
@@ -289,6 +295,13 @@ class Folder(Sink):
 def _first(ledger: dict[str, Any]) -> int:
     """The number of the directory of a checkpoint's first epoch: others may have been before."""
     return int(ledger.get("first", 0))
+
+
+def _refuse_if_taken(root: Path, claim: Claim, held: dict[str, Any]) -> None:
+    """A run that slept while a newer one took the output must not take it back."""
+    is_anothers = held.get("query_id", claim.query_id) != claim.query_id
+    if is_anothers or held.get("generation", 0) > claim.generation:
+        raise taken(str(root), claim, held["generation"])
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:

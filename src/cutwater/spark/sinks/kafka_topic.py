@@ -22,14 +22,14 @@ from typing import Any, Literal
 import msgspec
 from pyspark import TaskContext
 
-from cutwater.errors import Problem
+from cutwater.errors import Problem, RunError
 from cutwater.records import describe, fields_of
 from cutwater.spark.durable import create_file
 from cutwater.spark.kafka.cluster import Cluster
 from cutwater.spark.kafka.failures import in_words
 from cutwater.spark.kafka.ledger import Account, Ledger
 from cutwater.spark.kafka.topics import topics_of
-from cutwater.spark.kafka.transactions import DRIVER, EVERY_LANE, Desk, Message, fence, forget, put
+from cutwater.spark.kafka.transactions import DRIVER, EVERY_LANE, Desk, Message, fence, put, put_out
 from cutwater.spark.sinks.merging import in_order
 from cutwater.spark.sinks.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
 from cutwater.spark.sinks.sink import (
@@ -174,7 +174,7 @@ class KafkaTopic(Sink):
         for account, owner in self._look(name, is_committed=False).owners(self.topic).items():
             if account.query_id == query_id and account.sink != name:
                 yield _other_sink(name, self.topic, account.sink)
-            elif account.query_id != query_id and account.sink == name:
+            elif _is_in_the_way(account, owner, name, query_id):
                 yield _other_checkpoint(name, self.topic, self.ledger, owner["generation"])
         if query_id is not None:
             slots = self._look(name).slots(Account(self.topic, name, query_id)).values()
@@ -186,7 +186,11 @@ class KafkaTopic(Sink):
         """The newest generation that took the topic; 0 if none did."""
         with self._speaking(name):
             owners = self._look(name, is_committed=False).owners(self.topic)
-        found = (owner["generation"] for account, owner in owners.items() if account.sink == name)
+        found = (
+            owner["generation"]
+            for account, owner in owners.items()
+            if account.sink == name and owner.get("state") != "gone"
+        )
         return max(found, default=0)
 
     def take(self, claim: Claim) -> None:
@@ -203,20 +207,26 @@ class KafkaTopic(Sink):
             claim.staging.mkdir(parents=True, mode=0o700)
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
-        """Fence other checkpoints; delete all messages, if not `keep`; then forget the others."""
+        """Put others out, and delete all messages if not `keep`; then they are not in the way."""
         with self._speaking(claim.sink):
+            topics = topics_of(self.cluster)
+            is_emptied = not keep and topics.find(self.topic) is not None
+            policy = topics.settings(self.topic).get("cleanup.policy") if is_emptied else None
+            if policy and "delete" not in policy:
+                raise RunError(_never_deleted(claim.sink, self.topic, policy))
+            fence(self._desk(claim))
             owners = self._look(claim.sink, is_committed=False).owners(self.topic)
             others = [
-                replace(self._desk(claim), account=account, generation=owner["generation"] + 1)
+                replace(self._desk(claim), account=account)
                 for account, owner in owners.items()
-                if account.sink == claim.sink and account.query_id != claim.query_id
+                if _is_in_the_way(account, owner, claim.sink, claim.query_id)
             ]
             for desk in others:
-                fence(desk)
-            if not keep:
-                topics_of(self.cluster).empty(self.topic)
+                put_out(desk, "leaving")
+            if others and is_emptied:
+                topics.empty(self.topic)
             for desk in others:
-                forget(desk)
+                put_out(desk, "gone")
 
     # --- while it runs ---------------------------------------------------------------------------
 
@@ -307,6 +317,14 @@ def _slot_of_task(lanes: Sequence[Lane]) -> str:
     return f"{context.partitionId()}" if context else f"lane-{min(lane.label for lane in lanes)}"
 
 
+def _is_in_the_way(
+    account: Account, owner: Mapping[str, Any], sink: str, query_id: str | None
+) -> bool:
+    """Is it the same sink of another checkpoint, from which nobody has taken over?"""
+    is_anothers = account.sink == sink and account.query_id != query_id
+    return is_anothers and owner.get("state") != "gone"
+
+
 def _lines(path: Path) -> list[bytes]:
     with path.open("rb") as file:
         return file.readlines()
@@ -329,6 +347,15 @@ def _other_checkpoint(sink: str, topic: str, ledger: str, generation: int) -> Pr
         "rows would be doubled",
         "run with the checkpoint that wrote it; or, if that is gone, use a new topic, or "
         f"{TAKE_OVER}",
+    )
+
+
+def _never_deleted(sink: str, topic: str, policy: str) -> Problem:
+    return Problem(
+        "compacted-topic",
+        f"sink '{sink}': fresh deletes all messages of topic '{topic}', which has "
+        f"cleanup.policy={policy}; of such a topic none can be deleted",
+        "take it over with --adopt, or use a new topic",
     )
 
 

@@ -142,12 +142,14 @@ class Sink(ABC):
     def take(self, claim: Claim) -> None:
         """Write a generation into the ledger, which fences all earlier ones; sweep orphans."""
 
-    def take_over(self, claim: Claim, *, keep: bool) -> None:  # noqa: B027 (not all are refused)
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
         """Make the sink this checkpoint's that `check` says is another's; `take` comes next.
 
-        The other one shows nothing more. What it has shown stays, or goes if not `keep`. Cut off,
-        it has not happened, or `take` finishes it.
+        The other one shows nothing more. What it has shown stays, or goes if not `keep`. If it is
+        cut off, `take` finishes it, or `check` still says that the sink is another's. One that is
+        this checkpoint's already is left as it is.
         """
+        raise NotImplementedError(f"{type(self).__name__} is never another checkpoint's")
 
     @abstractmethod
     def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Receipt:
@@ -168,7 +170,7 @@ def taken(place: str, claim: Claim, newest: int) -> RunError:
         Problem(
             "fenced",
             f"sink '{claim.sink}': generation {claim.generation} cannot take {place}: generation "
-            f"{newest} has it",
+            f"{newest} has it now",
             "another run of this flow is active; stop one of the two",
         )
     )

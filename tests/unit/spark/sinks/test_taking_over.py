@@ -1,12 +1,15 @@
 """A sink that belongs to another checkpoint, taken over: for every kind of sink the same laws."""
 
-import contextlib
 import json
+import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import psycopg
 import pytest
+from deltalake import DeltaTable
+from psycopg.conninfo import make_conninfo
 from sink_rows import codes, lane
 
 from cutwater.errors import RunError
@@ -14,9 +17,11 @@ from cutwater.observers.delta import DeltaObserver
 from cutwater.observers.folder import FolderObserver
 from cutwater.observers.kafka import KafkaObserver
 from cutwater.observers.postgres import PostgresObserver
+from cutwater.spark.durable import write_json
 from cutwater.spark.kafka import transactions
+from cutwater.spark.kafka.topics import Topics
 from cutwater.spark.postgres import postgres_table
-from cutwater.spark.sinks import Claim, Delta, Folder, Lane, Sink
+from cutwater.spark.sinks import Claim, Delta, Folder, Lane, Sink, folder, kafka_topic
 from cutwater.spark.sinks.delta_log import DeltaLog
 from cutwater.spark.sinks.kafka_topic import KafkaTopic
 
@@ -43,6 +48,11 @@ class Place:
         self.sink.make_ready("means", Mean)
         self.sink.take(claim)
         return claim
+
+    def take_over(self, claim, *, keep):
+        """As a run does it."""
+        self.sink.take_over(claim, keep=keep)
+        self.sink.take(claim)
 
     def show(self, claim, epoch, *values):
         self.sink.publish(claim, epoch, [self.write(claim, epoch, *values)])
@@ -77,8 +87,8 @@ def postgres_place(server, release):
     return sink, PostgresObserver(server.dsn, table).rows
 
 
-def kafka_place(broker, release):
-    topic = broker.topic(partitions=2)
+def kafka_place(broker, release, **config):
+    topic = broker.topic(partitions=2, **config)
     sink = KafkaTopic(
         topic=topic, servers=broker.servers, key="name", release=release, ledger=f"l-{topic}"
     )
@@ -137,8 +147,7 @@ def new(place, old):
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_what_was_there_stays_or_goes_and_what_comes_is_there_once(place, new, keep):
-    place.sink.take_over(new, keep=keep)
-    place.take(new)
+    place.take_over(new, keep=keep)
     before = [1, 2, 3] if keep else []
     assert place.seen() == before
     place.show(new, 0, 1, 2)
@@ -152,8 +161,7 @@ def test_what_was_there_stays_or_goes_and_what_comes_is_there_once(place, new, k
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_it_is_a_matter_of_one_time(place, new, keep):
-    place.sink.take_over(new, keep=keep)
-    place.take(new)
+    place.take_over(new, keep=keep)
     place.show(new, 0, 7)
     assert place.problems("new", 1) == []
     assert place.problems("new", 0) == ["output-ahead"]
@@ -163,8 +171,7 @@ def test_it_is_a_matter_of_one_time(place, new, keep):
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_who_had_it_shows_nothing_more(place, old, new, keep):
-    place.sink.take_over(new, keep=keep)
-    place.take(new)
+    place.take_over(new, keep=keep)
     with pytest.raises(RunError) as error:
         place.show(old, 2, 9)
     assert codes(error.value.problems) == ["fenced"]
@@ -174,32 +181,139 @@ def test_who_had_it_shows_nothing_more(place, old, new, keep):
 @pytest.mark.parametrize("place", kinds("jsonl", "delta", "kafka-commit"), indirect=True)
 def test_what_was_written_and_not_shown_by_who_had_it_is_not_shown_later(place, old, new):
     written = place.write(old, 2, 9)
-    place.sink.take_over(new, keep=True)
-    place.take(new)
+    place.take_over(new, keep=True)
     with pytest.raises(RunError):
         place.sink.publish(old, 2, [written])
     assert place.seen() == [1, 2, 3]
 
 
-def test_after_it_was_cut_off_it_has_not_happened_or_taking_finishes_it(place, new, monkeypatch):
-    """Cut off before the last thing that it does: what each sink does last is another thing."""
+@pytest.mark.parametrize("keep", [True, False])
+def test_who_had_it_cannot_take_it_back(place, old, new, keep):
+    place.take_over(new, keep=keep)
+    place.show(new, 0, 7)
+    with pytest.raises(RunError) as error:
+        place.sink.take(replace(old, generation=9))
+    assert codes(error.value.problems) == ["fenced"]
+    place.show(new, 1, 8)
+    assert place.seen() == ([1, 2, 3] if keep else []) + [7, 8]
 
-    class CutOff(Exception):
-        pass
 
-    def cut(*args, **kwargs):
-        raise CutOff
+def test_a_run_that_slept_takes_nothing_from_the_next_one_of_its_checkpoint(place, new):
+    """It saw that the sink is another's, and meanwhile the next run has taken it over."""
+    later = replace(new, generation=3)
+    place.take_over(later, keep=False)
+    place.show(later, 0, 7)
+    with pytest.raises(RunError) as error:
+        place.take_over(new, keep=False)
+    assert codes(error.value.problems) == ["fenced"]
+    place.show(later, 1, 8)
+    assert place.seen() == [7, 8]
 
-    monkeypatch.setattr(transactions, "_write_notes", cut)
-    monkeypatch.setattr(DeltaLog, "sweep", cut)
-    with contextlib.suppress(CutOff):
-        place.sink.take_over(new, keep=False)
+
+class CutOff(Exception):
+    """In place of a kill."""
+
+
+def cut(*_args, **_settings):
+    raise CutOff
+
+
+CUTS = [
+    ("jsonl", Folder, "_begin_behind_others"),
+    ("jsonl", Folder, "_sweep"),
+    ("delta", DeltaLog, "sweep"),
+    ("delta", DeltaTable, "delete"),
+    ("kafka-early", kafka_topic, "fence"),
+    ("kafka-early", transactions, "_enter_state"),
+    ("kafka-early", transactions, "_end_all"),
+    ("kafka-early", Topics, "empty"),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "owner", "step"),
+    [pytest.param(*cut, marks=pytest.mark.slow if "kafka" in cut[0] else ()) for cut in CUTS],
+    indirect=["place"],
+)
+def test_after_it_was_cut_off_taking_finishes_it_or_it_is_still_anothers(
+    place, new, owner, step, monkeypatch
+):
+    monkeypatch.setattr(owner, step, cut)
+    with pytest.raises(CutOff):
+        place.take_over(new, keep=False)
     monkeypatch.undo()
+    assert place.seen() in ([1, 2, 3], [])
+    again = replace(new, generation=3)
     if place.problems("new") == ["another-checkpoint"]:
-        place.sink.take_over(new, keep=False)
-    place.take(new)
-    place.show(new, 0, 8)
+        place.sink.take_over(again, keep=False)
+    place.take(again)
+    place.show(again, 0, 8)
     assert place.seen() == [8]
+
+
+@pytest.mark.parametrize("place", kinds("kafka-commit"), indirect=True)
+def test_when_a_topic_is_emptied_and_the_others_are_not_gone_nobody_goes_on(
+    place, old, new, monkeypatch
+):
+    """Without the flag: the one would not know that its rows are gone, the other may not know."""
+    real = kafka_topic.put_out
+
+    def put_out(desk, state):
+        if state == "gone":
+            raise CutOff
+        real(desk, state)
+
+    monkeypatch.setattr(kafka_topic, "put_out", put_out)
+    with pytest.raises(CutOff):
+        place.sink.take_over(new, keep=False)
+    assert place.seen() == []
+    assert place.problems("old", 2) == place.problems("new") == ["another-checkpoint"]
+    with pytest.raises(RunError, match="fenced"):
+        place.sink.take(replace(old, generation=9))
+
+
+@pytest.mark.slow
+def test_a_compacted_topic_cannot_be_emptied(broker, tmp_path):
+    sink, rows = kafka_place(broker, "commit", **{"cleanup.policy": "compact"})
+    place = Place(sink, rows, str(tmp_path))
+    place.show(place.take(place.claim("old")), 0, 1)
+    new = place.claim("new", generation=2)
+    with pytest.raises(RunError) as error:
+        place.sink.take_over(new, keep=False)
+    assert codes(error.value.problems) == ["compacted-topic"]
+    assert place.problems("old", 1) == []
+    assert place.seen() == [1]
+
+
+@pytest.mark.parametrize("place", kinds("delta"), indirect=True)
+def test_a_table_to_which_rows_may_only_be_added_cannot_be_emptied(place, new):
+    table = DeltaTable(place.sink.path)
+    table.alter.set_table_properties({"delta.appendOnly": "true"})
+    with pytest.raises(RunError) as error:
+        place.sink.take_over(new, keep=False)
+    assert codes(error.value.problems) == ["append-only"]
+    assert place.problems("old", 2) == []
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_rows_that_were_on_their_way_to_a_table_are_deleted_too(postgres, tmp_path, level):
+    """The take-over waits for their transaction, and must see what it has written."""
+    sink, rows = postgres_place(postgres, "early")
+    default = "-c default_transaction_isolation=" + level.replace(" ", "\\ ")
+    strict = replace(sink, dsn=make_conninfo(sink.dsn, options=default))
+    place = Place(strict, rows, str(tmp_path))
+    place.take(place.claim("old"))
+    with psycopg.connect(postgres.dsn) as under_way:
+        target = str(sink.name)
+        under_way.execute("SELECT FROM cutwater_ledger WHERE target = %s FOR SHARE", (target,))
+        under_way.execute(f"INSERT INTO {sink.table} VALUES ('a', 9)")
+        over = threading.Thread(
+            target=lambda: strict.take_over(place.claim("new", generation=2), keep=False)
+        )
+        over.start()
+        postgres.wait_for_a_lock()
+    over.join()
+    assert place.seen() == []
 
 
 class TestFolder:
@@ -211,14 +325,12 @@ class TestFolder:
         return Place(sink, rows, str(tmp_path / "checkpoints"))
 
     def test_its_epochs_follow_those_that_were_there(self, place, new):
-        place.sink.take_over(new, keep=True)
-        place.take(new)
+        place.take_over(new, keep=True)
         place.show(new, 0, 4)
         assert place.sink.published() == [0, 1, 2]
 
     def test_an_epoch_that_the_other_shows_meanwhile_is_not_taken_for_its_own(self, place, new):
-        place.sink.take_over(new, keep=True)
-        place.take(new)
+        place.take_over(new, keep=True)
         foreign = place.sink.root / "epoch=2"
         foreign.mkdir()
         (foreign / "_manifest.json").write_text('{"query_id": "old", "rows": 1}')
@@ -226,6 +338,38 @@ class TestFolder:
             place.show(new, 0, 4)
         assert codes(error.value.problems) == ["another-checkpoint"]
         assert "move epoch=2 away" in str(error.value)
+
+    def test_what_the_other_is_publishing_meanwhile_does_not_appear(
+        self, place, old, new, monkeypatch
+    ):
+        """It has seen that the folder is its own, and has yet to rename the directory."""
+
+        def overtaken(path, value):
+            monkeypatch.undo()
+            place.take_over(new, keep=True)
+            write_json(path, value)
+
+        monkeypatch.setattr(folder, "write_json", overtaken)
+        with pytest.raises(FileNotFoundError):
+            place.show(old, 2, 9)
+        place.show(new, 0, 4)
+        assert place.seen() == [1, 2, 3, 4]
+
+    def test_what_is_put_there_later_stays(self, place, new):
+        place.take_over(new, keep=False)
+        (place.sink.root / "epoch=0").mkdir()
+        (place.sink.root / "epoch=0" / "part-00000.jsonl").write_text('{"value": 1}')
+        place.take(replace(new, generation=3))
+        assert place.seen() == [1]
+
+    def test_a_folder_that_cannot_be_written_to_is_said(self, place, new, monkeypatch):
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(folder, "write_json", full)
+        with pytest.raises(RunError) as error:
+            place.sink.take_over(new, keep=True)
+        assert codes(error.value.problems) == ["unwritable-output"]
 
     def test_another_format_is_refused_all_the_same(self, place, old):
         other = Folder(place.sink.path, "parquet")

@@ -161,7 +161,8 @@ class Folder(Sink):
         if ledger["sink"] != sink:
             return [other_sink(sink, str(self.root), ledger["sink"])]
         beyond = _first(ledger) + next_epoch
-        if not misfits and published and published[-1] >= beyond:
+        is_whole = "takes_over" not in ledger  # what is there is still another's, for `take`
+        if not misfits and is_whole and published and published[-1] >= beyond:
             return [ahead(sink, str(self.root), published[-1], beyond)]
         return misfits
 

@@ -258,15 +258,8 @@ def _ledger_of(table: DeltaTable) -> dict[str, Any] | None:
 
 
 def _enter(table: DeltaTable, claim: Claim, **more: str) -> None:
-    ledger = {
-        "format": LEDGER_FORMAT,
-        "flow": claim.flow,
-        "sink": claim.sink,
-        "query_id": claim.query_id,
-        "generation": claim.generation,
-        **more,
-    }
-    table.alter.set_table_properties({_LEDGER: json.dumps(ledger)}, raise_if_not_exists=False)
+    ledger = json.dumps(claim.as_ledger(LEDGER_FORMAT) | more)
+    table.alter.set_table_properties({_LEDGER: ledger}, raise_if_not_exists=False)
 
 
 def _newest(table: DeltaTable, application: str) -> int:

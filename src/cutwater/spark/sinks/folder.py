@@ -191,15 +191,8 @@ class Folder(Sink):
                 self._enter(claim, takes_over="adopt" if keep else "fresh")
 
     def _enter(self, claim: Claim, **more: Any) -> None:
-        ledger = {
-            "format": LEDGER_FORMAT,
-            "flow": claim.flow,
-            "sink": claim.sink,
-            "query_id": claim.query_id,
-            "generation": claim.generation,
-            "files": self.format,
-        }
-        write_json(self._ledger, ledger | more)
+        files = {"files": self.format}
+        write_json(self._ledger, claim.as_ledger(LEDGER_FORMAT) | files | more)
 
     def _begin_behind_others(self, way: str) -> int:
         """The number of the first epoch of this checkpoint, which has shown nothing yet.

@@ -68,6 +68,16 @@ class Claim:
     checkpoint: str
     """The folder of the checkpoint."""
 
+    def as_ledger(self, format: int) -> dict[str, Any]:
+        """Who writes, as a ledger of a format says it that is JSON."""
+        return {
+            "format": format,
+            "flow": self.flow,
+            "sink": self.sink,
+            "query_id": self.query_id,
+            "generation": self.generation,
+        }
+
     @property
     def staging(self) -> Path:
         """A folder for what is not shown yet, for sinks that have no such place themselves."""

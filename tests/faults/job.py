@@ -63,6 +63,7 @@ def main(settings):
             checkpoint=settings["checkpoint"],
             until=settings["until"],
             master=settings["master"],
+            settings=settings.get("settings", {}),
             tell=lambda sentence: print(sentence, file=sys.stderr, flush=True),
         )
     except CutwaterError as error:

@@ -50,17 +50,27 @@ _NEEDED = {
 }
 """What any session must have."""
 
-_SETTINGS = {
-    **_NEEDED,
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+_CHANGEABLE = {
     # Snapshots are uploaded and old files deleted meanwhile: a run that lives shorter never does.
     "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # What the user interface would show is kept in memory also where there is none.
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
+}
+"""What suits a run, and may be set otherwise."""
+
+_SETTINGS = {
+    **_NEEDED,
+    **_CHANGEABLE,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
 }
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -70,11 +80,7 @@ _OURS = {
     "spark.app.name",
     "spark.master",
     "spark.sql.warehouse.dir",
-} - {
-    "spark.sql.streaming.stateStore.maintenanceInterval",
-    "spark.ui.enabled",
-    "spark.ui.showConsoleProgress",
-}
+} - {*_CHANGEABLE}
 """Settings on which a flow rests, or for which a run has a word of its own."""
 
 _LOGGING = """status = off

@@ -36,9 +36,12 @@ from postgres_server import PostgresServer, postgres_server
 ROWS_PER_SECOND = 100
 SECONDS_BETWEEN_KILLS = 60
 SECONDS_BETWEEN_LOOKS = 1
-HEAP = "512m"
-"""Of the JVM, which takes all that it may have: with little it does so soon, and what is kept and
-grows ends the run."""
+HEAP = {
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-Xms512m -XX:+AlwaysPreTouch",
+}
+"""The JVM fills all of its heap in time, so it is given little and all of it at once: what grows
+beside it is seen, and what is kept in it and grows ends the run."""
 TOLERANCE = 1.25
 """What has grown by less than a quarter, from the first third to the last, is flat."""
 RESTART = "seconds until the first epoch"
@@ -114,7 +117,7 @@ class Soak:
             "until": until,
             "master": "local[2,4]",
             "conf": {},
-            "settings": {"spark.driver.memory": HEAP},
+            "settings": HEAP,
             "lock_wait_seconds": LOCK_WAIT_SECONDS,
         }
         return start_job(settings)

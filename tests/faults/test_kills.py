@@ -103,7 +103,7 @@ def test_a_deleted_checkpoint_with_its_output_kept_is_refused(undisturbed, tmp_p
     shutil.copytree(undisturbed.out, victim.out)
     sentence = victim.refusal()
     assert "[another-checkpoint]" in sentence
-    assert "move the old output away" in sentence
+    assert "--adopt keeps what is there, --fresh deletes it" in sentence
     assert victim.seen() == undisturbed.seen()
     assert not victim.checkpoint.exists()
 

@@ -49,4 +49,11 @@ def test_a_soak_tells_what_is_flat_from_what_grows():
     minutes = [Minute({"MiB": 100 + n % 3}, {"files": 100 + 10 * n}) for n in range(9)]
     found = verdicts(minutes)
     assert found["MiB"]["verdict"] == "flat"
-    assert found["files"] == {"first third": 110, "last third": 170, "verdict": "grows"}
+    assert found["files"] == {"first third": 120, "last third": 180, "verdict": "grows"}
+
+
+def test_a_soak_judges_memory_by_the_usual_minute_and_files_by_the_most_of_them():
+    """A number of files that rises until the next compaction is flat, wherever it is looked at."""
+    peaks, files = (100, 900, 100, 100, 100, 100, 100, 900, 100), (40, 1, 1, 5, 5, 5, 1, 40, 40)
+    found = verdicts([Minute({"MiB": m}, {"files": f}) for m, f in zip(peaks, files, strict=True)])
+    assert {figures["verdict"] for figures in found.values()} == {"flat"}

@@ -40,7 +40,7 @@ def place(tmp_path):
 
 
 def agreed(place, f):
-    return _agreed(place, make_job(flow_of(f), place.root.parent), (), None)
+    return _agreed(place, make_job(flow_of(f), place.root.parent), (), None, "refuse")
 
 
 def test_another_flow_is_refused(place):

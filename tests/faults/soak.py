@@ -69,18 +69,25 @@ class Minute:
 def memory_of(root: int) -> dict[str, int]:
     """Return the memory that a run takes in MiB: its driver, its JVM and its workers.
 
-    What several processes share, as forked ones do, is counted once.
+    What several processes share, as forked ones do, is counted once. What the JVM is about to
+    start has for a moment the JVM's memory and program, and is no process of its own yet.
     """
-    found = {"MiB of the driver": 0, "MiB of the JVM": 0, "MiB of the workers": 0}
+    driver, jvm, workers = 0, 0, 0
     for pid in descendants(root):
         try:
+            program = Path(f"/proc/{pid}/exe").readlink().name
             rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
         except OSError:  # it is gone
             continue
-        kind = "driver" if pid == root else "JVM" if name_of(pid) == "java" else "workers"
         share = next(line for line in rollup.splitlines() if line.startswith("Pss:"))
-        found[f"MiB of the {kind}"] += int(share.split()[1]) // 1024
-    return found
+        size = int(share.split()[1]) // 1024
+        if pid == root:
+            driver = size
+        elif program == "java":
+            jvm = max(jvm, size)
+        else:
+            workers += size
+    return {"MiB of the driver": driver, "MiB of the JVM": jvm, "MiB of the workers": workers}
 
 
 @dataclass

@@ -153,14 +153,7 @@ class Ledger:
                 connection.execute(SQL("DELETE FROM {}").format(quoted(emptied)))
 
     def _values(self, claim: Claim) -> dict[str, Any]:
-        return {
-            "target": self._target,
-            "format": FORMAT,
-            "flow": claim.flow,
-            "sink": claim.sink,
-            "query_id": claim.query_id,
-            "generation": claim.generation,
-        }
+        return {"target": self._target, **claim.as_ledger(FORMAT)}
 
     def claim(
         self, connection: Connection, claim: Claim, epoch: int, entries: Sequence[Entry]

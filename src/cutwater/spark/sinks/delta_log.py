@@ -20,7 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from cutwater.errors import Problem, RunError
 from cutwater.spark.sinks.delta_files import files_of
 from cutwater.spark.sinks.delta_schema import hindrances, misfits
-from cutwater.spark.sinks.sink import Claim, fenced, taken
+from cutwater.spark.sinks.sink import Claim, fenced, refuse_if_taken
 
 if TYPE_CHECKING:
     from cutwater.spark.sinks.delta import Delta, StagedFile
@@ -101,9 +101,7 @@ class DeltaLog:
 
         def attempt(table: DeltaTable) -> None:
             held = _ledger_of(table) or {}
-            is_anothers = held.get("query_id", claim.query_id) != claim.query_id
-            if is_anothers or held.get("generation", 0) > claim.generation:
-                raise taken(self.path, claim, held["generation"])
+            refuse_if_taken(self.path, claim, held)
             if held.get("takes_over") == "fresh":
                 table.delete()
             if "takes_over" in held:

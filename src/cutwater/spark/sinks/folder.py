@@ -55,7 +55,7 @@ from cutwater.spark.sinks.sink import (
     Release,
     Sink,
     fenced,
-    taken,
+    refuse_if_taken,
 )
 
 __all__ = ["LEDGER_FORMAT", "Folder", "Staged"]
@@ -176,7 +176,7 @@ class Folder(Sink):
         with self._writing(claim):
             make_folder(self._staging)
             held = read_json(self._ledger, "the ledger") or {}
-            _refuse_if_taken(self.root, claim, held)
+            refuse_if_taken(str(self.root), claim, held)
             began = {name: held[name] for name in ("first", "takes_over") if name in held}
             self._enter(claim, **began)
             self._sweep()
@@ -289,13 +289,6 @@ class Folder(Sink):
 def _first(ledger: dict[str, Any]) -> int:
     """The number of the directory of a checkpoint's first epoch: others may have been before."""
     return int(ledger.get("first", 0))
-
-
-def _refuse_if_taken(root: Path, claim: Claim, held: dict[str, Any]) -> None:
-    """A run that slept while a newer one took the output must not take it back."""
-    is_anothers = held.get("query_id", claim.query_id) != claim.query_id
-    if is_anothers or held.get("generation", 0) > claim.generation:
-        raise taken(str(root), claim, held["generation"])
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:

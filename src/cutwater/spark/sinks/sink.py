@@ -19,7 +19,7 @@ crash came before Spark noted that the epoch was finished. The ledger makes both
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -36,6 +36,7 @@ __all__ = [
     "Release",
     "Sink",
     "fenced",
+    "refuse_if_taken",
     "taken",
 ]
 
@@ -69,7 +70,7 @@ class Claim:
     """The folder of the checkpoint."""
 
     def as_ledger(self, format: int) -> dict[str, Any]:
-        """Who writes, as a ledger of a format says it that is JSON."""
+        """Who writes, as the ledgers of folders and tables say it."""
         return {
             "format": format,
             "flow": self.flow,
@@ -172,6 +173,13 @@ class Sink(ABC):
     @abstractmethod
     def rows(self, claim: Claim) -> int:
         """How many rows of this checkpoint readers see."""
+
+
+def refuse_if_taken(place: str, claim: Claim, held: Mapping[str, Any]) -> None:
+    """A run that slept while another took the sink, by what the ledger holds, must not take it."""
+    is_anothers = held.get("query_id", claim.query_id) != claim.query_id
+    if is_anothers or held.get("generation", 0) > claim.generation:
+        raise taken(place, claim, held["generation"])
 
 
 def taken(place: str, claim: Claim, newest: int) -> RunError:

@@ -1,51 +1,24 @@
 """The Delta sink: each epoch is one version, once, from one owner."""
 
 import json
-import os
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from delta_means import Mean, files, seen, stage, take
 from deltalake import DeltaTable, write_deltalake
 from sink_rows import claim, codes, lane
 
 from cutwater.errors import RunError
 from cutwater.observers.delta import DeltaObserver
-from cutwater.spark.sinks import Delta, delta_files, delta_log
-from cutwater.spark.sinks.delta_log import DeltaLog
-
-
-@dataclass(frozen=True)
-class Mean:
-    sensor: str
-    value: float
+from cutwater.spark.sinks import Delta, delta_log
 
 
 @pytest.fixture
 def table(tmp_path):
     return Delta(str(tmp_path / "table"), compact_every=0)
-
-
-def take(table, generation=1, query_id="q", sink="means"):
-    table.make_ready(sink, Mean)
-    table.take(claim(generation, query_id, sink))
-    return claim(generation, query_id, sink)
-
-
-def stage(table, epoch, *values, generation=1, first=0):
-    means = [Mean("s", value) for value in values]
-    return table.write(claim(generation), epoch, Mean, [lane(Mean, means, first=first)])
-
-
-def seen(table):
-    return [row["value"] for row in DeltaObserver(table.path).rows()]
-
-
-def files(table):
-    return {path.name for path in Path(table.path).glob("*.parquet")}
 
 
 def test_an_epoch_is_seen_when_it_is_published_and_not_before(table):
@@ -262,7 +235,7 @@ def test_a_table_of_another_checkpoint_is_refused(table):
     for other in (None, "other"):
         (problem,) = table.check("means", other, 0)
         assert problem.code == "another-checkpoint"
-        assert "has 1 rows of it" in problem.message
+        assert "has 1 row of it" in problem.message
     assert table.check("means", "q", 1) == []
 
 
@@ -379,86 +352,6 @@ def test_files_beside_a_log_without_a_version_are_other_files(table):
     assert codes(table.check("means", None, 0)) == ["foreign-output"]
 
 
-@pytest.fixture
-def synced(monkeypatch):
-    """The names of the files that were made to survive a crash of the machine."""
-    names, real = set(), delta_files.sync_file
-
-    def noting(file):
-        real(file)
-        names.add(Path(str(file.name)).name)
-
-    monkeypatch.setattr(delta_files, "sync_file", noting)
-    return names
-
-
-def log_of(table):
-    return {path.name for path in (Path(table.path) / "_delta_log").iterdir()}
-
-
-def test_each_entry_of_the_log_is_durable_before_anything_follows_it(table, synced):
-    table.make_ready("means", Mean)
-    assert synced == log_of(table) == {f"{0:020}.json"}
-    who = take(table)
-    assert synced == log_of(table) == {f"{version:020}.json" for version in (0, 1)}
-    table.publish(who, 0, [stage(table, 0, 1.0)])
-    assert log_of(table) <= synced
-
-
-def test_what_a_killed_run_left_in_the_log_is_made_durable(table, synced, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(delta_files.FolderFiles, "sync_log", lambda *_: None)
-        table.publish(take(table), 0, [stage(table, 0, 1.0)])
-    take(table, 2)
-    assert {f"{version:020}.json" for version in range(4)} <= synced
-
-
-def test_a_compaction_is_durable_before_older_entries_are_deleted(tmp_path, synced, monkeypatch):
-    table = compacting(tmp_path, every=3)
-    who = take(table)
-    real, left = DeltaTable.cleanup_metadata, []
-
-    def looking(self):
-        left.append(log_of(table) - synced)
-        real(self)
-
-    monkeypatch.setattr(DeltaTable, "cleanup_metadata", looking)
-    for epoch in range(10):
-        table.publish(who, epoch, [stage(table, epoch, float(epoch))])
-    assert left == [set()] * 3
-
-
-def test_what_a_killed_run_left_is_made_durable_when_the_oldest_entries_are_gone(
-    tmp_path, synced, monkeypatch
-):
-    table = compacting(tmp_path, every=3)
-    who = take(table)
-    with monkeypatch.context() as patch:
-        patch.setattr(delta_files.FolderFiles, "sync_log", lambda *_: None)
-        for epoch in range(8):
-            table.publish(who, epoch, [stage(table, epoch, float(epoch))])
-    assert f"{0:020}.json" not in log_of(table)
-    synced.clear()
-    table.make_ready("means", Mean)
-    newest = max(log_of(table) - {"_last_checkpoint"})
-    assert {newest, "_last_checkpoint"} <= synced
-    assert any(name.endswith(".checkpoint.parquet") for name in synced)
-
-
-def test_a_compaction_that_fails_leaves_durable_entries(tmp_path, synced, monkeypatch):
-    table = compacting(tmp_path, every=3)
-    who = take(table)
-
-    def failing(_self):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(DeltaTable, "create_checkpoint", failing)
-    for epoch in range(7):
-        table.publish(who, epoch, [stage(table, epoch, float(epoch))])
-    assert len(log_of(table)) > 2 + 7
-    assert log_of(table) <= synced
-
-
 def test_a_file_in_the_way(tmp_path):
     (tmp_path / "file").write_text("mine")
     table = Delta(str(tmp_path / "file"))
@@ -493,101 +386,3 @@ def test_what_is_created_is_its_owners_alone(table):
     table.publish(who, 0, [stage(table, 0, 1.0)])
     assert Path(table.path).stat().st_mode & 0o077 == 0
     assert all((Path(table.path) / name).stat().st_mode & 0o077 == 0 for name in files(table))
-
-
-def compacting(tmp_path, every=5):
-    return Delta(str(tmp_path / "table"), compact_every=every, keep_hours=0)
-
-
-def test_files_are_bounded_over_many_epochs(tmp_path):
-    table = compacting(tmp_path, every=10)
-    who = take(table)
-    most = 0
-    for epoch in range(200):
-        table.publish(who, epoch, [stage(table, epoch, float(epoch))])
-        stage(table, epoch, -1.0)  # another attempt, of which nobody hears
-        most = max(most, sum(len(names) for _, _, names in os.walk(table.path)))
-    assert most < 60
-    assert Counter(seen(table)) == Counter(map(float, range(200)))
-    assert table.rows(who) == 200
-    assert table.check("means", "q", 200) == []
-    assert codes(table.check("means", "q", 199)) == ["output-ahead"]
-
-
-def test_a_reader_of_the_version_before_a_compaction_still_reads_it(tmp_path):
-    table = compacting(tmp_path)
-    who = take(table)
-    for epoch in range(5):
-        table.publish(who, epoch, [stage(table, epoch, float(epoch))])
-    reader = DeltaTable(table.path)
-    table.publish(who, 5, [stage(table, 5, 5.0)])
-    assert DeltaObserver(table.path).files() == 1
-    assert reader.to_pyarrow_table().num_rows == 5
-
-
-class Crash(BaseException):
-    """The process is gone."""
-
-
-POINTS = ("vacuum", "sweep", "optimize", "create_checkpoint", "cleanup_metadata")
-
-
-@pytest.mark.parametrize("is_done", [False, True])
-@pytest.mark.parametrize("point", POINTS)
-def test_a_crash_in_compaction_is_harmless(tmp_path, monkeypatch, point, is_done):
-    """Before or after each of its parts; the epoch is then published again."""
-    table = compacting(tmp_path)
-    who = take(table)
-    for epoch in range(10):
-        table.publish(who, epoch, [stage(table, epoch, float(epoch))])
-    owner = DeltaLog if point == "sweep" else DeltaTable
-    real = getattr(owner, point)
-
-    def dying(self, *args, **kwargs):
-        if is_done:
-            real.fget(self).compact() if isinstance(real, property) else real(self, *args, **kwargs)
-        raise Crash
-
-    part = stage(table, 10, 10.0)
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, point, property(dying) if isinstance(real, property) else dying)
-        with pytest.raises(Crash):
-            table.publish(who, 10, [part])
-    who = take(table, 2)
-    table.publish(who, 10, [stage(table, 10, 10.0, generation=2)])
-    for epoch in range(11, 20):
-        table.publish(who, epoch, [stage(table, epoch, float(epoch), generation=2)])
-    assert Counter(seen(table)) == Counter(map(float, range(20)))
-    assert table.rows(who) == 20
-
-
-def test_an_epoch_is_not_lost_by_a_compaction_that_fails(tmp_path, monkeypatch, caplog):
-    table = compacting(tmp_path, every=1)
-    who = take(table)
-    table.publish(who, 0, [stage(table, 0, 0.0)])
-
-    def failing(*_args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(DeltaLog, "keep_up", failing)
-    table.publish(who, 1, [stage(table, 1, 1.0)])
-    assert sorted(seen(table)) == [0.0, 1.0]
-    assert "was not compacted: [Errno 28] No space left on device" in caplog.text
-
-
-def test_a_zombie_that_wakes_in_its_upkeep_deletes_nothing_that_is_read(tmp_path, monkeypatch):
-    """Its view of the table is old: what the new run has committed is in no version of it."""
-    table = compacting(tmp_path)
-    zombie = take(table, 1)
-    for epoch in range(4):
-        table.publish(zombie, epoch, [stage(table, epoch, float(epoch))])
-    old_view = DeltaTable(table.path)
-    living = Delta(table.path, compact_every=0)
-    who = take(living, 2)
-    for epoch in range(4, 14):
-        living.publish(who, epoch, [stage(living, epoch, float(epoch), generation=2)])
-    monkeypatch.setattr(DeltaLog, "_table", lambda self: old_view)
-    old_view.vacuum(0, dry_run=False, enforce_retention_duration=False)
-    DeltaLog(table, "means").sweep(zombie, before_epoch=4)
-    monkeypatch.undo()
-    assert Counter(seen(table)) == Counter(map(float, range(14)))

@@ -28,6 +28,7 @@ __all__ = [
     "RunFailure",
     "TargetError",
     "embed",
+    "many",
     "recover",
 ]
 
@@ -95,6 +96,16 @@ def embed(error: CutwaterError) -> str:
     """
     data = {"type": type(error).__name__, "problems": [asdict(p) for p in error.problems]}
     return _OPEN + json.dumps(data).encode().hex() + _CLOSE
+
+
+def many(count: int, word: str) -> str:
+    """A number of things in words.
+
+    >>> many(1, "crash"), many(2, "crash")
+    ('1 crash', '2 crashes')
+    """
+    plural = {"crash": "crashes"}.get(word, word + "s")
+    return f"{count:,} {word if count == 1 else plural}"
 
 
 def recover(text: str) -> CutwaterError | None:

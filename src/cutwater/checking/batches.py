@@ -16,12 +16,11 @@ from itertools import chain
 from typing import Any
 
 from cutwater.checking.flow_report import Finding
-from cutwater.checking.flow_runs import many
 from cutwater.checking.given import Given
 from cutwater.checking.histories import Event, Histories, vectorised_steps
 from cutwater.checking.samples import sample_inputs
 from cutwater.checking.splittings import Splitting, renumbered, smaller_splittings, splittings_of
-from cutwater.errors import CutwaterError
+from cutwater.errors import CutwaterError, many
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import plan
 from cutwater.flow.vector_tasks import VectorisedTask

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 from cutwater.checking.flow_report import Finding
-from cutwater.checking.flow_runs import many
 from cutwater.checking.given import Given
 from cutwater.checking.shrinking import shrink_inputs
-from cutwater.errors import CutwaterError
+from cutwater.errors import CutwaterError, many
 from cutwater.events import Data
 from cutwater.semantics.frozen import form
 from cutwater.semantics.inputs import CRASH

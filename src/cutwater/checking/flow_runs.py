@@ -13,7 +13,7 @@ from cutwater.checking.given import Given
 from cutwater.checking.search import Progress
 from cutwater.checking.shrinking import shrink_inputs
 from cutwater.checking.transparency import Explainability, failure_transparency
-from cutwater.errors import CutwaterError
+from cutwater.errors import CutwaterError, many
 from cutwater.semantics.barrier_model import BarrierModel, Fail, Move
 from cutwater.semantics.flow_tasks import Instance
 from cutwater.trace import Trace
@@ -87,16 +87,6 @@ def _shrunk(
     trace = given.trace(tasks, model, found.actions, "no run explains this one")
     details = ("an observer can tell this run from every run without failures",)
     return Finding(check, extent, "violated", details, inputs, free, trace)
-
-
-def many(count: int, word: str) -> str:
-    """A number of things in words.
-
-    >>> many(1, "crash"), many(2, "crash")
-    ('1 crash', '2 crashes')
-    """
-    plural = {"crash": "crashes"}.get(word, word + "s")
-    return f"{count:,} {word if count == 1 else plural}"
 
 
 def _searched(

@@ -9,14 +9,14 @@ from typing import Any
 from cutwater.checking.batches import check_batches
 from cutwater.checking.crash_witness import Seen, crash_witness, values_of
 from cutwater.checking.flow_report import Finding, FlowReport
-from cutwater.checking.flow_runs import explained_walks, failing, many, search
+from cutwater.checking.flow_runs import explained_walks, failing, search
 from cutwater.checking.given import Given
 from cutwater.checking.histories import vectorised_steps
 from cutwater.checking.interleavings import dependences
 from cutwater.checking.promises import broken_promises
 from cutwater.checking.purity import Calls, PurityResult, check_purity
 from cutwater.checking.samples import sample_inputs
-from cutwater.errors import CutwaterError, InputError, Problem
+from cutwater.errors import CutwaterError, InputError, Problem, many
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source

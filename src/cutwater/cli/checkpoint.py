@@ -11,6 +11,7 @@ import typer
 from cutwater.cli.pairs import pairs
 from cutwater.cli.screen import errors, live, output, print_json, table
 from cutwater.cli.targets import spark_package
+from cutwater.errors import many
 
 if TYPE_CHECKING:
     from cutwater.spark import CheckpointSummary
@@ -66,8 +67,8 @@ def verify(
     else:
         for problem in found.problems:
             _say(str(problem))
-        verdict = f"{len(found.problems)} problems" if found.problems else "it is whole"
-        _say(f"{found.flow or place}: {found.files} files looked at; {verdict}")
+        verdict = many(len(found.problems), "problem") if found.problems else "it is whole"
+        _say(f"{found.flow or place}: {many(found.files, 'file')} looked at; {verdict}")
     raise typer.Exit(1 if found.problems else 0)
 
 

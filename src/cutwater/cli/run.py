@@ -17,7 +17,7 @@ from cutwater.cli.run_view import run_view
 from cutwater.cli.screen import errors, output, print_json, show_counts
 from cutwater.cli.stopping import stops_asked_for
 from cutwater.cli.targets import load_flow, spark_package
-from cutwater.errors import CutwaterError, Problem, RunError
+from cutwater.errors import CutwaterError, Problem, RunError, many
 from cutwater.flow import Flow
 
 if TYPE_CHECKING:
@@ -237,7 +237,8 @@ def _watched(
 
 
 def _show(result: RunResult, checkpoint: Path) -> None:
-    _say(f"{result.flow}: {result.epochs} epochs in run {result.generation} of this checkpoint")
+    epochs = many(result.epochs, "epoch")
+    _say(f"{result.flow}: {epochs} in run {result.generation} of this checkpoint")
     if result.is_stopped:
         _say("stopped, as asked; the next run goes on from here")
     show_counts("sink", result.rows)

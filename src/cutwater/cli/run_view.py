@@ -122,7 +122,7 @@ def _picture(view: RunView, words: str) -> Group:
 class _Terminal:
     def __init__(self, view: RunView, live: Live) -> None:
         self._view, self._live = view, live
-        self._words = f"{view.flow}: starting Spark"
+        self._words = f"{view.flow}: starting"
 
     def note(self, progress: Progress) -> None:
         self._view.note(progress)
@@ -160,7 +160,7 @@ def run_view(flow: str, now: Callable[[], float] = time.monotonic) -> Iterator[_
     """Show a run on standard error."""
     view = RunView(flow, now)
     if not errors.is_terminal:
-        errors.print(f"{flow}: starting Spark", highlight=False, markup=False, soft_wrap=True)
+        errors.print(f"{flow}: starting", highlight=False, markup=False, soft_wrap=True)
         yield _Lines(view, now)
         return
     with Live(console=errors, refresh_per_second=4, transient=True) as live:

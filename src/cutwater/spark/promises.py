@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cutwater.errors import Problem
+from cutwater.errors import Problem, many
 from cutwater.flow import Flow
 from cutwater.flow import steps as s
 from cutwater.flow.checked import Checked, noted_check
@@ -118,7 +118,7 @@ def _of_steps(names: Sequence[str], checked: Checked | None) -> Iterator[str]:
         return
     yield (
         f"{_names(names)} {_are(names)} declared deterministic and `check` found no counterexample "
-        f"on {_many(checked.inputs, 'input')} with {_many(checked.events, 'event')}"
+        f"on {many(checked.inputs, 'input')} with {many(checked.events, 'event')}"
     )
 
 
@@ -149,7 +149,3 @@ def _names(names: Sequence[str]) -> str:
 
 def _are(names: Sequence[str]) -> str:
     return "are" if len(names) > 1 else "is"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

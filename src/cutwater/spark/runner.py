@@ -10,7 +10,7 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RunError, many
 from cutwater.flow import Flow
 from cutwater.flow.steps import Sink, Source
 from cutwater.spark.binding import bind
@@ -373,7 +373,7 @@ def _too_late_to(way: str, name: str, sink: Place, place: Checkpoint) -> Problem
     return Problem(
         ANOTHER_CHECKPOINT,
         f"sink '{name}' goes to {sink.place}, which belongs to another checkpoint; {way} is for a "
-        f"new checkpoint, and {place.root} has {place.next_epoch()} epochs already",
+        f"new checkpoint, and {place.root} has {many(place.next_epoch(), 'epoch')} already",
         "run with the checkpoint that the output belongs to, or bind the sink to an empty place",
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cutwater.errors import InputError, Problem
+from cutwater.errors import InputError, Problem, many
 from cutwater.vectors.arrays import Array, np
 
 __all__ = ["Keys"]
@@ -260,15 +260,11 @@ def _spread(values: Any, count: int, said: str, each: str) -> Array:
         return np.full(count, values, array.dtype)
     if array.shape == (count,):
         return array
-    shape = _many(len(array), "value") if array.ndim == 1 else f"an array of shape {array.shape}"
+    shape = many(len(array), "value") if array.ndim == 1 else f"an array of shape {array.shape}"
     raise InputError(
         Problem(
             "vector-length",
-            f"{said} {shape}; the batch has {_many(count, each)}",
+            f"{said} {shape}; the batch has {many(count, each)}",
             f"give one value for each {each}, or one for all",
         )
     )
-
-
-def _many(count: int, word: str) -> str:
-    return f"1 {word}" if count == 1 else f"{count} {word}s"

@@ -12,7 +12,7 @@ from typing import Any, get_origin
 
 import msgspec
 
-from cutwater.errors import FlowError, InputError, Problem
+from cutwater.errors import FlowError, InputError, Problem, many
 from cutwater.records import describe, fields_of, fits, members, plain_type
 from cutwater.vectors.arrays import Array, np
 
@@ -219,8 +219,7 @@ def _as_array(given: Any, kind: str, length: int, place: str) -> Array:
     array = np.asarray(given) if len(given) else np.empty(0, _DTYPES[kind])
     if array.shape == (length,):
         return array
-    counted = "1 element" if len(array) == 1 else f"{len(array)} elements"
-    shape = counted if array.ndim == 1 else f"the shape {array.shape}"
+    shape = many(len(array), "element") if array.ndim == 1 else f"the shape {array.shape}"
     raise InputError(
         Problem(
             "vector-length",

@@ -48,11 +48,11 @@ def test_a_run_and_the_next(run, place):
     put(place, A)
     done = run()
     assert done.code == 0
-    assert done.err == "totals: starting Spark\n" + PROMISE
-    assert done.out.splitlines()[0] == "totals: 1 epochs in run 1 of this checkpoint"
+    assert done.err == "totals: starting\n" + PROMISE
+    assert done.out.splitlines()[0] == "totals: 1 epoch in run 1 of this checkpoint"
     put(place, B, name="b.jsonl")
     done = run("--json")
-    assert (done.code, done.err) == (0, "totals: starting Spark\n" + PROMISE)
+    assert (done.code, done.err) == (0, "totals: starting\n" + PROMISE)
     result = json.loads(done.out)
     assert result["guarantees"]["sums"]["level"] == "exactly-once"
     assert not result["is_stopped"]
@@ -181,8 +181,8 @@ def test_modules_beside_the_flow_and_odd_names(run, place, write):
     put(place, A, B)
     done = run(target="my job.py:flow")
     assert done.code == 0
-    assert done.err == "[/red] [bold]: starting Spark\n" + PROMISE
-    assert done.out.startswith("[/red] [bold]: 1 epochs in run 1")
+    assert done.err == "[/red] [bold]: starting\n" + PROMISE
+    assert done.out.startswith("[/red] [bold]: 1 epoch in run 1")
     assert rows(place / "out") == [A, {"name": "a", "size": 4}]
 
 
@@ -195,7 +195,7 @@ def test_a_flow_that_changed_is_refused(run, place, write):
     (place / "changed_job.py").write_text((place / "job.py").read_text())
     done = run(target="changed_job.py:flow")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("totals: starting Spark\nerror: [changed-flow] the checkpoint was ")
+    assert done.err.startswith("totals: starting\nerror: [changed-flow] the checkpoint was ")
     assert "with another flow: the state of step 'total' was " in done.err
     after = [path for path in sorted(place.rglob("*")) if "changed_job" not in str(path)]
     assert [path for path in after if "__pycache__" not in str(path)] == [

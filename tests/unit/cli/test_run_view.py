@@ -45,7 +45,7 @@ def test_lines_come_every_few_seconds(monkeypatch, capsys):
             view.note(epoch(number))
             clock[0] += 1.0
     shown = capsys.readouterr().err.splitlines()
-    assert shown[0] == "copy: starting Spark"
+    assert shown[0] == "copy: starting"
     assert [line.split(",")[0] for line in shown[1:]] == ["copy: epoch 5", "copy: epoch 10"]
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from cutwater.errors import CutwaterError, Problem, RunError
+from cutwater.errors import CutwaterError, Problem, RunError, many
 from cutwater.spark.durable import make_folder, read_json, write_json
 from cutwater.spark.sinks.sink import (
     AT_LEAST_ONCE,
@@ -109,7 +109,7 @@ class Call(Sink):
         except CutwaterError:
             raise
         except (Exception, SystemExit) as error:
-            rows = "1 row" if len(lane.orders) == 1 else f"{len(lane.orders)} rows"
+            rows = many(len(lane.orders), "row")
             raise RunError(
                 Problem(
                     "call-failed",

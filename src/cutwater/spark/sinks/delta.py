@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RunError, many
 from cutwater.spark.durable import make_folder, why_unwritable
 from cutwater.spark.records import Records
 from cutwater.spark.sinks.merging import in_order
@@ -204,7 +204,7 @@ def _ledger_problems(
         return [other_format(name, f"the ledger of {path}", found, LEDGER_FORMAT, "table")]
     owner = (ledger["flow"], ledger["sink"], ledger["query_id"])
     if ledger["query_id"] != query_id:
-        return [other_checkpoint(name, path, f"has {log.rows(*owner)} rows of it", "table")]
+        return [other_checkpoint(name, path, f"has {many(log.rows(*owner), 'row')} of it", "table")]
     if ledger["sink"] != name:
         return [other_sink(name, path, ledger["sink"], "table")]
     newest = log.newest_epoch(*owner)

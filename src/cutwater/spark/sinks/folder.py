@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RunError, many
 from cutwater.records import describe, fields_of
 from cutwater.spark.durable import (
     create_file,
@@ -156,7 +156,7 @@ class Folder(Sink):
         files = ledger.get("files", "jsonl")
         misfits = [_other_files(sink, self.root, files, self.format)] * (files != self.format)
         if ledger["query_id"] != query_id:
-            shows = f"shows {len(published)} epochs of it"
+            shows = f"shows {many(len(published), 'epoch')} of it"
             return [other_checkpoint(sink, str(self.root), shows), *misfits]
         if ledger["sink"] != sink:
             return [other_sink(sink, str(self.root), ledger["sink"])]

@@ -20,7 +20,7 @@ conformance: $(READY)  ## compare Spark with the simulation on many more random 
 
 faults: $(READY)  ## kill, cut off and fill up everything; goes on where it was (FRESH=1: from the start)
 	@if [ -n "$(FRESH)" ]; then rm -rf .faults; fi
-	@PYTHONPATH=tests CUTWATER_PASSED=.faults/passed.json $(BIN)/python -m pytest -p faults.resuming \
+	@PYTHONPATH=tests CUTWATER_PASSED=.faults/passed.json $(BIN)/python -m pytest -p support.faults.resuming \
 		-o python_files='test_*.py campaign_*.py' tests/faults $(ARGS)
 
 soak: $(READY)  ## an hour of steady load with a kill every minute (SOAK_SECONDS=300 for less)

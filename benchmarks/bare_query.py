@@ -34,7 +34,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import LongType, StructField, StructType
 
-from cutwater.order import bucket_of, canonical
+from cutwater.ordering import bucket_of, canonical
 from cutwater.spark.labels import labels
 from cutwater.spark.rows import DATA, ROW_SCHEMA
 from cutwater.spark.runner import BUCKETS

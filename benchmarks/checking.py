@@ -20,8 +20,8 @@ from typing import Any
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
 
-from model import shapes  # noqa: E402
-from model.broken import UNSAFE  # noqa: E402
+from support.models import shapes  # noqa: E402
+from support.models.broken import UNSAFE  # noqa: E402
 
 from cutwater.checking import check, failure_transparency  # noqa: E402
 from cutwater.semantics.barrier_model import BarrierModel  # noqa: E402

@@ -33,7 +33,7 @@ from cutwater.spark import Progress, run
 from cutwater.spark.session import embedded_session
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
-from postgres_server import postgres_server
+from support.connectors.postgres_server import postgres_server
 
 MOST_MS = 10.0
 FIGURE = "p50 ms"

@@ -52,7 +52,7 @@ from pyspark.sql.types import (
 )
 
 from cutwater.codec import Codec
-from cutwater.order import bucket_of, canonical, order_bytes
+from cutwater.ordering import bucket_of, canonical, order_bytes
 from cutwater.spark.labels import labels
 from cutwater.spark.rows import DATA, ROW_SCHEMA
 from cutwater.spark.session import embedded_session

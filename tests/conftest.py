@@ -4,7 +4,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["not_run", "chromium", "kafka_broker", "postgres_server", "pytester"]
+pytest_plugins = [
+    "support.repo.not_run",
+    "support.browser.chromium",
+    "support.connectors.kafka_broker",
+    "support.connectors.postgres_server",
+    "pytester",
+]
 
 ORDER = ["repo", "unit", "laws", "model", "snapshots", "regress", "conformance", "faults"]
 TESTS = Path(__file__).parent

@@ -5,7 +5,7 @@ exactly-once on Structured Streaming, and explain a run with failures by one wit
 
 The layers, each depending only on those above it::
 
-    errors  times  events  plain  trace  records  codec  order  vectors  lazily    leaves
+    errors times events trace jsonable annotations codec schema ordering vectors   leaves
     operators/     pure operators (initial, step, finish) and their composition
     flow/          the definition: builder, validation, fusing into segments, drawing
     semantics/     what a flow means, executable, without a JVM
@@ -20,6 +20,7 @@ The layers, each depending only on those above it::
 
 import typing as _typing
 
+from cutwater._lazy import lazily as _lazily
 from cutwater.errors import (
     CutwaterError,
     FlowError,
@@ -30,7 +31,6 @@ from cutwater.errors import (
 )
 from cutwater.events import Data, Watermark, monotone, productive, uncompleted
 from cutwater.flow import Flow, Stream, Task, bounded_delay, task, vectorised
-from cutwater.lazily import lazily as _lazily
 from cutwater.operators import aggregates as agg
 from cutwater.operators.notify import Notify
 from cutwater.operators.windows import session, sliding, tumbling

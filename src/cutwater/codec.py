@@ -20,8 +20,8 @@ from typing import Any, get_args, get_origin
 import msgspec
 import msgspec.inspect
 
+from cutwater.annotations import describe, fields_of, fits, members
 from cutwater.errors import FlowError, InputError, Problem
-from cutwater.records import describe, fields_of, fits, members
 
 __all__ = ["UNENCODABLE", "Codec", "Plain", "codec_of", "is_native"]
 

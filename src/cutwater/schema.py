@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from cutwater.annotations import describe, fields_of, members
 from cutwater.codec import is_native
-from cutwater.records import describe, fields_of, members
 
 __all__ = ["Schema", "render", "schema_of", "what_breaks"]
 

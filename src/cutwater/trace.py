@@ -15,9 +15,9 @@ N_p and X                              ``consumed`` and ``produced``: each messa
                                        ``Header.inputs``
 =====================================  =====================================================
 
-A trace holds plain data (`cutwater.plain`), so that written and read back it is the same. Its file
-is JSON lines: the header, then one step a line. A file that ends early at the end of a line is a
-prefix of the trace, which is a trace (P1, Lemma B.2).
+A trace holds plain data (`cutwater.jsonable`), so that written and read back it is the same. Its
+file is JSON lines: the header, then one step a line. A file that ends early at the end of a line
+is a prefix of the trace, which is a trace (P1, Lemma B.2).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any, Literal
 import msgspec
 
 from cutwater.errors import InputError, Problem
-from cutwater.plain import Plain
+from cutwater.jsonable import Plain
 
 __all__ = [
     "FORMAT",

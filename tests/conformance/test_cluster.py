@@ -7,8 +7,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from agreement import parts_of
-from standalone_cluster import standalone_cluster
+from support.spark.agreement import parts_of
+from support.spark.standalone_cluster import standalone_cluster
 
 FLOW = """
 from dataclasses import dataclass

@@ -17,8 +17,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from agreement import assert_agreement, by_key, expected, inputs_of, offsets_of, parts_of
-from package import ROOT
+from support.repo.package import ROOT
+from support.spark.agreement import (
+    assert_agreement,
+    by_key,
+    expected,
+    inputs_of,
+    offsets_of,
+    parts_of,
+)
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark

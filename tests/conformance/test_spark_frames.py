@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from agreement import parts_of
 from pyspark.errors import StreamingQueryException
+from support.spark.agreement import parts_of
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark

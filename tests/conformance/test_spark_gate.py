@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from agreement import parts_of
+from support.spark.agreement import parts_of
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark

@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass
 
 import pytest
-from agreement import assert_agreement, expected, offsets_of, parts_of
+from support.spark.agreement import assert_agreement, expected, offsets_of, parts_of
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from confluent_kafka import Producer
-from embedded_spark import shared_session
+from support.spark.embedded_spark import shared_session
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark

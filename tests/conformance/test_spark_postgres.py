@@ -1,7 +1,7 @@
 """A whole flow on Spark between tables of PostgreSQL: rows in, rows out, over several runs."""
 
 import pytest
-from order_totals import expected, history_in, make_orders, place_orders, totals
+from support.flows.order_totals import expected, history_in, make_orders, place_orders, totals
 
 from cutwater.errors import RunError
 from cutwater.observers.postgres import PostgresObserver

@@ -10,8 +10,8 @@ import random
 
 import msgspec
 import pytest
-from agreement import assert_agreement, expected, is_closed, offsets_of
-from random_flows import Item, RandomSource, packed, seeded
+from support.flows.random_flows import Item, RandomSource, packed, seeded
+from support.spark.agreement import assert_agreement, expected, is_closed, offsets_of
 
 from cutwater import spark as cutwater_spark
 from cutwater.flow import steps

@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass, replace
 
 import pytest
-from agreement import assert_agreement, expected, offsets_of
+from support.spark.agreement import assert_agreement, expected, offsets_of
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark

@@ -7,10 +7,9 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-import kafka_broker
-import postgres_server
 import pytest
 from confluent_kafka import Producer
+from support.connectors import kafka_broker, postgres_server
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark

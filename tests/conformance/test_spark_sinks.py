@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from agreement import expected, offsets_of
+from support.spark.agreement import expected, offsets_of
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark

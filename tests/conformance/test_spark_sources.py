@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 
 import pytest
-from agreement import assert_agreement, expected, inputs_of, offsets_of
-from written import KINDS, written
+from support.connectors.written import KINDS, written
+from support.spark.agreement import assert_agreement, expected, inputs_of, offsets_of
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark

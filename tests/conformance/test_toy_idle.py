@@ -11,10 +11,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 import pytest
-from agreement import expected, inputs_of, parts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_spark import POINTS, Killed, ToySpark, make_job
+from support.spark.agreement import expected, inputs_of, parts_of
+from support.spark.toy_spark import POINTS, Killed, ToySpark, make_job
 
 import cutwater as cw
 from cutwater.spark.sources.reader import FeedSource

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 
 import pytest
-from agreement import inputs_of, parts_of
-from toy_spark import ToySpark, make_job
+from support.spark.agreement import inputs_of, parts_of
+from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
 from cutwater.errors import recover

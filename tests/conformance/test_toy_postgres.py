@@ -6,8 +6,15 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from order_totals import Running, expected, history_in, make_orders, place_orders, totals
-from toy_spark import POINTS, ToySpark, make_job
+from support.flows.order_totals import (
+    Running,
+    expected,
+    history_in,
+    make_orders,
+    place_orders,
+    totals,
+)
+from support.spark.toy_spark import POINTS, ToySpark, make_job
 
 from cutwater.observers.postgres import PostgresObserver
 from cutwater.spark import postgres_rows, postgres_table

@@ -8,10 +8,10 @@ from functools import partial
 
 import msgspec
 import pytest
-from agreement import expected
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_spark import POINTS, ToySpark, make_job
+from support.spark.agreement import expected
+from support.spark.toy_spark import POINTS, ToySpark, make_job
 
 import cutwater as cw
 from cutwater.errors import InputError, recover

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import cycle
 
 import pytest
-from agreement import assert_agreement, expected, inputs_of
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_spark import POINTS, ToySpark, make_job
-from written import KINDS, written
+from support.connectors.written import KINDS, written
+from support.spark.agreement import assert_agreement, expected, inputs_of
+from support.spark.toy_spark import POINTS, ToySpark, make_job
 
 import cutwater as cw
 from cutwater.spark.sinks import Folder

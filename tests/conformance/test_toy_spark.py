@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import msgspec
 import pytest
-from agreement import assert_agreement, expected, inputs_of, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
-from random_flows import ALL_VERBS, Item, RandomSource, RandomStep, Recipe
-from toy_spark import POINTS, ToySpark, make_job
+from support.flows.random_flows import ALL_VERBS, Item, RandomSource, RandomStep, Recipe
+from support.spark.agreement import assert_agreement, expected, inputs_of, parts_of
+from support.spark.toy_spark import POINTS, ToySpark, make_job
 
 import cutwater as cw
 from cutwater.spark.job import spark_plan

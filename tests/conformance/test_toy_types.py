@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from agreement import assert_agreement, expected
-from toy_spark import ToySpark, make_job
+from support.spark.agreement import assert_agreement, expected
+from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
 from cutwater.spark.job import spark_plan

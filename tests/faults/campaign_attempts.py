@@ -5,9 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from faults.pairs import PAIRS
-from faults.victims import kill_all, result_of, wait_until
-from standalone_cluster import standalone_cluster
+from support.faults.pairs import PAIRS
+from support.faults.victims import kill_all, result_of, wait_until
+from support.spark.standalone_cluster import standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

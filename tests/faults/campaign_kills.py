@@ -4,7 +4,7 @@ import random
 import shutil
 
 import pytest
-from faults.pairs import PAIRS
+from support.faults.pairs import PAIRS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from faults.victims import Victim, kill_all, refusal_of, result_of, wait_until, write_inputs
+from support.faults.victims import Victim, kill_all, refusal_of, result_of, wait_until, write_inputs
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

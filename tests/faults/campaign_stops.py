@@ -7,8 +7,8 @@ import signal
 import subprocess
 
 import pytest
-from faults.stops import finishes_its_epoch
-from faults.victims import Victim, kill_all, wait_until, write_inputs
+from support.faults.stops import finishes_its_epoch
+from support.faults.victims import Victim, kill_all, wait_until, write_inputs
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -6,9 +6,9 @@ import signal
 import subprocess
 
 import pytest
-from faults.counting import expected
-from faults.victims import kill_all, refusal_of, signal_all, wait_until
-from not_run import need
+from support.faults.counting import expected
+from support.faults.victims import kill_all, refusal_of, signal_all, wait_until
+from support.repo.not_run import need
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

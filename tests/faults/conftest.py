@@ -1,8 +1,8 @@
 import random
 
 import pytest
-from faults.counting_victims import CountingVictim
-from faults.pairs import make_pair
+from support.faults.counting_victims import CountingVictim
+from support.faults.pairs import make_pair
 
 
 @pytest.fixture

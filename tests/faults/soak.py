@@ -20,10 +20,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from faults.counting import expected
-from faults.counting_victims import LOCK_WAIT_SECONDS, start_job
-from faults.pairs import Pair, make_pair
-from faults.victims import (
+from support.connectors.postgres_server import PostgresServer, postgres_server
+from support.faults.counting import expected
+from support.faults.counting_victims import LOCK_WAIT_SECONDS, start_job
+from support.faults.pairs import Pair, make_pair
+from support.faults.victims import (
     children,
     descendants,
     kill_all,
@@ -31,7 +32,6 @@ from faults.victims import (
     result_of,
     wait_until,
 )
-from postgres_server import PostgresServer, postgres_server
 
 ROWS_PER_SECOND = 100
 SECONDS_BETWEEN_KILLS = 60

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from faults.counting import SOURCE, Counted, click, expected, flow_to
+from support.faults.counting import SOURCE, Counted, click, expected, flow_to
 
 import cutwater as cw
 

@@ -4,7 +4,7 @@ import random
 import shutil
 
 import pytest
-from faults.victims import Victim, kill_all, kill_driver, wait_until, write_inputs
+from support.faults.victims import Victim, kill_all, kill_driver, wait_until, write_inputs
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

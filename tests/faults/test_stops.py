@@ -4,8 +4,8 @@ import random
 import signal
 
 import pytest
-from faults.stops import finishes_its_epoch
-from faults.victims import Victim, write_inputs
+from support.faults.stops import finishes_its_epoch
+from support.faults.victims import Victim, write_inputs
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

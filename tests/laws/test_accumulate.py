@@ -2,9 +2,9 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import machines
-from laws.infinite import infinite_streams, overdue, stepwise
-from laws.orders import (
+from support.operators import machines
+from support.operators.infinite import infinite_streams, overdue, stepwise
+from support.operators.orders import (
     RAW_PAIRS,
     RAW_TIMES,
     any_order,
@@ -14,7 +14,7 @@ from laws.orders import (
     pick,
     raw_streams,
 )
-from laws.paper import acc_batches, data, mono, set_t
+from support.operators.paper import acc_batches, data, mono, set_t
 
 from cutwater.events import Data, Watermark, monotone, productive
 from cutwater.operators import accumulate, produce

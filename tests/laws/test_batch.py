@@ -5,11 +5,11 @@ from itertools import count, repeat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import machines
-from laws.figures import STREAM, t0, t1, t2, t3, t4, t5
-from laws.infinite import infinite_streams, overdue, stepwise, with_pending
-from laws.orders import cases, keep_punctual, uncompleted_pending
-from laws.paper import as_events, batch_ts, coll, data, lcoll, mono, set_t
+from support.operators import machines
+from support.operators.figures import STREAM, t0, t1, t2, t3, t4, t5
+from support.operators.infinite import infinite_streams, overdue, stepwise, with_pending
+from support.operators.orders import cases, keep_punctual, uncompleted_pending
+from support.operators.paper import as_events, batch_ts, coll, data, lcoll, mono, set_t
 
 from cutwater.events import Data, Watermark, monotone, productive
 from cutwater.operators import batch, fproduce, produce

@@ -2,11 +2,11 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import machines
-from laws.infinite import infinite_streams, overdue
-from laws.machines import SYMBOLS
-from laws.orders import cases
-from laws.paper import mono
+from support.operators import machines
+from support.operators.infinite import infinite_streams, overdue
+from support.operators.machines import SYMBOLS
+from support.operators.orders import cases
+from support.operators.paper import mono
 
 from cutwater.events import Data, Watermark
 from cutwater.operators import bulk, fproduce, produce

@@ -1,7 +1,7 @@
 """A flow of pure functions is never accused, whatever it is made of."""
 
 from hypothesis import given, settings
-from random_flows import recipes
+from support.flows.random_flows import recipes
 
 import cutwater as cw
 

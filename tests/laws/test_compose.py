@@ -4,11 +4,11 @@ from itertools import count, cycle, islice
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from laws import machines
-from laws.infinite import infinite_streams, overdue
-from laws.machines import SYMBOLS, is_silent_at_exit, logic, random_operators
-from laws.orders import cases
-from laws.paper import mono
+from support.operators import machines
+from support.operators.infinite import infinite_streams, overdue
+from support.operators.machines import SYMBOLS, is_silent_at_exit, logic, random_operators
+from support.operators.orders import cases
+from support.operators.paper import mono
 
 from cutwater.events import monotone
 from cutwater.operators import (

@@ -2,10 +2,10 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import machines
-from laws.infinite import infinite_streams, overdue
-from laws.orders import LETTERS, any_order, keep_monotone, streams
-from laws.paper import mono
+from support.operators import machines
+from support.operators.infinite import infinite_streams, overdue
+from support.operators.orders import LETTERS, any_order, keep_monotone, streams
+from support.operators.paper import mono
 
 from cutwater.events import Data, Watermark, monotone, productive
 from cutwater.operators import flatten, fproduce, produce

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws.orders import cases, raw_streams, total_orders, two_sided
+from support.operators.orders import cases, raw_streams, total_orders, two_sided
 
 from cutwater.events import Watermark
 from cutwater.operators import (

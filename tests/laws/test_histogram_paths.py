@@ -3,10 +3,10 @@
 from collections import Counter
 
 from hypothesis import given
-from laws.figures import STREAM, t0, t1, t2, t3, t4, t5
-from laws.infinite import infinite_streams, overdue
-from laws.orders import cases, closure, total_orders, uncompleted_pending
-from laws.paper import H, as_events, chains, data, mono
+from support.operators.figures import STREAM, t0, t1, t2, t3, t4, t5
+from support.operators.infinite import infinite_streams, overdue
+from support.operators.orders import cases, closure, total_orders, uncompleted_pending
+from support.operators.paper import H, as_events, chains, data, mono
 
 from cutwater.events import Data, Watermark, monotone
 from cutwater.operators import histogram, histogram_paths, produce

@@ -5,11 +5,17 @@ from itertools import islice
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import machines
-from laws.infinite import infinite_streams, numbers, overdue
-from laws.machines import SYMBOLS, random_operators
-from laws.orders import cases, completed_batches, keep_monotone, total_orders, uncompleted_pending
-from laws.paper import S_lcoll, mono
+from support.operators import machines
+from support.operators.infinite import infinite_streams, numbers, overdue
+from support.operators.machines import SYMBOLS, random_operators
+from support.operators.orders import (
+    cases,
+    completed_batches,
+    keep_monotone,
+    total_orders,
+    uncompleted_pending,
+)
+from support.operators.paper import S_lcoll, mono
 
 from cutwater.events import Data, Watermark, monotone
 from cutwater.operators import Operator, eq_op, histogram, histogram_total, produce

@@ -2,11 +2,11 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import machines
-from laws.figures import STREAM, t0, t1, t2, t3, t4, t5
-from laws.infinite import infinite_streams, overdue, stepwise, with_pending
-from laws.orders import cases, uncompleted_pending
-from laws.paper import acc_batches, coll, data, lcoll, mono, set_t, ts
+from support.operators import machines
+from support.operators.figures import STREAM, t0, t1, t2, t3, t4, t5
+from support.operators.infinite import infinite_streams, overdue, stepwise, with_pending
+from support.operators.orders import cases, uncompleted_pending
+from support.operators.paper import acc_batches, coll, data, lcoll, mono, set_t, ts
 
 from cutwater.events import Data, Watermark, monotone
 from cutwater.operators import batch, fproduce, incr_batch, produce

@@ -4,10 +4,10 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import machines
-from laws.infinite import infinite_streams, overdue, stepwise, two_sided_clocks
-from laws.orders import cases, closure, two_sided
-from laws.paper import DTs, data, maximal_antichain_list, mono, producible
+from support.operators import machines
+from support.operators.infinite import infinite_streams, overdue, stepwise, two_sided_clocks
+from support.operators.orders import cases, closure, two_sided
+from support.operators.paper import DTs, data, maximal_antichain_list, mono, producible
 
 from cutwater.events import Data, Watermark, monotone, productive
 from cutwater.operators import fproduce, join, produce

@@ -3,10 +3,10 @@
 from itertools import islice
 
 from hypothesis import given
-from laws import machines
-from laws.infinite import infinite_streams, overdue
-from laws.orders import cases
-from laws.paper import mono
+from support.operators import machines
+from support.operators.infinite import infinite_streams, overdue
+from support.operators.orders import cases
+from support.operators.paper import mono
 
 from cutwater.events import Data, monotone
 from cutwater.operators import compose, map_values, produce

@@ -2,9 +2,9 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws.infinite import infinite_streams, two_sided_clocks
-from laws.orders import any_order, cases, keep_punctual, streams, total_orders
-from laws.paper import mono, producible, watermarks
+from support.operators.infinite import infinite_streams, two_sided_clocks
+from support.operators.orders import any_order, cases, keep_punctual, streams, total_orders
+from support.operators.paper import mono, producible, watermarks
 
 from cutwater.events import Watermark, monotone, productive, uncompleted
 from cutwater.times import check_order

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from postgres_sink import Out
+from support.connectors.postgres_sink import Out
 
 from cutwater.errors import RunError
 from cutwater.spark.postgres import writing

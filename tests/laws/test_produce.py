@@ -5,9 +5,9 @@ from itertools import count, cycle, islice
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import machines
-from laws.infinite import infinite_streams
-from laws.machines import SYMBOLS, logic, random_operators
+from support.operators import machines
+from support.operators.infinite import infinite_streams
+from support.operators.machines import SYMBOLS, logic, random_operators
 
 from cutwater.operators import (
     Ended,

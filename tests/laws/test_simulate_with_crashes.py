@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_flows import Recipe, recipes
+from support.flows.random_flows import Recipe, recipes
 
 import cutwater as cw
 from cutwater.checking import explain

@@ -4,10 +4,10 @@ from itertools import cycle, islice
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import machines
-from laws.infinite import infinite_streams
-from laws.machines import SYMBOLS, logic, random_operators
-from laws.orders import cases
+from support.operators import machines
+from support.operators.infinite import infinite_streams
+from support.operators.machines import SYMBOLS, logic, random_operators
+from support.operators.orders import cases
 
 from cutwater.operators import Produced, batch, fproduce, histogram, produce, produce_1, skip
 

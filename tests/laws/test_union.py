@@ -7,10 +7,10 @@ maximal elements of all watermarks W that came before, `waiting` those of W not 
 from itertools import islice
 
 from hypothesis import given
-from laws import machines
-from laws.infinite import infinite_streams, overdue, stepwise, two_sided_clocks
-from laws.orders import cases, two_sided
-from laws.paper import maximal_antichain_list, mono, producible
+from support.operators import machines
+from support.operators.infinite import infinite_streams, overdue, stepwise, two_sided_clocks
+from support.operators.orders import cases, two_sided
+from support.operators.paper import maximal_antichain_list, mono, producible
 
 from cutwater.events import Data, Watermark, monotone
 from cutwater.operators import fproduce, produce, union

@@ -1,8 +1,8 @@
 """The protocol with one thing broken is rejected, with the shortest run that shows it."""
 
 import pytest
-from model import broken
-from model.shapes import (
+from support.models import broken
+from support.models.shapes import (
     DIAMOND,
     ONE,
     PIPELINE,

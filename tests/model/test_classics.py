@@ -1,7 +1,7 @@
 """Numbers of states that others have published, and shortest counterexamples they know."""
 
 import pytest
-from model.classics import (
+from support.models.classics import (
     DieHard,
     Grid,
     SlidingPuzzle,

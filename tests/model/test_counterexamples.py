@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from model import shapes
-from model.broken import UNSAFE
-from pinned import assert_pinned
+from support.models import shapes
+from support.models.broken import UNSAFE
+from support.repo.pinned import assert_pinned
 
 from cutwater.checking import explain, find_counterexample
-from cutwater.checking.transparency import is_unexplained
+from cutwater.checking.transparency.explainability import is_unexplained
 from cutwater.semantics.barrier_model import BarrierModel, Barriers, Fail
 from cutwater.trace import read_trace, write_trace
 

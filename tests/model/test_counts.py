@@ -3,8 +3,8 @@
 from math import comb
 
 import pytest
-from laws.barriers import paper
-from model.shapes import (
+from support.barriers import paper
+from support.models.shapes import (
     DIAMOND,
     ONE,
     PIPELINE,

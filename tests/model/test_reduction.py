@@ -4,7 +4,8 @@ import random
 from itertools import combinations
 
 import pytest
-from model.broken import (
+from support.checking.random_systems import random_system
+from support.models.broken import (
     UNSAFE,
     ForgetsInputs,
     KeepsMessages,
@@ -12,10 +13,9 @@ from model.broken import (
     StarvesTheLast,
     UncoordinatedForgetting,
 )
-from model.networks import Network
-from model.observed import graph, sequences
-from model.shapes import PIPELINE, TWO_SOURCES_TWO_TASKS, start
-from random_systems import random_system
+from support.models.networks import Network
+from support.models.observed import graph, sequences
+from support.models.shapes import PIPELINE, TWO_SOURCES_TWO_TASKS, start
 
 from cutwater.checking import always, check, failure_transparency
 from cutwater.semantics.barrier_model import BarrierModel, Barriers

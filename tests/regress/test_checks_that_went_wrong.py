@@ -8,13 +8,13 @@ import threading
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-import numbering_cache
 import numpy as np
 import pytest
+from support.flows import numbering_cache
 
 import cutwater as cw
 from cutwater.checking import always, check, sometimes
-from cutwater.checking.suspicion import suspicions
+from cutwater.checking.purity.static_hints import suspicions
 from cutwater.trace import read_trace, write_trace
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from decimal import Decimal
 
-from cutwater.order import canonical
+from cutwater.ordering import canonical
 
 
 def test_a_large_decimal_is_not_infinite():

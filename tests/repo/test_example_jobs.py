@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from package import ROOT
+from support.repo.package import ROOT
 
 from cutwater.spark.java import java_home
 

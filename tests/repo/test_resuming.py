@@ -1,8 +1,8 @@
 """A session that is resumed runs what has not passed yet with the code as it is."""
 
 import pytest
-from faults.resuming import Resuming
 from faults.soak import Minute, verdicts
+from support.faults.resuming import Resuming
 
 TESTS = """
 import pathlib

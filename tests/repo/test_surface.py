@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import ParamSpec, TypeVar, TypeVarTuple
 
 import pytest
-from package import MODULES
+from support.repo.package import MODULES
 
 PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in name.split("."))]
 TYPE_PARAMETERS = (ParamSpec, TypeVar, TypeVarTuple)

@@ -5,8 +5,8 @@ import shutil
 import subprocess
 
 import pytest
-from not_run import need
-from package import ROOT
+from support.repo.not_run import need
+from support.repo.package import ROOT
 
 REGISTRIES = (
     r"pypi\.org|pythonhosted\.org|anaconda\.org|repo1?\.maven|maven\.org|registry\.npmjs"

@@ -3,7 +3,7 @@ from itertools import count, islice
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from laws.orders import any_order, streams
+from support.operators.orders import any_order, streams
 
 from cutwater.events import Data, Verdict, Watermark, monotone, productive, uncompleted
 from cutwater.times import Left, Product, Right

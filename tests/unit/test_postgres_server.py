@@ -1,9 +1,9 @@
 """The server that tests use is a real one, and is cut off as by a crash."""
 
-import postgres_server as module
 import psycopg
 import pytest
-from postgres_server import postgres_server
+from support.connectors import postgres_server as module
+from support.connectors.postgres_server import postgres_server
 
 
 def test_what_was_committed_survives_the_end_of_the_server():

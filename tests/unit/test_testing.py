@@ -4,8 +4,8 @@ import subprocess
 import sys
 import textwrap
 
-import impure_tasks as tasks
 import pytest
+from support.flows import impure_tasks as tasks
 
 import cutwater as cw
 from cutwater.testing import assert_transparent

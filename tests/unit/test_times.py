@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from laws.orders import any_order, partial_orders
+from support.operators.orders import any_order, partial_orders
 
 from cutwater.errors import InputError
 from cutwater.times import (

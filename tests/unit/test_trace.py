@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.test_plain import VALUES
+from unit.test_jsonable import VALUES
 
 from cutwater.errors import InputError
-from cutwater.plain import plain
+from cutwater.jsonable import plain
 from cutwater.trace import (
     Header,
     TaskShape,

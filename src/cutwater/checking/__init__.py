@@ -3,16 +3,15 @@
 A counterexample is a result, never an exception: it is shrunk, and the same seed finds it again.
 """
 
-from cutwater.checking.counterexamples import CrashCounterexample, find_counterexample
-from cutwater.checking.explanation import Commit, Explanation, Generation, NotExplained, explain
-from cutwater.checking.flow_report import Finding, FlowReport
-from cutwater.checking.flows import check_flow
-from cutwater.checking.model import Model, Property, always, eventually, sometimes
-from cutwater.checking.operator_report import Counterexample, OperatorReport, PropertyResult
-from cutwater.checking.operators import check_operator
-from cutwater.checking.paths import Path, replay
-from cutwater.checking.search import Checked, Discovery, Progress, check
-from cutwater.checking.transparency import (
+from cutwater.checking.explorer.model import Model, Property, always, eventually, sometimes
+from cutwater.checking.explorer.paths import Path, replay
+from cutwater.checking.explorer.search import Checked, Discovery, Progress, check
+from cutwater.checking.flows.check import check_flow
+from cutwater.checking.flows.report import Finding, FlowReport
+from cutwater.checking.operators.check import check_operator
+from cutwater.checking.operators.report import Counterexample, OperatorReport, PropertyResult
+from cutwater.checking.transparency.counterexamples import CrashCounterexample, find_counterexample
+from cutwater.checking.transparency.explainability import (
     Explainability,
     explainable,
     failure_transparency,
@@ -21,6 +20,13 @@ from cutwater.checking.transparency import (
     monotonicity,
     view,
     without,
+)
+from cutwater.checking.transparency.explanation import (
+    Commit,
+    Explanation,
+    Generation,
+    NotExplained,
+    explain,
 )
 
 __all__ = [

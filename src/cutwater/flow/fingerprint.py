@@ -10,9 +10,9 @@ from functools import partial
 from types import CodeType
 from typing import Any
 
+from cutwater.annotations import is_immutable
 from cutwater.flow.builder import Flow
 from cutwater.flow.where import Where
-from cutwater.records import is_immutable
 
 __all__ = ["fingerprint", "flow_fingerprint"]
 

@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple
 from cutwater import operators as op
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
-from cutwater.flow.forms import is_known
 from cutwater.flow.inference import StreamType
 from cutwater.flow.lowering import key_function, operator_of
+from cutwater.flow.state_snapshots import is_known
 from cutwater.flow.validation import checked
 from cutwater.times import Left, Right
 

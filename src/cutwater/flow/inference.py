@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, cast, get_args
 
+from cutwater.annotations import describe, fields_of, fits, members, union_of
 from cutwater.errors import CutwaterError, FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.lengths import has_predecessors, is_length, is_total, length_in_words
@@ -18,7 +19,6 @@ from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.batch import Pairs
 from cutwater.operators.windows import Session, Window
-from cutwater.records import describe, fields_of, fits, members, union_of
 
 __all__ = ["StreamType", "infer"]
 

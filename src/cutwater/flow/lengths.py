@@ -6,7 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
-from cutwater.records import members
+from cutwater.annotations import members
 
 __all__ = ["has_predecessors", "is_length", "is_total", "length_in_words"]
 

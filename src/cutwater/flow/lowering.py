@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from cutwater import operators as op
+from cutwater.annotations import members
 from cutwater.errors import CutwaterError, InputError, Problem, RunError
 from cutwater.flow import steps as s
 from cutwater.flow.inference import StreamType
@@ -18,8 +19,7 @@ from cutwater.operators.join_by_time import join_by_time
 from cutwater.operators.notify import on_complete
 from cutwater.operators.task import task
 from cutwater.operators.windows import aggregate_windows
-from cutwater.order import canonical
-from cutwater.records import members
+from cutwater.ordering import canonical
 
 __all__ = [
     "key_bytes_of",

@@ -9,9 +9,9 @@ from typing import Any
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.batch import batch
 from cutwater.operators.compose import always, compose
-from cutwater.operators.form import Form, pairs_of, row_of
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
+from cutwater.operators.snapshot import Form, pairs_of, row_of
 
 __all__ = ["accumulate", "accumulate_form", "incr_batch", "incr_batch_form"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from cutwater.events import Data, Event
 from cutwater.operators.aggregates import Aggregate
-from cutwater.operators.form import Form, row_of
 from cutwater.operators.operator import Operator
+from cutwater.operators.snapshot import Form, row_of
 
 __all__ = ["MakeRecord", "add_to", "aggregate", "aggregate_form", "results_of", "zeros"]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cutwater.operators.form import many_of, row_of
-from cutwater.records import members, union_of
+from cutwater.annotations import members, union_of
+from cutwater.operators.snapshot import many_of, row_of
 
 __all__ = ["Aggregate", "collect", "count", "first", "last", "max", "mean", "min", "sum"]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cutwater.events import Data, Event
-from cutwater.operators.form import Form, pairs_of
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
+from cutwater.operators.snapshot import Form, pairs_of
 from cutwater.times import maximal
 
 __all__ = ["Pairs", "batch", "batch_form", "batches", "least_time"]

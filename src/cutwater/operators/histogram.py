@@ -8,9 +8,9 @@ from typing import Any
 
 from cutwater.operators.accumulate import incr_batch, incr_batch_form
 from cutwater.operators.compose import compose
-from cutwater.operators.form import Form
 from cutwater.operators.map_values import map_values
 from cutwater.operators.operator import Operator
+from cutwater.operators.snapshot import Form
 
 __all__ = ["count_up_to", "histogram", "histogram_form"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from cutwater.events import Data, Event
 from cutwater.operators.batch import least_time
-from cutwater.operators.form import Form, pairs_of, row_of
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
+from cutwater.operators.snapshot import Form, pairs_of, row_of
 
 __all__ = ["histogram_total", "histogram_total_form"]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cutwater.events import Data, Event
-from cutwater.operators.form import Form, many_of, row_of
 from cutwater.operators.join import join_list
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
+from cutwater.operators.snapshot import Form, many_of, row_of
 from cutwater.times import Left, Right, maximal
 
 __all__ = ["join_by_time", "join_form"]

@@ -6,9 +6,9 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from cutwater.annotations import is_immutable
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.operator import Operator
-from cutwater.records import is_immutable
 
 __all__ = ["Emitted", "Keyed"]
 
@@ -24,7 +24,7 @@ class Keyed:
     operator emits are dropped here, since it is for the holder to pass on what all keys passed.
 
     >>> from cutwater.operators import batch
-    >>> from cutwater.order import canonical
+    >>> from cutwater.ordering import canonical
     >>> held = Keyed(batch())
     >>> _ = held.data("k", canonical("k"), Data(1, "a"))
     >>> [outputs for _, _, outputs in held.watermarks([1])]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cutwater.annotations import union_of
 from cutwater.errors import InputError, Problem
 from cutwater.events import Data, Event
-from cutwater.operators.form import Form, many_of, row_of
 from cutwater.operators.operator import Operator
+from cutwater.operators.snapshot import Form, many_of, row_of
 from cutwater.operators.task import check_result, fresh_copies
-from cutwater.records import union_of
 from cutwater.times import maximal
 
 __all__ = ["Notify", "on_complete", "on_complete_form"]

@@ -6,11 +6,11 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cutwater.annotations import is_immutable
 from cutwater.errors import InputError, Problem
 from cutwater.events import Data, Event, Watermark
-from cutwater.operators.form import Form, row_of
 from cutwater.operators.operator import Operator
-from cutwater.records import is_immutable
+from cutwater.operators.snapshot import Form, row_of
 
 __all__ = ["TaskFunction", "check_result", "fresh_copies", "task", "task_form"]
 

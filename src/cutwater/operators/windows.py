@@ -12,8 +12,8 @@ from cutwater.errors import InputError, Problem
 from cutwater.events import Data, Event
 from cutwater.operators.aggregate import MakeRecord, add_to, results_of, zeros
 from cutwater.operators.aggregates import Aggregate
-from cutwater.operators.form import Form, many_of, row_of
 from cutwater.operators.operator import Operator
+from cutwater.operators.snapshot import Form, many_of, row_of
 from cutwater.times import just_before
 
 __all__ = [

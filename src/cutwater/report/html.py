@@ -7,7 +7,7 @@ import hashlib
 from html import escape
 from importlib.resources import files
 
-from cutwater.checking.explanation import Explanation
+from cutwater.checking.transparency.explanation import Explanation
 from cutwater.errors import InputError, Problem
 from cutwater.report.timeline import Timeline, timeline_of
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cutwater.plain import Plain
+from cutwater.jsonable import Plain
 from cutwater.trace import Header, TraceMessage, TraceStep
 
 __all__ = ["Message", "Numbered", "numbered"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cutwater.checking.explanation import Explanation
+from cutwater.checking.transparency.explanation import Explanation
 from cutwater.report.timeline import Fate, Step, Timeline, timeline_of
 
 __all__ = ["render"]

@@ -21,10 +21,10 @@ from typing import Literal
 
 import msgspec
 
-from cutwater.checking.explanation import Commit, Explanation, Generation
-from cutwater.plain import Plain, shown
-from cutwater.report.course import Act, Course, Lane, course_of
+from cutwater.checking.transparency.explanation import Commit, Explanation, Generation
+from cutwater.jsonable import Plain, shown
 from cutwater.report.messages import Message, numbered
+from cutwater.report.run_history import Act, Course, Lane, course_of
 from cutwater.trace import Header, Rule
 
 __all__ = ["Fate", "Step", "Stream", "Timeline", "Verdict", "timeline_of", "verdict_words"]

@@ -28,8 +28,8 @@ from typing import Any
 from cutwater.events import Data
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
-from cutwater.order import AFTER_DATA, NO_KEY, bucket_of
-from cutwater.plain import Plain, plain
+from cutwater.jsonable import Plain, plain
+from cutwater.ordering import AFTER_DATA, NO_KEY, bucket_of
 from cutwater.semantics.barriers import (
     Configuration,
     Event,

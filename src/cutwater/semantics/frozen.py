@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from cutwater.annotations import is_immutable
 from cutwater.errors import InputError, Problem
 from cutwater.operators.log import Log
-from cutwater.records import is_immutable
 
 __all__ = ["Frozen", "form"]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cutwater.annotations import describe, fits, members
 from cutwater.errors import InputError, Problem, RunError
 from cutwater.events import Data, Event, Watermark
 from cutwater.flow.steps import Source
-from cutwater.records import describe, fits, members
 from cutwater.times import maximal
 
 __all__ = [

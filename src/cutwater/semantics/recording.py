@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from cutwater.plain import plain
+from cutwater.jsonable import plain
 from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, TakeBorder
 from cutwater.semantics.barriers import (
     BORDER,

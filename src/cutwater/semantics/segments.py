@@ -13,7 +13,7 @@ from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import key_bytes_of
 from cutwater.operators.frontier import Frontier
 from cutwater.operators.keyed import Emitted, Keyed
-from cutwater.order import AFTER_DATA, NO_KEY
+from cutwater.ordering import AFTER_DATA, NO_KEY
 from cutwater.times import maximal
 
 __all__ = ["AFTER_KEYS", "Order", "Row", "SegmentAtWork", "last_row"]

@@ -18,7 +18,7 @@ from cutwater.errors import InputError, Problem, TargetError
 from cutwater.events import Data, Event
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
-from cutwater.order import NO_KEY
+from cutwater.ordering import NO_KEY
 from cutwater.semantics.crashing import run_with_crashes
 from cutwater.semantics.inputs import Crash, SourceReader, as_lists, epochs_of
 from cutwater.semantics.segments import Row, SegmentAtWork, last_row

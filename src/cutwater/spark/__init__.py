@@ -14,7 +14,7 @@ ledger, fence (P2)                      generation and manifest of each sink (`f
 
 import typing as _typing
 
-from cutwater.lazily import lazily as _lazily
+from cutwater._lazy import lazily as _lazily
 
 if _typing.TYPE_CHECKING:
     from cutwater.spark.config import RunConfig, RunSettings, load_config

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from cutwater.annotations import plain_type
 from cutwater.errors import Problem, RunError
 from cutwater.operators.aggregates import Aggregate
-from cutwater.records import plain_type
 from cutwater.vectors import Keys
 from cutwater.vectors.arrays import Array
 

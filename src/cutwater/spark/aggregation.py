@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from cutwater.annotations import fields_of, members, plain_type
 from cutwater.codec import Codec
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Segment
-from cutwater.order import AFTER_DATA, canonical_of, order_bytes
-from cutwater.records import fields_of, members, plain_type
+from cutwater.ordering import AFTER_DATA, canonical_of, order_bytes
 from cutwater.spark.aggregate_columns import ColumnAggregate, column_aggregate
 from cutwater.spark.batches import Batch, joined
 from cutwater.spark.records import Records, numbered, objects

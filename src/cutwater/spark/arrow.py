@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from cutwater.annotations import describe, fields_of, members, plain_type
 from cutwater.errors import InputError, Problem, RunError
-from cutwater.records import describe, fields_of, members, plain_type
 from cutwater.spark.records import Numbering, Records, objects
 from cutwater.vectors import Layout
 from cutwater.vectors.layouts import Columns

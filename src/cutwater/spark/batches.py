@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cutwater.order import buckets_of
+from cutwater.ordering import buckets_of
 from cutwater.spark.records import Records, joined_values
 
 __all__ = ["Batch", "joined", "much_at_once"]

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from cutwater.errors import InputError, Problem
 from cutwater.flow import steps as s
-from cutwater.order import NO_KEY, bucket_of, canonical, order_bytes, terminated
+from cutwater.ordering import NO_KEY, bucket_of, canonical, order_bytes, terminated
 from cutwater.spark.arrow import arrays_of, misfit, records_in, schema_of
 from cutwater.spark.batches import Batch, much_at_once
 from cutwater.spark.gate import Gated

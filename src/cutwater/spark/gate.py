@@ -20,8 +20,8 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from cutwater.codec import codec_of
 from cutwater.errors import InputError, Problem, RunError
-from cutwater.flow.forms import time_kept_as
-from cutwater.order import NO_KEY, bucket_of
+from cutwater.flow.state_snapshots import time_kept_as
+from cutwater.ordering import NO_KEY, bucket_of
 from cutwater.spark.batches import Batch, much_at_once
 from cutwater.spark.job import Job, load_job, speaking
 from cutwater.spark.records import Records, record_codec

@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
+from cutwater.annotations import union_of
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
 from cutwater.flow.fingerprint import fingerprint, flow_fingerprint
-from cutwater.flow.forms import form_of
 from cutwater.flow.fusing import Part, Segment
+from cutwater.flow.state_snapshots import form_of
 from cutwater.operators.aggregates import Aggregate
-from cutwater.records import union_of
 from cutwater.schema import Schema, render, schema_of, what_breaks
 from cutwater.spark.job import Job
 from cutwater.spark.needs import heeds_time

@@ -21,8 +21,8 @@ from pyspark import cloudpickle
 from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, Problem, RunError, embed
 from cutwater.flow import Flow, Task
-from cutwater.flow.forms import time_kept_as
 from cutwater.flow.fusing import Plan, Segment, plan
+from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.flow.steps import Source
 from cutwater.spark.aggregation import Aggregation, aggregation_of
 from cutwater.spark.labels import labels

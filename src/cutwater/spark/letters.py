@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from cutwater.codec import Codec
-from cutwater.flow.forms import key_kept_as, time_kept_as
 from cutwater.flow.fusing import Plan, Segment
 from cutwater.flow.inference import StreamType
+from cutwater.flow.state_snapshots import key_kept_as, time_kept_as
 from cutwater.flow.steps import Join
 from cutwater.spark.batches import Batch
 from cutwater.spark.needs import Needs

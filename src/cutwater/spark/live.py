@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutwater.codec import Codec
-from cutwater.flow.forms import form_of
 from cutwater.flow.fusing import Part, Segment
+from cutwater.flow.state_snapshots import form_of
 from cutwater.spark.buckets import BUSY, BucketStates
 
 __all__ = ["KEY", "LiveStates", "Storage", "storage_of"]

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RunError
-from cutwater.order import bucket_of, canonical
+from cutwater.ordering import bucket_of, canonical
 from cutwater.spark.checkpoint import Checkpoint, no_checkpoint
 from cutwater.spark.copies import Copy
 from cutwater.spark.identity import Identity, StepIdentity

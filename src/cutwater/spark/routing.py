@@ -17,7 +17,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.by_value import made_of
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import key_bytes_of, key_function, plain_key_function
-from cutwater.order import NO_KEY, bucket_of, canonical_of, order_bytes, terminated
+from cutwater.ordering import NO_KEY, bucket_of, canonical_of, order_bytes, terminated
 from cutwater.spark.aggregation import Aggregation
 from cutwater.spark.batches import Batch
 from cutwater.spark.job import Job

@@ -15,7 +15,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 def key_of(data: bytes) -> Any:
     """The key with these canonical bytes; of enums and records the name and the values.
 
-    >>> from cutwater.order import canonical
+    >>> from cutwater.ordering import canonical
     >>> key_of(canonical(("ada", -300, 1.5, None)))
     ('ada', -300, 1.5, None)
     """

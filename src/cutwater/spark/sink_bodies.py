@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from cutwater.annotations import describe
 from cutwater.errors import InputError, Problem
-from cutwater.records import describe
 from cutwater.spark.batches import Batch
 from cutwater.spark.job import Job
 from cutwater.spark.records import RecordCodec, Records, joined_values, record_codec

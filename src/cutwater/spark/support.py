@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
+from cutwater.annotations import describe
 from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, Problem, RunError
 from cutwater.flow import steps as s
-from cutwater.flow.forms import form_of, is_known, time_kept_as
 from cutwater.flow.fusing import Plan, Segment
-from cutwater.records import describe
+from cutwater.flow.state_snapshots import form_of, is_known, time_kept_as
 from cutwater.spark.letters import values_of
 from cutwater.spark.needs import Needs
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from cutwater.events import Data, Watermark
 from cutwater.flow.fusing import Segment
-from cutwater.order import AFTER_DATA, order_bytes
+from cutwater.ordering import AFTER_DATA, order_bytes
 from cutwater.spark.batches import Batch, joined
 from cutwater.spark.buckets import BucketStates
 from cutwater.spark.job import Job

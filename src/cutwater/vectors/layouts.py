@@ -12,8 +12,8 @@ from typing import Any, get_origin
 
 import msgspec
 
+from cutwater.annotations import describe, fields_of, fits, members, plain_type
 from cutwater.errors import FlowError, InputError, Problem, many
-from cutwater.records import describe, fields_of, fits, members, plain_type
 from cutwater.vectors.arrays import Array, np
 
 __all__ = ["Columns", "Layout"]

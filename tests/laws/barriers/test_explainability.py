@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from random_systems import seeds
+from support.checking.random_systems import seeds
 
 from cutwater.checking import (
     explainable,

@@ -9,14 +9,21 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 from hypothesis import given
-from laws.barriers import paper
-from random_systems import drawn_run, keep, random_run, random_system, replayed, seeds
+from support.barriers import paper
+from support.checking.random_systems import (
+    drawn_run,
+    keep,
+    random_run,
+    random_system,
+    replayed,
+    seeds,
+)
 
-from cutwater.checking import explanation
-from cutwater.checking.explanation import Generation, explain
-from cutwater.checking.replay import Replayer
-from cutwater.checking.transparency import is_monotonically_explained
-from cutwater.plain import plain
+from cutwater.checking.transparency import explanation
+from cutwater.checking.transparency.explainability import is_monotonically_explained
+from cutwater.checking.transparency.explanation import Generation, explain
+from cutwater.checking.transparency.replay import Replayer
+from cutwater.jsonable import plain
 from cutwater.semantics.barrier_model import (
     BarrierModel,
     Fail,

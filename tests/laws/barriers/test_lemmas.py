@@ -4,8 +4,9 @@ import random
 from itertools import pairwise
 
 from hypothesis import given
-from random_systems import drawn_run, keep, replayed, seeds
+from support.checking.random_systems import drawn_run, keep, replayed, seeds
 
+from cutwater.checking.transparency.causality import causes, happens_before, is_causal, reordered
 from cutwater.semantics.barrier_model import Fail, Recover, TakeBorder, TakeEvent
 from cutwater.semantics.barriers import (
     Event,
@@ -16,7 +17,6 @@ from cutwater.semantics.barriers import (
     latest_common_snapshot,
     output,
 )
-from cutwater.semantics.causality import causes, happens_before, is_causal, reordered
 from cutwater.semantics.recording import record
 from cutwater.semantics.wellformed import graph_of, ill_formed
 

@@ -1,4 +1,4 @@
-"""The rules of P1, section 4, against a second statement of them (`laws.barriers.paper`)."""
+"""The rules of P1, section 4, against a second statement of them (`support.barriers.paper`)."""
 
 import random
 
@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from laws.barriers import paper
-from random_systems import drawn_run, keep, random_system, seeds
+from support.barriers import paper
+from support.checking.random_systems import drawn_run, keep, random_system, seeds
 
 from cutwater.semantics.barrier_model import BarrierModel, Fail, Point, Recover
 from cutwater.semantics.barriers import (

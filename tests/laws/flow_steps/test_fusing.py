@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import given, settings
-from random_flows import recipes
+from support.flows.random_flows import recipes
 
 import cutwater as cw
 from cutwater.flow import fusing, plan

@@ -3,8 +3,8 @@
 from collections import Counter
 
 from hypothesis import given
-from laws.orders import cases, two_sided
-from laws.paper import DTs, mono
+from support.operators.orders import cases, two_sided
+from support.operators.paper import DTs, mono
 
 from cutwater.events import Data, Watermark, monotone
 from cutwater.operators import join, produce

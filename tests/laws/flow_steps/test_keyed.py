@@ -10,7 +10,7 @@ from cutwater.operators.keyed import Keyed
 from cutwater.operators.notify import Notify, on_complete
 from cutwater.operators.task import task
 from cutwater.operators.windows import aggregate_windows, session, sliding
-from cutwater.order import canonical
+from cutwater.ordering import canonical
 
 KEYS = st.sampled_from(["a", "b", 1, 2.5, None, ("a", 1)])
 TIMES = st.integers(0, 6)

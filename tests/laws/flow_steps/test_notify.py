@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from laws.orders import any_order, cases, partial_orders
-from laws.paper import mono
+from support.operators.orders import any_order, cases, partial_orders
+from support.operators.paper import mono
 
 from cutwater.errors import InputError
 from cutwater.events import Data, Watermark

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from laws.orders import any_order, cases
-from laws.paper import mono
+from support.operators.orders import any_order, cases
+from support.operators.paper import mono
 
 from cutwater.errors import InputError
 from cutwater.events import Data, Watermark

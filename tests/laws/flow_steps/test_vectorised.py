@@ -4,13 +4,13 @@ import operator
 from dataclasses import dataclass
 
 import numpy as np
-import vector_tasks as v
 from hypothesis import given
 from hypothesis import strategies as st
+from support.flows import vector_tasks as v
 
 import cutwater as cw
-from cutwater.checking.batches import check_batches
-from cutwater.checking.given import Given
+from cutwater.checking.flows.batches import check_batches
+from cutwater.checking.flows.scenario import Given
 
 READINGS = st.builds(
     v.Reading, st.sampled_from("abc"), st.sampled_from([0.1, 0.2, 0.3, -1.0, 1e16, 3.0])

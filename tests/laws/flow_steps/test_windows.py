@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from laws.orders import keep_monotone
-from laws.paper import mono
+from support.operators.orders import keep_monotone
+from support.operators.paper import mono
 
 from cutwater.errors import InputError
 from cutwater.events import Data, Watermark

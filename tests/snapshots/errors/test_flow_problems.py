@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from package import SOURCE
-from pinned import assert_pinned, without_places
+from support.repo.package import SOURCE
+from support.repo.pinned import assert_pinned, without_places
 
 import cutwater as cw
 from cutwater.flow import steps as s

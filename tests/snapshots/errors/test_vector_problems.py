@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from package import SOURCE
-from pinned import assert_pinned, without_places
+from support.repo.package import SOURCE
+from support.repo.pinned import assert_pinned, without_places
 
 import cutwater as cw
 from cutwater.errors import CutwaterError

@@ -1,7 +1,7 @@
 import textwrap
 
 import pytest
-from cli_server import cli_server, run_command
+from support.spark.cli_server import cli_server, run_command
 
 FLOW = """
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pinned import assert_pinned
+from support.repo.pinned import assert_pinned
 
 import cutwater as cw
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from file_logs import FileLog
+from support.connectors.file_logs import FileLog
 
 import cutwater as cw
 from cutwater.cli.targets import load_flow

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pinned import assert_pinned
+from support.repo.pinned import assert_pinned
 
 import cutwater
 

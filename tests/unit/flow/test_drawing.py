@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from pinned import assert_pinned
+from support.repo.pinned import assert_pinned
 
 import cutwater as cw
 from cutwater.cli.graph import draw

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-import vector_tasks as v
+from support.flows import vector_tasks as v
 
 import cutwater as cw
 from cutwater.errors import InputError

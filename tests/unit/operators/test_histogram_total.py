@@ -1,6 +1,6 @@
 from collections import Counter
 
-from laws.orders import closure
+from support.operators.orders import closure
 
 from cutwater.events import Data, Watermark
 from cutwater.operators import histogram_total, produce

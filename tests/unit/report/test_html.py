@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from unit.report import toy_runs
+from support.report import toy_runs
 
 from cutwater.errors import InputError
 from cutwater.report import html, timeline_of

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from unit.report import toy_runs
-from unit.report.driven_browser import Browser
+from support.browser.driven_browser import Browser
+from support.report import toy_runs
 
 from cutwater.report.html import render
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from pinned import assert_pinned
-from unit.report import toy_runs
+from support.repo.pinned import assert_pinned
+from support.report import toy_runs
 
 from cutwater.checking import Explanation
 from cutwater.report.text import render

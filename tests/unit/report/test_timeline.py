@@ -4,12 +4,12 @@ import json
 
 import msgspec
 import pytest
-from unit.report import toy_runs
-from unit.report.toy_runs import ToyRun
+from support.report import toy_runs
+from support.report.toy_runs import ToyRun
 
-from cutwater.plain import shown
+from cutwater.jsonable import shown
 from cutwater.report import Timeline, timeline_of
-from cutwater.report.course import Course
+from cutwater.report.run_history import Course
 from cutwater.trace import TraceStep
 
 FAILS = [(5, "split"), (9, "count"), (11, "split"), (25, "count"), (40, "split")]

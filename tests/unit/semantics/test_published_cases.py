@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from laws.figures import STREAM, t0, t1, t2, t3, t4, t5
+from support.operators.figures import STREAM, t0, t1, t2, t3, t4, t5
 
 import cutwater as cw
 from cutwater.events import Data, Watermark

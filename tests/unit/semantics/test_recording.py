@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from random_systems import keep
+from support.checking.random_systems import keep
 
 from cutwater.semantics.barrier_model import Fail, Recover, TakeBorder, TakeEvent
 from cutwater.semantics.barriers import Event, Message, Task, initial_configuration

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_flows import recipes
+from support.flows.random_flows import recipes
 
 import cutwater as cw
-from cutwater.order import canonical
+from cutwater.ordering import canonical
 
 B = cw.BORDER
 

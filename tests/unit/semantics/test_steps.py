@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from laws.orders import keep_monotone, one_sided
+from support.operators.orders import keep_monotone, one_sided
 
 import cutwater as cw
 from cutwater.flow import plan

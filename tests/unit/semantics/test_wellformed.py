@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from random_systems import keep
+from support.checking.random_systems import keep
 
 from cutwater.errors import FlowError
 from cutwater.semantics.barrier_model import BarrierModel, Point

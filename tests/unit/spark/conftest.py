@@ -1,5 +1,5 @@
 import pytest
-from embedded_spark import shared_session
+from support.spark.embedded_spark import shared_session
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import cutwater as cw
 from cutwater import agg
 from cutwater.errors import RunError
 from cutwater.events import Data
-from cutwater.order import canonical
+from cutwater.ordering import canonical
 from cutwater.spark.aggregation import aggregation_of
 from cutwater.spark.arrow import arrays_of, records_in, schema_of
 from cutwater.spark.batches import Batch

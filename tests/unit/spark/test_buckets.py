@@ -6,8 +6,8 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_buckets import COLUMNS, bucket, calls, constants, entries, epoch, head
-from toy_spark import Group
+from support.spark.toy_buckets import COLUMNS, bucket, calls, constants, entries, epoch, head
+from support.spark.toy_spark import Group
 
 from cutwater.spark import buckets, statelog
 from cutwater.spark.copies import Copies

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from pinned import assert_pinned
+from support.repo.pinned import assert_pinned
 
 import cutwater as cw
 from cutwater.errors import RunError

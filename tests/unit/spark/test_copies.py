@@ -1,8 +1,8 @@
 """The copies of states in a worker stay within their limit."""
 
 import pytest
-from toy_buckets import bucket, calls, epoch
-from toy_spark import Group
+from support.spark.toy_buckets import bucket, calls, epoch
+from support.spark.toy_spark import Group
 
 from cutwater.spark import buckets
 from cutwater.spark.copies import Copies

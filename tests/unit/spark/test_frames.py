@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
-from random_flows import VERBS, Item, RandomSource, RandomStep, Recipe
-from toy_frames import ToyFrames
+from support.flows.random_flows import VERBS, Item, RandomSource, RandomStep, Recipe
+from support.spark.toy_frames import ToyFrames
 
 import cutwater as cw
 from cutwater.errors import recover

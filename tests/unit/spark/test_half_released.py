@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from toy_spark import make_job
+from support.spark.toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import RunError

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from toy_spark import make_job
+from support.spark.toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import RunError

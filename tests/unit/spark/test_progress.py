@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from toy_spark import ToySpark, make_job
+from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
 from cutwater.spark.progress import Reports

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from toy_spark import ToySpark, make_job
+from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
-from cutwater.order import canonical
+from cutwater.ordering import canonical
 from cutwater.spark.checkpoint import Checkpoint
 from cutwater.spark.identity import identity_of
 from cutwater.spark.reading_state import rows_of_log

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.order import bucket_of
+from cutwater.ordering import bucket_of
 from cutwater.spark import rows
 from cutwater.spark.batches import Batch, joined
 from cutwater.spark.labels import labels

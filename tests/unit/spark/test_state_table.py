@@ -3,8 +3,8 @@
 import msgspec
 import numpy as np
 import pytest
-from toy_buckets import COLUMNS, bucket, entries
-from toy_spark import Group
+from support.spark.toy_buckets import COLUMNS, bucket, entries
+from support.spark.toy_spark import Group
 
 from cutwater.spark import buckets, statelog
 from cutwater.spark.copies import Copies

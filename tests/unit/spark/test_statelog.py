@@ -5,8 +5,8 @@ import random
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from toy_buckets import COLUMNS, bucket, constants, entries, epoch, head
-from toy_spark import Group
+from support.spark.toy_buckets import COLUMNS, bucket, constants, entries, epoch, head
+from support.spark.toy_spark import Group
 
 from cutwater.spark import buckets, statelog
 from cutwater.spark.copies import Copies

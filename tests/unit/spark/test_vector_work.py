@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 import pytest
-from toy_spark import ToySpark, make_job
-from vector_tasks import Reading, flow_of, returns_too_few, takes_one_at_a_time
+from support.flows.vector_tasks import Reading, flow_of, returns_too_few, takes_one_at_a_time
+from support.spark.toy_spark import ToySpark, make_job
 
 from cutwater.errors import recover
 from cutwater.spark.vector_work import _convert

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from toy_spark import make_job
+from support.spark.toy_spark import make_job
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark

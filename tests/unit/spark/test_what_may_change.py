@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import parts_of
-from package import ROOT
-from toy_spark import Killed, ToySpark, make_job
+from support.repo.package import ROOT
+from support.spark.agreement import parts_of
+from support.spark.toy_spark import Killed, ToySpark, make_job
 
 import cutwater as cw
 from cutwater import agg

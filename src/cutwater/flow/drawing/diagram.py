@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args, get_origin
 
+from cutwater.annotations import describe
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import Placement, Plan, Segment, plan
 from cutwater.flow.inference import infer
-from cutwater.records import describe
 
 __all__ = ["Diagram", "Edge", "Group", "Node", "Sort", "diagram_of"]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from cutwater.records import fields_of, members, plain_type
+from cutwater.annotations import fields_of, members, plain_type
 from cutwater.spark.postgres.tables import Column
 
 __all__ = ["VALUE", "Field", "Unwritable", "array_literal", "fields_of_record", "holds"]

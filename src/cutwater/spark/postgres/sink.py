@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar, get_args
 
 import psycopg
 
+from cutwater.annotations import describe
 from cutwater.errors import Problem, RunError
-from cutwater.records import describe
 from cutwater.spark.postgres.checks import ledger_problems, missing_table, table_problems
 from cutwater.spark.postgres.connections import Connection, connected, persist, refused, said
 from cutwater.spark.postgres.fields import fields_of_record

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from cutwater.annotations import describe, fields_of
 from cutwater.errors import Problem, RunError, many
-from cutwater.records import describe, fields_of
 from cutwater.spark.durable import (
     create_file,
     make_folder,

@@ -22,8 +22,8 @@ from typing import Any, Literal
 import msgspec
 from pyspark import TaskContext
 
+from cutwater.annotations import describe, fields_of
 from cutwater.errors import Problem, RunError
-from cutwater.records import describe, fields_of
 from cutwater.spark.durable import create_file
 from cutwater.spark.kafka.cluster import Cluster
 from cutwater.spark.kafka.failures import in_words

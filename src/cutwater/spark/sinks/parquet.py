@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cutwater.annotations import describe
 from cutwater.errors import CutwaterError, InputError, Problem, RunError
-from cutwater.records import describe
 from cutwater.spark.arrow import arrays_of, schema_of
 from cutwater.spark.records import Records
 from cutwater.vectors import Layout

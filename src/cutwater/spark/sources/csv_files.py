@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import msgspec
 import msgspec.inspect as mi
 
+from cutwater.annotations import describe
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
-from cutwater.records import describe
 from cutwater.spark.batches import much_at_once
 from cutwater.spark.sources.csv_columns import (
     PlainRows,

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, get_args, get_origin
 
-from cutwater.records import fields_of, members, plain_type
+from cutwater.annotations import fields_of, members, plain_type
 
 __all__ = ["Fill", "filler_of"]
 

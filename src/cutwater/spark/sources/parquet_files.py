@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cutwater.annotations import describe, members, plain_type
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
-from cutwater.records import describe, members, plain_type
 from cutwater.spark.arrow import misfit, records_in
 from cutwater.spark.records import Records, objects
 from cutwater.spark.sources.feed import BadRecord, Chunk, RecordReader, Run

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cutwater.codec import UNENCODABLE, codec_of
 from cutwater.errors import InputError, Problem, RunError
-from cutwater.order import NO_KEY, bucket_of, order_bytes
+from cutwater.ordering import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.batches import Batch, joined, much_at_once
 from cutwater.spark.job import Job
 from cutwater.spark.records import Records

@@ -1,5 +1,5 @@
 import pytest
-from postgres_sink import Out
+from support.connectors.postgres_sink import Out
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import time
 from dataclasses import replace
 
 import pytest
-from cutting_proxy import cutting_proxy
-from postgres_server import PASSWORD, postgres_server
-from postgres_sink import Reading
+from support.connectors.cutting_proxy import cutting_proxy
+from support.connectors.postgres_server import PASSWORD, postgres_server
+from support.connectors.postgres_sink import Reading
 
 from cutwater.errors import RunError
 from cutwater.spark.postgres import connections

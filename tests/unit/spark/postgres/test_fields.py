@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from postgres_sink import records
+from support.connectors.postgres_sink import records
 
 from cutwater.errors import RunError
 from cutwater.observers.postgres import PostgresObserver

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from toy_spark import ToySpark, make_job
+from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
 from cutwater.spark import folder, postgres_rows

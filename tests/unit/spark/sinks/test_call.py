@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
-from sink_rows import claim, codes, lane
+from support.connectors.sink_rows import claim, codes, lane
 
 from cutwater.errors import RunError
 from cutwater.spark.sinks import Call

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from delta_means import Mean, files, seen, stage, take
 from deltalake import DeltaTable, write_deltalake
-from sink_rows import claim, codes, lane
+from support.connectors.delta_means import Mean, files, seen, stage, take
+from support.connectors.sink_rows import claim, codes, lane
 
 from cutwater.errors import RunError
 from cutwater.observers.delta import DeltaObserver

@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-import delta_driver
 import pytest
+from support.connectors import delta_driver
 
 from cutwater.observers.delta import DeltaObserver
 
@@ -19,8 +19,10 @@ DEADLINE_SECONDS = 300
 
 
 def start(table: Path, checkpoint: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, delta_driver.__file__, str(table), str(checkpoint), str(EPOCHS)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE)
+    module = delta_driver.__name__
+    command = [sys.executable, "-m", module, str(table), str(checkpoint), str(EPOCHS)]
+    tests = Path(delta_driver.__file__).parents[2]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, cwd=tests)
 
 
 def newest_version(table: Path) -> int:

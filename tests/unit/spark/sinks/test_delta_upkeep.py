@@ -5,9 +5,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from delta_means import Mean, seen, stage, take
 from deltalake import DeltaTable
-from sink_rows import codes
+from support.connectors.delta_means import Mean, seen, stage, take
+from support.connectors.sink_rows import codes
 
 from cutwater.observers.delta import DeltaObserver
 from cutwater.spark.sinks import Delta, delta_files

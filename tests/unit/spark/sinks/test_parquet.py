@@ -12,7 +12,7 @@ import msgspec
 import pandas as pd
 import pyarrow.dataset as ds
 import pytest
-from sink_rows import claim, codes, lane
+from support.connectors.sink_rows import claim, codes, lane
 
 from cutwater.errors import InputError
 from cutwater.observers.delta import DeltaObserver

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from deltalake import DeltaTable
 from psycopg.conninfo import make_conninfo
-from sink_rows import codes, lane
+from support.connectors.sink_rows import codes, lane
 
 from cutwater.errors import RunError
 from cutwater.observers.delta import DeltaObserver

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toy_spark import make_job
+from support.spark.toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import CutwaterError, recover

@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-from file_logs import FileLog
 from hypothesis import given
 from hypothesis import strategies as st
+from support.connectors.file_logs import FileLog
 
 from cutwater.errors import InputError, RunError
 from cutwater.spark import entrylog

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from file_logs import FileLog
 from hypothesis import given
 from hypothesis import strategies as st
+from support.connectors.file_logs import FileLog
 
 import cutwater as cw
 from cutwater.errors import InputError

@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hostile_records import (
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.connectors.hostile_records import (
     HUGE,
     LONE,
     Item,
@@ -24,9 +26,7 @@ from hostile_records import (
     mutations,
     read_json,
 )
-from hypothesis import example, given
-from hypothesis import strategies as st
-from toy_spark import ToySpark, make_job
+from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
 from cutwater.spark import folder

@@ -7,7 +7,9 @@ from dataclasses import replace
 import psycopg
 import pytest
 from confluent_kafka import Producer
-from hostile_records import (
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from support.connectors.hostile_records import (
     HUGE,
     LONE,
     Item,
@@ -19,8 +21,6 @@ from hostile_records import (
     mutations,
     read_json,
 )
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
 
 from cutwater.spark import postgres_rows
 from cutwater.spark.sources.kafka_messages import KafkaMessages

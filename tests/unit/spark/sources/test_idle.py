@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass, replace
 
 import pytest
-from file_logs import FileLog
-from toy_spark import make_job
+from support.connectors.file_logs import FileLog
+from support.spark.toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import RunError, recover

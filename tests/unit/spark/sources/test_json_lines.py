@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, replace
 
 import pytest
-from toy_spark import make_job
+from support.spark.toy_spark import make_job
 
 import cutwater as cw
 from cutwater.errors import recover

@@ -1,0 +1,350 @@
+"""An explicit-state model checker: every state once, in one of three orders."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cutwater.checking.explorer.liveness import unfulfilled
+from cutwater.checking.explorer.model import A, Model, Property, S
+from cutwater.checking.explorer.paths import Path, shrink
+from cutwater.checking.explorer.reduction import Ample, ample_by, can_reduce
+from cutwater.errors import InputError, Problem
+
+__all__ = ["Checked", "Discovery", "Progress", "Search", "check"]
+
+Search = Literal["breadth", "depth", "random"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a search has come."""
+
+    unique_states: int
+    waiting: int
+    """States found and not yet looked at."""
+    depth: int
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """A path that settles a property: a counterexample, or an example for `sometimes`."""
+
+    claim: Property
+    path: Path[Any, Any]
+    seed: int
+
+    @property
+    def is_counterexample(self) -> bool:
+        """Does it refute the property?"""
+        return self.claim.kind != "sometimes"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a search found; a counterexample is a result, never an exception."""
+
+    unique_states: int
+    transitions: int
+    """Steps taken, those to known states included."""
+    depth: int
+    """Length of the longest path the search followed."""
+    is_exhaustive: bool
+    """Was every reachable state (of the reduced model, if reduced) looked at?"""
+    stopped: Literal["", "at the bound", "interrupted", "at the first counterexample"]
+    """Why the search ended before it had seen everything."""
+    is_reduced: bool
+    properties: tuple[Property, ...]
+    discoveries: dict[str, Discovery] = field(default_factory=dict)
+    """By the name of the property."""
+
+    @property
+    def holds(self) -> bool:
+        """Was nothing found that refutes a property?"""
+        return not any(self.is_refuted(claim) for claim in self.properties)
+
+    def is_refuted(self, claim: Property) -> bool:
+        """Is it known that the property does not hold?"""
+        if claim.kind == "sometimes":
+            return self.is_exhaustive and claim.name not in self.discoveries
+        return claim.name in self.discoveries
+
+    def verdict(self, claim: Property) -> str:
+        """What is known of a property, in words."""
+        if self.is_refuted(claim):
+            is_shown = claim.name in self.discoveries
+            return "does not hold" + (": there is a counterexample" if is_shown else "")
+        if claim.kind == "sometimes" and claim.name in self.discoveries:
+            return "holds: there is an example"
+        return "holds" if self.is_exhaustive else "not refuted: the search was not exhaustive"
+
+    def summary(self) -> str:
+        """How far the search went, in words."""
+        count = f"{self.unique_states:,} states"
+        if self.is_exhaustive:
+            return f"explored all {count}" + (" of the reduced model" if self.is_reduced else "")
+        if self.stopped == "interrupted":
+            return f"interrupted after {count}: not exhaustive"
+        if self.stopped == "at the first counterexample":
+            is_refuted = any(found.is_counterexample for found in self.discoveries.values())
+            return f"stopped after {count}, " + (
+                self.stopped if is_refuted else "once every claim was settled"
+            )
+        return f"stopped at the bound after {count}: not exhaustive"
+
+
+def check(
+    model: Model[S, A],
+    properties: Sequence[Property] = (),
+    *,
+    search: Search = "breadth",
+    max_states: int | None = None,
+    max_depth: int | None = None,
+    walks: int = 100,
+    seed: int = 0,
+    reduce: bool = True,
+    stop_early: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+) -> Checked:
+    """Explore the states of a model and look for what settles its properties.
+
+    Parameters
+    ----------
+    model
+        Anything with ``initial_states()``, ``actions(state)`` and ``step(state, action)``.
+    properties
+        From `always`, `sometimes` and `eventually`; with none the states are only counted.
+    search
+        ``"breadth"`` finds the shortest counterexamples; ``"depth"`` needs less memory for what
+        waits; ``"random"`` walks at random, for models too large to exhaust. Counterexamples of
+        the latter two are shrunk.
+    max_states, max_depth
+        Bounds; a search that meets one says that it is not exhaustive. A random walk has 1,000
+        steps at most if `max_depth` is not given.
+    walks, seed
+        For ``"random"``: how many walks, and what they are drawn from. The same seed, the same
+        result.
+    reduce
+        Whether interleavings that no observer can tell apart may be left out. It applies where
+        the model allows it and every property is of what is observed; never to `eventually`.
+    stop_early
+        Whether to stop once every property is settled.
+    progress
+        Called now and then. Ctrl-C ends the search and keeps what was found.
+    """
+    if search not in ("breadth", "depth", "random"):
+        raise InputError(
+            Problem("unknown-search", f"there is no search {search!r}", "breadth, depth or random")
+        )
+    names = [claim.name for claim in properties]
+    if len(set(names)) < len(names):
+        raise InputError(
+            Problem(
+                "duplicate-property",
+                f"two properties have one name: {', '.join(names)}; findings go by name",
+                "give each a name of its own",
+            )
+        )
+    return _Search(
+        model, tuple(properties), search, max_states, max_depth, seed, reduce, stop_early, progress
+    ).run(walks)
+
+
+_EVERY = 2_000
+"""Steps between two reports of progress."""
+_LONGEST_WALK = 1_000
+"""Steps of a random walk where no bound is given: a model may go on for ever."""
+
+
+class _Search:
+    def __init__(
+        self,
+        model: Model[Any, Any],
+        properties: tuple[Property, ...],
+        search: Search,
+        max_states: int | None,
+        max_depth: int | None,
+        seed: int,
+        reduce: bool,
+        stop_early: bool,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.model, self.properties, self.order, self.seed = model, properties, search, seed
+        self.max_states, self.max_depth = max_states, max_depth
+        self.stop_early, self.progress = stop_early, progress
+        self.safety = [claim for claim in properties if claim.kind != "eventually"]
+        self.liveness = [claim for claim in properties if claim.kind == "eventually"]
+        self.is_reduced = (
+            reduce
+            and can_reduce(model)
+            and not self.liveness
+            and all(claim.is_of_observation for claim in properties)
+        )
+        self.ample: Ample | None = ample_by(model) if self.is_reduced else None
+        self.is_acyclic = bool(getattr(model, "is_acyclic", False))
+        self.parents: dict[Any, tuple[Any, Any] | None] = {}
+        self.edges: dict[Any, list[tuple[Any, Any]]] = {}
+        self.found: dict[str, Discovery] = {}
+        self.transitions = self.depth = 0
+        self.is_cut = False
+
+    def run(self, walks: int) -> Checked:
+        stopped: Literal["", "at the bound", "interrupted", "at the first counterexample"] = ""
+        try:
+            is_settled = self._walk(walks) if self.order == "random" else self._explore()
+            if is_settled:
+                stopped = "at the first counterexample"
+            elif self.is_cut:
+                stopped = "at the bound"
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+        if stopped != "interrupted":
+            self._check_liveness()
+        is_exhaustive = not stopped and self.order != "random"
+        return Checked(
+            len(self.parents),
+            self.transitions,
+            self.depth,
+            is_exhaustive,
+            stopped if is_exhaustive or stopped else "at the bound",
+            self.is_reduced,
+            self.properties,
+            self.found,
+        )
+
+    def _explore(self) -> bool:
+        """Look at every state once; True if it ended because all is settled."""
+        waiting = deque((state, 0) for state in self._starts())
+        take = waiting.popleft if self.order == "breadth" else waiting.pop
+        while waiting:
+            if self._is_settled():
+                return True
+            state, depth = take()
+            self.depth = max(self.depth, depth)
+            if self.max_depth is not None and depth >= self.max_depth:
+                self.is_cut = self.is_cut or bool(list(self.model.actions(state)))
+                continue
+            for there in self._expand(state):
+                waiting.append((there, depth + 1))
+            if self.progress and self.transitions // _EVERY != self._reported:
+                self._reported = self.transitions // _EVERY
+                self.progress(Progress(len(self.parents), len(waiting), self.depth))
+        return self._is_settled()
+
+    _reported = 0
+
+    def _starts(self) -> Iterator[Any]:
+        for state in self.model.initial_states():
+            if state not in self.parents:
+                self.parents[state] = None
+                self._look(state)
+                yield state
+
+    def _expand(self, state: Any) -> Iterator[Any]:
+        """The states that were not known before."""
+        edges = []
+        for action in self._actions(state):
+            there = self.model.step(state, action)
+            self.transitions += 1
+            edges.append((action, there))
+            if there in self.parents:
+                continue
+            if self.max_states is not None and len(self.parents) >= self.max_states:
+                self.is_cut = True
+                continue
+            self.parents[there] = (state, action)
+            self._look(there)
+            yield there
+        if self.liveness:
+            self.edges[state] = edges
+
+    def _actions(self, state: Any) -> Sequence[Any]:
+        actions = list(self.model.actions(state))
+        if self.ample is None or len(actions) < 2:
+            return actions
+        chosen = self.ample(state, actions)
+        if chosen is None or (not self.is_acyclic and self._leads_back(state, chosen)):
+            return actions  # where states recur, nothing may be put off for ever
+        return chosen
+
+    def _leads_back(self, state: Any, actions: Sequence[Any]) -> bool:
+        return any(self.model.step(state, action) in self.parents for action in actions)
+
+    def _look(self, state: Any) -> None:
+        for claim in self.safety:
+            if claim.name in self.found:
+                continue
+            if self._is_shown(claim, state):
+                self.found[claim.name] = Discovery(claim, self._shrunk(claim, state), self.seed)
+
+    def _is_shown(self, claim: Property, state: Any) -> bool:
+        """Does this state settle the claim?"""
+        given = self.model.observation(state) if claim.is_of_observation else state  # type: ignore[attr-defined]
+        return bool(claim.predicate(given)) == (claim.kind == "sometimes")
+
+    def _shrunk(self, claim: Property, state: Any) -> Path[Any, Any]:
+        path = self._path_to(state)
+        if self.order == "breadth" and not self.is_reduced:
+            return path
+        return shrink(self.model, path, lambda found: self._is_shown(claim, found.last))
+
+    def _path_to(self, state: Any) -> Path[Any, Any]:
+        states, actions = [state], []
+        while (link := self.parents[states[-1]]) is not None:
+            states.append(link[0])
+            actions.append(link[1])
+        states.reverse()
+        actions.reverse()
+        return Path(states[0], tuple(actions), tuple(states))
+
+    def _is_settled(self) -> bool:
+        return (
+            self.stop_early
+            and bool(self.properties)
+            and not self.liveness
+            and all(claim.name in self.found for claim in self.safety)
+        )
+
+    def _walk(self, walks: int) -> bool:
+        drawn = random.Random(self.seed)
+        starts = list(self.model.initial_states())
+        for _ in range(walks):
+            self._walk_once(drawn.choice(starts), drawn)
+            if self._is_settled():
+                return True
+            if self.progress:
+                self.progress(Progress(len(self.parents), 0, self.depth))
+            if self.max_states is not None and len(self.parents) >= self.max_states:
+                break
+        return self._is_settled()
+
+    def _walk_once(self, state: Any, drawn: random.Random) -> None:
+        states, actions = [state], list[Any]()
+        self.parents.setdefault(state, None)
+        longest = _LONGEST_WALK if self.max_depth is None else self.max_depth
+        while True:
+            for claim in self.safety:
+                if claim.name not in self.found and self._is_shown(claim, states[-1]):
+                    path = Path(states[0], tuple(actions), tuple(states))
+                    shorter = shrink(self.model, path, lambda p, c=claim: self._is_shown(c, p.last))  # type: ignore[misc]
+                    self.found[claim.name] = Discovery(claim, shorter, self.seed)
+            possible = list(self.model.actions(states[-1])) if len(actions) < longest else []
+            if not possible:
+                break
+            action = drawn.choice(possible)
+            self.transitions += 1
+            there = self.model.step(states[-1], action)
+            self.parents.setdefault(there, (states[-1], action))
+            states.append(there)
+            actions.append(action)
+        self.depth = max(self.depth, len(actions))
+
+    def _check_liveness(self) -> None:
+        for claim in self.liveness:
+            starts = [state for state, link in self.parents.items() if link is None]
+            path = unfulfilled(claim, starts, self.edges)
+            if path is not None:
+                self.found[claim.name] = Discovery(claim, path, self.seed)

@@ -1,0 +1,230 @@
+"""Whether a batch means the same to a vectorised task as its events one by one.
+
+A run notes which events each key has, in their order. Then they come again: all in one batch, and
+in batches drawn at random, of some of the keys, with the events of different keys in another
+order among each other; those of one key stay in theirs. What a key is given is always what it is
+given in a run, so a task that relies on what its stream keeps is not accused.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from cutwater.checking.flows.histories import Event, Histories, vectorised_steps
+from cutwater.checking.flows.report import Finding
+from cutwater.checking.flows.samples import sample_inputs
+from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.splittings import (
+    Splitting,
+    renumbered,
+    smaller_splittings,
+    splittings_of,
+)
+from cutwater.errors import CutwaterError, many
+from cutwater.flow import steps as s
+from cutwater.flow.fusing import plan
+from cutwater.flow.vector_tasks import VectorisedTask
+from cutwater.jsonable import plain, shown
+from cutwater.operators.task import fresh_copies
+from cutwater.semantics.crashing import run_with_crashes
+from cutwater.semantics.frozen import form
+from cutwater.vectors import Keys, run_batch
+from cutwater.vectors.arrays import np
+
+__all__ = ["Witness", "check_batches", "witness_of"]
+
+_PATIENCE = 50_000
+"""How many events are tried again to make a counterexample small."""
+
+
+def check_batches(
+    given: Sequence[Given], seed: int, *, is_made_up: bool, tries: int = 20
+) -> Iterator[Finding]:
+    """A finding for each vectorised task that can tell how its events are split.
+
+    And one for the rest. Inputs that were made up anyway are joined by longer ones.
+    """
+    steps = vectorised_steps(given[0].flow)
+    histories = Histories()
+    watched = plan(given[0].flow, watch=histories.watch)
+    for one in [*given, *(_longer(given[0], seed) if is_made_up else ())]:
+        histories.begin()
+        try:
+            run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size)
+        except CutwaterError:  # what came until then, came
+            continue
+    clean = compared = 0
+    for step in steps:
+        witness, tried = witness_of(step, histories.of(step.name), seed, tries=tries)
+        if witness is not None:
+            check, extent = f"batches of '{step.name}'", f"{many(tried, 'splitting')} compared"
+            yield Finding(check, extent, "violated", (str(witness),))
+        else:
+            clean, compared = clean + 1, compared + tried
+    if clean:
+        extent = f"{many(clean, 'function')}, {many(compared, 'splitting')} compared"
+        yield Finding("batches mean the same as their events", extent, "not refuted")
+
+
+def _longer(given: Given, seed: int) -> Iterator[Given]:
+    for number in range(3):
+        inputs = sample_inputs(given.flow, seed * 1_000 + number, size=12)
+        yield replace(given, inputs=inputs)
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What events lead to."""
+
+    outputs: tuple[tuple[Any, ...], ...] = ()
+    """For each event what it causes."""
+    states: Mapping[int, Any] = field(default_factory=dict)
+    """For each key its state at the end; None: none."""
+    failure: str = ""
+    """What was raised, if something was."""
+
+    def differs(self, other: _Result) -> bool:
+        """Is there anything by which they can be told apart?"""
+        mine, theirs = ((r.outputs, dict(r.states), r.failure) for r in (self, other))
+        return form(mine) != form(theirs)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Events that give something else in batches than one by one."""
+
+    step: s.Apply
+    splitting: Splitting
+    one_by_one: _Result
+    in_batches: _Result
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.step.verb} '{self.step.name}', its function at {self.step.task.where}: "
+            "a batch does not mean the same as its events one by one"
+        ]
+        for number, batch in enumerate(self.splitting, 1):
+            lines.append(f"  batch {number}")
+            lines += [f"    key {key}: {_said(value)}" for key, value in batch]
+        return "\n".join([*lines, *self._results()])
+
+    def _results(self) -> list[str]:
+        one, other = self.one_by_one, self.in_batches
+        if other.failure:
+            return [f"  in batches it raises {other.failure}"]
+        lines = []
+        if form(one.outputs) != form(other.outputs):
+            lines += [
+                f"  one by one it emits {_emitted(one)}",
+                f"  in batches it emits {_emitted(other)}",
+            ]
+        if form(dict(one.states)) != form(dict(other.states)):
+            lines += [
+                f"  one by one it keeps {_kept(one)}",
+                f"  in batches it keeps {_kept(other)}",
+            ]
+        return lines
+
+
+def _said(value: Any) -> str:
+    return shown(plain(value))
+
+
+def _emitted(result: _Result) -> str:
+    return ", ".join(f"[{', '.join(map(_said, outputs))}]" for outputs in result.outputs)
+
+
+def _kept(result: _Result) -> str:
+    return ", ".join(
+        f"key {key}: {'nothing' if state is None else _said(state)}"
+        for key, state in result.states.items()
+    )
+
+
+def witness_of(
+    step: s.Apply, histories: Sequence[Sequence[Event]], seed: int, *, tries: int
+) -> tuple[Witness | None, int]:
+    """Events that tell how they are split, made few, if there are; and how many were compared."""
+    assert isinstance(step.task, VectorisedTask)
+    drawn = random.Random(seed)
+    compared = 0
+    for history in histories:
+        for splitting in splittings_of(history, drawn, tries):
+            compared += 1
+            if _is_told(step.task, splitting):
+                smaller = renumbered(_shrunk(step.task, splitting))
+                one, other = _both(step.task, smaller)
+                return Witness(step, smaller, one, other), compared
+    return None, compared
+
+
+def _both(task: VectorisedTask, splitting: Splitting) -> tuple[_Result, _Result]:
+    alone = tuple((event,) for event in chain(*splitting))
+    return _result(task, alone), _result(task, splitting)
+
+
+def _is_told(task: VectorisedTask, splitting: Splitting) -> bool:
+    one, other = _both(task, splitting)
+    return not one.failure and one.differs(other)
+
+
+def _result(task: VectorisedTask, splitting: Splitting) -> _Result:
+    states: dict[int, Any] = {}
+    outputs: list[tuple[Any, ...]] = []
+    for batch in splitting:
+        try:
+            outputs += _called(task, batch, states)
+        except Exception as error:
+            said = str(error) if isinstance(error, CutwaterError) else repr(error)
+            return _Result(failure=said)
+    return _Result(tuple(outputs), {key: states[key] for key in sorted(states)})
+
+
+def _called(
+    task: VectorisedTask, batch: Sequence[Event], states: dict[int, Any]
+) -> list[tuple[Any, ...]]:
+    """What each event of a batch causes; changes the states."""
+    layouts, fresh = task.layouts, fresh_copies(task.initial)
+    events = copy.deepcopy([value for _, value in batch])
+    keys = sorted({key for key, _ in batch})
+    number = {key: n for n, key in enumerate(keys)}
+    before = [fresh() if states.get(key) is None else states[key] for key in keys]
+    outcome = run_batch(
+        task,
+        layouts.state.of_values(before),
+        layouts.event.of_values(events),
+        Keys(np.array([number[key] for key, _ in batch], np.int64), len(keys)),
+        layouts,
+        is_watched=True,
+    )
+    gone = [False] * len(keys) if outcome.gone is None else outcome.gone.tolist()
+    after = layouts.state.to_values(outcome.states)
+    states.update({k: None if g else v for k, g, v in zip(keys, gone, after, strict=True)})
+    caused: list[list[Any]] = [[] for _ in batch]
+    if outcome.outputs is not None:
+        values = layouts.output.to_values(outcome.outputs)
+        rows = range(len(batch)) if outcome.rows is None else outcome.rows.tolist()
+        for row, value in zip(rows, values, strict=True):
+            caused[row].append(value)
+    return [tuple(values) for values in caused]
+
+
+def _shrunk(task: VectorisedTask, splitting: Splitting) -> Splitting:
+    """Fewer events in fewer batches, as long as it can be told and patience lasts."""
+    patience = _PATIENCE
+    is_smaller = True
+    while is_smaller:
+        is_smaller = False
+        for smaller in smaller_splittings(splitting):
+            patience -= sum(map(len, smaller))
+            if patience < 0:
+                return splitting
+            if _is_told(task, smaller):
+                splitting, is_smaller = smaller, True
+                break
+    return splitting

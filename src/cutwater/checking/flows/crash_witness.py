@@ -1,0 +1,134 @@
+"""The flow itself, run with a crash and without: does a sink show something else?"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from cutwater.checking.flows.report import Finding
+from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.shrinking import shrink_inputs
+from cutwater.errors import CutwaterError, many
+from cutwater.events import Data
+from cutwater.semantics.frozen import form
+from cutwater.semantics.inputs import CRASH
+from cutwater.semantics.segments import Row
+from cutwater.semantics.simulator import Simulation, shown, simulate
+
+__all__ = ["Seen", "crash_witness", "values_of"]
+
+
+_RUNS_OF_ITEMS = 10_000
+"""How many items all runs of an input may have together, so that a large input has fewer."""
+
+Seen = dict[str, list[list[Any]]]
+"""For each sink the values it shows in each epoch."""
+
+
+def values_of(epochs: Sequence[Sequence[Row]]) -> list[list[Any]]:
+    """The values of rows, in order."""
+    return [[e.value for e in epoch if isinstance(e, Data)] for epoch in shown(epochs)]
+
+
+def crash_witness(
+    given: Sequence[Given],
+    first: Sequence[Seen],
+    seed: int,
+    say: Callable[[str], None],
+    *,
+    tries: int = 40,
+) -> Finding:
+    """The flow itself, run with a crash at places of its input, against itself without.
+
+    `first` is what the first run of each input showed.
+    """
+    check = "failure transparency, the flow itself"
+    drawn = random.Random(seed)
+    count = 0
+    for one, before in zip(given, first, strict=True):
+        base = _events(one, one.inputs)
+        if _differ(base, before):
+            return _unsteady(check, one, before, base, seed)
+        places = [(name, i) for name, items in one.inputs.items() for i in range(len(items) + 1)]
+        few = max(3, min(tries, _RUNS_OF_ITEMS // max(1, one.size)))
+        for place in drawn.sample(places, min(few, len(places))):
+            count += 1
+            say(f"crashing the flow itself: {many(count, 'crash')}")
+            if _differ(_events(one, _with_crash(one.inputs, place)), base):
+                return _seen(check, one, seed)
+    return Finding(check, f"run with {many(count, 'crash')}, one at a time", "not refuted")
+
+
+def _events(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Seen | Any:
+    """What the sinks show; a failure of the flow is a result like another."""
+    try:
+        result = _simulated(given, inputs)
+    except CutwaterError as error:
+        return str(error)
+    return {sink: result.by_epoch(sink) for sink in result.events}
+
+
+def _differ(one: Seen | str, other: Seen | str) -> bool:
+    return form(one) != form(other)  # NaN is itself here
+
+
+def _simulated(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Simulation:
+    return simulate(given.flow, inputs, epoch_size=given.epoch_size, trace=True)
+
+
+def _with_crash(
+    inputs: Mapping[str, Sequence[Any]], place: tuple[str, int]
+) -> dict[str, list[Any]]:
+    name, index = place
+    return {n: [*i[:index], CRASH, *i[index:]] if n == name else list(i) for n, i in inputs.items()}
+
+
+def _is_unsteady(given: Given, inputs: Mapping[str, list[Any]]) -> bool:
+    return _differ(_events(given, inputs), _events(given, inputs))
+
+
+def _is_seen(given: Given, inputs: Mapping[str, list[Any]]) -> bool:
+    return not _is_unsteady(given, inputs) and _crash_shows(given, inputs) is not None
+
+
+def _crash_shows(given: Given, inputs: Mapping[str, Sequence[Any]]) -> tuple[str, int] | None:
+    """A place where a crash shows, if there is one."""
+    base = _events(given, inputs)
+    for name, items in inputs.items():
+        for index in range(len(items) + 1):
+            if _differ(_events(given, _with_crash(inputs, (name, index))), base):
+                return name, index
+    return None
+
+
+def _unsteady(check: str, given: Given, one: Seen, other: Seen | str, seed: int) -> Finding:
+    """Two runs differ; on less input too, unless it was the first run alone that did."""
+    is_steady_now = not _is_unsteady(given, given.inputs)
+    inputs, free = shrink_inputs(given, lambda i: not is_steady_now and _is_unsteady(given, i))
+    if not is_steady_now:
+        one, other = _events(given, inputs), _events(given, inputs)
+    details = (
+        "two runs without failures already differ",
+        f"one run: {one!r}",
+        f"another: {other!r}",
+    )
+    trace = _simulated(given, inputs).trace
+    return Finding(check, f"seed {seed}", "violated", details, inputs, free, trace)
+
+
+def _seen(check: str, given: Given, seed: int) -> Finding:
+    inputs, free = shrink_inputs(given, partial(_is_seen, given))
+    place = _crash_shows(given, inputs)
+    crashed = _with_crash(inputs, place) if place else inputs
+    with_crash = _events(given, crashed)
+    details = (
+        "with a crash a sink shows something else",
+        f"without failures: {_events(given, inputs)!r}",
+        f"with the crash:   {with_crash!r}",
+    )
+    if place is not None:
+        free = frozenset((n, i + (n == place[0] and i >= place[1])) for n, i in free)
+    trace = _simulated(given, crashed).trace if not isinstance(with_crash, str) else None
+    return Finding(check, f"seed {seed}", "violated", details, crashed, free, trace)

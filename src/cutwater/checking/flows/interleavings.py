@@ -1,0 +1,228 @@
+"""Which sinks of a flow depend on the order of which inputs: pairs of runs that show it.
+
+A run takes the sources' events one after the other in a given order, each as far as it goes. Two
+neighbours in that order are exchanged, events of two sources or of one; if a sink shows other
+values in some epoch, it depends on their order. Only what a sink holds in an epoch is compared,
+not in which order it holds it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cutwater.errors import CutwaterError
+from cutwater.events import Data
+from cutwater.flow.fusing import Plan
+from cutwater.jsonable import plain, shown
+from cutwater.semantics.barrier_model import Barriers, TakeBorder, TakeEvent
+from cutwater.semantics.barriers import Configuration, Event
+from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, Word
+from cutwater.semantics.frozen import form
+
+__all__ = ["Dependence", "Epochs", "Order", "Run", "dependences", "run_in"]
+
+Epochs = Mapping[str, Sequence[Sequence[Word]]]
+Order = list[list[tuple[str, Word]]]
+"""For each epoch the words of all sources in the order in which they are taken."""
+Run = dict[str, list[Counter[Any]]]
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """A sink and two inputs whose order it shows."""
+
+    sink: str
+    sources: tuple[str, str]
+    """The same twice if it is the order within one source."""
+    epoch: int
+    first: str
+    second: str
+    """The two events, taken in this order and in the other."""
+    shown: tuple[tuple[str, ...], tuple[str, ...]]
+    """What the sink holds in the epoch in one case and not in the other, each way."""
+
+    def __str__(self) -> str:
+        one, two = self.sources
+        inputs = f"within '{one}'" if one == two else f"of '{one}' and '{two}'"
+        subject = f"sink '{self.sink}'" if self.sink else "whether a step fails"
+        lines = [f"{subject} depends on the order {inputs}, for instance in epoch {self.epoch}"]
+        for pair, values in zip(
+            ((self.first, self.second), (self.second, self.first)), self.shown, strict=True
+        ):
+            lines.append(f"  {pair[0]}  then  {pair[1]}:  {', '.join(values) or 'nothing more'}")
+        return "\n".join(lines)
+
+
+def run_in(tasks: FlowTasks, order: Order) -> Run:
+    """What each sink holds in each epoch if the sources are taken in an order."""
+    by_source = {
+        segment.name: [[word for name, word in epoch if name == segment.name] for epoch in order]
+        for segment in tasks.plan.segments
+        if segment.source is not None
+    }
+    here = tasks.initial(by_source)
+    protocol = Barriers()
+    for epoch in order:
+        for name, _ in epoch:
+            here = _push(protocol, here, name)
+        here = _drain(protocol, here, with_borders=True)
+    return {sink: _held(here, streams, len(order)) for sink, streams in tasks.sinks.items()}
+
+
+def _push(protocol: Barriers, c: Configuration, source: str) -> Configuration:
+    """Every reader takes the next word of a source; then all others take what comes of it."""
+    for number in range(len(c.graph.tasks)):
+        for move in protocol.moves(c, number):
+            if isinstance(move, TakeEvent) and move.message.stream == source:
+                c = protocol.step(c, move)
+                break
+    return _drain(protocol, c, with_borders=False)
+
+
+def _drain(protocol: Barriers, c: Configuration, *, with_borders: bool) -> Configuration:
+    inner = c.graph.produced
+    while True:
+        for number in range(len(c.graph.tasks)):
+            move = next(
+                (
+                    move
+                    for move in protocol.moves(c, number)
+                    if (isinstance(move, TakeBorder) and with_borders)
+                    or (isinstance(move, TakeEvent) and move.message.stream in inner)
+                ),
+                None,
+            )
+            if move is not None:
+                c = protocol.step(c, move)
+                break
+        else:
+            return c
+
+
+def _held(c: Configuration, streams: Sequence[str], epochs: int) -> list[Counter[Any]]:
+    held: list[Counter[Any]] = [Counter() for _ in range(epochs)]
+    for message in c.messages:
+        if message.stream in streams and isinstance(message.content, Event):
+            word = message.content.word.thaw()
+            if isinstance(word, Sent) and isinstance(word.row.event, Data):
+                value = word.row.event.value
+                held[message.epoch - 1][form(value), shown(plain(value))] += 1
+    return held
+
+
+def dependences(
+    plan: Plan,
+    read: Callable[[FlowTasks], Epochs],
+    *,
+    seed: int = 0,
+    tries: int = 60,
+) -> tuple[list[Dependence], int]:
+    """One dependence for each sink and pair of inputs that was found to have one.
+
+    Also returns how many pairs of runs were compared.
+    """
+    tasks = FlowTasks(plan)
+    epochs = read(tasks)
+    drawn = random.Random(seed)
+    found: dict[tuple[str, tuple[str, str]], Dependence] = {}
+    compared = 0
+    orders = [_one_after_the_other(epochs), _drawn(epochs, drawn), _drawn(epochs, drawn)]
+    for order in orders:
+        base = _tried(tasks, order)
+        if isinstance(base, str):  # an order that the input does not have by itself
+            continue
+        for number, index in _exchanges(order, drawn, tries // len(orders)):
+            one, two = order[number][index : index + 2]
+            sources = (min(one[0], two[0]), max(one[0], two[0]))
+            if all((sink, sources) in found for sink in tasks.sinks):
+                continue
+            other = [list(epoch) for epoch in order]
+            other[number][index : index + 2] = [two, one]
+            compared += 1
+            exchanged = _tried(tasks, other)
+            if isinstance(exchanged, str):
+                found.setdefault(
+                    ("", sources), _failing(sources, number, one[1], two[1], exchanged)
+                )
+                continue
+            for sink, epoch, values in _differences(base, exchanged):
+                found.setdefault(
+                    (sink, sources),
+                    Dependence(sink, sources, epoch, _said(one[1]), _said(two[1]), values),
+                )
+    return list(found.values()), compared
+
+
+def _tried(tasks: FlowTasks, order: Order) -> Run | str:
+    """What the sinks hold, or how a step fails."""
+    try:
+        return run_in(tasks, order)
+    except CutwaterError as error:
+        return str(error.problems[0].message)
+
+
+def _failing(
+    sources: tuple[str, str], number: int, one: Word, two: Word, failure: str
+) -> Dependence:
+    return Dependence("", sources, number + 1, _said(one), _said(two), ((), (failure,)))
+
+
+def _one_after_the_other(epochs: Epochs) -> Order:
+    count = max((len(words) for words in epochs.values()), default=0)
+    return [
+        [(name, word) for name in sorted(epochs) for word in epochs[name][i]] for i in range(count)
+    ]
+
+
+def _drawn(epochs: Epochs, drawn: random.Random) -> Order:
+    """A random interleaving of the sources, each in its own order; ends come last."""
+    order = []
+    for epoch in _one_after_the_other(epochs):
+        names = [name for name, word in epoch if isinstance(word, Sent)]
+        drawn.shuffle(names)
+        rest = {name: iter([w for n, w in epoch if n == name]) for name in names}
+        order.append(
+            [(name, next(rest[name])) for name in names]
+            + [(name, word) for name, word in epoch if isinstance(word, End)]
+        )
+    return order
+
+
+def _exchanges(order: Order, drawn: random.Random, tries: int) -> Iterator[tuple[int, int]]:
+    places = [
+        (number, index)
+        for number, epoch in enumerate(order)
+        for index in range(len(epoch) - 1)
+        if _is_data(epoch[index][1]) and _is_data(epoch[index + 1][1])
+    ]
+    yield from drawn.sample(places, min(len(places), tries))
+
+
+def _is_data(word: Word) -> bool:
+    """Is it data? A watermark stays where it is: data that it completes cannot come after it."""
+    return isinstance(word, Sent) and isinstance(word.row.event, Data)
+
+
+def _differences(
+    base: Run, other: Run
+) -> Iterator[tuple[str, int, tuple[tuple[str, ...], tuple[str, ...]]]]:
+    for sink, epochs in base.items():
+        for number, held in enumerate(epochs):
+            if held != other[sink][number]:
+                mine, theirs = held - other[sink][number], other[sink][number] - held
+                yield sink, number + 1, (_texts(mine), _texts(theirs))
+                break
+
+
+def _texts(held: Counter[Any]) -> tuple[str, ...]:
+    return tuple(sorted(text for (_, text), count in held.items() for _ in range(count)))
+
+
+def _said(word: Word) -> str:
+    assert isinstance(word, Sent)
+    assert isinstance(word.row.event, Data)
+    return shown(plain(word.row.event.value))

@@ -1,0 +1,117 @@
+"""What a check of a flow found: what was checked, how far, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cutwater.jsonable import plain
+from cutwater.trace import Trace
+
+__all__ = ["Finding", "FlowReport", "Verdict"]
+
+Verdict = Literal["holds", "not refuted", "violated", "note"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was checked."""
+
+    check: str
+    """What was checked."""
+    extent: str
+    """How far."""
+    verdict: Verdict
+    """``note``: it is neither right nor wrong, but worth knowing."""
+    details: tuple[str, ...] = ()
+    """The counterexample, or what there is to know; each may have several lines."""
+    inputs: Mapping[str, Sequence[Any]] | None = None
+    """The shrunk inputs of a counterexample."""
+    any_value: frozenset[tuple[str, int]] = frozenset()
+    """Source and index of inputs whose value did not matter."""
+    trace: Trace | None = None
+    """The run of a counterexample."""
+    is_interrupted: bool = False
+    """Was it cut short by the user?"""
+
+    def inputs_text(self) -> list[str]:
+        """The inputs, one a line, with what did not matter marked."""
+        lines = []
+        for source, items in (self.inputs or {}).items():
+            lines.append(f"{source}:")
+            for index, item in enumerate(items):
+                note = "  # or any other value" if (source, index) in self.any_value else ""
+                lines.append(f"  {item!r}{note}")
+        return lines
+
+
+@dataclass(frozen=True)
+class FlowReport:
+    """Everything a check of a flow found; a counterexample is a result, never an exception."""
+
+    flow: str
+    seed: int
+    findings: tuple[Finding, ...]
+    inputs: int = 0
+    """How many inputs were tried."""
+    events: int = 0
+    """How many events they had, all together."""
+
+    @property
+    def holds(self) -> bool:
+        """Was nothing found that is wrong?"""
+        return not self.violations
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Was the check cut short by the user?"""
+        return any(finding.is_interrupted for finding in self.findings)
+
+    @property
+    def violations(self) -> tuple[Finding, ...]:
+        """The findings with a counterexample."""
+        return tuple(finding for finding in self.findings if finding.verdict == "violated")
+
+    def table(self) -> list[tuple[str, str, str]]:
+        """What was checked, how far, and the verdict."""
+        return [(f.check, f.extent, f.verdict) for f in self.findings]
+
+    def details(self) -> str:
+        """The counterexamples and notes, for people."""
+        lines: list[str] = []
+        for finding in self.findings:
+            if not finding.details:
+                continue
+            mark = {"violated": "✗", "note": "·"}.get(finding.verdict, " ")
+            lines.append(f"{mark} {finding.check}")
+            shown = [*finding.details, *finding.inputs_text()]
+            lines += [f"  {line}" for text in shown for line in text.splitlines()]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        rows = self.table()
+        widths = [max(len(row[i]) for row in rows) for i in range(2)]
+        lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}" for a, b, c in rows]
+        return "\n".join([f"check of '{self.flow}'", *lines, *self.details().splitlines()])
+
+    def as_data(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "flow": self.flow,
+            "holds": self.holds,
+            "interrupted": self.is_interrupted,
+            "seed": self.seed,
+            "inputs": self.inputs,
+            "events": self.events,
+            "findings": [
+                {
+                    "check": finding.check,
+                    "extent": finding.extent,
+                    "verdict": finding.verdict,
+                    "details": list(finding.details),
+                    "inputs": plain(dict(finding.inputs)) if finding.inputs else None,
+                }
+                for finding in self.findings
+            ],
+        }

@@ -1,0 +1,253 @@
+"""Whether functions depend on, or change, more than their arguments.
+
+This cannot be decided. Every call is made several times on equal copies of its arguments: in
+another order after other calls, with another clock and random seed, and where the function can be
+imported again in another process with another hash seed. Code that names clocks, random numbers,
+input and output or variables that can change gets a warning. The verdict is "no impurity found".
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from cutwater.annotations import is_immutable
+from cutwater.checking.purity.other_process import call_elsewhere
+from cutwater.checking.purity.static_hints import suspicions
+from cutwater.flow import steps as s
+from cutwater.flow.where import Where, of_function
+from cutwater.jsonable import plain, shown
+from cutwater.semantics.frozen import form
+
+__all__ = [
+    "Call",
+    "Calls",
+    "Impurity",
+    "PurityResult",
+    "check_purity",
+    "encoded",
+    "encoded_result",
+    "functions_of",
+    "listed",
+]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that a run made: its arguments, copied before it, and what it gave."""
+
+    arguments: tuple[Any, ...]
+    result: bytes = b""
+
+    def copies(self) -> tuple[Any, ...]:
+        """Arguments that nobody else holds."""
+        return tuple(a if is_immutable(a) else copy.deepcopy(a) for a in self.arguments)
+
+
+@dataclass
+class Calls:
+    """The calls of each of a flow's functions; `watch` makes steps that note them."""
+
+    limit: int = 200
+    """How many calls of a function are kept; they are the first of it."""
+    functions: dict[tuple[str, str], tuple[s.Step, Callable[..., Any]]] = field(
+        default_factory=dict
+    )
+    """By step and role: the step and the user's function."""
+    made: dict[tuple[str, str], list[Call]] = field(default_factory=dict)
+
+    def watch(self, step: s.Step) -> s.Step:
+        """The step, with functions that note how they are called."""
+        changes: dict[str, Any] = {}
+        for role, f in functions_of(step).items():
+            self.functions[step.name, role] = (step, f)
+            noted = self._noting(step.name, role, f, isinstance(step, s.FlatMap))
+            if isinstance(step, s.Apply):
+                changes["task"] = dataclasses.replace(step.task, f=noted)
+            else:
+                changes[role] = noted
+        return dataclasses.replace(step, **changes) if changes else step
+
+    def _noting(
+        self, name: str, role: str, f: Callable[..., Any], is_listing: bool
+    ) -> Callable[..., Any]:
+        made = self.made.setdefault((name, role), [])
+        seen: set[Any] = set()
+
+        def noting(*arguments: Any) -> Any:
+            held = form(arguments) if len(made) < self.limit else None
+            if held is None or held in seen:
+                return f(*arguments)
+            seen.add(held)
+            before = Call(arguments).copies()
+            result = listed(f(*arguments), is_listing)
+            made.append(Call(before, encoded(result)))
+            return result
+
+        return noting
+
+
+def functions_of(step: s.Step) -> dict[str, Callable[..., Any]]:
+    """A step's functions by their role in it."""
+    if isinstance(step, s.Apply):
+        return {"task": step.task.f}
+    names = [name for name in ("f", "receive", "complete") if hasattr(step, name)]
+    return {name: getattr(step, name) for name in names if callable(getattr(step, name))}
+
+
+@dataclass(frozen=True)
+class Impurity:
+    """A call that shows that a function is not pure."""
+
+    step: str
+    """How messages name the step."""
+    where: Where
+    """Where the function is defined."""
+    what: str
+    """What it does that it must not."""
+    arguments: str
+    results: tuple[str, ...] = ()
+    """What the same call gave."""
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.step}, its function at {self.where}: {self.what}",
+            f"  given {self.arguments}",
+        ]
+        return "\n".join([*lines, *(f"  gave  {result}" for result in self.results)])
+
+
+@dataclass(frozen=True)
+class PurityResult:
+    """What is known of one function."""
+
+    step: str
+    role: str
+    calls: int
+    """How many different calls were repeated."""
+    elsewhere: bool
+    """Were they repeated in another process, with another hash seed?"""
+    impurity: Impurity | None
+    warnings: tuple[str, ...]
+    """What its code names that a pure function need not."""
+
+
+def check_purity(calls: Calls) -> list[PurityResult]:
+    """Repeat the calls that were noted and compare."""
+    results = []
+    for (name, role), (step, f) in calls.functions.items():
+        made = calls.made[name, role]
+        title = f"{step.verb} '{name}'"
+        found, elsewhere = _repeat(f, made, title, is_listing=isinstance(step, s.FlatMap))
+        results.append(PurityResult(name, role, len(made), elsewhere, found, suspicions(f)))
+    return results
+
+
+def _repeat(
+    f: Callable[..., Any], made: Sequence[Call], title: str, is_listing: bool
+) -> tuple[Impurity | None, bool]:
+    with _environment(seed=1, later=0.0):
+        first = [_outcome(f, call, is_listing) for call in made]
+    with _environment(seed=2, later=86_400.0 * 400):
+        second = [_outcome(f, call, is_listing) for call in reversed(made)][::-1]
+    other = call_elsewhere(f, [call.copies() for call in reversed(made)], is_listing)
+    other = None if other is None else other[::-1]
+    where = of_function(f)
+    for index, call in enumerate(made):
+        given = ", ".join(shown(plain(a)) for a in call.arguments)
+        one, two = first[index], second[index]
+        if one.changed or two.changed:
+            what = f"it changes its {one.changed or two.changed} in place"
+            return Impurity(title, where, what, given), other is not None
+        for result in (one.result, two.result):
+            if call.result != result:
+                what = "called again with the same arguments it gives another result"
+                found = _differing(title, where, what, given, call.result, result)
+                return found, other is not None
+        if other is not None and one.result != other[index]:
+            what = "in another process, with another hash seed, it gives another result"
+            return _differing(title, where, what, given, one.result, other[index]), True
+    return None, other is not None
+
+
+def _differing(title: str, where: Where, what: str, given: str, one: bytes, two: bytes) -> Impurity:
+    results = tuple(shown(msgspec.json.decode(result)) for result in (one, two))
+    return Impurity(title, where, what, given, results)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    result: bytes
+    changed: str
+    """Which argument it changed; empty if none."""
+
+
+_ROLES = {1: ("event",), 2: ("state", "event"), 3: ("state", "time", "event")}
+"""What the arguments of a function are, by their number."""
+
+
+def _outcome(f: Callable[..., Any], call: Call, is_listing: bool) -> _Outcome:
+    arguments = call.copies()
+    before = [form(argument) for argument in arguments]
+    result = encoded_result(f, arguments, is_listing)
+    names = _ROLES[len(arguments)]
+    changed = [n for n, a, b in zip(names, arguments, before, strict=True) if form(a) != b]
+    return _Outcome(result, changed[0] if changed else "")
+
+
+def encoded_result(f: Callable[..., Any], arguments: Sequence[Any], is_listing: bool) -> bytes:
+    """What a call gives, or raises, as bytes that are equal for equal results."""
+    try:
+        return encoded(listed(f(*arguments), is_listing))
+    except Exception as error:
+        return encoded(f"raised {type(error).__name__}: {error}")
+
+
+def listed(result: Any, is_listing: bool) -> Any:
+    """A result in which what can be gone through only once is a list."""
+    if is_listing or isinstance(result, Iterator):
+        return list(result)
+    if type(result) is tuple and len(result) == 2 and isinstance(result[1], Iterator):
+        return result[0], list(result[1])
+    return result
+
+
+def encoded(result: Any) -> bytes:
+    """Bytes that are equal for equal results."""
+    form(result)  # or a sentence, where it is nothing that can be compared
+    return msgspec.json.encode(plain(result), order="deterministic")
+
+
+_CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
+
+
+@contextmanager
+def _environment(seed: int, later: float) -> Iterator[None]:
+    """Another random seed, and clocks that are later."""
+    state = random.getstate()
+    random.seed(seed)
+    numbers = sys.modules.get("numpy.random")
+    kept = numbers.get_state() if numbers else None
+    if numbers:
+        numbers.seed(seed)
+    clocks = {name: getattr(time, name) for name in _CLOCKS}
+    for name, clock in clocks.items():
+        unit = 1_000_000_000 if name.endswith("_ns") else 1
+        setattr(time, name, lambda clock=clock, unit=unit: clock() + type(clock())(later * unit))
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        if numbers:
+            numbers.set_state(kept)
+        for name, clock in clocks.items():
+            setattr(time, name, clock)

@@ -1,0 +1,373 @@
+"""Whether one model's runs look like another's: explainability and failure transparency (P1, 5).
+
+=====================================  =====================================================
+P1                                     here
+=====================================  =====================================================
+observability function O (5.3)         any function of states; `monotonicity` checks it
+explanation, monotone (5.4, 5.6)       `is_explained`, `is_monotonically_explained`, of sequences
+                                       of observations
+R explainable by R' under T (5.5)      `explainable`
+failure transparency (5.10)            `failure_transparency`, with `without` for R \\ F
+O'' ∘ O (5.9)                          `view`: a function applied to what a model shows
+=====================================  =====================================================
+
+Definition 5.5 is about runs: for every execution there is *one* execution that explains it. So the
+model is run beside the set of those configurations of the other model that can have shown the same
+observations in the same order; where the set is empty, the run so far is the counterexample. In
+between, the other model may show more (Definition 5.4 asks only that what was seen can be seen).
+
+Lemma 5.7 needs the same order on both sides; the search asks for a monotone explanation, which is
+what the lemma makes of an explanation where observations do not return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from cutwater.checking.explorer.model import Model, always
+from cutwater.checking.explorer.paths import Path
+from cutwater.checking.explorer.reduction import ample_by, can_reduce
+from cutwater.checking.explorer.search import Checked, check
+
+__all__ = [
+    "Explainability",
+    "Observe",
+    "View",
+    "explainable",
+    "failure_transparency",
+    "is_explained",
+    "is_monotonically_explained",
+    "is_unexplained",
+    "monotonicity",
+    "view",
+    "without",
+]
+
+Observe = Callable[[Any], Hashable]
+
+
+@dataclass(frozen=True)
+class View:
+    """A function of what a model shows: reductions that keep all of it keep this too."""
+
+    model: Any
+    f: Callable[[Any], Hashable]
+
+    def __call__(self, state: Any) -> Hashable:
+        """What is seen of a state through the function."""
+        return self.f(self.model.observation(state))
+
+
+def view(model: Any, f: Callable[[Any], Hashable]) -> View:
+    """The observability function ``f ∘ model.observation`` (P1, Lemma 5.9)."""
+    return View(model, f)
+
+
+@dataclass(frozen=True)
+class Explainability:
+    """Whether every run of a model is explained, and how far that was looked at."""
+
+    checked: Checked
+    claim: str
+
+    @property
+    def holds(self) -> bool:
+        """Was no run found that is not explained?"""
+        return self.checked.holds
+
+    @property
+    def counterexample(self) -> Path[Any, Any] | None:
+        """The actions of a run that nothing explains; its states are the model's own."""
+        found = self.checked.discoveries.get(self.claim)
+        if found is None:
+            return None
+        states = tuple(state.state for state in found.path.states)
+        return Path(states[0], found.path.actions, states)
+
+
+def is_explained(seen: Sequence[Hashable], explaining: Sequence[Hashable]) -> bool:
+    """Definition 5.4, for the observations of two executions."""
+    return set(seen) <= set(explaining)
+
+
+def is_monotonically_explained(seen: Sequence[Hashable], explaining: Sequence[Hashable]) -> bool:
+    """Definition 5.6: and in the same order."""
+    at = 0
+    for observation in seen:
+        while at < len(explaining) and explaining[at] != observation:
+            at += 1
+        if at == len(explaining):
+            return False
+    return True
+
+
+class _Watched(msgspec.Struct, frozen=True, cache_hash=True):
+    """A state, and what was observed on the way to it."""
+
+    state: Any
+    seen: frozenset[Hashable]
+    is_monotone: bool
+
+
+class _Watching:
+    """A model whose observations are watched for going back."""
+
+    def __init__(self, model: Any, observe: Observe, order: Callable[[Any, Any], bool] | None):
+        self.model, self.observe, self.order = model, observe, order
+
+    def initial_states(self) -> Iterable[_Watched]:
+        for state in self.model.initial_states():
+            yield _Watched(state, frozenset(), True)
+
+    def actions(self, watched: _Watched) -> Iterable[Any]:
+        return self.model.actions(watched.state) if watched.is_monotone else ()
+
+    def step(self, watched: _Watched, action: Any) -> _Watched:
+        there = self.model.step(watched.state, action)
+        before, after = self.observe(watched.state), self.observe(there)
+        if before == after:
+            return _Watched(there, watched.seen, True)
+        if self.order is not None:
+            return _Watched(there, frozenset(), bool(self.order(before, after)))
+        return _Watched(there, watched.seen | {before}, after not in watched.seen)
+
+
+def monotonicity(
+    model: Model[Any, Any],
+    observe: Observe,
+    *,
+    order: Callable[[Any, Any], bool] | None = None,
+    max_states: int | None = None,
+) -> Explainability:
+    """Definition 5.3: does what is observed only ever grow?
+
+    With an `order` every step goes up in it; with none, no observation returns after it has
+    changed. The last action of a counterexample is the step that takes something back.
+    """
+    claim = "what is observed is never taken back"
+    found = check(
+        _Watching(model, observe, order),
+        [always(claim, lambda watched: watched.is_monotone)],
+        max_states=max_states,
+    )
+    return Explainability(found, claim)
+
+
+class _Beside(msgspec.Struct, frozen=True, cache_hash=True):
+    """A state, and the states of the other model in which it can be by what was shown."""
+
+    state: Any
+    candidates: frozenset[Any]
+
+
+class _Explaining:
+    """A model run beside the set of candidates of another: a subset construction."""
+
+    def __init__(
+        self,
+        model: Any,
+        other: Any,
+        observe: Observe,
+        observe_other: Observe,
+        translation: Iterable[tuple[Any, Any]],
+        order: Callable[[Any, Any], bool] | None,
+        reduce: bool,
+    ) -> None:
+        self.model, self.observe = model, observe
+        self.translation = tuple(translation)
+        self.candidates = _Candidates(other, observe_other, order, reduce)
+        self.is_acyclic = getattr(model, "is_acyclic", False)
+        if can_reduce(model) and _is_of(observe, model):
+            self.ample = lambda beside, actions: ample_by(model)(beside.state, actions)
+
+    def initial_states(self) -> Iterable[_Beside]:
+        for theirs, mine in self.translation:
+            yield _Beside(mine, self.candidates.showing(frozenset([theirs]), self.observe(mine)))
+
+    def actions(self, beside: _Beside) -> Iterable[Any]:
+        return self.model.actions(beside.state) if beside.candidates else ()
+
+    def step(self, beside: _Beside, action: Any) -> _Beside:
+        there = self.model.step(beside.state, action)
+        seen = self.observe(there)
+        if seen == self.observe(beside.state):
+            return _Beside(there, beside.candidates)
+        return _Beside(there, self.candidates.showing(beside.candidates, seen))
+
+    def observation(self, beside: _Beside) -> Hashable:
+        return bool(beside.candidates)
+
+
+class _Candidates:
+    """From which states of a model an observation can be seen next."""
+
+    def __init__(
+        self, model: Any, observe: Observe, order: Callable[[Any, Any], bool] | None, reduce: bool
+    ) -> None:
+        self._model, self._observe, self._order = model, observe, order
+        self._known: dict[tuple[frozenset[Any], Hashable], frozenset[Any]] = {}
+        self._next: dict[Any, list[Any]] = {}
+        self._seen: dict[Any, Hashable] = {}
+        is_reduced = reduce and getattr(model, "is_acyclic", False)
+        is_reduced = is_reduced and can_reduce(model) and _is_of(observe, model)
+        self._ample = ample_by(model) if is_reduced else None
+
+    def showing(self, starts: frozenset[Any], wanted: Hashable) -> frozenset[Any]:
+        """The first states on any way from the starts in which the wanted is seen."""
+        if (starts, wanted) not in self._known:
+            self._known[starts, wanted] = frozenset(self._search(starts, wanted))
+        return self._known[starts, wanted]
+
+    def _search(self, starts: Iterable[Any], wanted: Hashable) -> Iterable[Any]:
+        known = set(starts)
+        waiting = list(known)
+        while waiting:
+            state = waiting.pop()
+            seen = self._look(state)
+            if seen == wanted:
+                yield state
+                continue
+            if self._order is not None and not self._order(seen, wanted):
+                continue
+            for there in self._successors(state):
+                if there not in known:
+                    known.add(there)
+                    waiting.append(there)
+
+    def _look(self, state: Any) -> Hashable:
+        if state not in self._seen:
+            self._seen[state] = self._observe(state)
+        return self._seen[state]
+
+    def _successors(self, state: Any) -> list[Any]:
+        if state not in self._next:
+            actions = list(self._model.actions(state))
+            if self._ample is not None and len(actions) > 1:
+                actions = list(self._ample(state, actions) or actions)
+            self._next[state] = [self._model.step(state, action) for action in actions]
+        return self._next[state]
+
+
+def _is_of(observe: Observe, model: Any) -> bool:
+    """Is it what the model shows, or a function of it?"""
+    is_view = isinstance(observe, View) and observe.model is model
+    return is_view or observe == getattr(model, "observation", None)
+
+
+def explainable(
+    model: Model[Any, Any],
+    other: Model[Any, Any],
+    *,
+    observe: Observe | None = None,
+    observe_other: Observe | None = None,
+    translation: Iterable[tuple[Any, Any]] | None = None,
+    order: Callable[[Any, Any], bool] | None = None,
+    reduce: bool = True,
+    **search: Any,
+) -> Explainability:
+    """Definition 5.5: is every run of a model explained by a run of the other?
+
+    Parameters
+    ----------
+    model, other
+        R and R'.
+    observe, observe_other
+        O and O'; default: what the models themselves show.
+    translation
+        T: pairs of a state of `other` and a state of `model` at which runs begin; default: their
+        initial states, paired.
+    order
+        An order in which both observe monotonically, if it is known: it saves looking where an
+        observation cannot be reached any more.
+    reduce
+        Whether interleavings that no observer can tell apart may be left out on both sides, where
+        the models allow it and are observed through what they show.
+    search
+        Options of `check`: bounds, order of search, seed, progress.
+    """
+    claim = "every run is explained"
+    explaining = _Explaining(
+        model,
+        other,
+        observe or model.observation,  # type: ignore[attr-defined]
+        observe_other or other.observation,  # type: ignore[attr-defined]
+        zip(other.initial_states(), model.initial_states(), strict=True)
+        if translation is None
+        else translation,
+        order,
+        reduce,
+    )
+    claims = [always(claim, bool, observed=True)]
+    return Explainability(check(explaining, claims, reduce=reduce, **search), claim)
+
+
+def is_unexplained(model: Model[Any, Any], other: Model[Any, Any], actions: Sequence[Any]) -> bool:
+    """Can the model take these actions, and does no run of the other explain the run?"""
+    explaining = _Explaining(
+        model,
+        other,
+        model.observation,  # type: ignore[attr-defined]
+        other.observation,  # type: ignore[attr-defined]
+        zip(other.initial_states(), model.initial_states(), strict=True),
+        None,
+        reduce=True,
+    )
+    for start in explaining.initial_states():
+        here = start
+        for action in actions:
+            if action not in list(model.actions(here.state)):
+                break
+            here = explaining.step(here, action)
+        else:
+            if not here.candidates:
+                return True
+    return False
+
+
+class _Without:
+    """A model that never takes some actions."""
+
+    def __init__(self, model: Any, is_failure: Callable[[Any], bool]) -> None:
+        self.model, self.is_failure = model, is_failure
+        self.initial_states = model.initial_states
+        self.step = model.step
+        if hasattr(model, "observation"):
+            self.observation = model.observation
+
+    def actions(self, state: Any) -> list[Any]:
+        return [action for action in self.model.actions(state) if not self.is_failure(action)]
+
+
+def without(model: Model[Any, Any], is_failure: Callable[[Any], bool]) -> Model[Any, Any]:
+    """R \\ F: the model without its failures."""
+    return _Without(model, is_failure)
+
+
+def failure_transparency(
+    model: Model[Any, Any],
+    failure_free: Model[Any, Any],
+    *,
+    observe: Observe | None = None,
+    order: Callable[[Any, Any], bool] | None = None,
+    **search: Any,
+) -> Explainability:
+    """Definition 5.10: is every run with failures explained by one without?
+
+    The failure-free model starts where the model starts; both are observed alike. See `without`.
+    """
+    return explainable(
+        model,
+        failure_free,
+        observe=observe,
+        observe_other=observe and _for_other(observe, failure_free),
+        order=order,
+        **search,
+    )
+
+
+def _for_other(observe: Observe, other: Any) -> Observe:
+    return View(other, observe.f) if isinstance(observe, View) else observe

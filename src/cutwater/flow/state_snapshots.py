@@ -1,0 +1,104 @@
+"""The form of each step's state: what of it is kept, with the types of the step's own stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, get_args
+
+from cutwater.annotations import fields_of, members, union_of
+from cutwater.codec import Codec, Plain
+from cutwater.errors import FlowError
+from cutwater.flow import steps as s
+from cutwater.flow.inference import StreamType
+from cutwater.flow.lengths import is_total
+from cutwater.flow.tasks import signature_of
+from cutwater.operators.accumulate import accumulate_form
+from cutwater.operators.aggregate import aggregate_form
+from cutwater.operators.aggregates import Aggregate
+from cutwater.operators.batch import batch_form
+from cutwater.operators.histogram import histogram_form
+from cutwater.operators.histogram_total import histogram_total_form
+from cutwater.operators.join_by_time import join_form
+from cutwater.operators.notify import on_complete_form
+from cutwater.operators.snapshot import Form
+from cutwater.operators.task import task_form
+from cutwater.operators.windows import aggregate_windows_form
+
+__all__ = ["form_of", "is_known", "key_kept_as", "time_kept_as"]
+
+
+def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
+    """How the state of a step is kept; None if it keeps none."""
+    given = inputs[0] if inputs else StreamType()
+    time = time_kept_as(union_of([stream.time for stream in inputs]))
+    match step:
+        case s.Apply():
+            is_expiring = step.expire_after is not None
+            return task_form(time, step.task.state_type, is_expiring=is_expiring)
+        case s.Batch():
+            return batch_form(time, given.value)
+        case s.Accumulate():
+            return accumulate_form(given.value)
+        case s.Histogram(paths=False) if is_total(given.declared_time):
+            return histogram_total_form(time, given.value)
+        case s.Histogram():
+            return histogram_form(time, given.value)
+        case s.Join():
+            return join_form(time, given.value, inputs[1].value)
+        case s.AggregateAll():
+            return aggregate_form(key_kept_as(inputs), _kept(step.aggregates, given))
+        case s.AggregateWindows():
+            kept = _kept(step.aggregates, given)
+            return aggregate_windows_form(key_kept_as(inputs), time, kept)
+        case s.OnComplete():
+            return on_complete_form(time, _state_type(step))
+    return None
+
+
+def time_kept_as(tp: Any) -> Any:
+    """The type times are encoded by: among numbers each stays what it is, 3 or 3.0.
+
+    Windows and notifications make numbers of other kinds than a source has.
+    """
+    kinds = members(tp)
+    numbers = (int, float, Decimal)
+    if not all(isinstance(kind, type) and issubclass(kind, numbers) for kind in kinds):
+        return tp
+    return int | float | Decimal
+
+
+def key_kept_as(inputs: Sequence[StreamType]) -> Any:
+    """The type keys are encoded by; what is not annotated says itself what it is."""
+    tp = union_of([stream.key_type for stream in inputs])
+    try:
+        Codec(tp)
+    except FlowError:
+        return Plain
+    return tp if is_known(tp) else Plain
+
+
+def is_known(tp: Any) -> bool:
+    """Is no part of the type unknown, as far as it is spelled out?
+
+    >>> is_known(tuple[int, ...]), is_known(tuple[Any, ...]), is_known(Any)
+    (True, False, False)
+    """
+    return tp is not Any and all(is_known(arg) for arg in get_args(tp) if arg is not ...)
+
+
+def _kept(aggregates: Sequence[tuple[str, Aggregate]], given: StreamType) -> list[Any]:
+    fields = fields_of(given.value) or {}
+    return [
+        a.kept_as(given.value if a.field is None else fields.get(a.field, Any))
+        for _, a in aggregates
+    ]
+
+
+def _state_type(step: s.OnComplete) -> Any:
+    """What the state is: by annotation, else the type of the initial state."""
+    for function in (step.receive, step.complete):
+        annotated = signature_of(function).parameters[:1]
+        if annotated and annotated[0] is not Any:
+            return annotated[0]
+    return type(step.initial)

@@ -1,0 +1,115 @@
+"""Which actions are enough, as far as independence alone tells."""
+
+from cutwater.checking import always, check
+from cutwater.checking.explorer.reduction import LOOKAHEAD, ample_by, can_reduce
+
+
+class Counters:
+    """Some counters, each with an action of its own; an observer sees one of them."""
+
+    def __init__(self, count, most, seen=0):
+        self.count, self.most, self.seen = count, most, seen
+
+    def initial_states(self):
+        return [(0,) * self.count]
+
+    def actions(self, state):
+        return [i for i in range(self.count) if state[i] < self.most]
+
+    def step(self, state, i):
+        return (*state[:i], state[i] + 1, *state[i + 1 :])
+
+    def observation(self, state):
+        return state[self.seen]
+
+    def independent(self, a, b):
+        return a != b
+
+
+def test_what_a_model_must_say_to_be_reduced():
+    assert can_reduce(Counters(2, 1))
+    for name in ("observation", "independent"):
+
+        class Silent(Counters):
+            pass
+
+        setattr(Silent, name, property())
+        assert not can_reduce(Silent(2, 1))
+        assert check(Silent(2, 1)).unique_states == 4
+
+
+def test_an_action_that_nobody_sees_and_nothing_disturbs_is_enough():
+    model = Counters(3, 2)
+    assert ample_by(model)((0, 0, 0), [0, 1, 2]) == [1]
+    assert ample_by(model)((0, 2, 0), [0, 2]) == [2]
+
+
+def test_what_is_seen_is_never_enough():
+    model = Counters(2, 1, seen=1)
+    assert ample_by(model)((0, 0), [0, 1]) == [0]
+    assert ample_by(Counters(2, 1))((0, 1), [0]) is None
+
+
+def test_actions_that_depend_on_each_other_stay_together():
+    class Tied(Counters):
+        def independent(self, a, b):
+            return a != b and {a, b} != {1, 2} and {a, b} != {2, 3}
+
+    assert ample_by(Tied(5, 1))((0, 0, 0, 1, 1), [0, 1, 2]) == [1, 2]
+    assert ample_by(Tied(4, 1))((0, 0, 0, 0), [0, 1, 2, 3]) == [1, 2, 3]
+
+
+def test_an_action_that_another_may_come_to_disturb_is_not_enough():
+    """Action 2 becomes possible after 0, and depends on 1."""
+
+    class Late(Counters):
+        def actions(self, state):
+            return [i for i in super().actions(state) if i != 2 or state[0]]
+
+        def independent(self, a, b):
+            return a != b and {a, b} != {1, 2}
+
+    assert ample_by(Late(3, 1))((0, 0, 0), [0, 1]) is None
+
+
+def test_looking_ahead_is_bounded():
+    """Beyond the bound the state is not reduced, and nothing is lost but time."""
+
+    class Counted(Counters):
+        looked = 0
+
+        def actions(self, state):
+            self.looked += 1
+            return super().actions(state)
+
+    far = Counted(2, 10 * LOOKAHEAD)
+    assert ample_by(far)((0, 0), [0, 1]) is None
+    assert far.looked < 2 * LOOKAHEAD + 5
+    near = Counted(2, LOOKAHEAD // 2)
+    assert ample_by(near)((0, 0), [0, 1]) == [1]
+
+
+def test_where_states_recur_nothing_is_put_off_for_ever():
+    """An unseen action that goes round must not hide the one that is seen."""
+
+    class Spinning:
+        def initial_states(self):
+            return [(0, 0)]
+
+        def actions(self, state):
+            return ["spin", *(["show"] if not state[1] else [])]
+
+        def step(self, state, action):
+            spun, shown = state
+            return ((spun + 1) % 3, shown) if action == "spin" else (spun, 1)
+
+        def observation(self, state):
+            return state[1]
+
+        def independent(self, a, b):
+            return a != b
+
+    claim = always("nothing is shown", lambda shown: not shown, observed=True)
+    found = check(Spinning(), [claim])
+    assert found.is_reduced
+    assert found.discoveries["nothing is shown"].path.actions == ("show",)

@@ -35,8 +35,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import LongType, StructField, StructType
 
 from cutwater.ordering import bucket_of, canonical
-from cutwater.spark.labels import labels
-from cutwater.spark.rows import DATA, ROW_SCHEMA
+from cutwater.spark.exchange.bucket_hash import labels
+from cutwater.spark.exchange.envelope import DATA, ROW_SCHEMA
 from cutwater.spark.runner import BUCKETS
 
 __all__ = ["start_bare_query"]

@@ -10,8 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from cutwater.errors import Problem
-from cutwater.spark.sinks import Claim, Guarantee, Lane, Receipt, Sink
-from cutwater.spark.sinks.sink import AT_LEAST_ONCE, Release
+from cutwater.spark.connectors.base.sink import (
+    AT_LEAST_ONCE,
+    Claim,
+    Guarantee,
+    Lane,
+    Receipt,
+    Release,
+    Sink,
+)
 
 __all__ = ["Dropping"]
 

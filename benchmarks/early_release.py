@@ -30,7 +30,7 @@ from latency import LOOK_SECONDS, Watched
 from pyspark.sql import SparkSession
 
 from cutwater.spark import Progress, run
-from cutwater.spark.session import embedded_session
+from cutwater.spark.embedded.session import embedded_session
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from support.connectors.postgres_server import postgres_server

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from cutwater.spark.postgres.connections import Connection
-from cutwater.spark.postgres.ledger import Entry, Ledger
-from cutwater.spark.postgres.sink import PostgresTable, Written
-from cutwater.spark.sinks import Claim, Lane
+from cutwater.spark.connectors.base.sink import Claim, Lane
+from cutwater.spark.connectors.postgres.connections import Connection
+from cutwater.spark.connectors.postgres.ledger import Entry, Ledger
+from cutwater.spark.connectors.postgres.sink import PostgresTable, Written
 
 __all__ = ["COMMIT", "EARLY", "STRETCH", "UNFENCED", "InTurns"]
 

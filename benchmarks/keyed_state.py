@@ -40,8 +40,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import cutwater as cw
 from cutwater.spark import Progress, parquet, run
-from cutwater.spark.session import embedded_session
-from cutwater.spark.sources.feed import Binding
+from cutwater.spark.connectors.base.source import Binding
+from cutwater.spark.embedded.session import embedded_session
 
 KEYS = 100_000
 PARTITIONS = 2

@@ -35,7 +35,7 @@ from harness import Bench, Goal, Side
 from pyspark.sql import SparkSession
 
 from cutwater.spark import Progress, run
-from cutwater.spark.session import embedded_session
+from cutwater.spark.embedded.session import embedded_session
 
 KEYS = 100
 WARM_UP_SECONDS = 3.0

@@ -24,7 +24,7 @@ from feeding import PARTITIONS, import_by_name, new_files, read_lines, write_rea
 from harness import Bench, Side
 
 from cutwater.spark import run
-from cutwater.spark.session import embedded_session
+from cutwater.spark.embedded.session import embedded_session
 
 FILE = 100_000
 """Keys in a file of the load."""

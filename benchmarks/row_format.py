@@ -53,10 +53,10 @@ from pyspark.sql.types import (
 
 from cutwater.codec import Codec
 from cutwater.ordering import bucket_of, canonical, order_bytes
-from cutwater.spark.labels import labels
-from cutwater.spark.rows import DATA, ROW_SCHEMA
-from cutwater.spark.session import embedded_session
-from cutwater.spark.writer import epoch_of_task
+from cutwater.spark.embedded.session import embedded_session
+from cutwater.spark.exchange.bucket_hash import labels
+from cutwater.spark.exchange.envelope import DATA, ROW_SCHEMA
+from cutwater.spark.microbatch.writer import epoch_of_task
 
 BUCKETS = 16
 PARTITIONS = 2

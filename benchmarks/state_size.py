@@ -25,7 +25,7 @@ from harness import Bench, Goal, Side
 from pyspark.sql import SparkSession
 
 from cutwater.spark import json_lines, run
-from cutwater.spark.session import embedded_session
+from cutwater.spark.embedded.session import embedded_session
 
 PRELOAD_FILE = 250_000
 """Keys in one file of the preload."""

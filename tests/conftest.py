@@ -9,6 +9,7 @@ pytest_plugins = [
     "support.browser.chromium",
     "support.connectors.kafka_broker",
     "support.connectors.postgres_server",
+    "support.connectors.postgres_sink",
     "pytester",
 ]
 

@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE.parent))
 from harness import Bench, Goal, Side  # noqa: E402
 from make_input import make_input  # noqa: E402
 
-from cutwater.spark.java import java_home  # noqa: E402
+from cutwater.spark.embedded.java import java_home  # noqa: E402
 
 PATIENCE_SECONDS = 900
 

@@ -29,7 +29,7 @@ from feeding import import_by_name  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
 from cutwater.spark import csv, run  # noqa: E402
-from cutwater.spark.session import embedded_session  # noqa: E402
+from cutwater.spark.embedded.session import embedded_session  # noqa: E402
 
 FILES_PER_EPOCH = 20
 WARM_UP_EPOCHS = 30

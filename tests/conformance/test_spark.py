@@ -30,7 +30,7 @@ from support.spark.agreement import (
 import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.flow.steps import Sink, Source
-from cutwater.spark.driving import Drive
+from cutwater.spark.microbatch.query import Drive
 
 pytestmark = pytest.mark.spark
 

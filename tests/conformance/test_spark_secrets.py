@@ -15,8 +15,8 @@ import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
 from cutwater.observers.kafka import KafkaObserver
-from cutwater.spark.runlog import logging_to
-from cutwater.spark.session import embedded_session
+from cutwater.spark.embedded.session import embedded_session
+from cutwater.spark.telemetry.run_log import logging_to
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -17,7 +17,7 @@ from support.spark.agreement import expected, inputs_of, parts_of
 from support.spark.toy_spark import POINTS, Killed, ToySpark, make_job
 
 import cutwater as cw
-from cutwater.spark.sources.reader import FeedSource
+from cutwater.spark.microbatch.source_reader import FeedSource
 
 
 @dataclass(frozen=True)

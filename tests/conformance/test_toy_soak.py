@@ -7,7 +7,8 @@ import pytest
 from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
-from cutwater.spark import buckets, statelog
+from cutwater.spark.state import bucket as buckets
+from cutwater.spark.state import changelog as statelog
 
 EPOCHS = 240
 VISITORS = 6

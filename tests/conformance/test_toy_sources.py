@@ -12,12 +12,12 @@ from support.spark.agreement import assert_agreement, expected, inputs_of
 from support.spark.toy_spark import POINTS, ToySpark, make_job
 
 import cutwater as cw
-from cutwater.spark.sinks import Folder
-from cutwater.spark.sources.asides import bad_records_sink
-from cutwater.spark.sources.csv_files import Csv
-from cutwater.spark.sources.generated import Generated
-from cutwater.spark.sources.json_lines import JsonLines
-from cutwater.spark.sources.parquet_files import Parquet
+from cutwater.spark.connectors.base.side_outputs import bad_records_sink
+from cutwater.spark.connectors.files.csv_source import Csv
+from cutwater.spark.connectors.files.json_source import JsonLines
+from cutwater.spark.connectors.files.parquet_source import Parquet
+from cutwater.spark.connectors.files.sink import Folder
+from cutwater.spark.connectors.generator.source import Generated
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from support.spark.agreement import assert_agreement, expected, inputs_of, parts
 from support.spark.toy_spark import POINTS, ToySpark, make_job
 
 import cutwater as cw
-from cutwater.spark.job import spark_plan
-from cutwater.spark.sources.asides import late_events_sink
-from cutwater.spark.sources.json_lines import JsonLines
+from cutwater.spark.connectors.base.side_outputs import late_events_sink
+from cutwater.spark.connectors.files.json_source import JsonLines
+from cutwater.spark.job.spec import spark_plan
 from cutwater.spark.support import check_support
 
 ITEMS = st.lists(

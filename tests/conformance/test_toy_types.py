@@ -16,7 +16,7 @@ from support.spark.agreement import assert_agreement, expected
 from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
-from cutwater.spark.job import spark_plan
+from cutwater.spark.job.spec import spark_plan
 from cutwater.spark.support import check_support
 
 

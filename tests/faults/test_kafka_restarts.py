@@ -8,11 +8,11 @@ import pytest
 from confluent_kafka import Producer
 
 from cutwater.observers.kafka import KafkaObserver
-from cutwater.spark.kafka import transactions
-from cutwater.spark.sinks.kafka_topic import KafkaTopic
-from cutwater.spark.sinks.sink import Claim, Lane
-from cutwater.spark.sources.chunklog import ChunkLog
-from cutwater.spark.sources.kafka_messages import KafkaMessages
+from cutwater.spark.checkpoint.offset_log import ChunkLog
+from cutwater.spark.connectors.base.sink import Claim, Lane
+from cutwater.spark.connectors.kafka import transactions
+from cutwater.spark.connectors.kafka.sink import KafkaTopic
+from cutwater.spark.connectors.kafka.source import KafkaMessages
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.connectors.postgres_sink import Out
 
 from cutwater.errors import RunError
-from cutwater.spark.postgres import writing
+from cutwater.spark.connectors.postgres import transactions as writing
 
 TASKS = [(0, 1), (2,), (3, 4, 5)]
 """The lanes of each task."""

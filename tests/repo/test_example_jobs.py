@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.repo.package import ROOT
 
-from cutwater.spark.java import java_home
+from cutwater.spark.embedded.java import java_home
 
 
 @pytest.mark.spark

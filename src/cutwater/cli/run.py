@@ -212,14 +212,14 @@ def _watched(
     spark: ModuleType, flow: Flow, watching: dict[str, Any], show: Callable[[Progress], None]
 ) -> Iterator[tuple[Callable[[Progress], None], Any]]:
     """Whoever is to know of epochs, and the log if there is one."""
-    from cutwater.spark import metrics, otel, runlog
+    from cutwater.spark.telemetry import metrics, otel, run_log
 
     with ExitStack() as stack:
         counted = metrics.Metrics(flow.name)
         told: list[Callable[[Progress], None]] = [show, counted.note]
         log = None
         if "log" in watching:
-            log = stack.enter_context(runlog.logging_to(watching["log"], flow.name))
+            log = stack.enter_context(run_log.logging_to(watching["log"], flow.name))
             log.event("started", pid=os.getpid())
             told.append(log.note)
         if "metrics_port" in watching:

@@ -17,63 +17,63 @@ import typing as _typing
 from cutwater._lazy import lazily as _lazily
 
 if _typing.TYPE_CHECKING:
-    from cutwater.spark.config import RunConfig, RunSettings, load_config
-    from cutwater.spark.postgres import postgres_rows, postgres_table
-    from cutwater.spark.progress import Progress, SourceProgress
-    from cutwater.spark.promises import Promise, guarantees
-    from cutwater.spark.reading_state import StepState, read_state
-    from cutwater.spark.rescaling import Rescaled, rescale
+    from cutwater.spark.checkpoint.inspect import CheckpointSummary, SourceSummary, describe
+    from cutwater.spark.checkpoint.rescale import Rescaled, rescale
+    from cutwater.spark.checkpoint.state_reader import StepState, read_state
+    from cutwater.spark.checkpoint.verify import Verified, verify
+    from cutwater.spark.connectors.callback.sink import Call as call
+    from cutwater.spark.connectors.dataframe.source import Frame as frame
+    from cutwater.spark.connectors.delta.sink import Delta as delta_table
+    from cutwater.spark.connectors.files.csv_source import Csv as csv
+    from cutwater.spark.connectors.files.json_source import JsonLines as json_lines
+    from cutwater.spark.connectors.files.parquet_source import Parquet as parquet
+    from cutwater.spark.connectors.files.sink import Folder as folder
+    from cutwater.spark.connectors.generator.source import Generated as generate
+    from cutwater.spark.connectors.kafka.sink import KafkaTopic as kafka_topic
+    from cutwater.spark.connectors.kafka.source import KafkaMessages as kafka_messages
+    from cutwater.spark.connectors.postgres import postgres_rows, postgres_table
+    from cutwater.spark.end_to_end import Promise, guarantees
+    from cutwater.spark.options import RunConfig, RunSettings, load_config
     from cutwater.spark.runner import RunResult, run
-    from cutwater.spark.sinks.call import Call as call
-    from cutwater.spark.sinks.delta import Delta as delta_table
-    from cutwater.spark.sinks.folder import Folder as folder
-    from cutwater.spark.sinks.kafka_topic import KafkaTopic as kafka_topic
-    from cutwater.spark.sources.csv_files import Csv as csv
-    from cutwater.spark.sources.frame import Frame as frame
-    from cutwater.spark.sources.generated import Generated as generate
-    from cutwater.spark.sources.json_lines import JsonLines as json_lines
-    from cutwater.spark.sources.kafka_messages import KafkaMessages as kafka_messages
-    from cutwater.spark.sources.parquet_files import Parquet as parquet
-    from cutwater.spark.summary import CheckpointSummary, SourceSummary, describe
     from cutwater.spark.support import SUPPORT
-    from cutwater.spark.transforming import transform
-    from cutwater.spark.verifying import Verified, verify
+    from cutwater.spark.telemetry.progress import Progress, SourceProgress
+    from cutwater.spark.transformer import transform
 
 __getattr__ = _lazily(
     __name__,
     {
-        "CheckpointSummary": "summary:CheckpointSummary",
-        "Progress": "progress:Progress",
-        "Promise": "promises:Promise",
-        "Rescaled": "rescaling:Rescaled",
-        "RunConfig": "config:RunConfig",
+        "CheckpointSummary": "checkpoint.inspect:CheckpointSummary",
+        "Progress": "telemetry.progress:Progress",
+        "Promise": "end_to_end:Promise",
+        "Rescaled": "checkpoint.rescale:Rescaled",
+        "RunConfig": "options:RunConfig",
         "RunResult": "runner:RunResult",
-        "RunSettings": "config:RunSettings",
+        "RunSettings": "options:RunSettings",
         "SUPPORT": "support:SUPPORT",
-        "SourceProgress": "progress:SourceProgress",
-        "SourceSummary": "summary:SourceSummary",
-        "StepState": "reading_state:StepState",
-        "Verified": "verifying:Verified",
-        "call": "sinks.call:Call",
-        "csv": "sources.csv_files:Csv",
-        "delta_table": "sinks.delta:Delta",
-        "describe": "summary:describe",
-        "folder": "sinks.folder:Folder",
-        "frame": "sources.frame:Frame",
-        "generate": "sources.generated:Generated",
-        "guarantees": "promises:guarantees",
-        "json_lines": "sources.json_lines:JsonLines",
-        "kafka_messages": "sources.kafka_messages:KafkaMessages",
-        "kafka_topic": "sinks.kafka_topic:KafkaTopic",
-        "load_config": "config:load_config",
-        "parquet": "sources.parquet_files:Parquet",
-        "postgres_rows": "postgres:postgres_rows",
-        "postgres_table": "postgres:postgres_table",
-        "read_state": "reading_state:read_state",
-        "rescale": "rescaling:rescale",
+        "SourceProgress": "telemetry.progress:SourceProgress",
+        "SourceSummary": "checkpoint.inspect:SourceSummary",
+        "StepState": "checkpoint.state_reader:StepState",
+        "Verified": "checkpoint.verify:Verified",
+        "call": "connectors.callback.sink:Call",
+        "csv": "connectors.files.csv_source:Csv",
+        "delta_table": "connectors.delta.sink:Delta",
+        "describe": "checkpoint.inspect:describe",
+        "folder": "connectors.files.sink:Folder",
+        "frame": "connectors.dataframe.source:Frame",
+        "generate": "connectors.generator.source:Generated",
+        "guarantees": "end_to_end:guarantees",
+        "json_lines": "connectors.files.json_source:JsonLines",
+        "kafka_messages": "connectors.kafka.source:KafkaMessages",
+        "kafka_topic": "connectors.kafka.sink:KafkaTopic",
+        "load_config": "options:load_config",
+        "parquet": "connectors.files.parquet_source:Parquet",
+        "postgres_rows": "connectors.postgres:postgres_rows",
+        "postgres_table": "connectors.postgres:postgres_table",
+        "read_state": "checkpoint.state_reader:read_state",
+        "rescale": "checkpoint.rescale:rescale",
         "run": "runner:run",
-        "transform": "transforming:transform",
-        "verify": "verifying:verify",
+        "transform": "transformer:transform",
+        "verify": "checkpoint.verify:verify",
     },
 )
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from cutwater.errors import Problem, RunError
 from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Source
-from cutwater.spark.sinks import Folder
-from cutwater.spark.sinks import Sink as Place
-from cutwater.spark.sources.binding import bound_sources
-from cutwater.spark.sources.feed import Feed
-from cutwater.spark.sources.frame import Frame
+from cutwater.spark.connectors.base.sink import Sink as Place
+from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.dataframe.source import Frame
+from cutwater.spark.connectors.files.sink import Folder
+from cutwater.spark.source_binding import bound_sources
 
 __all__ = ["bind", "bind_sources", "sink_problems"]
 

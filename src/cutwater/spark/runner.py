@@ -14,24 +14,30 @@ from cutwater.errors import Problem, RunError, many
 from cutwater.flow import Flow
 from cutwater.flow.steps import Sink, Source
 from cutwater.spark.binding import bind
-from cutwater.spark.checkpoint import Checkpoint, half_rescaled, locked
-from cutwater.spark.driving import Drive
-from cutwater.spark.identity import Identity, continued, differences, half_released, identity_of
-from cutwater.spark.job import Job, spark_plan
-from cutwater.spark.moving import settle
-from cutwater.spark.partitions import check_partitions, suitable_partitions
-from cutwater.spark.progress import Progress
-from cutwater.spark.promises import Promise, promises, too_low
-from cutwater.spark.session import check_session, embedded_session
-from cutwater.spark.sinks import Folder
-from cutwater.spark.sinks import Sink as Place
-from cutwater.spark.sinks.refusals import ANOTHER_CHECKPOINT
-from cutwater.spark.sources.asides import bad_records_sink, late_events_sink
-from cutwater.spark.sources.feed import Feed
-from cutwater.spark.sources.frame import Frame
+from cutwater.spark.checkpoint.compatibility import (
+    Identity,
+    continued,
+    differences,
+    half_released,
+    identity_of,
+)
+from cutwater.spark.checkpoint.partitions import check_partitions, suitable_partitions
+from cutwater.spark.checkpoint.relocate import settle
+from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled, locked
+from cutwater.spark.checkpoint.verify import damages_of_logs
+from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT
+from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
+from cutwater.spark.connectors.base.sink import Sink as Place
+from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.dataframe.source import Frame
+from cutwater.spark.connectors.files.sink import Folder
+from cutwater.spark.embedded.session import check_session, embedded_session
+from cutwater.spark.end_to_end import Promise, promises, too_low
+from cutwater.spark.job.spec import Job, spark_plan
+from cutwater.spark.microbatch.query import Drive
 from cutwater.spark.stopping import StopRequest
 from cutwater.spark.support import check_support
-from cutwater.spark.verifying import damages_of_logs
+from cutwater.spark.telemetry.progress import Progress
 
 __all__ = [
     "BUCKETS",

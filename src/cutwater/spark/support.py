@@ -13,8 +13,8 @@ from cutwater.errors import CutwaterError, Problem, RunError
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
 from cutwater.flow.state_snapshots import form_of, is_known, time_kept_as
-from cutwater.spark.letters import values_of
-from cutwater.spark.needs import Needs
+from cutwater.spark.exchange.event_codec import values_of
+from cutwater.spark.job.column_requirements import Needs
 
 __all__ = ["INLINE", "STATE", "SUPPORT", "WAITS", "check_support"]
 

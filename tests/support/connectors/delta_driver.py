@@ -11,7 +11,7 @@ from pathlib import Path
 
 from support.connectors.sink_rows import claim, lane
 
-from cutwater.spark.sinks import Delta
+from cutwater.spark.connectors.delta.sink import Delta
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cutwater.spark.sources.chunklog import ChunkLog
-from cutwater.spark.sources.clock import SourceClock
-from cutwater.spark.sources.files import FilesPlanner
-from cutwater.spark.sources.json_lines import JsonLines
+from cutwater.spark.checkpoint.offset_log import ChunkLog
+from cutwater.spark.connectors.base.watermarks import SourceClock
+from cutwater.spark.connectors.files.json_source import JsonLines
+from cutwater.spark.connectors.files.listing import FilesPlanner
 
 
 class FileLog(ChunkLog):

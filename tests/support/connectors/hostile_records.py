@@ -18,8 +18,8 @@ from support.spark.toy_spark import ToySpark, make_job
 import cutwater as cw
 from cutwater.errors import CutwaterError, recover
 from cutwater.spark import folder
-from cutwater.spark.sources.asides import bad_records_sink
-from cutwater.spark.sources.feed import Feed
+from cutwater.spark.connectors.base.side_outputs import bad_records_sink
+from cutwater.spark.connectors.base.source import Feed
 
 
 @dataclass(frozen=True)

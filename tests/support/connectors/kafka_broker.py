@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from support.connectors import kafka_jars
 from support.repo.not_run import need
 
-from cutwater.spark.java import java_home
+from cutwater.spark.embedded.java import java_home
 
 PATIENCE_S = 60
 JVM = ["-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]

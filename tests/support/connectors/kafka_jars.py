@@ -24,7 +24,7 @@ def fetch() -> None:
     """Fetch the jars; they are all there once their folder is."""
     import pyspark
 
-    from cutwater.spark.java import java_home
+    from cutwater.spark.embedded.java import java_home
 
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     target = place()

@@ -3,9 +3,11 @@
 from dataclasses import dataclass, replace
 from itertools import count
 
-from cutwater.spark.postgres import postgres_table
-from cutwater.spark.records import Records
-from cutwater.spark.sinks.sink import Claim, Lane
+import pytest
+
+from cutwater.spark.connectors.base.sink import Claim, Lane
+from cutwater.spark.connectors.postgres import postgres_table
+from cutwater.spark.exchange.columns import Records
 from cutwater.vectors import Layout
 
 NUMBERS = count()
@@ -62,3 +64,13 @@ class Out:
 
 def records(values):
     return Records.of(Layout.of(type(values[0])), values)
+
+
+@pytest.fixture
+def out(postgres, tmp_path):
+    return Out(postgres, tmp_path).ready()
+
+
+@pytest.fixture
+def make_out(postgres, tmp_path):
+    return lambda **settings: Out(postgres, tmp_path, **settings)

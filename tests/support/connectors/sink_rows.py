@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cutwater.spark.records import Records
-from cutwater.spark.sinks import Claim, Lane
+from cutwater.spark.connectors.base.sink import Claim, Lane
+from cutwater.spark.exchange.columns import Records
 from cutwater.vectors import Layout
 
 

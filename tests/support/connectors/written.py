@@ -9,11 +9,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cutwater.spark.sources.csv_files import Csv
-from cutwater.spark.sources.feed import Feed
-from cutwater.spark.sources.generated import Generated
-from cutwater.spark.sources.json_lines import JsonLines
-from cutwater.spark.sources.parquet_files import Parquet
+from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.files.csv_source import Csv
+from cutwater.spark.connectors.files.json_source import JsonLines
+from cutwater.spark.connectors.files.parquet_source import Parquet
+from cutwater.spark.connectors.generator.source import Generated
 
 KINDS = ("JSON lines", "CSV", "Parquet", "generator")
 

@@ -16,8 +16,8 @@ from support.faults.traps import VARIABLE, Trapped
 import cutwater.spark
 from cutwater.errors import CutwaterError
 from cutwater.spark import runner
-from cutwater.spark.java import java_home
-from cutwater.spark.session import _SETTINGS
+from cutwater.spark.embedded.java import java_home
+from cutwater.spark.embedded.session import _SETTINGS
 
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 TRAVELLING = ("PYTHONPATH", VARIABLE)

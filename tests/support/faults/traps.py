@@ -35,7 +35,7 @@ from typing import Any
 from pyspark import cloudpickle
 
 from cutwater.errors import Problem
-from cutwater.spark.sinks.sink import Claim, Guarantee, Lane, Receipt, Sink
+from cutwater.spark.connectors.base.sink import Claim, Guarantee, Lane, Receipt, Sink
 
 VARIABLE = "CUTWATER_TRAP"
 

@@ -15,10 +15,10 @@ import msgspec
 
 import cutwater as cw
 from cutwater.flow.steps import Source
-from cutwater.spark.entrylog import EntryLog
-from cutwater.spark.sources.chunklog import LOG
-from cutwater.spark.sources.feed import BAD, Chunk, Feed
-from cutwater.spark.sources.json_lines import JsonLines
+from cutwater.spark.checkpoint.offset_log import LOG
+from cutwater.spark.connectors.base.source import BAD, Chunk, Feed
+from cutwater.spark.connectors.files.json_source import JsonLines
+from cutwater.spark.storage.entry_log import EntryLog
 
 Offsets = Sequence[Mapping[str, int]]
 """For each epoch the newest entry of each source's log."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from cutwater.spark.session import embedded_session
+from cutwater.spark.embedded.session import embedded_session
 
 
 @cache

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyspark
 
-from cutwater.spark.java import java_home
+from cutwater.spark.embedded.java import java_home
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 PATIENCE_S = 120

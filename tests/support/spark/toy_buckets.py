@@ -5,10 +5,11 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from cutwater.spark import buckets, statelog
-from cutwater.spark.buckets import BucketStates, StateStore
-from cutwater.spark.copies import COPIES_LIMIT
-from cutwater.spark.state_table import Column
+from cutwater.spark.state import bucket as buckets
+from cutwater.spark.state import changelog as statelog
+from cutwater.spark.state.bucket import BucketStates, StateStore
+from cutwater.spark.state.cache import COPIES_LIMIT
+from cutwater.spark.state.table import Column
 
 PLACE = ("query", 0, 7)
 COLUMNS = {

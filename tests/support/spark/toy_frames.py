@@ -13,13 +13,13 @@ from pyspark.sql import Row
 from support.spark.toy_spark import Group, Handle
 
 from cutwater.flow import Flow
-from cutwater.spark import buckets
-from cutwater.spark.copies import Copies
-from cutwater.spark.frames import FrameRows
-from cutwater.spark.job import Job, load_job
-from cutwater.spark.level import Level
-from cutwater.spark.records import RecordCodec
-from cutwater.spark.sources.frame import Frame
+from cutwater.spark.connectors.dataframe.source import Frame
+from cutwater.spark.exchange.columns import RecordCodec
+from cutwater.spark.job.spec import Job, load_job
+from cutwater.spark.microbatch.dataframes import FrameRows
+from cutwater.spark.microbatch.stateful_operator import Level
+from cutwater.spark.state import bucket as buckets
+from cutwater.spark.state.cache import Copies
 
 Tasks = Sequence[Sequence[pa.RecordBatch]]
 """For each task of a source the batches that it reads."""

@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
-from cutwater.spark import buckets, writer
-from cutwater.spark.copies import Copies
-from cutwater.spark.job import Job
-from cutwater.spark.labels import spark_hash
-from cutwater.spark.level import Level
-from cutwater.spark.rows import ROW_SCHEMA
-from cutwater.spark.sources.asides import late_events_sink
-from cutwater.spark.sources.reader import FeedSource
-from cutwater.spark.writer import SinksWriter
+from cutwater.spark.connectors.base.side_outputs import late_events_sink
+from cutwater.spark.exchange.bucket_hash import spark_hash
+from cutwater.spark.exchange.envelope import ROW_SCHEMA
+from cutwater.spark.job.spec import Job
+from cutwater.spark.microbatch import writer
+from cutwater.spark.microbatch.source_reader import FeedSource
+from cutwater.spark.microbatch.stateful_operator import Level
+from cutwater.spark.microbatch.writer import SinksWriter
+from cutwater.spark.state import bucket as buckets
+from cutwater.spark.state.cache import Copies
 
 POINTS = ("planned", "logged", "staged", "half published", "published", "never")
 """Where an epoch may be cut off: after this, the process is gone."""

@@ -8,11 +8,11 @@ from support.connectors.file_logs import FileLog
 
 import cutwater as cw
 from cutwater.cli.targets import load_flow
-from cutwater.spark import rescaling
-from cutwater.spark.checkpoint import Checkpoint
-from cutwater.spark.identity import identity_of
-from cutwater.spark.job import Job
-from cutwater.spark.sources.json_lines import JsonLines
+from cutwater.spark.checkpoint import rescale as rescaling
+from cutwater.spark.checkpoint.compatibility import identity_of
+from cutwater.spark.checkpoint.store import Checkpoint
+from cutwater.spark.connectors.files.json_source import JsonLines
+from cutwater.spark.job.spec import Job
 
 
 @pytest.fixture

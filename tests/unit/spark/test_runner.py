@@ -8,10 +8,11 @@ from pyspark.errors import StreamingQueryException
 import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import Problem, RunError, RunFailure, embed
-from cutwater.spark import driving, runner
-from cutwater.spark.checkpoint import Checkpoint
-from cutwater.spark.driving import cause_of
-from cutwater.spark.identity import identity_of
+from cutwater.spark import runner
+from cutwater.spark.checkpoint.compatibility import identity_of
+from cutwater.spark.checkpoint.store import Checkpoint
+from cutwater.spark.microbatch import query as driving
+from cutwater.spark.microbatch.query import cause_of
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 import cutwater as cw
-from cutwater.spark.job import Job
-from cutwater.spark.rows import ROW_SCHEMA
-from cutwater.spark.sources.json_lines import JsonLines
-from cutwater.spark.sources.reader import FeedSource
+from cutwater.spark.connectors.files.json_source import JsonLines
+from cutwater.spark.exchange.envelope import ROW_SCHEMA
+from cutwater.spark.job.spec import Job
+from cutwater.spark.microbatch.source_reader import FeedSource
 from cutwater.spark.stopping import StopRequest
 
 

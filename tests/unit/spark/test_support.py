@@ -10,7 +10,7 @@ import pytest
 import cutwater as cw
 from cutwater.errors import RunError
 from cutwater.flow import steps
-from cutwater.spark.job import spark_plan
+from cutwater.spark.job.spec import spark_plan
 from cutwater.spark.support import SUPPORT, check_support
 
 

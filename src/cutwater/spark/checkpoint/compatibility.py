@@ -1,0 +1,412 @@
+"""What a checkpoint is bound to, and which changes of a flow it goes on with.
+
+A state is found by its level, its step and the bytes of its key, and read by its type. What would
+make a run look in another place, or take what it finds for something else, is refused before
+anything runs. ``docs/operations.md`` has the whole table.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from cutwater.annotations import union_of
+from cutwater.errors import Problem
+from cutwater.flow import steps as s
+from cutwater.flow.fingerprint import fingerprint, flow_fingerprint
+from cutwater.flow.fusing import Part, Segment
+from cutwater.flow.state_snapshots import form_of
+from cutwater.operators.aggregates import Aggregate
+from cutwater.schema import Schema, render, schema_of, what_breaks
+from cutwater.spark.job.column_requirements import heeds_time
+from cutwater.spark.job.spec import Job
+
+__all__ = [
+    "FORMAT",
+    "Identity",
+    "KeyIdentity",
+    "SourceIdentity",
+    "StepIdentity",
+    "continued",
+    "differences",
+    "half_released",
+    "identity_of",
+]
+
+FORMAT = 4
+_ANEW = "start with a new checkpoint and an empty output"
+
+
+@dataclass(frozen=True)
+class KeyIdentity:
+    """What the states of a step are kept by."""
+
+    by: str
+    """Fields or a function, in words; empty: there is one state for all."""
+    type: Schema
+    functions: tuple[tuple[str, str, str], ...]
+    """Name and fingerprint of each function that makes keys."""
+
+
+@dataclass(frozen=True)
+class StepIdentity:
+    """A step that keeps a state."""
+
+    verb: str
+    level: int
+    """Counted from 1: a state is found only in the level where it was put."""
+    key: KeyIdentity
+    settings: str
+    """Windows and aggregates: what is kept means nothing without them."""
+    notes: str
+    """How it is noted which keys wait for a time; empty: none does."""
+    state: Schema
+    in_columns: bool = False
+    """Are states kept as columns, not key by key?"""
+
+
+@dataclass(frozen=True)
+class SourceIdentity:
+    """The times of a source; what a step holds back is measured by them."""
+
+    time: str | None = None
+    """The field and type of its times, or that they are numbers; None: nobody asks for them."""
+    delay: Any = None
+    """That of its watermark, as JSON has it."""
+    kind: str = ""
+    """What it is bound to; where it is in its input is said in terms of that. Empty: not known."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What must stay as it is for a checkpoint to be read again, and whose it is."""
+
+    flow: str
+    query_id: str
+    generation: int
+    buckets: int
+    partitions: int
+    levels: int
+    """Spark finds a state by the number of its operator, and there is one for each level."""
+    steps: dict[str, StepIdentity]
+    sources: dict[str, SourceIdentity]
+    forgotten: list[str] = field(default_factory=list)
+    """Steps that are gone; what they kept is still there, so their names are taken."""
+    is_closed: bool = False
+    """Has the end of the input been worked on? Then nothing can follow."""
+    code: str = ""
+    """What the flow does: an epoch whose rows left early must be done again in the same way."""
+    early: list[str] = field(default_factory=list)
+    """Sinks whose rows leave before their epoch is finished."""
+    format: int = FORMAT
+
+
+def identity_of(job: Job, partitions: int) -> Identity:
+    """The identity of a new checkpoint for a job."""
+    return Identity(
+        flow=job.flow.name,
+        query_id=str(uuid.uuid4()),
+        generation=0,
+        buckets=job.buckets,
+        partitions=partitions,
+        levels=len(job.levels) + bool(job.gated),
+        steps=dict(_steps(job)),
+        sources={
+            step.name: _source(job, step) for step in job.flow.steps if isinstance(step, s.Source)
+        },
+        code=flow_fingerprint(job.flow),
+        early=sorted(name for name, sink in job.sinks.items() if sink.release == "early"),
+    )
+
+
+def _steps(job: Job) -> Iterator[tuple[str, StepIdentity]]:
+    for level, segments in enumerate(job.levels, 1):
+        for segment in segments:
+            for part in segment.parts:
+                form = form_of(part.step, part.given)
+                if form is not None:
+                    yield (
+                        part.step.name,
+                        StepIdentity(
+                            part.step.verb,
+                            level,
+                            _key(job, part),
+                            _settings(part.step),
+                            _notes(job, segment, part.step),
+                            schema_of(form.type),
+                            in_columns=_is_in_columns(job, segment, part.step),
+                        ),
+                    )
+
+
+def _key(job: Job, part: Part) -> KeyIdentity:
+    if any(stream.key is None for stream in part.given):
+        return KeyIdentity("", "None", ())
+    makers = {maker.number: maker for maker in _makers(job.flow.steps, part.step.inputs)}
+    functions = ((m.name, *fingerprint(m.step.f)) for m in makers.values() if m.step.f is not None)
+    return KeyIdentity(
+        " or ".join(sorted({maker.words for maker in makers.values()})),
+        schema_of(union_of([stream.key_type for stream in part.given])),
+        tuple(sorted(functions)),
+    )
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """A step that makes keys."""
+
+    number: int
+    step: s.KeyBy
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.step.f, "__name__", type(self.step.f).__name__))
+
+    @property
+    def words(self) -> str:
+        return ", ".join(self.step.fields) if self.step.f is None else f"function {self.name}"
+
+
+def _makers(steps: Sequence[s.Step], numbers: Sequence[int]) -> Iterator[_Maker]:
+    """The steps that made the keys that streams have."""
+    for number in numbers:
+        step = steps[number]
+        if isinstance(step, s.KeyBy):
+            yield _Maker(number, step)
+        else:
+            yield from _makers(steps, step.inputs)
+
+
+def _is_in_columns(job: Job, segment: Segment, step: s.Step) -> bool:
+    is_vectorised = isinstance(step, s.Apply) and step.is_vectorised
+    return is_vectorised or segment.number in job.aggregations
+
+
+def _settings(step: s.Step) -> str:
+    match step:
+        case s.AggregateWindows():
+            return f"{step.window} of {_aggregates(step.aggregates)}"
+        case s.AggregateAll():
+            return _aggregates(step.aggregates)
+        case s.Histogram():
+            return "paths" if step.paths else "values"
+    return ""
+
+
+def _aggregates(aggregates: Sequence[tuple[str, Aggregate]]) -> str:
+    """What is kept one after the other; by which names it is shown does not matter."""
+    return ", ".join(f"{aggregate.name}({aggregate.field or ''})" for _, aggregate in aggregates)
+
+
+def _notes(job: Job, segment: Segment, step: s.Step) -> str:
+    if not heeds_time(step):
+        return ""
+    storage = job.storages[segment.number]
+    keys, times = (
+        f"{what} as {render(schema_of(codec.type))}" if codec else f"no {what}"
+        for what, codec in (("keys", storage.key), ("times", storage.time))
+    )
+    return f"with '{storage.name}', {keys}, {times}"
+
+
+def _source(job: Job, source: s.Source) -> SourceIdentity:
+    segment, bound = job.source_segment(source.name), job.sources.get(source.name)
+    kind = bound.kind if bound else ""
+    if job.clock_of(source.name) is None and segment.number not in job.needs.times:
+        return SourceIdentity(kind=kind)
+    tp = render(schema_of(segment.given.time))
+    delay = msgspec.to_builtins(source.watermark.delay) if source.watermark else None
+    return SourceIdentity(f"{source.time}: {tp}" if source.time else "numbers", delay, kind)
+
+
+def continued(found: Identity, wanted: Identity, forget: Collection[str] = ()) -> Identity:
+    """The identity of a checkpoint that goes on with a changed flow."""
+    sources = {
+        name: source if source.time else replace(found.sources[name], kind=source.kind)
+        for name, source in wanted.sources.items()
+    }
+    return replace(
+        wanted,
+        query_id=found.query_id,
+        generation=found.generation,
+        is_closed=found.is_closed,
+        sources=sources,
+        forgotten=sorted({*found.forgotten, *forget}),
+    )
+
+
+def differences(found: Identity, wanted: Identity, forget: Collection[str] = ()) -> list[Problem]:
+    """Why a checkpoint cannot go on with a changed flow; `forget` names steps to do without."""
+    return [
+        *_whole(found, wanted),
+        *_unwanted(found, wanted, forget),
+        *_gone(found, wanted, forget),
+        *_returned(found, wanted),
+        *(
+            problem
+            for name, source in found.sources.items()
+            if name in wanted.sources
+            for problem in _source_differences(name, source, wanted.sources[name])
+        ),
+        *(
+            _changed(what, _put_back(name))
+            for name, step in found.steps.items()
+            if name in wanted.steps
+            for what in _step_differences(name, step, wanted.steps[name])
+        ),
+    ]
+
+
+def half_released(found: Identity, wanted: Identity) -> list[Problem]:
+    """Why a flow that does something else cannot finish an epoch whose rows may have left."""
+    if not found.early or found.code == wanted.code:
+        return []
+    return [
+        _changed(
+            f"it does something else now, and the newest epoch is not finished; rows of it may "
+            f"have left by {_names(found.early)}, which releases early",
+            "let the flow that began the epoch finish it (run it once more), then change it",
+        )
+    ]
+
+
+def _changed(what: str, hint: str) -> Problem:
+    message = f"the checkpoint was written with another flow: {what}"
+    return Problem("changed-flow", message, hint)
+
+
+def _put_back(step: str) -> str:
+    return (
+        f"put it back as it was, or give the step another name and forget '{step}' (--forget "
+        f"{step}), which begins its state anew, or {_ANEW}"
+    )
+
+
+def _whole(found: Identity, wanted: Identity) -> Iterator[Problem]:
+    for words, before, now in (
+        ("its name was {!r} and is {!r}", found.flow, wanted.flow),
+        ("its sources were {} and are {}", _names(found.sources), _names(wanted.sources)),
+        ("it had {} buckets and has {}", found.buckets, wanted.buckets),
+        ("its levels of stateful steps were {} and are {}", found.levels, wanted.levels),
+    ):
+        if before != now:
+            yield _changed(words.format(before, now), f"put it back as it was, or {_ANEW}")
+    if found.partitions != wanted.partitions:
+        yield Problem(
+            "other-partitions",
+            f"the checkpoint has {found.partitions} partitions and {wanted.partitions} are asked "
+            "for; a run does not move the state",
+            f"leave the number out, or stop the flow and move it: cutwater checkpoint rescale "
+            f"CHECKPOINT --partitions {wanted.partitions}",
+        )
+
+
+def _names(named: Collection[str]) -> str:
+    return ", ".join(f"'{name}'" for name in sorted(named))
+
+
+def _unwanted(found: Identity, wanted: Identity, forget: Collection[str]) -> Iterator[Problem]:
+    for step in forget:
+        if step in wanted.steps:
+            yield Problem(
+                "cannot-forget",
+                f"step '{step}' is to be forgotten, but the flow has a step of that name; what the "
+                "old one kept would be taken for its state",
+                "give the step another name",
+            )
+        elif step not in {*found.steps, *found.forgotten}:
+            kept = ", ".join(sorted(found.steps)) or "none"
+            yield Problem(
+                "cannot-forget",
+                f"step '{step}' is to be forgotten, but the checkpoint holds nothing of it",
+                f"steps that keep a state there: {kept}",
+            )
+
+
+def _gone(found: Identity, wanted: Identity, forget: Collection[str]) -> Iterator[Problem]:
+    for step in found.steps:
+        if step not in wanted.steps and step not in forget:
+            yield _changed(
+                f"step '{step}' is gone, and its state would be lost",
+                f"keep the step and its name, or forget '{step}' (--forget {step}), or {_ANEW}",
+            )
+
+
+def _returned(found: Identity, wanted: Identity) -> Iterator[Problem]:
+    for step in wanted.steps:
+        if step in found.forgotten:
+            yield _changed(
+                f"step '{step}' was forgotten and is back; what it kept would be out of date",
+                f"give the step another name, or {_ANEW}",
+            )
+
+
+def _source_differences(
+    name: str, before: SourceIdentity, now: SourceIdentity
+) -> Iterator[Problem]:
+    if before.kind and before.kind != now.kind:
+        said = f"source '{name}' was bound to {before.kind} and is bound to {now.kind}"
+        yield _changed(said, f"bind it as it was, or {_ANEW}")
+    if before.time is None or now.time is None or before == now:
+        return
+    if before.time != now.time:
+        said = f"the times of source '{name}' were {before.time} and are {now.time}"
+        yield _changed(said, f"put them back as they were, or {_ANEW}")
+    elif before.delay is None or now.delay is None:
+        had, has = ("no watermark", "one") if before.delay is None else ("a watermark", "none")
+        said = f"source '{name}' had {had} and has {has}"
+        yield _changed(said, f"put it back as it was, or {_ANEW}")
+    elif _is_longer(before.delay, now.delay):
+        yield _changed(
+            f"the delay of the watermark of source '{name}' was {before.delay} and is {now.delay}; "
+            "what was complete would be open again",
+            f"put it back as it was, or make it shorter, or {_ANEW}",
+        )
+
+
+def _is_longer(before: Any, now: Any) -> bool:
+    """Is a delay, as JSON has it, longer than it was? Kinds that do not compare are."""
+    try:
+        spans = [msgspec.convert(d, timedelta) if isinstance(d, str) else d for d in (before, now)]
+        return bool(spans[0] < spans[1])
+    except (msgspec.ValidationError, TypeError):
+        return True
+
+
+def _step_differences(name: str, before: StepIdentity, now: StepIdentity) -> Iterator[str]:
+    if before.verb != now.verb:
+        yield f"step '{name}' was '{before.verb}' and is '{now.verb}'"
+        return
+    if before.level != now.level:
+        yield f"step '{name}' was in level {before.level} and is in level {now.level}"
+    yield from _key_differences(name, before.key, now.key)
+    if before.settings != now.settings:
+        yield f"step '{name}' kept {before.settings} and keeps {now.settings}"
+        return
+    broken = list(what_breaks(before.state, now.state, f"the state of step '{name}'"))
+    yield from broken
+    if before.in_columns != now.in_columns and not broken:
+        ways = "key by key", "in columns"
+        had, has = ways[before.in_columns], ways[now.in_columns]
+        yield f"the state of step '{name}' was kept {had} and is kept {has}"
+    if before.notes != now.notes and not broken:
+        yield f"what waits at step '{name}' was noted {before.notes} and is noted {now.notes}"
+
+
+def _key_differences(name: str, before: KeyIdentity, now: KeyIdentity) -> Iterator[str]:
+    if before.by != now.by:
+        had, has = (f"keyed by {key.by}" if key.by else "not keyed" for key in (before, now))
+        yield f"step '{name}' was {had} and is {has}"
+        return
+    if render(before.type) != render(now.type):
+        yield f"the key of step '{name}' was {render(before.type)} and is {render(now.type)}"
+        return
+    is_comparable = {f[1] for f in before.functions} == {f[1] for f in now.functions}
+    if is_comparable and before.functions != now.functions:
+        names = ", ".join(dict.fromkeys(function for function, _, _ in now.functions))
+        yield f"function {names}, which makes the keys of step '{name}', does something else"

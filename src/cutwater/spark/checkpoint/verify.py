@@ -1,0 +1,317 @@
+"""Is a checkpoint whole? Every file of it that can be checked is, without Spark.
+
+=========================  ======================================================================
+``cutwater.json``          is what was written, by its sum
+``sources/``               the entries of each log are whole and follow one another, as far as the
+                           newest epoch needs them
+``spark/offsets, commits`` are what was written, say what they should, and the newest follow one
+                           another
+``spark/state``            are what was written; each partition has what the newest epoch needs: a
+                           snapshot with its tables, and the changes since
+ledgers                    belong to this checkpoint, and are not ahead of it
+=========================  ======================================================================
+
+A run checks all but the states before it starts, since these may be large; Spark finds out about
+them, and then they are checked to say which file it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cutwater.errors import CutwaterError, Problem, RunError
+from cutwater.spark.checkpoint.checksums import why_altered
+from cutwater.spark.checkpoint.compatibility import Identity
+from cutwater.spark.checkpoint.offset_log import LOG
+from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
+from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
+from cutwater.spark.connectors.base.sink import Sink
+from cutwater.spark.connectors.base.source import Chunk
+from cutwater.spark.connectors.files.sink import Folder
+from cutwater.spark.storage.entry_log import EntryLog
+
+__all__ = ["Verified", "damages_of_logs", "verify"]
+
+_RESTORE = (
+    "restore the checkpoint from a backup, whole; without one, start with a new checkpoint and an "
+    "empty output"
+)
+
+_NEWEST = 3
+"""So many epochs are there without a gap: the two that a restart reads, and one more.
+
+Spark deletes older ones in no order, so that a kill meanwhile leaves gaps, which nobody reads.
+"""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was found in a checkpoint."""
+
+    flow: str
+    """Empty if the checkpoint does not say whose it is."""
+    files: int
+    """How many files were looked at."""
+    problems: list[Problem] = field(default_factory=list)
+    """Empty: the checkpoint is whole."""
+
+
+def verify(checkpoint: str | Path, sinks: Mapping[str, Sink] | None = None) -> Verified:
+    """Look at every file of a checkpoint, and at the ledgers of sinks if they are given.
+
+    Nothing is written. While a run goes on, files may come and go; verify what stands still.
+    """
+    place = Checkpoint(Path(checkpoint).absolute())
+    if not place.root.is_dir() or not any(place.root.iterdir()):
+        raise RunError(no_checkpoint(place))
+    looking = _Looking(place)
+    identity = looking.identity()
+    looking.logs(identity)
+    looking.states(identity)
+    looking.ledgers(identity, sinks or {})
+    return Verified(identity.flow if identity else "", looking.files, looking.problems)
+
+
+def damages_of_logs(place: Checkpoint) -> list[Problem]:
+    """What is wrong with the logs of a checkpoint: what can be known before anything starts."""
+    looking = _Looking(place)
+    looking.logs(looking.identity())
+    return looking.problems
+
+
+class _Looking:
+    def __init__(self, place: Checkpoint) -> None:
+        self._place = place
+        self.files = 0
+        self.problems: list[Problem] = []
+
+    # --- what we keep ----------------------------------------------------------------------------
+
+    def identity(self) -> Identity | None:
+        self.files += 1
+        try:
+            found = self._place.identity()
+        except CutwaterError as error:
+            self.problems += error.problems
+            return None
+        if found is None:
+            self.problems += [no_checkpoint(self._place)]
+        return found
+
+    def logs(self, identity: Identity | None) -> None:
+        """The logs of the sources, and those of Spark."""
+        metadata = self._place.spark / "metadata"
+        if metadata.exists():
+            self._file(metadata, "Spark's name of the query", _json_lines)
+        offsets, commits = self._numbered("offsets"), self._numbered("commits")
+        self._follow_one_another(offsets, commits)
+        needed: dict[str, int] = {}
+        for number, path in offsets.items():
+            sources = self._file(path, "Spark's offset log", _offsets)
+            if identity is not None and sources is not None:
+                needed.update(self._entries(identity, path, number, sources))
+        for number, path in commits.items():
+            is_newest = number == max(commits)
+            self._file(path, "Spark's commit log", _commit, _commit_hint(path, is_newest))
+        for name, newest in needed.items():
+            self._source(name, newest)
+
+    def _entries(
+        self, identity: Identity, path: Path, number: int, found: list[Any]
+    ) -> dict[str, int]:
+        """The entries of our logs that an epoch reads up to."""
+        names = sorted(identity.sources)
+        if len(found) != len(names):
+            said = f"has {len(found)} sources, and the flow has {len(names)}"
+            self._damage(path, "Spark's offset log", said, _RESTORE)
+            return {}
+        pairs = zip(names, found, strict=True)
+        return {n: said["entry"] for n, said in pairs if isinstance(said, dict) and "entry" in said}
+
+    def _source(self, name: str, needed: int) -> None:
+        folder = self._place.root / "sources" / name
+        try:
+            log = EntryLog(folder, LOG, _read_chunks)
+        except CutwaterError as error:
+            self.problems += error.problems
+            return
+        except (TypeError, ValueError, AttributeError) as error:
+            self._damage(folder, LOG, f"has an entry that is none: {error}", _RESTORE)
+            return
+        self.files += sum(1 for _ in folder.iterdir())
+        if log.newest < needed:
+            said = f"ends with entry {log.newest}, and an epoch has read up to {needed}"
+            self._damage(folder, LOG, said, _RESTORE)
+
+    # --- Spark's logs ----------------------------------------------------------------------------
+
+    def _numbered(self, log: str) -> dict[int, Path]:
+        folder = self._place.spark / log
+        found = folder.iterdir() if folder.is_dir() else iter(())
+        return {int(p.name): p for p in sorted(found, key=lambda p: p.name) if p.name.isdigit()}
+
+    def _follow_one_another(self, offsets: dict[int, Path], commits: dict[int, Path]) -> None:
+        for log, found in (("offsets", offsets), ("commits", commits)):
+            missing = _gaps(found)
+            if missing:
+                path = self._place.spark / log / str(missing[0])
+                self._damage(path, f"Spark's log of {log}", "is missing", _RESTORE)
+        begun, finished = max(offsets, default=-1), max(commits, default=-1)
+        if finished > begun:
+            path = self._place.spark / "offsets" / str(finished)
+            self._damage(path, "Spark's offset log", "is missing: the epoch is finished", _RESTORE)
+        elif begun > finished + 1 and not (finished < 0 and min(offsets) > 0):
+            path = self._place.spark / "commits" / str(begun - 1)
+            said = f"is missing: epoch {begun} has begun"
+            self._damage(path, "Spark's commit log", said, _RESTORE)
+
+    def _file(
+        self, path: Path, what: str, read: Callable[[str], Any], hint: str = _RESTORE
+    ) -> Any | None:
+        """What a file says; None if it is damaged."""
+        self.files += 1
+        try:
+            why = why_altered(path)
+            if why is None:
+                return read(path.read_text())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            why = f"it does not say what it should: {error}"
+        self._damage(path, what, f"is damaged: {why}", hint)
+        return None
+
+    # --- states ----------------------------------------------------------------------------------
+
+    def states(self, identity: Identity | None) -> None:
+        """The state of the newest epoch that is finished, and every other file of states."""
+        known = len(self.problems)
+        for path in sorted((self._place.spark / "state").rglob("*")):
+            if path.is_file() and path.suffix not in (".crc", ".tmp"):
+                self.files += 1
+                why = why_altered(path)
+                if why is not None:
+                    self._damage(path, "the file of a state", f"is damaged: {why}", _RESTORE)
+        finished = self._place.finished_epochs()
+        if len(self.problems) == known and finished and identity and identity.levels:
+            self._chains(finished[-1])
+
+    def _unzipped(self, path: Path) -> str | None:
+        """What is wrong with a snapshot: it names tables that lie beside it."""
+        try:
+            with zipfile.ZipFile(path) as archive:
+                broken = archive.testzip()
+                if broken:
+                    return f"{broken} in it is not what was written"
+                said = json.loads(archive.read("metadata").decode().split("\n", 1)[1])
+        except (zipfile.BadZipFile, KeyError, ValueError, IndexError) as error:
+            return f"it is no snapshot: {error}"
+        for table in said.get("sstFiles", []):
+            there = path.parent / "SSTs" / table["dfsSstFileName"]
+            if not there.exists() or there.stat().st_size != table["sizeBytes"]:
+                return f"{there}, which it needs, is missing or of another length"
+        return None
+
+    def _chains(self, epoch: int) -> None:
+        """Each partition has the state of an epoch: a snapshot, and all changes since."""
+        versions = {e + 1: self._names_of_states(e) for e in self._place.finished_epochs()}
+        for operator, partitions in versions[epoch + 1].items():
+            for partition in range(len(partitions)):
+                self._chain(epoch + 1, versions, operator, partition)
+
+    def _chain(
+        self, newest: int, versions: Mapping[int, Mapping[str, Any]], operator: str, partition: int
+    ) -> None:
+        folder = self._place.spark / "state" / operator / str(partition)
+        for version in range(newest, 0, -1):
+            names = versions.get(version, {}).get(operator)
+            if names is None or partition >= len(names):
+                return  # from before what the commit log knows
+            found = folder / f"{version}_{names[partition]}.zip"
+            if found.exists():
+                why = self._unzipped(found)
+                if why is not None:
+                    self._damage(found, "the snapshot of a state", f"is damaged: {why}", _RESTORE)
+                return
+            changes = found.with_suffix(".changelog")
+            if not changes.exists():
+                said = f"is missing: partition {partition} needs it for epoch {newest - 1}"
+                self._damage(changes, "the file of a state", said, _RESTORE)
+                return
+
+    def _names_of_states(self, epoch: int) -> dict[str, list[str]]:
+        """For each operator the name of the newest state of each partition."""
+        try:
+            text = (self._place.spark / "commits" / str(epoch)).read_text()
+            said = json.loads(text.split("\n", 1)[1]).get("stateUniqueIds") or {}
+            return {number: [ids[0] for ids in parts] for number, parts in said.items()}
+        except (OSError, ValueError, IndexError, TypeError, AttributeError):
+            return {}
+
+    # --- ledgers ---------------------------------------------------------------------------------
+
+    def ledgers(self, identity: Identity | None, sinks: Mapping[str, Sink]) -> None:
+        """The ledgers of sinks, and those of what is kept aside."""
+        if identity is None:
+            return
+        every = {**dict(self._asides(identity)), **sinks}
+        for name, sink in every.items():
+            self.files += 1
+            try:
+                self.problems += sink.check(name, identity.query_id, self._place.next_epoch())
+            except CutwaterError as error:
+                self.problems += error.problems
+
+    def _asides(self, identity: Identity) -> Iterator[tuple[str, Sink]]:
+        for kind, named in (("bad-records", bad_records_sink), ("late-events", late_events_sink)):
+            for name in identity.sources:
+                folder = self._place.root / kind / name
+                if folder.is_dir():
+                    yield named(name), Folder(str(folder))
+
+    def _damage(self, path: Path, what: str, said: str, hint: str) -> None:
+        self.problems.append(Problem("damaged-file", f"{what} {path} {said}", hint))
+
+
+def _gaps(found: Collection[int]) -> list[int]:
+    """The epochs that are missing among the newest."""
+    newest = max(found, default=-1)
+    oldest = max(min(found, default=0), newest - _NEWEST + 1)
+    return sorted(set(range(oldest, newest)) - set(found))
+
+
+def _read_chunks(kept: list[dict[str, Any]]) -> None:
+    for chunk in kept:
+        Chunk.of_json(chunk)
+
+
+def _json_lines(text: str) -> Any:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def _offsets(text: str) -> list[Any]:
+    """The offset of each source; None where nothing was read yet."""
+    version, about, *sources = text.splitlines()
+    if not re.fullmatch(r"v\d+", version) or not isinstance(json.loads(about), dict):
+        raise ValueError("it does not begin as an offset log does")
+    return [None if source == "-" else json.loads(source) for source in sources]
+
+
+def _commit(text: str) -> Any:
+    version, *about = text.splitlines()
+    if not re.fullmatch(r"v\d+", version) or not about:
+        raise ValueError("it does not begin as a commit log does")
+    return [json.loads(line) for line in about]
+
+
+def _commit_hint(path: Path, is_newest: bool) -> str:
+    if not is_newest:
+        return _RESTORE
+    return (
+        f"delete {path} and {path.with_name(f'.{path.name}.crc').name} beside it, and run again: "
+        "the epoch is done once more, and nothing is shown twice"
+    )

@@ -1,0 +1,51 @@
+"""A streaming DataFrame as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pyspark.sql import DataFrame
+
+from cutwater.spark.connectors.base.source import Binding, Replay
+
+__all__ = ["Frame"]
+
+
+@dataclass(frozen=True)
+class Frame(Binding):
+    """A streaming DataFrame as a source.
+
+    Parameters
+    ----------
+    data
+        Its columns are the fields of the source's records, by name; others are left alone.
+    order
+        Columns that say where a row stands among all rows of the source, the same after a replay
+        and never twice: partition and offset of Kafka, or a file's name and the row in it.
+        Without them rows are taken as they come, and a replay may take them in another order.
+    """
+
+    data: DataFrame
+    order: Sequence[str] = ()
+    idle_after: None = field(default=None, init=False)
+
+    kind: ClassVar[str] = "DataFrame"
+
+    def replay(self) -> Replay:
+        """Only its order makes it so."""
+        if not self.order:
+            return Replay(False, "it is a DataFrame without an order")
+        columns = ", ".join(f"'{column}'" for column in self.order)
+        return Replay(
+            True,
+            "it is a DataFrame with an order",
+            f"no two rows agree in {columns}, and they stay the same when Spark reads them again",
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "data": None, "order": tuple(self.order)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)

@@ -1,0 +1,311 @@
+"""The log of a Delta table as a ledger: who may commit, how far it is, and its upkeep."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyarrow as pa
+import xxhash
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from cutwater.errors import Problem, RunError
+from cutwater.spark.connectors.base.sink import Claim, fenced, refuse_if_taken
+from cutwater.spark.connectors.delta.checks import hindrances, misfits
+from cutwater.spark.connectors.delta.files import files_of
+
+if TYPE_CHECKING:
+    from cutwater.spark.connectors.delta.sink import Delta, StagedFile
+
+__all__ = ["ATTEMPTS", "LEDGER_FORMAT", "DeltaLog"]
+
+LEDGER_FORMAT = 1
+ATTEMPTS = 50
+"""So often a commit is tried again that others, who also write to the table, came before."""
+
+_LEDGER = "cutwater.ledger"
+
+
+class DeltaLog:
+    """One table, as one sink sees it; nothing is kept between two calls."""
+
+    def __init__(self, settings: Delta, sink: str) -> None:
+        self.path = settings.path
+        self._settings = settings
+        self._sink = sink
+        self._options = settings.storage_options or None
+        self._files = files_of(settings.path, settings.is_local, self._options)
+
+    def exists(self) -> bool:
+        """Is there a table?"""
+        with self._speaking():
+            return DeltaTable.is_deltatable(self.path, self._options)
+
+    def create(self, schema: pa.Schema) -> None:
+        """Make the table if it is not there; what it has to keep is bounded by its own settings.
+
+        What readers need of its log is made durable: a run that was killed may not have come to it.
+        """
+        keep = self._settings.keep_hours
+        settings = {
+            "delta.logRetentionDuration": f"interval {keep} hours",
+            # Files are deleted after `keep` hours, and the log must still know them then.
+            "delta.deletedFileRetentionDuration": f"interval {2 * keep + 1} hours",
+        }
+        with self._speaking():
+            DeltaTable.create(
+                self.path,
+                schema,
+                mode="ignore",
+                configuration=settings,
+                storage_options=self._options,
+            )
+            self._files.sync_log(self._files.sync_checkpoint())
+
+    def misfits(self, schema: pa.Schema) -> list[Problem]:
+        """The columns of the table that are not those of a schema."""
+        with self._speaking():
+            return list(misfits(self._sink, self._table(), schema))
+
+    def hindrances(self) -> list[Problem]:
+        """What the table asks of its writers that this one does not do."""
+        with self._speaking():
+            return list(hindrances(self._sink, self._table()))
+
+    def ledger(self) -> dict[str, Any] | None:
+        """Whose the table is; None if it is nobody's."""
+        with self._speaking():
+            return _ledger_of(self._table())
+
+    def newest_epoch(self, flow: str, sink: str, query_id: str) -> int:
+        """The newest epoch of a checkpoint that is committed; -1 if none is."""
+        with self._speaking():
+            return _newest(self._table(), _application(flow, sink, query_id))
+
+    def rows(self, flow: str, sink: str, query_id: str) -> int:
+        """How many rows of a checkpoint are committed."""
+        with self._speaking():
+            application = _application(flow, sink, query_id)
+            return self._table().transaction_version(f"{application}/rows") or 0
+
+    def take(self, claim: Claim) -> None:
+        """Write a generation into the metadata: what was read before cannot be committed then."""
+
+        def attempt(table: DeltaTable) -> None:
+            held = _ledger_of(table) or {}
+            refuse_if_taken(self.path, claim, held)
+            if held.get("takes_over") == "fresh":
+                table.delete()
+            if "takes_over" in held:
+                self.sweep(replace(claim, query_id=held["from"]), before_epoch=0)
+            _enter(table, claim)
+
+        self._synced(attempt)
+
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
+        """Write another checkpoint into the metadata, and what is left for `take` to do."""
+
+        def attempt(table: DeltaTable) -> None:
+            held = _ledger_of(table) or {}
+            before = held.get("query_id", claim.query_id)
+            if before == claim.query_id:
+                return
+            if not keep and table.metadata().configuration.get("delta.appendOnly") == "true":
+                raise RunError(_append_only(self._sink, self.path))
+            way = "adopt" if keep else "fresh"
+            _enter(table, claim, **{"takes_over": way, "from": before})
+
+        self._synced(attempt)
+
+    def _synced(self, attempt: Callable[[DeltaTable], None]) -> None:
+        version = self._until_committed(attempt)
+        with self._speaking():
+            self._files.sync_log(version)
+
+    def write_file(
+        self, claim: Claim, epoch: int, write: Callable[[BinaryIO], None]
+    ) -> tuple[str, int]:
+        """A new file, which no version names; its name and size."""
+        name = f"{_prefix(claim)}-{claim.generation}-{epoch}-{uuid.uuid4().hex}.parquet"
+        return name, self._files.write(name, write)
+
+    def commit(self, claim: Claim, epoch: int, staged: Sequence[StagedFile]) -> None:
+        """Make files rows of the table, in one version with the number of their epoch."""
+        application = _application(claim.flow, claim.sink, claim.query_id)
+        before = -1
+
+        def attempt(table: DeltaTable) -> None:
+            nonlocal before
+            held = _ledger_of(table) or {}
+            if (held.get("query_id"), held.get("generation")) != (claim.query_id, claim.generation):
+                raise fenced(epoch, self.path, claim, held.get("generation"))
+            before = _newest(table, application)
+            if staged and before < epoch:
+                _add(table, application, epoch, staged)
+
+        version = self._until_committed(attempt)
+        if staged and before < epoch:
+            self._files.sync_log(version)
+            self._maybe_keep_up(claim, before, epoch)
+
+    def _until_committed(self, attempt: Callable[[DeltaTable], None]) -> int:
+        """Try until no other commit comes in between; the version that it was tried on."""
+        with self._speaking():
+            for left in reversed(range(ATTEMPTS)):
+                table = self._table()
+                version = table.version()  # before the attempt, which may move the table on
+                try:
+                    attempt(table)
+                    break
+                except CommitFailedError:
+                    if not left:
+                        raise
+            return version
+
+    def _maybe_keep_up(self, claim: Claim, before: int, epoch: int) -> None:
+        every = self._settings.compact_every
+        if not every or before < 0 or before // every == epoch // every:
+            return
+        try:
+            self.keep_up(claim, epoch)
+        except Exception as error:  # the epoch is committed, and upkeep can wait for the next time
+            logging.getLogger("cutwater").warning(
+                "the Delta table %s was not compacted: %s", self.path, _first_line(error)
+            )
+
+    def keep_up(self, claim: Claim, epoch: int) -> None:
+        """Delete what the last compaction replaced, if it is old enough; then compact.
+
+        In this order a file lives on for as many epochs as lie between two compactions, however
+        short `keep_hours` is. Only files that the log says are removed are deleted: these never
+        come back, so a run that was taken over may do it as well.
+        """
+        version = self._table().version()
+        try:
+            self._compact(claim, epoch)
+        finally:
+            self._files.sync_log(version)
+        self._table().cleanup_metadata()
+
+    def _compact(self, claim: Claim, epoch: int) -> None:
+        self._table().vacuum(
+            self._settings.keep_hours, dry_run=False, enforce_retention_duration=False
+        )
+        self.sweep(claim, before_epoch=epoch + 1)
+        said = CommitProperties(custom_metadata={"cutwater": {"compacted": epoch}})
+        table = self._table()
+        before = set(table.file_uris())
+        table.optimize.compact(commit_properties=said)
+        table = self._table()
+        self._files.sync(sorted(set(table.file_uris()) - before))
+        table.create_checkpoint()
+        self._files.sync_checkpoint()
+
+    def sweep(self, claim: Claim, before_epoch: int) -> None:
+        """Delete files that tasks of this checkpoint wrote and that were never committed.
+
+        Those of earlier generations, and those of this one before an epoch: they cannot be
+        committed any more. What was committed and removed since then is left for `vacuum`.
+        """
+        with self._speaking():
+            table = self._table()
+            unnamed, removed = (
+                table.vacuum(0, dry_run=True, enforce_retention_duration=False, full=is_full)
+                for is_full in (True, False)
+            )
+        mine = (claim.generation, before_epoch)
+        kept = set(removed)
+        orphans = [n for n in unnamed if n not in kept and _is_before(n, _prefix(claim), mine)]
+        self._files.delete(orphans)
+
+    def _table(self) -> DeltaTable:
+        return DeltaTable(self.path, storage_options=self._options)
+
+    @contextmanager
+    def _speaking(self) -> Iterator[None]:
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            raise RunError(
+                Problem(
+                    "delta-failed",
+                    f"sink '{self._sink}' cannot use the Delta table {self.path}: "
+                    f"{_first_line(error)}",
+                    "see that it is there, whole, and that you may read and write it; then run "
+                    "again, which goes on where this run ended",
+                )
+            ) from None
+
+
+def _application(flow: str, sink: str, query_id: str) -> str:
+    return f"cutwater/{flow}/{sink}/{query_id}"
+
+
+def _ledger_of(table: DeltaTable) -> dict[str, Any] | None:
+    text = table.metadata().configuration.get(_LEDGER)
+    ledger: dict[str, Any] | None = json.loads(text) if text else None
+    return ledger
+
+
+def _enter(table: DeltaTable, claim: Claim, **more: str) -> None:
+    ledger = json.dumps(claim.as_ledger(LEDGER_FORMAT) | more)
+    table.alter.set_table_properties({_LEDGER: ledger}, raise_if_not_exists=False)
+
+
+def _newest(table: DeltaTable, application: str) -> int:
+    version = table.transaction_version(application)
+    return -1 if version is None else version
+
+
+def _add(table: DeltaTable, application: str, epoch: int, staged: Sequence[StagedFile]) -> None:
+    rows = sum(file.rows for file in staged)
+    total = (table.transaction_version(f"{application}/rows") or 0) + rows
+    now = int(time.time() * 1000)
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(file.name, file.size, {}, now, True, json.dumps({"numRecords": file.rows}))
+        for file in staged
+    ]
+    table.create_write_transaction(
+        actions,
+        "append",
+        table.schema(),
+        commit_properties=CommitProperties(
+            custom_metadata={"cutwater": {"epoch": epoch, "rows": rows}},
+            app_transactions=[
+                Transaction(application, epoch),
+                Transaction(f"{application}/rows", total),
+            ],
+        ),
+    )
+
+
+def _prefix(claim: Claim) -> str:
+    return f"cutwater-{xxhash.xxh64_hexdigest(claim.query_id.encode())}"
+
+
+def _is_before(name: str, prefix: str, mine: tuple[int, int]) -> bool:
+    """Is it a file that a task wrote in an earlier generation, or before an epoch of this one?"""
+    parts = name.removesuffix(".parquet").split("-")
+    if "-".join(parts[:2]) != prefix or len(parts) != 5 or not (parts[2] + parts[3]).isdigit():
+        return False
+    return (int(parts[2]), int(parts[3])) < mine
+
+
+def _append_only(sink: str, path: str) -> Problem:
+    return Problem(
+        "append-only",
+        f"sink '{sink}': fresh deletes all rows of {path}, whose delta.appendOnly forbids that",
+        "take it over with --adopt, choose another table, or unset delta.appendOnly",
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

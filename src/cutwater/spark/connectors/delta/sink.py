@@ -1,0 +1,251 @@
+"""The Delta sink: an epoch is one transaction of the table, together with its number.
+
+::
+
+    table/
+      _delta_log/            what readers go by: versions, each whole
+      cutwater-*.parquet     what tasks write; nobody sees a file before the log names it
+      part-*.parquet         what compaction made of them
+
+The ledger lies in the table. Who writes to it is a property of the table, so that taking it is a
+change of its metadata, with which no transaction goes together that began before. How far it is,
+and how many rows it has, are application transactions, which are committed with the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from cutwater.errors import Problem, RunError, many
+from cutwater.spark.connectors.base.merging import in_order
+from cutwater.spark.connectors.base.refusals import (
+    ahead,
+    other_checkpoint,
+    other_format,
+    other_sink,
+    unwritable,
+)
+from cutwater.spark.connectors.base.sink import (
+    EXACTLY_ONCE,
+    Claim,
+    Guarantee,
+    Lane,
+    Receipt,
+    Release,
+    Sink,
+)
+from cutwater.spark.connectors.files.parquet_rows import (
+    column_problems,
+    schema_of_record,
+    write_parquet,
+)
+from cutwater.spark.exchange.columns import Records
+from cutwater.spark.storage.durable import make_folder, why_unwritable
+
+if TYPE_CHECKING:
+    from cutwater.spark.connectors.delta.ledger import DeltaLog
+
+__all__ = ["Delta", "StagedFile"]
+
+_SECRET = re.compile(r"secret|password|token|key|credential|signature|sas", re.IGNORECASE)
+_NOT_SECRET = re.compile(r"_file$|_env$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class StagedFile(Receipt):
+    """A file that one attempt of one task wrote, and that no version of the table names yet."""
+
+    name: str
+    size: int
+    rows: int
+    last_order: str
+
+
+@dataclass(frozen=True)
+class Delta(Sink):
+    """A Delta table; it is made if it is not there."""
+
+    path: str
+    """Its folder, or its address in an object store (``s3://…``)."""
+    compact_every: int = 50
+    """After so many epochs small files are made one, and old ones are deleted; 0: never."""
+    keep_hours: int = 24
+    """So long a file stays that no new version names, for those who still read an older one."""
+    storage_options: dict[str, str] = field(default_factory=dict)
+    """How an object store is reached; what is secret comes from the environment."""
+    takes: Literal["records"] = field(default="records", init=False)
+    release: Release = field(default="commit", init=False)
+
+    def __post_init__(self) -> None:
+        if self.is_local:
+            object.__setattr__(self, "path", str(Path(self.path).absolute()))
+
+    @property
+    def is_local(self) -> bool:
+        """Does the table lie in a folder?"""
+        return "://" not in self.path
+
+    @property
+    def place(self) -> str:
+        """The table."""
+        return str(Path(self.path).resolve()) if self.is_local else self.path.rstrip("/")
+
+    def guarantee(self) -> Guarantee:
+        """What readers of the table may rely on."""
+        condition = "the store has conditional writes" if not self.is_local else ""
+        return Guarantee(
+            EXACTLY_ONCE, "commits the rows of an epoch and its number in one version", condition
+        )
+
+    def problems(self, name: str, record: Any) -> Iterator[Problem]:
+        """Settings, and records that are no rows of a table."""
+        if find_spec("deltalake") is None:
+            yield Problem(
+                "missing-package",
+                f"sink '{name}' is a Delta table, and the package deltalake is not installed",
+                "install it: pip install 'cutwater[delta]'",
+            )
+        for setting, value in (
+            ("compact_every", self.compact_every),
+            ("keep_hours", self.keep_hours),
+        ):
+            if value < 0:
+                yield Problem(
+                    "negative-setting",
+                    f"{setting} of sink '{name}' is {value}; it is a whole number from 0",
+                    "0 for compact_every is never; 0 for keep_hours is until the next compaction",
+                )
+        for option in self.storage_options:
+            if _SECRET.search(option) and not _NOT_SECRET.search(option):
+                yield Problem(
+                    "secret-in-a-setting",
+                    f"storage_options of sink '{name}' has '{option}', which is a secret; "
+                    "settings are seen by many",
+                    f"set it in the environment of driver and workers: {option.upper()}=…",
+                )
+        yield from column_problems(name, record)
+        yield from _no_durations(name, record)
+
+    def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
+        """Why this table must not be written to by this checkpoint; nothing is changed."""
+        hindrance = why_unwritable(Path(self.path)) if self.is_local else None
+        if hindrance:
+            return [unwritable(name, Path(self.path), hindrance)]
+        log = self._log(name)
+        if not log.exists():
+            return [_no_table(name, self.path)] if self._has_other_files() else []
+        return _ledger_problems(log, name, query_id, next_epoch) + log.hindrances()
+
+    def _has_other_files(self) -> bool:
+        root = Path(self.path)
+        if not self.is_local or not root.is_dir():
+            return False
+        return any(not _is_log_without_versions(path) for path in root.iterdir())
+
+    def misfits(self, name: str, record: Any) -> list[Problem]:
+        """The columns of the table that are not those of the records."""
+        log = self._log(name)
+        return log.misfits(schema_of_record(name, record)) if log.exists() else []
+
+    def make_ready(self, name: str, record: Any) -> None:
+        """Make the table if it is not there."""
+        if self.is_local:
+            try:
+                make_folder(Path(self.path))
+            except OSError as error:
+                why = error.strerror or str(error)
+                raise RunError(unwritable(name, Path(self.path), why)) from None
+        self._log(name).create(schema_of_record(name, record))
+
+    def generation(self, name: str) -> int:
+        """The newest generation that took the table; 0 if none did."""
+        log = self._log(name)
+        ledger = log.ledger() if log.exists() else None
+        return int(ledger["generation"]) if ledger else 0
+
+    def take(self, claim: Claim) -> None:
+        """Write this generation into the table, which fences all earlier ones; sweep orphans."""
+        log = self._log(claim.sink)
+        log.take(claim)
+        log.sweep(claim, before_epoch=0)
+
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
+        """Fence the other checkpoint; if not `keep`, taking the table then deletes all rows."""
+        self._log(claim.sink).take_over(claim, keep=keep)
+
+    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> StagedFile:
+        """Write rows to a file that no version of the table names."""
+        values = in_order(lanes)
+        assert isinstance(values, Records)
+        name, size = self._log(claim.sink).write_file(
+            claim, epoch, lambda file: write_parquet(file, claim.sink, record, values)
+        )
+        last = max(lane.last_order for lane in lanes)
+        return StagedFile(claim.sink, name, size, len(values), last.hex())
+
+    def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
+        """Commit an epoch as one version; one that is committed stays as it is."""
+        staged = [receipt for receipt in receipts if isinstance(receipt, StagedFile)]
+        self._log(claim.sink).commit(claim, epoch, sorted(staged, key=lambda s: s.last_order))
+
+    def rows(self, claim: Claim) -> int:
+        """How many rows this checkpoint has brought, by the ledger."""
+        return self._log(claim.sink).rows(claim.flow, claim.sink, claim.query_id)
+
+    def _log(self, sink: str) -> DeltaLog:
+        from cutwater.spark.connectors.delta.ledger import DeltaLog
+
+        return DeltaLog(self, sink)
+
+
+def _ledger_problems(
+    log: DeltaLog, name: str, query_id: str | None, next_epoch: int
+) -> list[Problem]:
+    from cutwater.spark.connectors.delta.ledger import LEDGER_FORMAT
+
+    ledger, path = log.ledger(), log.path
+    if ledger is None:
+        return []
+    found = ledger.get("format")
+    if found != LEDGER_FORMAT:
+        return [other_format(name, f"the ledger of {path}", found, LEDGER_FORMAT, "table")]
+    owner = (ledger["flow"], ledger["sink"], ledger["query_id"])
+    if ledger["query_id"] != query_id:
+        return [other_checkpoint(name, path, f"has {many(log.rows(*owner), 'row')} of it", "table")]
+    if ledger["sink"] != name:
+        return [other_sink(name, path, ledger["sink"], "table")]
+    newest = log.newest_epoch(*owner)
+    return [ahead(name, path, newest, next_epoch)] if newest >= next_epoch else []
+
+
+def _is_log_without_versions(path: Path) -> bool:
+    """Is it what is left of a table whose making was cut off?"""
+    return path.name == "_delta_log" and path.is_dir() and not any(path.glob("*.json"))
+
+
+def _no_table(sink: str, path: str) -> Problem:
+    return Problem(
+        "foreign-output",
+        f"sink '{sink}' goes to {path}, which has files and is no Delta table",
+        "choose an empty folder or a Delta table, or move the files away",
+    )
+
+
+def _no_durations(sink: str, record: Any) -> Iterator[Problem]:
+    try:
+        schema = schema_of_record(sink, record)
+    except RunError:
+        return
+    for column in schema:
+        if "duration" in str(column.type):
+            yield Problem(
+                "no-column-type",
+                f"sink '{sink}' would have a column '{column.name}' of {column.type}, which Delta "
+                "tables do not have",
+                "map it to a number, as seconds or microseconds, before the sink",
+            )

@@ -1,0 +1,349 @@
+"""A folder of CSV files as a source: a header line in each file, quoted line ends, typed columns.
+
+A record is what Python's strict CSV reader takes for one, from the first record of a file on: so
+everyone who asks where a record ends gets the same answer, whatever is wrong with it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import msgspec.inspect as mi
+
+from cutwater.annotations import describe
+from cutwater.errors import InputError, Problem
+from cutwater.flow.steps import Source
+from cutwater.spark.connectors.base.defaults import filler_of
+from cutwater.spark.connectors.base.source import BadRecord, Chunk, RecordReader, Run
+from cutwater.spark.connectors.files.csv_columns import (
+    PlainRows,
+    plain_layout,
+    plain_rows,
+    records_of,
+)
+from cutwater.spark.connectors.files.text import RUN_BYTES, TextFeed, bytes_of, runs_of
+from cutwater.spark.exchange.batch import much_at_once
+
+__all__ = ["Csv"]
+
+_BOM = b"\xef\xbb\xbf"
+_LONGEST_FIELD = (1 << 31) - 1
+_SCALARS = (
+    mi.BoolType,
+    mi.BytesType,
+    mi.DateTimeType,
+    mi.DateType,
+    mi.DecimalType,
+    mi.EnumType,
+    mi.FloatType,
+    mi.IntType,
+    mi.LiteralType,
+    mi.StrType,
+    mi.TimeDeltaType,
+    mi.TimeType,
+    mi.UUIDType,
+)
+
+
+@dataclass(frozen=True)
+class Csv(TextFeed):
+    """A folder of CSV files in UTF-8: each file appears whole, and does not change after.
+
+    The first line of each file names its columns; they are the fields of the source's records, in
+    any order. A field with a default may be left out. An empty place is None where the field may
+    be, else it is empty text. Line ends inside quotes belong to the value.
+    """
+
+    path: str
+    delimiter: str = ","
+    max_bytes_per_epoch: int = 32 << 20
+    """How much one epoch reads at the most; a bucket's share of it is sorted in memory."""
+    idle_after: float | None = None
+    """Seconds without new input after which the source holds others back no longer."""
+
+    kind: ClassVar[str] = "CSV"
+
+    def problems(self, name: str, step: Source) -> Iterator[Problem]:
+        yield from super().problems(name, step)
+        if not (len(self.delimiter) == 1 and self.delimiter.isascii()) or self.delimiter in '"\r\n':
+            yield Problem(
+                "not-a-delimiter",
+                f"the delimiter of source '{name}' is {self.delimiter!r}; it is one ASCII "
+                "character, and neither a quote nor a line end",
+                "leave delimiter out for a comma, or use ';' or '\\t'",
+            )
+        fields = _fields_of(step.type)
+        if fields is None:
+            yield Problem(
+                "no-columns",
+                f"source '{name}' reads CSV, and {describe(step.type)} has no fields that could "
+                "be its columns",
+                "use a dataclass with a field for each column",
+            )
+        for field in fields or ():
+            if _scalar(field.type) is None:
+                yield Problem(
+                    "no-column-type",
+                    f"field '{field.encode_name}' of {describe(step.type)} is no number, text, "
+                    f"time or other single value, so no column of CSV (source '{name}') can hold "
+                    "it",
+                    "give it such a type, or None as well; for nested records use JSON lines",
+                )
+
+    def whole(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
+        chunk = super().whole(path, found, number, tp)
+        if chunk.start == chunk.end:
+            return chunk
+        columns, start = _header(path, self.delimiter)
+        for problem in _header_problems(path, columns, _fields_of(tp) or ()):
+            raise InputError(problem)
+        return replace(chunk, start=start, about={**chunk.about, "columns": columns})
+
+    def cut(self, chunk: Chunk, amount: int) -> Any:
+        if chunk.start + amount >= chunk.end:
+            return chunk.end
+        with Path(chunk.about["path"]).open("rb") as file:
+            file.seek(chunk.start)
+            head = file.read(amount - 1) + file.readline()
+            if b'"' in head:
+                file.seek(chunk.start)
+                return min(chunk.start + _records_of(file, amount, self.delimiter), chunk.end)
+        return min(chunk.start + len(head), chunk.end)
+
+    def reader(self, tp: Any) -> RecordReader:
+        return _Rows(tp, self.delimiter)
+
+
+@dataclass(frozen=True)
+class _Malformed:
+    """What is no row of a CSV file."""
+
+    why: str
+    text: bytes
+
+    def __len__(self) -> int:
+        return 0
+
+
+_Row = list[str] | _Malformed
+
+
+class _Rows(RecordReader):
+    def __init__(self, tp: Any, delimiter: str) -> None:
+        self._delimiter = delimiter
+        self._fields = {field.encode_name: field for field in _fields_of(tp) or ()}
+        self._type = tp
+        self._many = list[tp]
+        self._fill = filler_of(tp)
+        self._plain = plain_layout(tp)
+        self._columns: list[str] = []
+        self._optional: list[int] = []
+
+    def turn_to(self, chunk: Chunk) -> None:
+        self._columns = chunk.about["columns"]
+        optional = (_is_optional(self._fields[column].type) for column in self._columns)
+        self._optional = [place for place, is_optional in enumerate(optional) if is_optional]
+
+    def runs(self, chunk: Chunk) -> Iterator[Run]:
+        self.turn_to(chunk)
+        data = bytes_of(chunk)
+        is_whole = self._plain is not None and len(self._columns) == len(self._fields)
+        plain = plain_rows(data, RUN_BYTES) if is_whole else None
+        if plain is not None:
+            return (Run(rows, (at + chunk.start).tolist()) for rows, at in plain)
+        with much_at_once():
+            rows, positions = _rows(data, self._delimiter)
+        return runs_of(rows, [chunk.start + position for position in positions])
+
+    def decode(self, run: Run) -> Sequence[Any]:
+        raws: Sequence[Any] = run.raws
+        if isinstance(raws, PlainRows) and self._plain:
+            found = records_of(raws, self._plain, self._columns, self._delimiter)
+            if found is not None:
+                return found
+            raws = list(map(self._row, raws))
+        if self._optional or set(map(len, raws)) != {len(self._columns)}:
+            rows = list(map(self._named, raws))
+        else:
+            rows = [dict(zip(self._columns, row, strict=True)) for row in raws]
+        return self._filled(msgspec.convert(rows, self._many, strict=False))
+
+    def decode_one(self, raw: _Row | bytes) -> Any:
+        return self._filled([msgspec.convert(self._named(raw), self._type, strict=False)])[0]
+
+    def _filled(self, values: list[Any]) -> list[Any]:
+        if self._fill and len(self._columns) < len(self._fields):
+            for value in values:
+                self._fill(value)
+        return values
+
+    def _named(self, raw: _Row | bytes) -> dict[str, str | None]:
+        row = self._row(raw)
+        if isinstance(row, _Malformed):
+            raise BadRecord(row.why)
+        if len(row) != len(self._columns):
+            raise BadRecord(
+                f"it has {len(row)} values, and the file has {len(self._columns)} columns"
+            )
+        named: dict[str, str | None] = dict(zip(self._columns, row, strict=True))
+        for place in self._optional:
+            if not row[place]:
+                named[self._columns[place]] = None
+        return named
+
+    def _row(self, raw: _Row | bytes) -> _Row:
+        """A row that may still be a line as it lies in the file."""
+        return _rows(raw, self._delimiter)[0][0] if isinstance(raw, bytes) else raw
+
+    def text(self, raw: _Row | bytes) -> bytes:
+        if isinstance(raw, bytes):
+            return raw
+        if isinstance(raw, _Malformed):
+            return raw.text
+        return self._delimiter.join(raw).encode()
+
+
+def _reader(lines: Any, delimiter: str) -> Any:
+    csv.field_size_limit(_LONGEST_FIELD)
+    return csv.reader(lines, delimiter=delimiter, strict=True)
+
+
+def _rows(data: bytes, delimiter: str) -> tuple[list[_Row], list[int]]:
+    """The rows in some text, and where each begins; a blank line is none."""
+    starts = list(accumulate((len(line) + 1 for line in data.split(b"\n")), initial=0))
+    text, is_clean = _decoded(data)
+    reader = _reader(io.StringIO(text, newline="\n"), delimiter)
+    rows: list[_Row] = []
+    positions: list[int] = []
+    start = 0
+    while True:
+        row: list[str] | None = None
+        why = ""
+        try:
+            row = next(reader, None)
+            if row is None:
+                return rows, positions
+        except csv.Error as error:
+            why = str(error).split(" - ")[0]
+        end = starts[reader.line_num]
+        if row and not is_clean and not _is_text(row):
+            why = "it is not UTF-8"
+        if row or why:
+            rows.append(_Malformed(why, data[start:end].rstrip()) if why else row or [])
+            positions.append(start)
+        start = end
+
+
+def _decoded(data: bytes) -> tuple[str, bool]:
+    """The text, and whether all of it is UTF-8; what is not becomes lone surrogates."""
+    try:
+        return data.decode(), True
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "surrogateescape"), False
+
+
+def _is_text(row: Sequence[str]) -> bool:
+    try:
+        "".join(row).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _records_of(file: io.BufferedReader, amount: int, delimiter: str) -> int:
+    """How many bytes the first records of a file take, so that they are at least an amount."""
+    taken = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal taken
+        for line in file:
+            taken += len(line)
+            yield line.decode("latin-1")  # what separates fields and records is ASCII
+
+    reader = _reader(lines(), delimiter)
+    while taken < amount:
+        try:
+            if next(reader, None) is None:
+                break
+        except csv.Error:
+            continue
+    return taken
+
+
+def _header(path: str, delimiter: str) -> tuple[list[str], int]:
+    """The columns of a file, and where its first record begins."""
+    with Path(path).open("rb") as file:
+        before = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
+        file.seek(before)
+        size = _records_of(file, 1, delimiter)
+        file.seek(before)
+        data = file.read(size)
+    rows, _ = _rows(data, delimiter)
+    if not rows or isinstance(rows[0], _Malformed):
+        raise InputError(
+            Problem(
+                "no-header",
+                f"the first line of {path} names no columns: "
+                f"{data[:200].decode('utf-8', 'replace').rstrip()!r}",
+                "begin the file with a line of column names",
+            )
+        )
+    return rows[0], before + size
+
+
+def _header_problems(
+    path: str, columns: Sequence[str], fields: Sequence[mi.Field]
+) -> Iterator[Problem]:
+    declared = [field.encode_name for field in fields]
+    required = [field.encode_name for field in fields if field.required]
+    said = f"the first line of {path} names {', '.join(map(repr, columns))[:500]}"
+    for column in columns:
+        if column not in declared:
+            yield Problem(
+                "unknown-column",
+                f"{said}, but the record has no field {column!r}; it has: {', '.join(declared)}",
+                "leave the column out, or add a field",
+            )
+        elif columns.count(column) > 1:
+            yield Problem("column-twice", f"{said}, {column!r} twice", "leave one of them out")
+    for name in required:
+        if name not in columns:
+            yield Problem(
+                "missing-column",
+                f"{said}, but the record needs a column {name!r}",
+                f"add it to the file, or give the field a default: {name}: ... = ...",
+            )
+
+
+def _fields_of(tp: Any) -> Sequence[mi.Field] | None:
+    """The fields of a type that a row can be; None if it can be none."""
+    try:
+        found = mi.type_info(tp)
+    except TypeError:
+        return None
+    is_record = isinstance(found, mi.DataclassType) or (
+        isinstance(found, mi.StructType) and not found.array_like
+    )
+    return found.fields if is_record else None  # type: ignore[attr-defined]
+
+
+def _scalar(tp: mi.Type) -> mi.Type | None:
+    """The type of the values of a column, but for None; None if it has no single one."""
+    types = [t for t in (tp.types if isinstance(tp, mi.UnionType) else (tp,)) if not _is_none(t)]
+    return types[0] if len(types) == 1 and isinstance(types[0], _SCALARS) else None
+
+
+def _is_none(tp: mi.Type) -> bool:
+    return isinstance(tp, mi.NoneType)
+
+
+def _is_optional(tp: mi.Type) -> bool:
+    return isinstance(tp, mi.UnionType) and any(map(_is_none, tp.types))

@@ -1,0 +1,83 @@
+"""A folder of JSON-lines files as a source.
+
+Spark has no position for a line of text; here it is the number of the file and the byte offset,
+which also gives the line number of a bad record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, compress
+from typing import Any, ClassVar
+
+import msgspec
+
+from cutwater.spark.connectors.base.defaults import filler_of
+from cutwater.spark.connectors.base.source import Chunk, RecordReader, Run
+from cutwater.spark.connectors.files.text import TextFeed, bytes_of, runs_of, split_at_lines
+
+__all__ = ["JsonLines"]
+
+
+@dataclass(frozen=True)
+class JsonLines(TextFeed):
+    """A folder of JSON-lines files: each file appears whole, and does not change after."""
+
+    path: str
+    max_bytes_per_epoch: int = 32 << 20
+    """How much one epoch reads at the most; a bucket's share of it is sorted in memory."""
+    idle_after: float | None = None
+    """Seconds without new input after which the source holds others back no longer."""
+
+    kind: ClassVar[str] = "JSON lines"
+
+    def cut(self, chunk: Chunk, amount: int) -> int:
+        return split_at_lines(chunk.about["path"], chunk.start, chunk.end, amount)
+
+    def reader(self, tp: Any) -> RecordReader:
+        return _Lines(tp)
+
+
+class _Lines(RecordReader):
+    def __init__(self, tp: Any) -> None:
+        self._decode = _decoder(tp)
+
+    def runs(self, chunk: Chunk) -> Iterator[Run]:
+        texts = bytes_of(chunk).split(b"\n")
+        positions = list(accumulate((len(text) + 1 for text in texts), initial=chunk.start))[:-1]
+        is_full = [bool(text) and not text.isspace() for text in texts]
+        return runs_of(list(compress(texts, is_full)), list(compress(positions, is_full)))
+
+    def decode(self, run: Run) -> list[Any]:
+        return list(map(self._decode, run.raws))
+
+    def times(self, run: Run, field: str) -> list[Any]:
+        decode = self._decode  # records are let go at once: to keep them all takes longer
+        return [getattr(decode(raw), field) for raw in run.raws]
+
+    def decode_one(self, raw: bytes) -> Any:
+        return self._decode(raw)
+
+    def text(self, raw: bytes) -> bytes:
+        return raw
+
+    def line(self, raw: bytes, value: Any) -> bytes:
+        return raw.rstrip()
+
+    def count(self, chunk: Chunk) -> int:
+        return sum(bool(line) and not line.isspace() for line in bytes_of(chunk).split(b"\n"))
+
+
+def _decoder(tp: Any) -> Callable[[bytes], Any]:
+    """Reads a record of a type from a line."""
+    decode, fill = msgspec.json.Decoder(tp).decode, filler_of(tp)
+    if fill is None:
+        return decode
+
+    def read(line: bytes) -> Any:
+        value = decode(line)
+        fill(value)
+        return value
+
+    return read

@@ -1,0 +1,322 @@
+"""A folder of Parquet files as a source: columns stay columns; a position is a row of a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import Any, ClassVar
+
+import msgspec
+import msgspec.inspect as mi
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cutwater.annotations import describe, members, plain_type
+from cutwater.errors import InputError, Problem
+from cutwater.flow.steps import Source
+from cutwater.spark.connectors.base.source import BadRecord, Chunk, RecordReader, Run
+from cutwater.spark.connectors.files.listing import FilesFeed, check_unchanged
+from cutwater.spark.exchange.arrow import misfit, records_in
+from cutwater.spark.exchange.columns import Records, objects
+from cutwater.vectors import Layout
+
+__all__ = ["NUMBERED_ROWS", "RUN_ROWS", "Parquet"]
+
+RUN_ROWS = 50_000
+"""So many rows at the most are worked on together."""
+NUMBERED_ROWS = 200_000
+"""And so many where the values of a field are numbered, which pays if they come again."""
+_NUMBERED_BYTES = 32 << 20
+"""If they are so many bytes at the most."""
+
+
+@dataclass(frozen=True)
+class Parquet(FilesFeed):
+    """A folder of Parquet files: each file appears whole, and does not change after.
+
+    Columns are the fields of the source's records, by name; others are left alone. A field with a
+    default may be left out.
+    """
+
+    path: str
+    max_rows_per_epoch: int = 500_000
+    max_bytes_per_epoch: int = 64 << 20
+    """How much one epoch reads at the most, as it is without compression, on an average of each
+    file; a bucket's share of it is sorted in memory."""
+    idle_after: float | None = None
+    """Seconds without new input after which the source holds others back no longer."""
+
+    kind: ClassVar[str] = "Parquet"
+    unit: ClassVar[str] = "rows"
+
+    def problems(self, name: str, step: Source) -> Iterator[Problem]:
+        yield from super().problems(name, step)
+        if self.max_rows_per_epoch < 1:
+            yield Problem(
+                "no-progress",
+                f"source '{name}' may read {self.max_rows_per_epoch} rows in an epoch; "
+                "an epoch reads at least one",
+                "leave max_rows_per_epoch out, or make it larger",
+            )
+
+    def whole(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
+        with _sound(path), pq.ParquetFile(path) as file:
+            meta, schema = file.metadata, file.schema_arrow
+            groups = range(meta.num_row_groups)
+            size = sum(meta.row_group(group).total_byte_size for group in groups)
+        for problem in _schema_problems(path, schema, Layout.of(tp)):
+            raise InputError(problem)
+        rows = meta.num_rows
+        least = ceil(self.max_bytes_per_epoch / self.max_rows_per_epoch)
+        about = {
+            "path": path,
+            "size": found.st_size,
+            "modified_ns": found.st_mtime_ns,
+            "rows": rows,
+            "row_bytes": max(size // max(rows, 1), least),
+        }
+        return Chunk(number, 0, rows, about)
+
+    def end_of(self, chunk: Chunk) -> Any:
+        return chunk.about["rows"]
+
+    def amount(self, chunk: Chunk) -> int:
+        return int((chunk.end - chunk.start) * chunk.about["row_bytes"])
+
+    def cut(self, chunk: Chunk, amount: int) -> Any:
+        return min(chunk.start + ceil(amount / chunk.about["row_bytes"]), chunk.end)
+
+    def reader(self, tp: Any) -> RecordReader:
+        return _Rows(tp)
+
+    def place(self, chunk: Chunk, position: int) -> str:
+        return f"row {position + 1} of {chunk.about['path']}"
+
+    def spot(self, chunk: Chunk, position: int) -> dict[str, Any]:
+        return {"file": chunk.about["path"], "row": position + 1}
+
+
+@contextmanager
+def _sound(path: str) -> Iterator[None]:
+    """Around reading a file: what is wrong inside it becomes a sentence."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, EOFError) as error:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(
+            Problem(
+                "damaged-parquet",
+                f"{path} cannot be read as Parquet: {said[0]}",
+                "write files elsewhere and move them in when they are complete; if it is damaged, "
+                "take it away",
+            )
+        ) from None
+
+
+def _schema_problems(path: str, schema: pa.Schema, layout: Layout) -> Iterator[Problem]:
+    defaults = _Defaults(layout)
+    for field, tp in layout.declared.items():
+        column = field or "value"
+        if schema.names.count(column) > 1:
+            yield Problem("column-twice", f"{path} has a column '{column}' twice", "rename one")
+        elif column not in schema.names:
+            if field not in defaults.fields:
+                yield Problem(
+                    "missing-column",
+                    f"{path} has no column '{column}', which the record needs; it has: "
+                    f"{', '.join(schema.names)[:500]}",
+                    "rename the columns of the file, or give the field a default",
+                )
+        elif _is_misfit(schema.field(column).type, tp):
+            yield Problem(
+                "column-of-another-type",
+                f"column '{column}' of {path} is {schema.field(column).type}; the record declares "
+                f"it as {describe(tp)}",
+                "cast the column, or correct the annotation",
+            )
+
+
+def _is_misfit(found: pa.DataType, tp: Any) -> bool:
+    if pa.types.is_null(found):
+        return types.NoneType not in members(plain_type(tp))
+    return misfit(_plain_type(found), tp)
+
+
+class _Defaults:
+    """The fields of a record that may be left out, and what they are then."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        fields = getattr(mi.type_info(layout.type), "fields", ()) if layout.is_record else ()
+        self.fields = {field.name: field for field in fields if not field.required}
+
+    def column(self, name: str, size: int) -> np.ndarray:
+        """The default of a field, so many times."""
+        field, kind = self.fields[name], self._layout.columns[name]
+        if field.default is msgspec.NODEFAULT:
+            return objects(field.default_factory() for _ in range(size))
+        values = [field.default] * size
+        return objects(values) if kind == "object" else np.array(values)
+
+
+@dataclass(frozen=True)
+class _Batch(Sequence[pa.RecordBatch]):
+    """The rows of a batch, each as a batch of its own."""
+
+    batch: pa.RecordBatch
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self.batch.slice(index, 1)
+
+
+class _Rows(RecordReader):
+    def __init__(self, tp: Any) -> None:
+        self._layout = Layout.of(tp)
+        self._many = list[tp]
+        self._defaults = _Defaults(self._layout)
+
+    @cached_property
+    def _is_checked(self) -> bool:
+        """Does a record look at its own fields when it is made?"""
+        return self._layout.is_record and hasattr(self._layout.type, "__post_init__")
+
+    def runs(self, chunk: Chunk) -> Iterator[Run]:
+        check_unchanged(chunk)
+        path, first = chunk.about["path"], 0
+        with _sound(path), pq.ParquetFile(path, read_dictionary=self._texts(path)) as file:
+            found = file.schema_arrow.names
+            rows = self._rows_at_once(file.metadata)
+            columns = [name or "value" for name in self._layout.columns]
+            wanted = [column for column in columns if column in found]
+            for group in range(file.metadata.num_row_groups):
+                end = first + file.metadata.row_group(group).num_rows
+                if first < chunk.end and end > chunk.start:
+                    batches = file.iter_batches(rows, row_groups=[group], columns=wanted)
+                    yield from _between(batches, first, chunk)
+                first = end
+        check_unchanged(chunk)
+
+    def _texts(self, path: str) -> list[str]:
+        """The numbered fields that a file has as texts or bytes, whose values it numbers itself."""
+        texts = [name for name in self.numbered if self._layout.columns[name] == "object"]
+        return [name for name in texts if name in pq.read_schema(path).names]
+
+    def _rows_at_once(self, metadata: pq.FileMetaData) -> int:
+        """More where fields are numbered, as long as they are short."""
+        if not self.numbered or not metadata.num_rows:
+            return RUN_ROWS
+        groups = range(metadata.num_row_groups)
+        size = sum(metadata.row_group(group).total_byte_size for group in groups)
+        in_all = int(_NUMBERED_BYTES * metadata.num_rows // max(size, 1))
+        return min(max(in_all, RUN_ROWS), NUMBERED_ROWS)
+
+    def decode(self, run: Run) -> Sequence[Any]:
+        assert isinstance(run.raws, _Batch)
+        return self._records(run.raws.batch)
+
+    def decode_one(self, raw: pa.RecordBatch) -> Any:
+        return self._records(raw)[0]
+
+    def _records(self, batch: pa.RecordBatch) -> Sequence[Any]:
+        try:
+            records = self._found(batch)
+        except InputError as error:
+            raise BadRecord(error.problems[0].message) from None
+        except pa.ArrowException as error:
+            raise BadRecord(_why(batch, error)) from None
+        if not self._is_checked:
+            return records
+        columns = records.columns
+        fields = zip(*(column.tolist() for column in columns.values()), strict=True)
+        rows = [dict(zip(columns, row, strict=True)) for row in fields]
+        made: list[Any] = msgspec.convert(rows, self._many, from_attributes=True)
+        return made
+
+    def _found(self, batch: pa.RecordBatch) -> Records:
+        there = [name for name in self._layout.columns if (name or "value") in batch.schema.names]
+        part = Layout(
+            self._layout.type,
+            {name: self._layout.columns[name] for name in there},
+            {name: self._layout.declared[name] for name in there},
+        )
+        numbered = [name for name in self.numbered if name in there]
+        arrays = [
+            column if name in numbered else _plain(column)
+            for name, column in ((name, batch.column(name or "value")) for name in there)
+        ]
+        found = records_in(part, arrays, "the file", numbered)
+        columns = {
+            name: found.columns[name]
+            if name in found.columns
+            else self._defaults.column(name, batch.num_rows)
+            for name in self._layout.columns
+        }
+        return Records(self._layout, columns, found.numberings)
+
+    def text(self, raw: pa.RecordBatch) -> bytes:
+        row = {name: _shown(raw.column(name)) for name in raw.schema.names}
+        return json.dumps(row, default=str).encode()
+
+    def count(self, chunk: Chunk) -> int:
+        return int(chunk.end - chunk.start)
+
+
+def _why(batch: pa.RecordBatch, error: Exception) -> str:
+    """What is wrong with a row: that of which Arrow says least is text that is not UTF-8."""
+    try:
+        for column in batch.columns:
+            _plain(column).validate(full=True)
+    except pa.ArrowInvalid as invalid:
+        return str(invalid)
+    return str(error)
+
+
+def _between(batches: Iterator[pa.RecordBatch], first: int, chunk: Chunk) -> Iterator[Run]:
+    """The rows of a chunk among batches, the first of which begins at a row of the file."""
+    for batch in batches:
+        start = max(chunk.start - first, 0)
+        size = min(chunk.end - first, batch.num_rows) - start
+        if size > 0:
+            rows = range(first + start, first + start + size)
+            yield Run(_Batch(batch.slice(start, size)), rows)
+        first += batch.num_rows
+        if first >= chunk.end:
+            return
+
+
+def _plain_type(tp: pa.DataType) -> pa.DataType:
+    """The type of a column once it is read: no dictionaries, and no nanoseconds."""
+    if pa.types.is_dictionary(tp):
+        return _plain_type(tp.value_type)
+    if pa.types.is_timestamp(tp):
+        return pa.timestamp("us", tz=tp.tz)
+    if pa.types.is_duration(tp):
+        return pa.duration("us")
+    return tp
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    wanted = _plain_type(array.type)
+    return array if wanted == array.type else array.cast(wanted)
+
+
+def _shown(column: pa.Array) -> Any:
+    """The only value of a column, for people."""
+    try:
+        return column[0].as_py()
+    except (UnicodeError, ValueError):
+        return str(column.cast(pa.binary())[0].as_py())

@@ -1,0 +1,371 @@
+"""The folder sink: an epoch appears by one rename of a directory, or not at all.
+
+::
+
+    out/
+      epoch=0/part-00000.jsonl      what readers see: whole epochs, each once (or .parquet)
+              _manifest.json        rows and last order of each lane, published with them
+      epoch=1/…
+      _cutwater/ledger.json         whose output this is, the newest generation, and behind which
+                                    epochs its own begin if it was another's before
+      _cutwater/staging/            files of epochs that are not published yet
+
+Ordinary readers pass over names that begin with an underscore.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from cutwater.annotations import describe, fields_of
+from cutwater.errors import Problem, RunError, many
+from cutwater.spark.connectors.base.merging import in_order
+from cutwater.spark.connectors.base.refusals import (
+    ANOTHER_CHECKPOINT,
+    ahead,
+    other_checkpoint,
+    other_format,
+    other_sink,
+    unwritable,
+)
+from cutwater.spark.connectors.base.sink import (
+    EXACTLY_ONCE,
+    Claim,
+    Guarantee,
+    Lane,
+    Receipt,
+    Release,
+    Sink,
+    fenced,
+    refuse_if_taken,
+)
+from cutwater.spark.connectors.files.parquet_rows import column_problems, write_parquet
+from cutwater.spark.exchange.columns import Records
+from cutwater.spark.storage.durable import (
+    create_file,
+    make_folder,
+    read_json,
+    sync_file,
+    sync_folder,
+    why_unwritable,
+    write_json,
+)
+
+__all__ = ["LEDGER_FORMAT", "Folder", "Staged"]
+
+LEDGER_FORMAT = 1
+
+_SUFFIXES = {"jsonl": ".jsonl", "parquet": ".parquet"}
+
+
+@dataclass(frozen=True)
+class Staged(Receipt):
+    """What one attempt of one task wrote for one sink, not yet published."""
+
+    path: str
+    lanes: tuple[tuple[int, int, str], ...]
+    """Label, rows and last order (as hex) of each lane in the file."""
+
+    def last_order(self) -> str:
+        """The order of the last row: where the parts of a lane follow one another, by this."""
+        return max((last for _, _, last in self.lanes), default="")
+
+
+@dataclass(frozen=True)
+class Folder(Sink):
+    """A folder of JSON lines or of Parquet, one directory for each epoch."""
+
+    path: str
+    format: str = "jsonl"
+    """``"jsonl"``: lines of JSON; ``"parquet"``: a column for each field."""
+    takes: Literal["lines", "records"] = field(default="lines", init=False)
+    release: Release = field(default="commit", init=False)
+
+    def __post_init__(self) -> None:
+        if not _is_url(self.path):
+            object.__setattr__(self, "path", str(Path(self.path).absolute()))
+        if self.format == "parquet":
+            object.__setattr__(self, "takes", "records")
+
+    def guarantee(self) -> Guarantee:
+        """What readers of the folder may rely on."""
+        return Guarantee(EXACTLY_ONCE, "shows an epoch by one rename of a directory")
+
+    def problems(self, name: str, record: Any) -> Iterator[Problem]:
+        """A place without renames, a format that there is not, records that are no columns."""
+        if _is_url(self.path):
+            yield _object_store(name, self.path)
+        if self.format not in _SUFFIXES:
+            yield _unknown_format(name, self.format)
+        if self.format == "parquet":
+            yield from column_problems(name, record)
+            yield from _epoch_twice(name, record)
+
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return str(self.root.resolve())
+
+    @property
+    def root(self) -> Path:
+        """The folder."""
+        return Path(self.path)
+
+    @property
+    def _ledger(self) -> Path:
+        return self.root / "_cutwater" / "ledger.json"
+
+    @property
+    def _staging(self) -> Path:
+        return self.root / "_cutwater" / "staging"
+
+    def directory(self, number: int) -> Path:
+        """Where an epoch is, by its number among all that are there."""
+        return self.root / f"epoch={number}"
+
+    def published(self) -> list[int]:
+        """The epochs that readers see."""
+        try:
+            names = [path.name for path in self.root.iterdir()]
+        except FileNotFoundError:
+            return []
+        return sorted(int(name[6:]) for name in names if _is_epoch(name))
+
+    def check(self, sink: str, query_id: str | None, next_epoch: int) -> list[Problem]:
+        """Why this output must not be written to by this checkpoint; nothing is changed.
+
+        `query_id` is None for a checkpoint that does not exist yet; `next_epoch` is the first
+        epoch that the checkpoint knows nothing of.
+        """
+        hindrance = why_unwritable(self.root)
+        if hindrance:
+            return [unwritable(sink, self.root, hindrance)]
+        ledger = read_json(self._ledger, "the ledger")
+        published = self.published()
+        if ledger is None:
+            return [_foreign_output(sink, self.root)] if published else []
+        if ledger.get("format") != LEDGER_FORMAT:
+            return [other_format(sink, str(self._ledger), ledger.get("format"), LEDGER_FORMAT)]
+        files = ledger.get("files", "jsonl")
+        misfits = [_other_files(sink, self.root, files, self.format)] * (files != self.format)
+        if ledger["query_id"] != query_id:
+            shows = f"shows {many(len(published), 'epoch')} of it"
+            return [other_checkpoint(sink, str(self.root), shows), *misfits]
+        if ledger["sink"] != sink:
+            return [other_sink(sink, str(self.root), ledger["sink"])]
+        beyond = _first(ledger) + next_epoch
+        is_whole = "takes_over" not in ledger  # what is there is still another's, for `take`
+        if not misfits and is_whole and published and published[-1] >= beyond:
+            return [ahead(sink, str(self.root), published[-1], beyond)]
+        return misfits
+
+    def generation(self, name: str) -> int:
+        """The newest generation that took this output; 0 if none did."""
+        ledger = read_json(self._ledger, "the ledger")
+        return int(ledger["generation"]) if ledger else 0
+
+    def take(self, claim: Claim) -> None:
+        """Write this generation into the ledger, which fences all earlier ones; sweep orphans."""
+        with self._writing(claim):
+            make_folder(self._staging)
+            held = read_json(self._ledger, "the ledger") or {}
+            refuse_if_taken(str(self.root), claim, held)
+            began = {name: held[name] for name in ("first", "takes_over") if name in held}
+            self._enter(claim, **began)
+            self._sweep()
+            if "takes_over" in began:
+                self._enter(claim, first=self._begin_behind_others(began["takes_over"]))
+
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
+        """Fence the other checkpoint; what is done with its epochs is done by `take`."""
+        with self._writing(claim):
+            held = read_json(self._ledger, "the ledger") or {}
+            if held.get("query_id") != claim.query_id:
+                self._enter(claim, takes_over="adopt" if keep else "fresh")
+
+    def _enter(self, claim: Claim, **more: Any) -> None:
+        files = {"files": self.format}
+        write_json(self._ledger, claim.as_ledger(LEDGER_FORMAT) | files | more)
+
+    def _begin_behind_others(self, way: str) -> int:
+        """The number of the first epoch of this checkpoint, which has shown nothing yet.
+
+        What the other was publishing is swept, so it shows nothing more. To be deleted, its epochs
+        disappear one by one, each whole.
+        """
+        published = self.published()
+        if way == "fresh":
+            for epoch in published:
+                self.directory(epoch).rename(self._staging / f"gone-{uuid.uuid4().hex}")
+            sync_folder(self.root)
+            self._sweep()
+        return published[-1] + 1 if published else 0
+
+    @contextlib.contextmanager
+    def _writing(self, claim: Claim) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise RunError(unwritable(claim.sink, self.root, why)) from None
+
+    def _sweep(self) -> None:
+        """Delete what earlier runs staged.
+
+        A run that was killed may still be publishing: a directory is taken away by one rename
+        before it is emptied, so that it is either published whole or not at all.
+        """
+        for orphan in list(self._staging.iterdir()):
+            doomed = self._staging / f"swept-{uuid.uuid4().hex}"
+            with contextlib.suppress(FileNotFoundError):
+                orphan.rename(doomed)
+                shutil.rmtree(doomed) if doomed.is_dir() else doomed.unlink()
+
+    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Staged:
+        """Write rows where no reader looks."""
+        path = self._staging / f"{epoch}-{uuid.uuid4().hex}{_SUFFIXES[self.format]}"
+        values = in_order(lanes)
+        with create_file(path) as file:
+            if isinstance(values, Records):
+                write_parquet(file, claim.sink, record, values)
+            else:
+                file.writelines(values)
+            sync_file(file)
+        said = tuple((lane.label, len(lane.orders), lane.last_order.hex()) for lane in lanes)
+        return Staged(claim.sink, str(path), said)
+
+    def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
+        """Show an epoch, at once and whole; one that is already shown stays as it is."""
+        staged = [receipt for receipt in receipts if isinstance(receipt, Staged)]
+        target = self.directory(self._check_fence(claim, epoch) + epoch)
+        if staged and target.exists():
+            _refuse_of_another(claim, target)
+        elif staged:
+            whole = self._staging / f"{target.name}.{uuid.uuid4().hex}"
+            whole.mkdir(mode=0o700)
+            for number, part in enumerate(sorted(staged, key=Staged.last_order)):
+                Path(part.path).rename(whole / f"part-{number:05d}{_SUFFIXES[self.format]}")
+            manifest = {
+                "query_id": claim.query_id,
+                "generation": claim.generation,
+                "epoch": epoch,
+                "rows": sum(rows for part in staged for _, rows, _ in part.lanes),
+                "lanes": _whole_lanes(staged),
+            }
+            write_json(whole / "_manifest.json", manifest)
+            try:
+                whole.rename(target)
+            except OSError:
+                if not target.exists():
+                    raise
+                _refuse_of_another(claim, target)
+            sync_folder(self.root)
+        for part in staged:
+            Path(part.path).unlink(missing_ok=True)
+
+    def rows(self, claim: Claim) -> int:
+        """How many rows of this checkpoint readers see, by the manifests."""
+        first = _first(read_json(self._ledger, "the ledger") or {})
+        own = [epoch for epoch in self.published() if epoch >= first]
+        found = (_manifest(self.directory(epoch)) for epoch in own)
+        return sum(manifest["rows"] for manifest in found if manifest)
+
+    def _check_fence(self, claim: Claim, epoch: int) -> int:
+        """The number of the directory in which the epochs of this checkpoint begin."""
+        ledger = read_json(self._ledger, "the ledger") or {}
+        held = (ledger.get("query_id"), ledger.get("generation"))
+        if held != (claim.query_id, claim.generation):
+            raise fenced(epoch, str(self.root), claim, ledger.get("generation"))
+        return _first(ledger)
+
+
+def _first(ledger: dict[str, Any]) -> int:
+    """The number of the directory of a checkpoint's first epoch: others may have been before."""
+    return int(ledger.get("first", 0))
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = read_json(folder / "_manifest.json", "the manifest")
+    return found
+
+
+def _refuse_of_another(claim: Claim, folder: Path) -> None:
+    """What is shown already is this checkpoint's, or its own epoch would be lost."""
+    manifest = _manifest(folder)
+    if manifest and manifest["query_id"] != claim.query_id:
+        raise RunError(
+            Problem(
+                ANOTHER_CHECKPOINT,
+                f"sink '{claim.sink}' has an epoch for {folder}, which another checkpoint has "
+                "written meanwhile",
+                f"stop the run of the other checkpoint, move {folder.name} away, and run again",
+            )
+        )
+
+
+def _whole_lanes(staged: Sequence[Staged]) -> dict[int, tuple[int, str]]:
+    """Rows and last order of each lane; without an exchange a lane has a part in every task."""
+    lanes: dict[int, tuple[int, str]] = {}
+    for label, rows, last in (lane for part in staged for lane in part.lanes):
+        before = lanes.get(label, (0, ""))
+        lanes[label] = (before[0] + rows, max(before[1], last))
+    return lanes
+
+
+def _is_epoch(name: str) -> bool:
+    return name.startswith("epoch=") and name[6:].isdigit()
+
+
+def _is_url(path: str) -> bool:
+    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", path) is not None
+
+
+def _object_store(sink: str, path: str) -> Problem:
+    return Problem(
+        "object-store",
+        f"sink '{sink}' goes to {path}; a folder shows an epoch by one rename, which an object "
+        "store does not have",
+        "use a Delta table there, which commits by its log: delta_table(...); or a folder of "
+        "this machine",
+    )
+
+
+def _unknown_format(sink: str, found: str) -> Problem:
+    return Problem(
+        "unknown-choice",
+        f"the format of sink '{sink}' is {found!r}; a folder has 'jsonl' or 'parquet'",
+        "use one of these",
+    )
+
+
+def _epoch_twice(sink: str, record: Any) -> Iterator[Problem]:
+    if "epoch" in (fields_of(record) or {}):
+        yield Problem(
+            "column-named-epoch",
+            f"sink '{sink}' writes {describe(record)}, which has a field 'epoch'; readers of "
+            "Parquet make a column of that name of the folders epoch=0, epoch=1, …",
+            "rename the field, or write JSON lines",
+        )
+
+
+def _other_files(sink: str, root: Path, found: str, wanted: str) -> Problem:
+    return Problem(
+        "another-format",
+        f"sink '{sink}' goes to {root}, whose files are {found}; now they would be {wanted}",
+        f"keep format={found!r}, or choose an empty folder with a new checkpoint",
+    )
+
+
+def _foreign_output(sink: str, root: Path) -> Problem:
+    return Problem(
+        "foreign-output",
+        f"sink '{sink}' goes to {root}, which has epochs but no ledger; what wrote them is unknown",
+        "choose an empty folder, or move the old output away",
+    )

@@ -1,0 +1,132 @@
+"""What went wrong with Kafka, in a sentence with a way out."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from cutwater.errors import Problem, RunError
+from cutwater.spark.connectors.kafka.settings import Cluster, client_module
+
+__all__ = ["LastError", "failure", "in_words", "is_fenced", "is_hopeless"]
+
+_UNREACHABLE = "_TRANSPORT _ALL_BROKERS_DOWN _TIMED_OUT _RESOLVE _TIMED_OUT_QUEUE _MSG_TIMED_OUT"
+_LOGIN = "_AUTHENTICATION SASL_AUTHENTICATION_FAILED UNSUPPORTED_SASL_MECHANISM _SSL"
+_FORBIDDEN = (
+    "TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED "
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+)
+_UNKNOWN = "UNKNOWN_TOPIC_OR_PART _UNKNOWN_TOPIC _UNKNOWN_PARTITION"
+_TOO_LARGE = "MSG_SIZE_TOO_LARGE RECORD_LIST_TOO_LARGE"
+_SETTINGS = "_INVALID_ARG _CONFLICT"
+_FENCED = "_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH"
+
+
+class LastError:
+    """Remembers what a client was told in the background; a timeout alone says little."""
+
+    def __init__(self) -> None:
+        self.error: Any = None
+        self.failed: Any = None
+        """Why a message was not delivered, if any was not."""
+
+    def delivered(self, error: Any, message: Any) -> None:
+        """Take note of a message that was not delivered."""
+        if error is not None:
+            self.failed = error
+
+    def __call__(self, error: Any) -> None:
+        """Take an error from the client; a refused login is kept, whatever comes after."""
+        if self.error is None or not _is(self.error, _LOGIN):
+            self.error = error
+
+    def or_else(self, error: Any) -> Any:
+        """The error that explains more: the one that was remembered, if the other is a timeout."""
+        if self.error is not None and _is(error, _UNREACHABLE):
+            return self.error
+        return error
+
+    @contextlib.contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Let errors of the client be those that explain most."""
+        self.failed = None
+        if self.error is not None and not _is(self.error, _LOGIN):
+            self.error = None
+        kafka = client_module()
+        try:
+            yield
+        except kafka.KafkaException as error:
+            cause = error.args[0]
+            if not is_fenced(cause):
+                cause = self.failed or self.or_else(cause)
+            raise kafka.KafkaException(cause) from None
+
+
+def is_fenced(error: Any) -> bool:
+    """Has another producer with the same transactional id begun?"""
+    return _is(error, _FENCED)
+
+
+def is_hopeless(error: Any) -> bool:
+    """Will it be the same however often it is tried?"""
+    return _is(error, f"{_LOGIN} {_FORBIDDEN} {_TOO_LARGE} {_SETTINGS}")
+
+
+def failure(who: str, cluster: Cluster, topic: str, error: Any) -> Problem:
+    """What is said of an error; `who` is the source or sink, in words."""
+    if _is(error, _LOGIN):
+        return Problem(
+            "kafka-login",
+            f"{who}: {cluster.servers} refused the login: {error.str()}",
+            "see to security.protocol, sasl.mechanism and sasl.username in settings, and to the "
+            "password that password_env or password_file names",
+        )
+    if _is(error, _UNREACHABLE):
+        return Problem(
+            "kafka-unreachable",
+            f"{who}: no broker of {cluster.servers} answers: {error.str()}",
+            "see that the brokers run and that their advertised addresses can be reached from here",
+        )
+    if _is(error, _FORBIDDEN):
+        return Problem(
+            "kafka-forbidden",
+            f"{who}: {cluster.servers} does not allow it for topic '{topic}': {error.str()}",
+            "give the user the rights listed in docs/kafka.md",
+        )
+    if _is(error, _UNKNOWN):
+        return Problem(
+            "unknown-topic",
+            f"{who}: topic '{topic}' is not there, or not all of it: {error.str()}",
+            "create it; if it was deleted while the flow ran, start with a new checkpoint",
+        )
+    if _is(error, _TOO_LARGE):
+        return Problem(
+            "row-too-large",
+            f"{who}: a row is larger than topic '{topic}' or the client takes: {error.str()}",
+            "raise max.message.bytes of the topic and 'message.max.bytes' in settings, or make "
+            "rows smaller",
+        )
+    if _is(error, _SETTINGS):
+        return Problem(
+            "kafka-settings", f"{who}: {error.str()}", "correct the settings of the binding"
+        )
+    return Problem(
+        "kafka-failed",
+        f"{who}: topic '{topic}' of {cluster.servers}: {error.name()}: {error.str()}",
+        "start again: what was written is in the ledger, and nothing is lost or doubled",
+    )
+
+
+@contextlib.contextmanager
+def in_words(who: str, cluster: Cluster, topic: str) -> Iterator[None]:
+    """Turn errors of the client into sentences."""
+    try:
+        yield
+    except client_module().KafkaException as error:
+        raise RunError(failure(who, cluster, topic, error.args[0])) from None
+
+
+def _is(error: Any, names: str) -> bool:
+    known = client_module().KafkaError
+    return error.code() in [getattr(known, name) for name in names.split() if hasattr(known, name)]

@@ -1,0 +1,376 @@
+"""A topic of Kafka as a sink: rows and ledger are committed in one transaction.
+
+::
+
+    topic                    one message for each row: a line of JSON without its end
+    cutwater-ledger          how far each slot is, committed with the rows (`kafka.ledger`)
+    checkpoint/staging/sink  with release="commit": what tasks wrote and the driver has yet to send
+
+Readers that read what is committed (``isolation.level=read_committed``) see every row once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from pyspark import TaskContext
+
+from cutwater.annotations import describe, fields_of
+from cutwater.errors import Problem, RunError
+from cutwater.spark.connectors.base.merging import in_order
+from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
+from cutwater.spark.connectors.base.sink import (
+    EXACTLY_ONCE,
+    Claim,
+    Guarantee,
+    Lane,
+    Receipt,
+    Release,
+    Sink,
+    fenced,
+)
+from cutwater.spark.connectors.kafka.checks import topics_of
+from cutwater.spark.connectors.kafka.errors import in_words
+from cutwater.spark.connectors.kafka.ledger import Account, Ledger
+from cutwater.spark.connectors.kafka.settings import Cluster
+from cutwater.spark.connectors.kafka.transactions import (
+    DRIVER,
+    EVERY_LANE,
+    Desk,
+    Message,
+    fence,
+    put,
+    put_out,
+)
+from cutwater.spark.storage.durable import create_file
+
+__all__ = ["LEDGER_SETTINGS", "KafkaTopic", "Staged", "keys_of"]
+
+LEDGER_SETTINGS = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.1",
+    "segment.bytes": str(8 << 20),
+    "segment.ms": str(60 * 60 * 1000),
+}
+
+
+@dataclass(frozen=True)
+class Staged(Receipt):
+    """What one attempt of one task has for the driver to send."""
+
+    path: str
+    last_order: str
+
+
+@dataclass(frozen=True)
+class KafkaTopic(Sink):
+    """A topic of Kafka, each row a message of JSON.
+
+    Parameters
+    ----------
+    topic, servers
+        Where the rows go: ``servers="kafka-1:9092,kafka-2:9092"``.
+    key
+        The field that is the key of a message: rows with the same key are in one partition, in
+        order. A text is its UTF-8, anything else its JSON. None: no keys, and any partition.
+    release
+        ``"commit"``: an epoch appears when all of it is done. ``"early"``: the rows of each task
+        appear when the task is done.
+    settings
+        Settings of the client (librdkafka) such as ``security.protocol`` or ``compression.type``.
+    password_env, password_file
+        Where the password (``sasl.password``) is kept: an environment variable or a file.
+    create, partitions
+        Make the topic, with so many partitions, if it is not there.
+    ledger
+        The topic in which the progress of sinks is kept; flows may share it.
+    """
+
+    topic: str
+    servers: str
+    key: str | None = None
+    release: Release = "commit"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    password_env: str | None = None
+    password_file: str | None = None
+    create: bool = False
+    partitions: int = 1
+    ledger: str = "cutwater-ledger"
+    takes: Literal["lines"] = field(default="lines", init=False)
+
+    @property
+    def cluster(self) -> Cluster:
+        """How the brokers are reached."""
+        return Cluster.of(self.servers, self.settings, self.password_env, self.password_file)
+
+    @property
+    def place(self) -> str:
+        """The topic and the cluster."""
+        return f"topic '{self.topic}' of {self.servers}"
+
+    def guarantee(self) -> Guarantee:
+        """What readers of the topic may rely on."""
+        return Guarantee(
+            EXACTLY_ONCE,
+            "commits rows and ledger in one transaction",
+            f"readers of topic '{self.topic}' use isolation.level=read_committed",
+        )
+
+    # --- before it starts ------------------------------------------------------------------------
+
+    def problems(self, name: str, record: Any) -> Iterator[Problem]:
+        """Settings that cannot work."""
+        who = f"sink '{name}'"
+        yield from self.cluster.problems(who)
+        if self.release not in ("commit", "early"):
+            yield Problem(
+                "unknown-release",
+                f"{who} has release={self.release!r}; rows are released by 'commit' or 'early'",
+                "use one of the two",
+            )
+        fields = fields_of(record)
+        if self.key is not None and fields is not None and self.key not in fields:
+            yield Problem(
+                "unknown-field",
+                f"{who} has key={self.key!r}, which is no field of {describe(record)}",
+                f"it has: {', '.join(fields)}" if fields else "leave key out",
+            )
+        if self.partitions < 1:
+            yield Problem(
+                "no-partitions",
+                f"{who} makes a topic of {self.partitions} partitions; it has at least one",
+                "leave partitions out, or make it larger",
+            )
+        if self.ledger == self.topic:
+            yield Problem(
+                "ledger-among-rows",
+                f"{who} has '{self.topic}' as its topic and as its ledger; readers of the rows "
+                "would see the ledger",
+                "leave ledger out, or name another topic",
+            )
+
+    def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
+        """Why a checkpoint must not write to the topic; nothing is changed."""
+        with self._speaking(name):
+            return list(self._hindrances(name, query_id, next_epoch))
+
+    def _hindrances(self, name: str, query_id: str | None, next_epoch: int) -> Iterator[Problem]:
+        topics = topics_of(self.cluster)
+        if topics.find(self.topic) is None and not self.create:
+            yield Problem(
+                "unknown-topic",
+                f"sink '{name}' goes to topic '{self.topic}', which {self.servers} does not have",
+                "create it, or let the run create it: create=True, partitions=N",
+            )
+        if topics.find(self.ledger) is None:
+            return
+        policy = topics.settings(self.ledger).get("cleanup.policy", "compact")
+        if policy != "compact":
+            yield Problem(
+                "ledger-forgets",
+                f"sink '{name}': the ledger '{self.ledger}' has cleanup.policy={policy}; it must "
+                "keep the newest record of every key for ever",
+                "set cleanup.policy=compact for it",
+            )
+        for account, owner in self._look(name, is_committed=False).owners(self.topic).items():
+            if account.query_id == query_id and account.sink != name:
+                yield _other_sink(name, self.topic, account.sink)
+            elif _is_in_the_way(account, owner, name, query_id):
+                yield _other_checkpoint(name, self.topic, self.ledger, owner["generation"])
+        if query_id is not None:
+            slots = self._look(name).slots(Account(self.topic, name, query_id)).values()
+            newest = max((slot.epoch for slot in slots), default=-1)
+            if newest >= next_epoch:
+                yield _ahead(name, self.topic, newest, next_epoch)
+
+    def generation(self, name: str) -> int:
+        """The newest generation that took the topic; 0 if none did."""
+        with self._speaking(name):
+            owners = self._look(name, is_committed=False).owners(self.topic)
+        found = (
+            owner["generation"]
+            for account, owner in owners.items()
+            if account.sink == name and owner.get("state") != "gone"
+        )
+        return max(found, default=0)
+
+    def take(self, claim: Claim) -> None:
+        """Fence all earlier generations; make what is missing; sweep what they staged."""
+        with self._speaking(claim.sink):
+            topics = topics_of(self.cluster)
+            if topics.find(self.ledger) is None:
+                topics.make(self.ledger, 1, LEDGER_SETTINGS)
+            if self.create and topics.find(self.topic) is None:
+                topics.make(self.topic, self.partitions, {})
+        fence(self._desk(claim))
+        shutil.rmtree(claim.staging, ignore_errors=True)
+        if self.release == "commit":
+            claim.staging.mkdir(parents=True, mode=0o700)
+
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
+        """Put others out, and delete all messages if not `keep`; then they are not in the way."""
+        with self._speaking(claim.sink):
+            topics = topics_of(self.cluster)
+            is_emptied = not keep and topics.find(self.topic) is not None
+            policy = topics.settings(self.topic).get("cleanup.policy") if is_emptied else None
+            if policy and "delete" not in policy:
+                raise RunError(_never_deleted(claim.sink, self.topic, policy))
+            fence(self._desk(claim))
+            owners = self._look(claim.sink, is_committed=False).owners(self.topic)
+            others = [
+                replace(self._desk(claim), account=account)
+                for account, owner in owners.items()
+                if _is_in_the_way(account, owner, claim.sink, claim.query_id)
+            ]
+            for desk in others:
+                put_out(desk, "leaving")
+            if others and is_emptied:
+                topics.empty(self.topic)
+            for desk in others:
+                put_out(desk, "gone")
+
+    # --- while it runs ---------------------------------------------------------------------------
+
+    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Receipt:
+        """In a task: commit its rows, or stage them."""
+        if self.release == "early":
+            found = {lane.label: self._messages(lane.values) for lane in lanes}
+            put(self._desk(claim), _slot_of_task(lanes), epoch, found)
+            return Receipt(claim.sink)
+        path = claim.staging / f"{epoch}-{uuid.uuid4().hex}.jsonl"
+        with create_file(path) as file:
+            file.writelines(in_order(lanes))
+            file.flush()
+            os.fsync(file.fileno())
+        return Staged(claim.sink, str(path), max(lane.last_order for lane in lanes).hex())
+
+    def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
+        """In the driver: send what tasks staged, the whole epoch at once."""
+        staged = [receipt for receipt in receipts if isinstance(receipt, Staged)]
+        if not staged:
+            return
+        staged.sort(key=lambda part: part.last_order)
+        paths = [Path(part.path) for part in staged]
+        try:
+            messages = [m for path in paths for m in self._messages(_lines(path))]
+        except FileNotFoundError:
+            newest = self.generation(claim.sink)
+            if newest == claim.generation:
+                raise
+            raise fenced(epoch, self.place, claim, newest) from None  # who took over swept it
+        put(self._desk(claim), DRIVER, epoch, {EVERY_LANE: messages})
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+    def rows(self, claim: Claim) -> int:
+        """How many rows of this checkpoint readers see."""
+        account = Account(self.topic, claim.sink, claim.query_id)
+        with self._speaking(claim.sink):
+            ledger = self._look(claim.sink, to_end=True)
+            return sum(slot.rows for slot in ledger.slots(account).values())
+
+    def _messages(self, lines: Iterable[bytes]) -> list[Message]:
+        values = [line[:-1] for line in lines]
+        if self.key is None:
+            return [{"value": value} for value in values]
+        return [
+            {"value": value, "key": key}
+            for value, key in zip(values, keys_of(values, self.key), strict=True)
+        ]
+
+    def _desk(self, claim: Claim) -> Desk:
+        return Desk(
+            f"sink '{claim.sink}'",
+            self.cluster,
+            self.ledger,
+            Account(self.topic, claim.sink, claim.query_id),
+            claim.generation,
+            "murmur2_random" if self.key is None else "murmur2",
+        )
+
+    def _look(self, name: str, is_committed: bool = True, to_end: bool = False) -> Ledger:
+        """The ledger as it is now; what an open transaction hides is waited for if asked to."""
+        ledger = Ledger(self.cluster, self.ledger, f"sink '{name}'", is_committed)
+        is_there = topics_of(self.cluster).find(self.ledger) is not None
+        return ledger.read(to_end=to_end) if is_there else ledger
+
+    def _speaking(self, name: str) -> Any:
+        return in_words(f"sink '{name}'", self.cluster, self.topic)
+
+
+def keys_of(values: Sequence[bytes], name: str) -> list[bytes | None]:
+    """The keys of messages: the text of a field, or its JSON; a null is no key."""
+    fields = [("key", msgspec.Raw, msgspec.Raw(b"null"))]
+    keyed: Any = msgspec.defstruct("Keyed", fields, rename={"key": name})
+    decode = msgspec.json.Decoder(keyed).decode
+    return [_key(bytes(decode(value).key)) for value in values]
+
+
+def _key(raw: bytes) -> bytes | None:
+    if raw == b"null":
+        return None
+    return msgspec.json.decode(raw, type=str).encode() if raw[:1] == b'"' else raw
+
+
+def _slot_of_task(lanes: Sequence[Lane]) -> str:
+    """The slot of a task: the same for all its attempts, and another for every other task."""
+    context = TaskContext.get()
+    return f"{context.partitionId()}" if context else f"lane-{min(lane.label for lane in lanes)}"
+
+
+def _is_in_the_way(
+    account: Account, owner: Mapping[str, Any], sink: str, query_id: str | None
+) -> bool:
+    """Is it the same sink of another checkpoint, from which nobody has taken over?"""
+    is_anothers = account.sink == sink and account.query_id != query_id
+    return is_anothers and owner.get("state") != "gone"
+
+
+def _lines(path: Path) -> list[bytes]:
+    with path.open("rb") as file:
+        return file.readlines()
+
+
+def _other_sink(sink: str, topic: str, owner: str) -> Problem:
+    return Problem(
+        "another-sink",
+        f"sink '{sink}' goes to topic '{topic}', which belongs to sink '{owner}' of the same "
+        "checkpoint",
+        f"bind '{sink}' to the topic it had before, or to another",
+    )
+
+
+def _other_checkpoint(sink: str, topic: str, ledger: str, generation: int) -> Problem:
+    return Problem(
+        ANOTHER_CHECKPOINT,
+        f"sink '{sink}' goes to topic '{topic}', which belongs to another checkpoint (generation "
+        f"{generation} in the ledger '{ledger}'); epochs begin anew with this checkpoint, so its "
+        "rows would be doubled",
+        "run with the checkpoint that wrote it; or, if that is gone, use a new topic, or "
+        f"{TAKE_OVER}",
+    )
+
+
+def _never_deleted(sink: str, topic: str, policy: str) -> Problem:
+    return Problem(
+        "compacted-topic",
+        f"sink '{sink}': fresh deletes all messages of topic '{topic}', which has "
+        f"cleanup.policy={policy}; of such a topic none can be deleted",
+        "take it over with --adopt, or use a new topic",
+    )
+
+
+def _ahead(sink: str, topic: str, newest: int, next_epoch: int) -> Problem:
+    return Problem(
+        "output-ahead",
+        f"sink '{sink}': topic '{topic}' has epoch {newest}, but the checkpoint knows only the "
+        f"epochs before {next_epoch}; the checkpoint is older than its output",
+        "restore the newest checkpoint, or use a new topic and a new checkpoint",
+    )

@@ -1,0 +1,121 @@
+"""What a user binds a sink or a source to."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from cutwater.errors import Problem, RunError
+from cutwater.spark.connectors.postgres.source import PostgresRows
+
+if TYPE_CHECKING:
+    from cutwater.spark.connectors.postgres.sink import PostgresTable
+
+__all__ = ["postgres_rows", "postgres_table"]
+
+
+def postgres_table(
+    *,
+    table: str,
+    dsn: str,
+    mode: Literal["append", "upsert"] = "append",
+    keys: Sequence[str] = (),
+    release: Literal["early", "commit"] = "commit",
+    password_env: str | None = None,
+    password_file: str | None = None,
+    ledger_schema: str | None = None,
+    create: bool = False,
+) -> PostgresTable:
+    """A table of PostgreSQL as a sink: rows and ledger commit together.
+
+    Parameters
+    ----------
+    table
+        Its name, ``total`` or ``sales.total``; a name without a schema is in ``public``.
+    dsn
+        Where the database is, as libpq takes it, without a password.
+    mode
+        ``append`` adds rows; ``upsert`` replaces the row that has the same `keys`.
+    keys
+        The columns by which rows are replaced; a constraint makes them unique.
+    release
+        ``early``: tasks write rows, before the epoch is finished; ``commit``: the driver writes
+        the whole epoch at once, when it is.
+    password_env, password_file
+        The variable or the file that holds the password. Without either libpq looks where it does.
+    ledger_schema
+        The schema of the ledger; that of the table if not told.
+    create
+        Make the table if it is missing, with a column for each field.
+    """
+    _need_psycopg(f"table {table}")
+    from cutwater.spark.connectors.postgres.sink import PostgresTable
+
+    return PostgresTable(
+        table=table,
+        dsn=dsn,
+        mode=mode,
+        keys=tuple(keys),
+        release=release,
+        password_env=password_env,
+        password_file=password_file,
+        ledger_schema=ledger_schema,
+        create=create,
+    )
+
+
+def postgres_rows(
+    *,
+    table: str,
+    dsn: str,
+    key: str,
+    transaction: str | None = None,
+    max_rows_per_epoch: int = 100_000,
+    idle_after: float | None = None,
+    password_env: str | None = None,
+    password_file: str | None = None,
+) -> PostgresRows:
+    """The rows of a table as a source: each row that was added, once.
+
+    Parameters
+    ----------
+    table
+        Its name, ``orders`` or ``sales.orders``; a name without a schema is in ``public``.
+    dsn
+        Where the database is, as libpq takes it, without a password.
+    key
+        The column that tells rows apart: whole numbers or UUIDs, unique.
+    transaction
+        The column that says which transaction added a row: ``xid8 NOT NULL DEFAULT
+        pg_current_xact_id()``. Without it rows are read by the key alone, and one that commits
+        after a row with a larger key is left out.
+    max_rows_per_epoch
+        How much one epoch reads at the most; a bucket's share of it is sorted in memory.
+    idle_after
+        Seconds without new input after which the source holds others back no longer.
+    password_env, password_file
+        The variable or the file that holds the password. Without either libpq looks where it does.
+    """
+    _need_psycopg(f"table {table}")
+    return PostgresRows(
+        table=table,
+        dsn=dsn,
+        key=key,
+        transaction=transaction,
+        max_rows_per_epoch=max_rows_per_epoch,
+        idle_after=idle_after,
+        password_env=password_env,
+        password_file=password_file,
+    )
+
+
+def _need_psycopg(what: str) -> None:
+    if importlib.util.find_spec("psycopg") is None:
+        raise RunError(
+            Problem(
+                "missing-package",
+                f"{what} is in PostgreSQL, and the package psycopg is not installed",
+                "pip install 'cutwater[postgres]'",
+            )
+        )

@@ -1,0 +1,192 @@
+"""Whose table it is, and how far each lane is: two tables beside it.
+
+``cutwater_ledger`` has a row for each table that a flow writes to, with the checkpoint and the
+newest generation that took it. ``cutwater_lanes`` has a row for each lane, with the newest epoch
+that was written of it. An epoch of a lane is claimed in the transaction that writes its rows: what
+was written once is not claimed again, whoever tries, and a generation that was overtaken claims
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.sql import SQL, Composed, Identifier
+
+from cutwater.errors import Problem, RunError
+from cutwater.spark.connectors.base.sink import Claim, fenced
+from cutwater.spark.connectors.postgres.connections import Connection
+from cutwater.spark.connectors.postgres.settings import TableName
+from cutwater.spark.connectors.postgres.tables import beside_parameters, quoted
+
+__all__ = ["FORMAT", "Entry", "Header", "Ledger"]
+
+FORMAT = 1
+_LOCK = 0x6375747761746572
+"""Held while the tables are made, which two transactions cannot do at once."""
+
+_TABLES = """
+CREATE TABLE {ledger} (
+    target text PRIMARY KEY, format int NOT NULL, flow text NOT NULL, sink text NOT NULL,
+    query_id text NOT NULL, generation bigint NOT NULL,
+    taken_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE TABLE {lanes} (
+    target text NOT NULL REFERENCES {ledger} ON DELETE CASCADE, lane bigint NOT NULL,
+    epoch bigint NOT NULL, last_order bytea NOT NULL, rows bigint NOT NULL,
+    PRIMARY KEY (target, lane)
+) WITH (fillfactor = 50);
+"""
+
+_TAKE = """
+INSERT INTO {ledger} AS held (target, format, flow, sink, query_id, generation)
+VALUES (%(target)s, %(format)s, %(flow)s, %(sink)s, %(query_id)s, %(generation)s)
+ON CONFLICT (target) DO UPDATE
+SET generation = excluded.generation, flow = excluded.flow, taken_at = clock_timestamp()
+WHERE (held.query_id, held.sink) = (excluded.query_id, excluded.sink)
+    AND held.generation <= excluded.generation
+RETURNING generation
+"""
+
+_TAKE_OVER = """
+UPDATE {ledger} SET flow = %(flow)s, sink = %(sink)s, query_id = %(query_id)s,
+    generation = %(generation)s, taken_at = clock_timestamp()
+WHERE target = %(target)s AND query_id <> %(query_id)s
+"""
+
+_CLAIM = """
+WITH held AS (
+    SELECT query_id, generation FROM {ledger} WHERE target = %(target)s FOR SHARE
+), claimed AS (
+    INSERT INTO {lanes} AS known (target, lane, epoch, last_order, rows)
+    SELECT %(target)s::text, entry.lane, %(epoch)s::bigint, entry.last_order, entry.rows
+    FROM unnest(%(labels)s::bigint[], %(orders)s::bytea[], %(rows)s::bigint[])
+        AS entry (lane, last_order, rows)
+    WHERE (%(query_id)s::text, %(generation)s::bigint) = (SELECT query_id, generation FROM held)
+    ORDER BY entry.lane
+    ON CONFLICT (target, lane) DO UPDATE
+    SET epoch = excluded.epoch, last_order = excluded.last_order, rows = known.rows + excluded.rows
+    WHERE known.epoch < excluded.epoch
+    RETURNING lane
+)
+SELECT (SELECT query_id FROM held), (SELECT generation FROM held), ARRAY(SELECT lane FROM claimed)
+"""
+
+
+@dataclass(frozen=True)
+class Header:
+    """Who holds a table."""
+
+    format: int
+    flow: str
+    sink: str
+    query_id: str
+    generation: int
+    newest_epoch: int
+    """The newest epoch of any lane; -1 if nothing was written."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How much of an epoch a lane has, and the order of its last row."""
+
+    label: int
+    rows: int
+    last_order: bytes
+
+
+class Ledger:
+    """The ledger of a table, in a schema."""
+
+    def __init__(self, schema: str, target: str) -> None:
+        self._schema = schema
+        self._target = target
+        self._tables = {
+            "ledger": Identifier(schema, "cutwater_ledger"),
+            "lanes": Identifier(schema, "cutwater_lanes"),
+        }
+
+    def _sql(self, text: str) -> Composed:
+        """A statement that has parameters."""
+        named = {name: beside_parameters(table) for name, table in self._tables.items()}
+        return SQL(text).format(**named)
+
+    def _is_there(self, connection: Connection) -> bool:
+        query = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'cutwater_lanes'"
+        return connection.execute(query, (self._schema,)).fetchone() is not None
+
+    def read(self, connection: Connection) -> Header | None:
+        """Who holds the table; None if nobody ever did."""
+        if not self._is_there(connection):
+            return None
+        query = """
+            SELECT format, flow, sink, query_id, generation,
+                (SELECT coalesce(max(epoch), -1) FROM {lanes} WHERE target = %(target)s)
+            FROM {ledger} WHERE target = %(target)s
+        """
+        found = connection.execute(self._sql(query), {"target": self._target}).fetchone()
+        return Header(*found) if found else None
+
+    def take(self, connection: Connection, claim: Claim) -> None:
+        """Enter a generation: waits for transactions of earlier ones, which then claim nothing."""
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            if not self._is_there(connection):
+                connection.execute(SQL(_TABLES).format(**self._tables))
+            found = connection.execute(self._sql(_TAKE), self._values(claim)).fetchone()
+            if found is None:
+                raise RunError(_taken(self._target, claim, self.read(connection)))
+
+    def take_over(self, connection: Connection, claim: Claim, emptied: TableName | None) -> None:
+        """Enter another checkpoint, and delete all rows if asked to, in one transaction.
+
+        Waits for the transactions of the checkpoint that had it, which claims nothing from then on.
+        """
+        with connection.transaction():
+            if not connection.execute(self._sql(_TAKE_OVER), self._values(claim)).rowcount:
+                return
+            forget = self._sql("DELETE FROM {lanes} WHERE target = %s")
+            connection.execute(forget, (self._target,))
+            if emptied:
+                connection.execute(SQL("DELETE FROM {}").format(quoted(emptied)))
+
+    def _values(self, claim: Claim) -> dict[str, Any]:
+        return {"target": self._target, **claim.as_ledger(FORMAT)}
+
+    def claim(
+        self, connection: Connection, claim: Claim, epoch: int, entries: Sequence[Entry]
+    ) -> list[int]:
+        """Claim an epoch of lanes within a transaction; the lanes of which it was not claimed."""
+        values = {
+            "target": self._target,
+            "query_id": claim.query_id,
+            "generation": claim.generation,
+            "epoch": epoch,
+            "labels": [entry.label for entry in entries],
+            "orders": [entry.last_order for entry in entries],
+            "rows": [entry.rows for entry in entries],
+        }
+        found = connection.execute(self._sql(_CLAIM), values).fetchone()
+        assert found is not None, "a query without FROM has one row"
+        query_id, generation, lanes = found
+        if (query_id, generation) != (claim.query_id, claim.generation):
+            raise fenced(epoch, f"table {self._target}", claim, generation)
+        return list(lanes)
+
+    def rows(self, connection: Connection) -> int:
+        """How many rows were written, all in all."""
+        query = "SELECT coalesce(sum(rows), 0)::bigint FROM {lanes} WHERE target = %s"
+        found = connection.execute(self._sql(query), (self._target,)).fetchone()
+        return int(found[0]) if found else 0
+
+
+def _taken(target: str, claim: Claim, held: Header | None) -> Problem:
+    by = "another one" if held is None else f"generation {held.generation} of flow '{held.flow}'"
+    return Problem(
+        "fenced",
+        f"sink '{claim.sink}' cannot take table {target} as generation {claim.generation}: {by} "
+        "has taken it meanwhile",
+        "another run is active; stop one of the two",
+    )

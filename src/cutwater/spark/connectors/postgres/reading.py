@@ -1,0 +1,373 @@
+"""Reading the rows of a table: what is unread, and the rows of a chunk."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import msgspec
+import psycopg
+from psycopg.rows import dict_row
+from psycopg.sql import SQL, Composable, Composed, Identifier
+
+from cutwater.errors import InputError, Problem, RunError
+from cutwater.schema import schema_of
+from cutwater.spark.connectors.base.defaults import filler_of
+from cutwater.spark.connectors.base.source import Chunk, Planner, RecordReader, Run
+from cutwater.spark.connectors.postgres.connections import (
+    Connection,
+    connected,
+    persist,
+    refused,
+    said,
+)
+from cutwater.spark.connectors.postgres.fields import Field, fields_of_record
+from cutwater.spark.connectors.postgres.source import PostgresRows
+from cutwater.spark.connectors.postgres.tables import Column, Table, quoted, read_table
+
+__all__ = ["RowsPlanner", "RowsReader", "table_problems"]
+
+_ROWS_PER_CHUNK = 5_000
+_BEGIN = [0, None]
+"""The position before all others: before every key of transaction 0."""
+
+_INTEGERS = ("int2", "int4", "int8")
+
+T = TypeVar("T")
+_Position = Sequence[Any]
+"""A transaction and a key; None stands before every key."""
+
+
+class _Query:
+    """The parts of statements about a table that is read by (transaction, key), or by key."""
+
+    def __init__(self, feed: PostgresRows) -> None:
+        self.table = quoted(feed.name)
+        self.key = Identifier(feed.key)
+        self._transaction = Identifier(feed.transaction) if feed.transaction else None
+        # without transactions every row is of one that is long over
+        self.xid: Composable = self._transaction or SQL("'0'::xid8")
+        both = SQL("{}, {}").format(self.xid, self.key)
+        self.order = both if feed.transaction else SQL("{}").format(self.key)
+
+    def at_or_after(self, position: _Position) -> Composed:
+        """The rows from a position on."""
+        return self._beside(position, ">=")
+
+    def before(self, position: _Position) -> Composed:
+        """The rows up to a position, without it."""
+        return self._beside(position, "<")
+
+    def _beside(self, position: _Position, sign: str) -> Composed:
+        xid, key = position
+        written = SQL("{}::xid8").format(str(xid))
+        if key is None:
+            return SQL("{} " + sign + " {}").format(self.xid, written)
+        if self._transaction is None:
+            return SQL("{} " + sign + " {}").format(self.key, key)
+        return SQL("({}, {}) " + sign + " ({}, {})").format(self.xid, self.key, written, key)
+
+
+class RowsPlanner(Planner):
+    """Takes what is below the oldest transaction that is under way."""
+
+    def __init__(self, feed: PostgresRows) -> None:
+        self._feed = feed
+        self._query = _Query(feed)
+        self._next: _Position = _BEGIN
+        self._until: _Position | None = None
+
+    def note(self, chunk: Chunk) -> None:
+        if chunk.about["table"] != str(self._feed.name):
+            raise InputError(_another_table(self._feed, chunk))
+        self._next = chunk.end
+
+    def freeze(self) -> None:
+        self._until = self._ask(self._end)
+
+    def has_input(self) -> bool:
+        return self._ask(self._has_unread)
+
+    def take(self) -> list[Chunk]:
+        return self._ask(self._unread)
+
+    def _ask(self, work: Callable[[Connection], T]) -> T:
+        return persist(self._feed.database, f"source {self._feed.name}", "see what is new", work)
+
+    def _end(self, connection: Connection) -> _Position:
+        """The position behind all that can be read now."""
+        if self._feed.transaction:
+            horizon = SQL("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")
+            return [int(_one(connection, horizon)[0]), None]
+        newest = SQL("SELECT coalesce(max({}), -1) + 1 FROM {}")
+        return [0, _one(connection, newest.format(self._query.key, self._query.table))[0]]
+
+    def _has_unread(self, connection: Connection) -> bool:
+        query = SQL("SELECT EXISTS (SELECT FROM {} WHERE {})")
+        unread = query.format(self._query.table, self._query.at_or_after(self._next))
+        return bool(_one(connection, unread)[0])
+
+    def _unread(self, connection: Connection) -> list[Chunk]:
+        """Chunks of the rows that an epoch may read.
+
+        One statement has one snapshot: it sees every row below the horizon that it takes from it.
+        """
+        query = SQL("""
+            WITH unread AS (
+                SELECT {xid} AS xid, {key} AS key, row_number() OVER (ORDER BY {order}) - 1 AS n
+                FROM {table}
+                WHERE {rest} AND {until} AND {xid} < pg_snapshot_xmin(pg_current_snapshot())
+                ORDER BY {order} LIMIT {limit}
+            )
+            SELECT xid::text, key, n, pg_snapshot_xmin(pg_current_snapshot())::text FROM unread
+            WHERE n % {size} = 0 OR n = (SELECT max(n) FROM unread) ORDER BY n
+        """)
+        made = query.format(
+            xid=self._query.xid,
+            key=self._query.key,
+            order=self._query.order,
+            table=self._query.table,
+            rest=self._query.at_or_after(self._next),
+            until=SQL("true") if self._until is None else self._query.before(self._until),
+            limit=self._feed.max_rows_per_epoch + 1,
+            size=_ROWS_PER_CHUNK,
+        )
+        found = [
+            (n, [int(xid), _plain(key)], int(horizon))
+            for xid, key, n, horizon in connection.execute(made)
+        ]
+        return self._chunks(found) if found else []
+
+    def _chunks(self, found: list[tuple[int, list[Any], int]]) -> list[Chunk]:
+        """Chunks from the places of some rows: of every first one of a chunk, and of the last."""
+        last, place, horizon = found[-1]
+        limit = self._feed.max_rows_per_epoch
+        if last == limit:  # one more than an epoch may read: the next one begins there
+            end = place
+        elif self._feed.transaction:
+            end = [min(horizon, self._until[0]) if self._until else horizon, None]
+        else:
+            end = [0, place[1] + 1]
+        begins = [(n, at) for n, at, _ in found if n % _ROWS_PER_CHUNK == 0 and n < limit]
+        ends = [*begins[1:], (min(last + 1, limit), end)]
+        about = {"table": str(self._feed.name)}
+        return [
+            Chunk(0, start, stop, {**about, "rows": until - first})
+            for (first, start), (until, stop) in zip(begins, ends, strict=True)
+        ]
+
+
+def _one(connection: Connection, query: SQL | Composed) -> Any:
+    found = connection.execute(query).fetchone()
+    assert found is not None, "such a query has a row"
+    return found
+
+
+def _plain(key: Any) -> Any:
+    return str(key) if isinstance(key, uuid.UUID) else key
+
+
+class RowsReader(RecordReader):
+    """Reads rows as records, by the names of columns."""
+
+    def __init__(self, feed: PostgresRows, tp: Any) -> None:
+        self._feed = feed
+        self._query = _Query(feed)
+        self._type = tp
+        self._fields = fields_of_record(tp) or []
+        self._is_record = bool(self._fields and self._fields[0].name)
+        self._fill = filler_of(tp)
+        self._columns: dict[str, Column] | None = None
+
+    def runs(self, chunk: Chunk) -> Iterator[Run]:
+        owner = f"source {self._feed.name}"
+        rows = persist(
+            self._feed.database, owner, "read rows", lambda found: self._rows(found, chunk)
+        )
+        if len(rows) != chunk.about["rows"]:
+            raise InputError(_changed(self._feed, chunk, len(rows)))
+        positions = [(int(row.pop("xid of it")), _plain(row.pop("key of it"))) for row in rows]
+        raws = rows if self._is_record else [row[self._fields[0].column] for row in rows]
+        if raws:
+            yield Run(raws, positions)
+
+    def count(self, chunk: Chunk) -> int:
+        return int(chunk.about["rows"])
+
+    def _rows(self, connection: Connection, chunk: Chunk) -> list[dict[str, Any]]:
+        if self._columns is None:
+            table = read_table(connection, self._feed.name)
+            self._columns = table.columns if table else {}
+        query = SQL(
+            "SELECT {picked} {xid}::text AS {xid_name}, {key} AS {key_name} FROM {table}"
+            " WHERE {start} AND {end} ORDER BY {order}"
+        ).format(
+            picked=Composed(self._picked(self._columns)),
+            xid=self._query.xid,
+            xid_name=Identifier("xid of it"),
+            key=self._query.key,
+            key_name=Identifier("key of it"),
+            table=self._query.table,
+            start=self._query.at_or_after(chunk.start),
+            end=self._query.before(chunk.end),
+            order=self._query.order,
+        )
+        with connection.cursor(row_factory=dict_row) as cursor:
+            rows = cursor.execute(query).fetchall()
+        for name in self._whole_numbers(self._columns):
+            for row in rows:
+                row[name] = _whole(row[name])
+        return rows
+
+    def _whole_numbers(self, columns: dict[str, Column]) -> list[str]:
+        """The fields that are whole numbers in columns that hold others, too."""
+        whole = [field.column for field in self._fields if field.kind == "int"]
+        return [name for name in whole if name in columns and columns[name].base == "numeric"]
+
+    def _picked(self, columns: dict[str, Column]) -> list[Composable]:
+        there = [field for field in self._fields if field.column in columns]
+        return [_as_declared(field, columns[field.column]) + SQL(", ") for field in there]
+
+    def decode(self, run: Run) -> list[Any]:
+        found = msgspec.convert(list(run.raws), list[self._type])  # type: ignore[name-defined]
+        for value in found if self._fill else ():
+            self._filled(value)
+        return found
+
+    def decode_one(self, raw: Any) -> Any:
+        return self._filled(msgspec.convert(raw, self._type))
+
+    def _filled(self, value: Any) -> Any:
+        if self._fill:
+            self._fill(value)
+        return value
+
+    def text(self, raw: Any) -> bytes:
+        return json.dumps(raw, default=str, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _as_declared(field: Field, column: Column) -> Composed:
+    """A column; numbers of other kinds as floats, if that is what the record has."""
+    name = Identifier(column.name)
+    if field.kind == "float" and column.base in (*_INTEGERS, "numeric"):
+        return SQL("{0}::float8 AS {0}").format(name)
+    return Composed([name])
+
+
+def _whole(value: Decimal | None) -> Any:
+    """A whole number as such; anything else as it is, which is then no record."""
+    is_whole = value is not None and value.is_finite() and value == value.to_integral_value()
+    return int(value) if is_whole and value is not None else value
+
+
+def _another_table(feed: PostgresRows, chunk: Chunk) -> Problem:
+    return Problem(
+        "another-table",
+        f"the checkpoint has read {chunk.about['table']} up to {_said(chunk.end)}, and the source "
+        f"is bound to {feed.name}; what was read of one table says nothing of another",
+        "bind the source to the table it had, or start with a new checkpoint",
+    )
+
+
+def _changed(feed: PostgresRows, chunk: Chunk, found: int) -> Problem:
+    return Problem(
+        "changed-table",
+        f"{feed.name} had {chunk.about['rows']} rows from {_said(chunk.start)} to before "
+        f"{_said(chunk.end)} when its epoch was planned, and has {found}; rows of a source do not "
+        "change before they are read",
+        "put them back, or start with a new checkpoint; delete rows only behind what was read",
+    )
+
+
+def _said(position: _Position) -> str:
+    xid, key = position
+    return f"transaction {xid}" if key is None else f"(transaction {xid}, key {key})"
+
+
+def table_problems(feed: PostgresRows, name: str, tp: Any) -> list[Problem]:
+    """Why a table cannot be a source of records of a type, by a look at it."""
+    owner = f"source '{name}'"
+    try:
+        with connected(feed.database, owner) as connection:
+            table = read_table(connection, feed.name)
+            if table is None:
+                return [
+                    Problem(
+                        "missing-table",
+                        f"{owner} reads {feed.name}, and there is no such table, or this role "
+                        "cannot see it",
+                        "correct the name, or make the table",
+                    )
+                ]
+            return [*_column_problems(owner, feed, table), *_field_problems(owner, table, tp)]
+    except RunError as error:
+        return list(error.problems)
+    except psycopg.errors.InsufficientPrivilege as error:
+        return [refused(owner, f"look at {feed.name}", error)]
+    except psycopg.Error as error:
+        return [
+            Problem(
+                "unreachable-database",
+                f"{owner} cannot look at {feed.name}: {said(error)}",
+                "correct the dsn, the role or the password, or start the server",
+            )
+        ]
+
+
+def _column_problems(owner: str, feed: PostgresRows, table: Table) -> Iterator[Problem]:
+    key = table.columns.get(feed.key)
+    allowed = (*_INTEGERS, "uuid") if feed.transaction else _INTEGERS
+    if key is None or key.base not in allowed or not key.is_required:
+        is_there = "is missing" if key is None else f"is {key.type}"
+        yield Problem(
+            "source-key",
+            f"{owner} reads {feed.name} by '{feed.key}', which {is_there}; a key is NOT NULL and "
+            f"of type {', '.join(allowed)}",
+            "name the primary key",
+        )
+    elif not {frozenset([feed.key]), frozenset([feed.key, feed.transaction])} & table.unique:
+        yield Problem(
+            "source-key",
+            f"{owner} reads {feed.name} by '{feed.key}', which nothing makes unique, so rows have "
+            "no order",
+            f"ALTER TABLE {feed.name} ADD UNIQUE ({feed.key}), or name the primary key",
+        )
+    if feed.transaction is not None:
+        yield from _transaction_problems(owner, feed, table)
+
+
+def _transaction_problems(owner: str, feed: PostgresRows, table: Table) -> Iterator[Problem]:
+    column = table.columns.get(feed.transaction or "")
+    if column is None or column.base != "xid8" or not column.is_required or not column.has_default:
+        yield Problem(
+            "source-transaction",
+            f"{owner} reads {feed.name} by '{feed.transaction}', which is no column of type xid8 "
+            "that is NOT NULL and filled by default",
+            f"ALTER TABLE {feed.name} ADD {feed.transaction} xid8 NOT NULL DEFAULT "
+            "pg_current_xact_id()",
+        )
+
+
+def _field_problems(owner: str, table: Table, tp: Any) -> Iterator[Problem]:
+    fields = fields_of_record(tp)
+    if fields is None:
+        yield Problem(
+            "unknown-record",
+            f"{owner} reads records of an unknown type, so it does not know which columns",
+            "give the source a type with fields",
+        )
+        return
+    schema = schema_of(tp)
+    declared = schema.get("fields", {}) if isinstance(schema, dict) else {}
+    for field in fields:
+        is_required = declared.get(field.name, {"required": True})["required"]
+        if field.column not in table.columns and is_required:
+            yield Problem(
+                "missing-column",
+                f"{owner}: table {table.name} has no column '{field.column}' for the field of "
+                f"that name; it has: {', '.join(table.columns)}",
+                "give the field a default, or leave it out",
+            )

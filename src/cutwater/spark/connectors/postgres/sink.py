@@ -1,0 +1,295 @@
+"""The PostgreSQL sink, as the runtime asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+import psycopg
+
+from cutwater.annotations import describe
+from cutwater.errors import Problem, RunError
+from cutwater.spark.connectors.base.sink import (
+    EXACTLY_ONCE,
+    Claim,
+    Guarantee,
+    Lane,
+    Receipt,
+    Release,
+    Sink,
+)
+from cutwater.spark.connectors.postgres.checks import ledger_problems, missing_table, table_problems
+from cutwater.spark.connectors.postgres.connections import (
+    Connection,
+    connected,
+    persist,
+    refused,
+    said,
+)
+from cutwater.spark.connectors.postgres.fields import fields_of_record
+from cutwater.spark.connectors.postgres.ledger import Entry, Ledger
+from cutwater.spark.connectors.postgres.packed_rows import (
+    Parcel,
+    parcels_of,
+    read_parcels,
+    stage_parcels,
+)
+from cutwater.spark.connectors.postgres.settings import Database, TableName
+from cutwater.spark.connectors.postgres.tables import read_table
+from cutwater.spark.connectors.postgres.transactions import (
+    create_table,
+    known_table,
+    table_definition,
+    write_rows,
+)
+
+__all__ = ["PostgresTable", "Written"]
+
+_Mode = Literal["append", "upsert"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Written(Receipt):
+    """What one attempt of one task staged; nothing, if its rows left at once."""
+
+    path: str = ""
+    entries: tuple[Entry, ...] = ()
+
+    def last_order(self) -> bytes:
+        """The order of the last row: where the parts of a lane follow one another, by this."""
+        return max((entry.last_order for entry in self.entries), default=b"")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgresTable(Sink):
+    """A table of PostgreSQL, whose ledger commits with its rows; see `postgres_table`."""
+
+    table: str
+    dsn: str = field(repr=False)
+    mode: _Mode = "append"
+    keys: tuple[str, ...] = ()
+    release: Release = "commit"
+    password_env: str | None = None
+    password_file: str | None = None
+    ledger_schema: str | None = None
+    create: bool = False
+    takes: Literal["records"] = field(default="records", init=False)
+
+    @property
+    def name(self) -> TableName:
+        """The table."""
+        return TableName.of(self.table)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of the table."""
+        return Ledger(self.ledger_schema or self.name.schema, str(self.name))
+
+    @property
+    def place(self) -> str:
+        """The table and its database, in words."""
+        return f"table {self.name} of {self._database}"
+
+    def guarantee(self) -> Guarantee:
+        """What readers of the table may rely on."""
+        keys = ", ".join(self.keys)
+        same = f"rows with the same {keys} come from the same key of the flow" if keys else ""
+        return Guarantee(EXACTLY_ONCE, "commits rows and ledger together", same)
+
+    def problems(self, name: str, record: Any) -> Iterator[Problem]:
+        """Settings that cannot work with records of a type, seen without a connection."""
+        owner = _owner(name)
+        if self.table.count(".") > 1 or not self.name.name:
+            yield Problem(
+                "table-name",
+                f"{owner} goes to '{self.table}', which is no name of a table",
+                "write it as table or schema.table",
+            )
+        for setting, value, known in (
+            ("mode", self.mode, get_args(_Mode)),
+            ("release", self.release, get_args(Release)),
+        ):
+            if value not in known:
+                yield Problem(
+                    "unknown-setting",
+                    f"{owner} has {setting}='{value}'",
+                    f"it is one of: {', '.join(known)}",
+                )
+        yield from self._database.problems(owner)
+        yield from self._key_problems(owner, record)
+
+    def _key_problems(self, owner: str, record: Any) -> Iterator[Problem]:
+        if self.mode == "upsert" and not self.keys:
+            yield Problem(
+                "no-keys", f"{owner} replaces rows, but not by any column", "pass keys=['id']"
+            )
+        if self.mode == "append" and self.keys:
+            yield Problem(
+                "keys-of-append",
+                f"{owner} has keys={list(self.keys)}, but appends rows and replaces none",
+                "pass mode='upsert', or leave the keys out",
+            )
+        fields = fields_of_record(record)
+        if fields is None:
+            yield Problem(
+                "unknown-record",
+                f"{owner} gets records of an unknown type ({describe(record)}), so it has no "
+                "columns for them",
+                "annotate what the step before the sink returns",
+            )
+        columns = [field.column for field in fields or ()]
+        for key in self.keys:
+            if fields and key not in columns:
+                yield Problem(
+                    "unknown-key",
+                    f"{owner} replaces rows by '{key}', which is no field of {describe(record)}",
+                    f"it has: {', '.join(columns)}",
+                )
+
+    def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
+        """Why this table must not be written to by a checkpoint; nothing is changed."""
+
+        def look(connection: Connection) -> Iterable[Problem]:
+            held = self.ledger.read(connection)
+            return ledger_problems(name, self.name, held, query_id, next_epoch)
+
+        return self._looked(name, look)
+
+    def misfits(self, name: str, record: Any) -> list[Problem]:
+        """Why records of a type cannot go to the table, by a look at it."""
+        fields = fields_of_record(record) or []
+
+        def look(connection: Connection) -> Iterable[Problem]:
+            table = read_table(connection, self.name)
+            if table:
+                return table_problems(name, table, fields, self.keys)
+            definition = table_definition(self.name, fields, self.keys)
+            return [] if self.create else [missing_table(name, self.name, definition)]
+
+        return self._looked(name, look)
+
+    def _looked(self, name: str, look: Callable[[Connection], Iterable[Problem]]) -> list[Problem]:
+        try:
+            with connected(self._database, _owner(name)) as connection:
+                return list(look(connection))
+        except RunError as error:
+            return list(error.problems)
+        except psycopg.errors.InsufficientPrivilege as error:
+            return [refused(_owner(name), f"look at {self.name}", error)]
+        except psycopg.Error as error:
+            return [
+                Problem(
+                    "unreachable-database",
+                    f"sink '{name}' cannot look at {self.name}: {said(error)}",
+                    "correct the dsn, the role or the password, or start the server",
+                )
+            ]
+
+    def make_ready(self, name: str, record: Any) -> None:
+        """Make the table, if it is missing and that is wanted."""
+        if self.create:
+            fields = fields_of_record(record) or []
+            self._persist(
+                name,
+                f"make table {self.name}",
+                lambda connection: create_table(connection, self.name, fields, self.keys),
+            )
+
+    def generation(self, name: str) -> int:
+        """The newest generation that took this table; 0 if none did."""
+        held = self._persist(name, f"read the ledger of {self.name}", self.ledger.read)
+        return held.generation if held else 0
+
+    def take(self, claim: Claim) -> None:
+        """Write this generation into the ledger, which fences all earlier ones; sweep orphans."""
+        self._persist(
+            claim.sink,
+            f"take table {self.name}",
+            lambda connection: self.ledger.take(connection, claim),
+        )
+        for orphan in claim.staging.glob("*.rows"):
+            orphan.unlink(missing_ok=True)
+
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
+        """Write another checkpoint into the ledger; if not `keep`, delete all rows with that."""
+        self._persist(
+            claim.sink,
+            f"take over table {self.name}",
+            lambda connection: self.ledger.take_over(
+                connection, claim, None if keep else self.name
+            ),
+        )
+
+    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Written:
+        """Write rows with their entries in the ledger, or stage them where no reader looks."""
+        if not lanes:
+            return Written(claim.sink)
+        owner = _owner(claim.sink)
+        columns = known_table(self._database, self.name, claim).columns
+        parcels = list(parcels_of(fields_of_record(record) or [], columns, lanes, owner))
+        entries = tuple(Entry(lane.label, len(lane.orders), lane.last_order) for lane in lanes)
+        if self.release == "early":
+            self._show(claim, epoch, entries, parcels)
+            return Written(claim.sink)
+        path = stage_parcels(claim.staging, epoch, parcels)
+        return Written(claim.sink, str(path), entries)
+
+    def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
+        """Write what was staged with its entries in the ledger; what is written stays as it is."""
+        staged = [part for part in receipts if isinstance(part, Written) and part.path]
+        if not staged:
+            return
+        paths = [Path(part.path) for part in sorted(staged, key=Written.last_order)]
+        self._show(claim, epoch, _whole_lanes(staged), _Staged(paths))
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+    def rows(self, claim: Claim) -> int:
+        """How many rows were written, by the ledger."""
+        return self._persist(claim.sink, f"read the ledger of {self.name}", self.ledger.rows)
+
+    def _show(
+        self, claim: Claim, epoch: int, entries: Sequence[Entry], parcels: Iterable[Parcel]
+    ) -> None:
+        """Rows and ledger in one transaction; again if its end was not heard of."""
+        table = known_table(self._database, self.name, claim)
+
+        def work(connection: Connection) -> None:
+            write_rows(connection, table, self.keys, self.ledger, claim, epoch, entries, parcels)
+
+        self._persist(claim.sink, f"write epoch {epoch} to {self.name}", work)
+
+    @property
+    def _database(self) -> Database:
+        return Database(self.dsn, self.password_env, self.password_file)
+
+    def _persist(self, sink: str, doing: str, work: Callable[[Connection], T]) -> T:
+        return persist(self._database, _owner(sink), doing, work)
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """The parcels of files, read when they are asked for."""
+
+    paths: Sequence[Path]
+
+    def __iter__(self) -> Iterator[Parcel]:
+        for path in self.paths:
+            yield from read_parcels(path)
+
+
+def _owner(sink: str) -> str:
+    return f"sink '{sink}'"
+
+
+def _whole_lanes(staged: Sequence[Written]) -> list[Entry]:
+    """What each lane has; without an exchange a lane has a part in every task."""
+    lanes: dict[int, Entry] = {}
+    for entry in (entry for part in staged for entry in part.entries):
+        before = lanes.get(entry.label, Entry(entry.label, 0, b""))
+        last = max(before.last_order, entry.last_order)
+        lanes[entry.label] = Entry(entry.label, before.rows + entry.rows, last)
+    return list(lanes.values())

@@ -1,0 +1,126 @@
+"""The rows of a table as a source.
+
+A key alone does not say what is unread: keys are given out before their transactions commit, so a
+smaller one may appear after a larger one was read. What is finished is known of transactions:
+everything below the oldest one that is still under way. Rows are therefore read by (transaction,
+key), as far as that goes, and such a part of a table never gets another row.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from cutwater.errors import Problem
+from cutwater.flow.steps import Source
+from cutwater.spark.connectors.base.source import Chunk, Feed, Planner, RecordReader, Replay
+from cutwater.spark.connectors.postgres.settings import Database, TableName
+
+__all__ = ["PostgresRows"]
+
+_SIGN = 1 << 63
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgresRows(Feed):
+    """The rows of a table, by transaction and key; see `postgres_rows`."""
+
+    table: str
+    dsn: str = field(repr=False)
+    key: str
+    transaction: str | None = None
+    max_rows_per_epoch: int = 100_000
+    idle_after: float | None = None
+    password_env: str | None = None
+    password_file: str | None = None
+
+    kind: ClassVar[str] = "rows of PostgreSQL"
+    pieces: ClassVar[str] = "tables"
+    unit: ClassVar[str] = "rows"
+    smallest_share: ClassVar[int] = 1_000
+
+    @property
+    def name(self) -> TableName:
+        """The table."""
+        return TableName.of(self.table)
+
+    @property
+    def database(self) -> Database:
+        """Where it is."""
+        return Database(self.dsn, self.password_env, self.password_file)
+
+    def replay(self) -> Replay:
+        if self.transaction is None:
+            return Replay(
+                False,
+                f"{self.name} is read by {self.key} alone, and a row that commits after one with a "
+                "larger key is left out",
+                "rows commit in the order of their keys, for instance because one session at a "
+                "time writes them",
+            )
+        return Replay(
+            True,
+            f"{self.name} is read by transaction and key, below the oldest transaction that is "
+            "under way",
+            "rows are not changed or deleted before they are read",
+        )
+
+    def problems(self, name: str, step: Source) -> Iterator[Problem]:
+        owner = f"source '{name}'"
+        yield from self.database.problems(owner)
+        if self.max_rows_per_epoch < 1:
+            yield Problem(
+                "no-progress",
+                f"{owner} may read {self.max_rows_per_epoch} rows in an epoch; an epoch reads at "
+                "least one",
+                "leave max_rows_per_epoch out, or make it larger",
+            )
+
+    def check(self, name: str, step: Source) -> Iterator[Problem]:
+        from cutwater.spark.connectors.postgres.reading import table_problems
+
+        yield from table_problems(self, name, step.type)
+
+    def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
+        from cutwater.spark.connectors.postgres.reading import RowsPlanner
+
+        return RowsPlanner(self)
+
+    def reader(self, tp: Any) -> RecordReader:
+        from cutwater.spark.connectors.postgres.reading import RowsReader
+
+        return RowsReader(self, tp)
+
+    def amount(self, chunk: Chunk) -> int:
+        return int(chunk.about["rows"])
+
+    def cut(self, chunk: Chunk, amount: int) -> Any:
+        return chunk.end
+
+    @classmethod
+    def tally(cls, chunk: Chunk) -> int:
+        return int(chunk.about.get("rows", 0))
+
+    @classmethod
+    def piece(cls, chunk: Chunk) -> str:
+        return str(chunk.about.get("table", ""))
+
+    def orders(self, positions: Sequence[Any]) -> list[bytes]:
+        return [xid.to_bytes(8, "big") + _key_bytes(key) for xid, key in positions]
+
+    def place(self, chunk: Chunk, position: Any) -> str:
+        xid, key = position
+        said = f"{self.name}, {self.key} = {key}"
+        return f"{said} of transaction {xid}" if self.transaction else said
+
+    def spot(self, chunk: Chunk, position: Any) -> dict[str, Any]:
+        return {"table": str(self.name), "transaction": position[0], "key": position[1]}
+
+
+def _key_bytes(key: Any) -> bytes:
+    """Bytes that sort as PostgreSQL sorts keys: whole numbers, or UUIDs as text."""
+    if isinstance(key, int):
+        return (key + _SIGN).to_bytes(8, "big")
+    return uuid.UUID(key).bytes

@@ -1,0 +1,125 @@
+"""Rows and ledger in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from psycopg import sql
+
+from cutwater.errors import Problem, RunError
+from cutwater.spark.connectors.base.sink import Claim
+from cutwater.spark.connectors.postgres.connections import Connection, persist
+from cutwater.spark.connectors.postgres.fields import Field
+from cutwater.spark.connectors.postgres.ledger import Entry, Ledger
+from cutwater.spark.connectors.postgres.packed_rows import Parcel
+from cutwater.spark.connectors.postgres.settings import Database, TableName
+from cutwater.spark.connectors.postgres.tables import (
+    Table,
+    beside_parameters,
+    names,
+    quoted,
+    read_table,
+)
+
+__all__ = ["create_table", "known_table", "table_definition", "write_rows"]
+
+
+@lru_cache(maxsize=64)
+def known_table(database: Database, name: TableName, claim: Claim) -> Table:
+    """A table's columns, read once in a process for each run."""
+    owner, doing = f"sink '{claim.sink}'", f"read the columns of {name}"
+    found = persist(database, owner, doing, lambda connection: read_table(connection, name))
+    if found is None:
+        raise RunError(
+            Problem(
+                "missing-table",
+                f"{owner} goes to {name}, and that table is not there any more",
+                "bring it back with its rows; the ledger says that they are there",
+            )
+        )
+    return found
+
+
+def write_rows(
+    connection: Connection,
+    table: Table,
+    keys: Sequence[str],
+    ledger: Ledger,
+    claim: Claim,
+    epoch: int,
+    entries: Sequence[Entry],
+    parcels: Iterable[Parcel],
+) -> None:
+    """Claim an epoch of lanes and write their rows: all of it, or nothing.
+
+    Lanes of which the epoch is already written are left out; if all are, `parcels` is not read.
+    With keys, the last row of each key replaces the one that is there.
+    """
+    with connection.transaction():
+        lanes = ledger.claim(connection, claim, epoch, entries)
+        for parcel in parcels if lanes else ():
+            types = tuple(table.columns[name].type for name in parcel.columns)
+            statement = _insert(table.name, parcel.columns, types, tuple(keys))
+            connection.execute(statement, [*parcel.arrays, _array(parcel.labels), _array(lanes)])
+
+
+def _array(numbers: Sequence[int]) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"
+
+
+@lru_cache(maxsize=256)
+def _insert(
+    table: TableName, columns: tuple[str, ...], types: tuple[str, ...], keys: tuple[str, ...]
+) -> str:
+    """Rows from arrays: one for each column, one with their lanes, one with the lanes to write."""
+    place = {name: sql.Identifier(f"c{i}") for i, name in enumerate(columns)}
+    arrays = [sql.SQL("%s::") + beside_parameters(sql.SQL(tp + "[]")) for tp in types]
+    parts = {
+        "table": beside_parameters(quoted(table)),
+        "columns": beside_parameters(names(columns)),
+        "picked": sql.SQL(", ").join(place.values()),
+        "arrays": sql.SQL(", ").join([*arrays, sql.SQL("%s::bigint[]")]),
+        "given": sql.SQL(", ").join([*place.values(), sql.SQL("lane"), sql.SQL("n")]),
+        "keys": sql.SQL(", ").join([place[key] for key in keys]),
+        "unique": beside_parameters(names(keys)),
+        "action": beside_parameters(_replacing([name for name in columns if name not in keys])),
+    }
+    rows = "FROM unnest({arrays}) WITH ORDINALITY AS given ({given}) WHERE lane = ANY(%s::bigint[])"
+    append = "INSERT INTO {table} ({columns}) SELECT {picked} " + rows + " ORDER BY n"
+    upsert = (
+        "INSERT INTO {table} ({columns}) SELECT DISTINCT ON ({keys}) {picked} "
+        + rows
+        + " ORDER BY {keys}, n DESC ON CONFLICT ({unique}) {action}"
+    )
+    return sql.SQL(upsert if keys else append).format(**parts).as_string()
+
+
+def _replacing(columns: Sequence[str]) -> sql.Composable:
+    if not columns:
+        return sql.SQL("DO NOTHING")
+    sets = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in columns]
+    return sql.SQL("DO UPDATE SET {}").format(sql.SQL(", ").join(sets))
+
+
+def create_table(
+    connection: Connection, name: TableName, fields: Sequence[Field], keys: Sequence[str]
+) -> None:
+    """Make a table with a column for each field, unless there is one of that name."""
+    with connection.transaction():
+        if read_table(connection, name) is None:
+            connection.execute(table_definition(name, fields, keys))
+
+
+def table_definition(name: TableName, fields: Sequence[Field], keys: Sequence[str]) -> str:
+    """The statement that makes a table with a column for each field."""
+    lines: list[sql.Composable] = [
+        sql.SQL("{} " + field.sql_type + ("" if field.is_optional else " NOT NULL")).format(
+            sql.Identifier(field.column)
+        )
+        for field in fields
+    ]
+    if keys:
+        lines.append(sql.SQL("PRIMARY KEY ({})").format(names(keys)))
+    made = sql.SQL("CREATE TABLE {} ({})").format(quoted(name), sql.SQL(", ").join(lines))
+    return made.as_string()

@@ -1,0 +1,217 @@
+"""Records as Arrow columns: the types that annotations stand for, and both ways between."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import types
+import uuid
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+from typing import Any, get_args, get_origin
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from cutwater.annotations import describe, fields_of, members, plain_type
+from cutwater.errors import InputError, Problem, RunError
+from cutwater.spark.exchange.columns import Numbering, Records, objects
+from cutwater.vectors import Layout
+from cutwater.vectors.layouts import Columns
+
+__all__ = ["arrays_of", "arrow_type", "misfit", "numbering_of", "records_in", "schema_of"]
+
+_SIMPLE: dict[Any, pa.DataType] = {
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    dt.datetime: pa.timestamp("us", tz="UTC"),
+    dt.date: pa.date32(),
+    dt.timedelta: pa.duration("us"),
+    Decimal: pa.decimal128(38, 18),
+    uuid.UUID: pa.string(),
+}
+_NUMBERS = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+_KEPT = (bytes, dt.datetime, dt.date, dt.timedelta, Decimal)
+"""What is given to Arrow as it is."""
+_COLLECTIONS = (list, set, frozenset)
+
+
+def arrow_type(tp: Any, inside: tuple[Any, ...] = ()) -> pa.DataType | None:
+    """The Arrow type of an annotation; None if it has none, as a record that holds itself.
+
+    `inside` are the records in which it is a field.
+
+    >>> arrow_type(list[int]), arrow_type(str | None), arrow_type(int | str)
+    (ListType(list<item: int64>), DataType(string), None)
+    """
+    alternatives = [member for member in members(plain_type(tp)) if member is not types.NoneType]
+    if len(alternatives) != 1:
+        return None
+    tp = plain_type(alternatives[0])
+    origin, args = get_origin(tp), get_args(tp)
+    if tp in _SIMPLE:
+        return _SIMPLE[tp]
+    if isinstance(tp, type) and issubclass(tp, enum.Enum):
+        kinds = {type(member.value) for member in tp}
+        return _SIMPLE.get(kinds.pop()) if len(kinds) == 1 else None
+    if origin in _COLLECTIONS or (origin is tuple and args[1:] == (...,)):
+        item = arrow_type(args[0], inside)
+        return pa.list_(item) if item else None
+    if origin is dict:
+        key, value = (arrow_type(arg, inside) for arg in args)
+        return pa.map_(key, value) if key and value else None
+    return None if tp in inside else _struct(fields_of(tp) or {}, (*inside, tp))
+
+
+def _struct(fields: dict[str, Any], inside: tuple[Any, ...]) -> pa.DataType | None:
+    found = {name: arrow_type(tp, inside) for name, tp in fields.items()}
+    if not found or None in found.values():
+        return None
+    return pa.struct([pa.field(name, tp) for name, tp in found.items()])
+
+
+def schema_of(layout: Layout, what: str) -> pa.Schema:
+    """The columns that stand for a type; what has no fields is a column named ``value``."""
+    found = {name or "value": arrow_type(tp) for name, tp in layout.declared.items()}
+    for name, tp in layout.declared.items():
+        if found[name or "value"] is None:
+            raise RunError(
+                Problem(
+                    "no-column-type",
+                    f"{what} carries {describe(layout.type)}, and {describe(tp)} is no type of a "
+                    "column",
+                    "map it to a dataclass of numbers, text, times, and lists and dataclasses of "
+                    "these",
+                )
+            )
+    return pa.schema(list(found.items()))
+
+
+def arrays_of(layout: Layout, columns: Columns, schema: pa.Schema) -> list[pa.Array]:
+    """Columns as Arrow has them."""
+    pairs = zip(layout.columns.items(), schema.types, strict=True)
+    return [_array(columns[name], kind, tp) for (name, kind), tp in pairs]
+
+
+def _array(column: np.ndarray, kind: str, tp: pa.DataType) -> pa.Array:
+    if kind != "object":
+        return pa.array(column, tp)
+    values = column.tolist()
+    if not pa.types.is_string(tp) or {*map(type, values)} - {str, types.NoneType}:
+        values = msgspec.to_builtins(values, builtin_types=_KEPT)
+    return pa.array(values, tp)
+
+
+def misfit(found: pa.DataType, tp: Any) -> bool:
+    """Can values of an Arrow type not be taken for a type?
+
+    >>> misfit(pa.int32(), int), misfit(pa.string(), int), misfit(pa.int64(), float)
+    (False, True, False)
+    """
+    wanted = arrow_type(tp)
+    return wanted is None or not _fits(found, wanted)
+
+
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    is_ = pa.types
+    if is_.is_struct(wanted):
+        names = {found.field(i).name for i in range(found.num_fields)}
+        return is_.is_struct(found) and all(
+            field.name in names and _fits(found.field(field.name).type, field.type)
+            for field in wanted
+        )
+    if is_.is_map(wanted):
+        return is_.is_map(found) and all(
+            _fits(*pair)
+            for pair in ((found.key_type, wanted.key_type), (found.item_type, wanted.item_type))
+        )
+    if is_.is_list(wanted):
+        return is_.is_list(found) and _fits(found.value_type, wanted.value_type)
+    for test, takes in (
+        (is_.is_integer, is_.is_integer),
+        (is_.is_floating, lambda tp: is_.is_floating(tp) or is_.is_integer(tp)),
+        (is_.is_decimal, is_.is_decimal),
+        (is_.is_timestamp, is_.is_timestamp),
+        (is_.is_string, lambda tp: is_.is_string(tp) or is_.is_large_string(tp)),
+        (is_.is_binary, lambda tp: is_.is_binary(tp) or is_.is_large_binary(tp)),
+    ):
+        if test(wanted):
+            return bool(takes(found))
+    return bool(found == wanted)
+
+
+def records_in(
+    layout: Layout, arrays: Sequence[pa.Array], what: str, numbered: Collection[str] = ()
+) -> Records:
+    """Arrow columns as records; an empty place in a field that has none is refused.
+
+    The values of the fields `numbered`, which are texts or whole numbers, are numbered.
+    """
+    columns: Columns = {}
+    numberings: dict[str, Numbering] = {}
+    for (name, kind), array in zip(layout.columns.items(), arrays, strict=True):
+        declared = layout.declared[name]
+        if array.null_count and types.NoneType not in members(plain_type(declared)):
+            raise InputError(
+                Problem(
+                    "null-in-a-field",
+                    f"{what} has a row without '{name or 'value'}', which is declared "
+                    f"{describe(declared)}",
+                    f"declare it {describe(declared)} | None, or leave such rows out before",
+                )
+            )
+        try:
+            if name in numbered:
+                numberings[name] = numbering_of(array)
+            if name in numbered and kind == "object":
+                values = msgspec.convert(numberings[name].values, list[declared])  # type: ignore[valid-type]
+                columns[name] = objects(values)[numberings[name].of]
+            else:
+                columns[name] = _column(array, kind, declared)
+        except msgspec.ValidationError as error:
+            raise InputError(
+                Problem(
+                    "bad-record",
+                    f"column '{name or 'value'}' of {what} has a row that is no "
+                    f"{describe(declared)}: {error}",
+                    "correct the annotation, or leave such rows out before",
+                )
+            ) from None
+    return Records(layout, columns, numberings)
+
+
+def numbering_of(array: pa.Array) -> Numbering:
+    """What an Arrow column without empty places holds.
+
+    >>> numbering_of(pa.array(["b", "a", "b"]))
+    Numbering(values=['b', 'a'], of=array([0, 1, 0]))
+    """
+    is_encoded = pa.types.is_dictionary(array.type)
+    encoded = array if is_encoded else array.dictionary_encode()
+    of, values = encoded.indices.to_numpy().astype(np.intp), encoded.dictionary
+    if is_encoded:  # by a file, in which other rows have values too
+        used, of = _used(of, len(values))
+        values = values.take(pa.array(used))
+    return Numbering(values.to_numpy(zero_copy_only=False).tolist(), of)
+
+
+def _used(numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which of so many numbers there are, and the place of each one among these."""
+    if len(numbers) < size:
+        return np.unique(numbers, return_inverse=True)
+    is_used = np.bincount(numbers, minlength=size) > 0
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[numbers]
+
+
+def _column(array: pa.Array, kind: str, declared: Any) -> np.ndarray:
+    if kind != "object":
+        numbers: np.ndarray = array.cast(_NUMBERS[kind]).to_numpy(zero_copy_only=False)
+        return numbers
+    if plain_type(declared) is str:
+        text: np.ndarray = array.to_numpy(zero_copy_only=False)
+        return text
+    return objects(msgspec.convert(array.to_pylist(maps_as_pydicts="strict"), list[declared]))

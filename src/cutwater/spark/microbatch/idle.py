@@ -1,0 +1,74 @@
+"""A source that is idle follows the others, so that it does not hold them back.
+
+The frontier of a step is the least of what all sources that lead to it have completed, so one
+source without new input makes all stand still. A source that was bound with ``idle_after`` follows,
+once it has been quiet for that long, what the others have completed by their logs at that moment:
+the least of those that are not idle themselves, or, if all are, the greatest.
+
+The decision is an entry of the source's own log that reads nothing, written before it takes effect.
+A replay finds it there, and asks neither a clock nor the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cutwater.spark.checkpoint.offset_log import LOG
+from cutwater.spark.connectors.base.source import Chunk
+from cutwater.spark.job.column_requirements import least_and_greatest
+from cutwater.spark.job.spec import Job
+from cutwater.spark.storage.entry_log import newest_entry
+
+__all__ = ["Patience", "mark_to_follow"]
+
+
+@dataclass(frozen=True)
+class Patience:
+    """By which clock a source is idle."""
+
+    now: Callable[[], float]
+    """Seconds of the wall clock."""
+    began: float
+    """Nothing before this counts: a source has its time to begin."""
+
+    def is_over(self, limit: float | None, quiet_since: float) -> bool:
+        """Has a source that was bound with this limit been quiet for so long?"""
+        return limit is not None and self.now() - max(quiet_since, self.began) >= limit
+
+
+def mark_to_follow(job: Job, source: str, patience: Patience) -> Any | None:
+    """What an idle source may complete, since the sources that it meets have; None: nothing."""
+    active: dict[str, Any] = {}
+    idle: dict[str, Any] = {}
+    for other in sorted(job.needs.met_by(source)):
+        log = Path(job.checkpoint) / "sources" / other
+        end = _end_of(log)
+        is_idle = _is_idle(log, end, job.sources[other].idle_after, patience)
+        (idle if is_idle else active)[other] = _completed(job, other, end)
+    who = f"source '{source}', which is idle, would follow"
+    if active:
+        is_held = None in active.values()
+        return None if is_held else least_and_greatest(active, who)[0]
+    known = {other: mark for other, mark in idle.items() if mark is not None}
+    return least_and_greatest(known, who)[1] if known else None
+
+
+def _is_idle(log: Path, end: Chunk | None, limit: float | None, patience: Patience) -> bool:
+    """Has another source decided so, or would it now?"""
+    if end is None:
+        return log.exists() and patience.is_over(limit, log.stat().st_mtime)
+    return end.is_decision or patience.is_over(limit, end.planned or 0)
+
+
+def _completed(job: Job, source: str, end: Chunk | None) -> Any | None:
+    clock = job.clock_of(source)
+    return clock.completed(end.newest_after) if clock and end else None
+
+
+def _end_of(log: Path) -> Chunk | None:
+    """Where the log of another source ends now; its own reader may be writing to it."""
+    chunks = newest_entry(log, LOG)
+    return Chunk.of_json(chunks[-1]) if chunks else None

@@ -1,0 +1,191 @@
+"""Driving one query: from a job whose sinks are taken to its end, a stop, or a sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cutwater.errors import FlowError, InputError, Problem, RunError, RunFailure, recover
+from cutwater.spark.checkpoint.partitions import shuffling_to
+from cutwater.spark.checkpoint.store import Checkpoint
+from cutwater.spark.checkpoint.verify import verify
+from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.dataframe.source import Frame
+from cutwater.spark.embedded.session import make_active
+from cutwater.spark.exchange.envelope import ROW_SCHEMA
+from cutwater.spark.job.spec import Job
+from cutwater.spark.microbatch.dataframes import rows_of
+from cutwater.spark.microbatch.source_reader import FeedSource
+from cutwater.spark.microbatch.stateful_operator import Level
+from cutwater.spark.microbatch.writer import SinksWriter
+from cutwater.spark.operators.late_filter import Gate
+from cutwater.spark.stopping import StopRequest
+from cutwater.spark.telemetry.progress import Progress, Reports
+
+__all__ = ["Drive", "build_query", "cause_of"]
+
+
+def build_query(spark: SparkSession, job: Job) -> DataFrame:
+    """The whole flow as one DataFrame: sources, then one stateful operator for each level."""
+    data = job.to_bytes()
+    frames = []
+    for number, (name, bound) in enumerate(sorted(job.sources.items())):
+        if isinstance(bound, Frame):
+            frames.append(rows_of(job, data, name, bound))
+            continue
+        source = FeedSource.of(data, name, number)
+        spark.dataSource.register(source)
+        frames.append(spark.readStream.format(source.name()).load())
+    rows = frames[0]
+    for frame in frames[1:]:
+        rows = rows.union(frame)
+    if job.gated:
+        rows = rows.groupBy("label").transformWithState(Gate(data), ROW_SCHEMA, "append", "None")
+    for level in range(len(job.levels)):
+        rows = rows.groupBy("label").transformWithState(
+            Level(data, level), ROW_SCHEMA, "append", "None"
+        )
+    if job.has_scattered_lanes:
+        rows = rows.repartition("label")
+    return rows
+
+
+_OF_THE_USER = ("step-failed", "late-event")
+"""What ends a run and will end the next one too: a function or a record, not what runs them."""
+
+
+class Drive:
+    """A run whose sinks are taken and whose query can start."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: Job,
+        place: Checkpoint,
+        on_progress: Callable[[Progress], None],
+        is_to_stop: Callable[[], bool],
+    ) -> None:
+        self._spark = spark
+        self._job = job
+        self._place = place
+        self._on_progress = on_progress
+        self._is_to_stop = is_to_stop
+        self._request = StopRequest(place.root)
+        self.epochs = 0
+        """Epochs finished so far."""
+        self.is_stopped = False
+        """Was it asked to end?"""
+
+    def run(self, until: str) -> None:
+        """Run the query to its end, or until the run is to stop."""
+        if self._is_to_stop():
+            self.is_stopped = True
+            return
+        try:
+            query = self._start(self._job, until)
+            try:
+                self._watch(query, self._job)
+            finally:
+                if query.isActive:
+                    query.stop()
+                self._request.withdraw()
+        except StreamingQueryException as error:
+            raise _sentence(error, self._place) from error
+
+    def close(self) -> None:
+        """The last epoch: all sources end in it, together."""
+        self._job = replace(self._job, is_ending=True)
+        self.run("caught-up")
+        identity = self._place.identity()
+        assert identity is not None
+        if not self.is_stopped:
+            self._place.save(replace(identity, is_closed=True))
+
+    def _start(self, job: Job, until: str) -> StreamingQuery:
+        make_active(self._spark)
+        rows = build_query(self._spark, job)
+        self._spark.dataSource.register(SinksWriter.of(job.to_bytes()))
+        writer = rows.writeStream.format("cutwater_sinks").outputMode("append")
+        writer = writer.option("checkpointLocation", str(self._place.spark))
+        is_endless = until != "caught-up"
+        trigger = {"processingTime": "0 seconds"} if is_endless else {"availableNow": True}
+        identity = self._place.identity()
+        assert identity is not None
+        with shuffling_to(self._spark, identity.partitions):
+            return writer.trigger(**trigger).start()
+
+    def _watch(self, query: StreamingQuery, job: Job) -> None:
+        reports = Reports(job)
+        is_over = False
+        finished, told = -1, None
+        while not is_over:
+            is_over = bool(query.awaitTermination(0.1))  # type: ignore[arg-type]
+            is_over = self._stops(job) or is_over
+            newest = query._jsq.lastProgress()
+            if newest is None or newest.timestamp() == told:
+                continue
+            told = newest.timestamp()
+            for report in _reports_since(query, finished):
+                finished = report["batchId"]
+                self.epochs += 1
+                self._on_progress(reports.of(report))
+
+    def _stops(self, job: Job) -> bool:
+        """Is the run to stop, and does nothing run any more?"""
+        if job.is_ending or not (self.is_stopped or self._is_to_stop()):
+            return False
+        if not self.is_stopped:
+            self.is_stopped = True
+            self._request.make()
+        feeds = [name for name, bound in job.sources.items() if isinstance(bound, Feed)]
+        has_frames = len(feeds) < len(job.sources)
+        if not self._request.is_seen_by(feeds):
+            return False
+        return not (has_frames and self._place.is_mid_epoch())
+
+
+def _reports_since(query: StreamingQuery, finished: int) -> Iterator[StreamingQueryProgress]:
+    """Spark's reports of the epochs after one that is finished.
+
+    It keeps a hundred, and to hand them over costs it as much as a small epoch; so all are asked
+    for only if some were missed.
+    """
+    last = query.lastProgress
+    is_next = finished >= 0 and last is not None and last["batchId"] == finished + 1
+    for report in [last] if last and is_next else query.recentProgress:
+        is_epoch = report["durationMs"].get("addBatch") is not None
+        if report["batchId"] > finished and is_epoch:
+            yield report
+
+
+def _sentence(
+    error: StreamingQueryException, place: Checkpoint
+) -> RunError | InputError | FlowError:
+    ours = recover(str(error))
+    if isinstance(ours, RunError) and ours.problems[0].code not in _OF_THE_USER:
+        return RunFailure(ours.problems)
+    if isinstance(ours, (RunError, InputError, FlowError)):
+        return ours
+    damages = verify(place.root).problems
+    if damages:
+        return RunFailure(damages)
+    return RunFailure(
+        Problem(
+            "spark-failed",
+            f"Spark ended the run: {cause_of(str(error))}",
+            f"see {place.root / 'scratch' / 'spark.log'}, or run with --debug",
+        )
+    )
+
+
+def cause_of(text: str) -> str:
+    """The line of a Spark error that says what happened: the end of a Python traceback."""
+    lines = text.split("\n\n")[0].split("=== Streaming Query ===")[0].strip().splitlines()
+    said = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return (said or lines or ["no reason given"])[-1 if said else 0]

@@ -1,0 +1,231 @@
+"""The work of a task that reads: chunks become records, and what their segment makes of them is
+sent.
+
+Records are worked on in runs, column by column; only what goes wrong is looked at one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cutwater.codec import UNENCODABLE, codec_of
+from cutwater.errors import InputError, Problem, RunError
+from cutwater.ordering import NO_KEY, bucket_of, order_bytes
+from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
+from cutwater.spark.connectors.base.source import BAD, BadRecord, Chunk, Run, times_of
+from cutwater.spark.connectors.base.watermarks import is_time
+from cutwater.spark.exchange.batch import Batch, joined, much_at_once
+from cutwater.spark.exchange.columns import Records
+from cutwater.spark.exchange.envelope import Outbox, Parcel, pack_lines, record_batches
+from cutwater.spark.exchange.router import Sender
+from cutwater.spark.job.spec import Job
+
+__all__ = ["WORTH_SENDING", "Reading"]
+
+WORTH_SENDING = 1_000
+"""Fewer records wait for those of the next run: small files do not become small rows."""
+
+_Waiting = tuple[Chunk, Run, int]
+"""A run of a chunk, and the number of its first record."""
+
+
+class Reading:
+    """Reads chunks, runs the source's segment on their records, and addresses what comes out."""
+
+    def __init__(self, job: Job, source: str) -> None:
+        self.job = job
+        self._source = source
+        segment = job.source_segment(source)
+        assert segment.source is not None
+        self._step = segment.source
+        self._feed = job.feed_of(source)
+        self._reader = self._feed.reader(self._step.type)
+        self._outbox = Outbox(job.labels)
+        self._sender = Sender(job, segment, self._outbox)
+        self._reader.numbered = self._sender.numbered
+        self._is_timed = segment.number in job.needs.times
+        self._rank = job.source_ranks[source]
+        self._clock = job.clock_of(source)
+        self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
+        self._waiting: list[_Waiting] = []
+        self._records_waiting = 0
+
+    def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
+        """The rows that the records of a chunk become, if there are enough to send."""
+        first = chunk.first
+        for run in self._reader.runs(chunk):
+            self._waiting.append((chunk, run, first))
+            self._records_waiting += len(run.raws)
+            first += len(run.raws)
+            if self._records_waiting >= WORTH_SENDING:
+                with much_at_once():
+                    rows = self._sent()
+                yield from record_batches(rows)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """The rows that waited for more to come."""
+        with much_at_once():
+            rows = [*self._sent(), *self._outbox.take()]
+        yield from record_batches(rows)
+
+    def _sent(self) -> list[Parcel]:
+        """What becomes of the runs that wait; of each alone if something cannot be sent."""
+        waiting, self._waiting, self._records_waiting = self._waiting, [], 0
+        if self._try(waiting):
+            return self._outbox.ready()
+        rows = []
+        for each in waiting:
+            if not self._try([each]):
+                self._send_carefully(each)
+            rows += self._outbox.ready()
+        return rows
+
+    def _try(self, waiting: Sequence[_Waiting]) -> bool:
+        """Send what becomes of some runs; False, and nothing is sent, if something cannot be."""
+        try:
+            batches = [self._batch(each, self._decoded(each)) for each in waiting]
+            if batches:
+                self._sender.through(joined(batches))
+        except UNENCODABLE:
+            self._outbox.drop()
+            return False
+        return True
+
+    def _send_carefully(self, each: _Waiting) -> None:
+        """Send what becomes of the records of a run that can be sent; the others are bad."""
+        good = self._one_by_one(each, codec_of(self._step.type).encode)
+        try:
+            self._sender.through(self._batch(each, good))
+        except UNENCODABLE as error:
+            raise InputError(_cannot_be_sent(self._source, error)) from None
+
+    def _batch(self, each: _Waiting, decoded: tuple[Sequence[int], Sequence[Any]]) -> Batch:
+        """The records of a run, in the order of the epoch; late ones are left out."""
+        chunk, run, first = each
+        places, values = decoded
+        places, values = self._in_time(chunk, run, places, values)
+        positions = run.positions
+        if len(places) < len(positions):
+            positions = [positions[place] for place in places]
+        orders = []
+        if self._sender.minds_order:
+            before = order_bytes((self._rank, chunk.number))
+            orders = [before + order for order in self._feed.orders(positions)]
+        times = self._times(values, [first + place for place in places]) if self._is_timed else None
+        return Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
+
+    def _decoded(self, each: _Waiting) -> tuple[Sequence[int], Sequence[Any]]:
+        """The records that are no bad ones, and their places in the run."""
+        chunk, run, _ = each
+        self._reader.turn_to(chunk)
+        try:
+            values = self._reader.decode(run)
+            if not self._step.time or all(map(is_time, times_of(values, self._step.time))):
+                return range(len(run.raws)), values
+        except BAD:
+            pass
+        return self._one_by_one(each)
+
+    def _one_by_one(
+        self, each: _Waiting, check: Callable[[Any], Any] = lambda _value: None
+    ) -> tuple[Sequence[int], Sequence[Any]]:
+        """The same, where some are bad; what `check` does not pass is bad too."""
+        chunk, run, _ = each
+        self._reader.turn_to(chunk)
+        places: list[int] = []
+        values: list[Any] = []
+        for place, raw in enumerate(run.raws):
+            try:
+                value = self._reader.decode_one(raw)
+                self._check_time(value)
+                check(value)
+                values.append(value)
+                places.append(place)
+            except (*BAD, *UNENCODABLE) as error:
+                self._bad_record(chunk, run.positions[place], self._reader.text(raw), str(error))
+        return places, values
+
+    def _in_time(
+        self, chunk: Chunk, run: Run, places: Sequence[int], values: Sequence[Any]
+    ) -> tuple[Sequence[int], Sequence[Any]]:
+        """The records that are not late, and their places in the run."""
+        completed = self._clock.completed(chunk.newest_before) if self._clock else None
+        if self._clock is None or completed is None:
+            return places, values
+        are_late = self._clock.are_late(values, completed)
+        if not any(are_late):
+            return places, values
+        for place, value, is_late in zip(places, values, are_late, strict=True):
+            if is_late:
+                self._late(chunk, run.positions[place], run.raws[place], value)
+        kept = [index for index, is_late in enumerate(are_late) if not is_late]
+        in_time = values.take(kept) if isinstance(values, Records) else [values[i] for i in kept]
+        return [places[index] for index in kept], in_time
+
+    def _times(self, values: Sequence[Any], numbers: list[int]) -> list[Any]:
+        """The times of records: those of a field, else their numbers."""
+        return times_of(values, self._step.time) if self._step.time else numbers
+
+    def _check_time(self, value: Any) -> None:
+        time = getattr(value, self._step.time) if self._step.time else 0
+        if not is_time(time):
+            raise BadRecord(f"its time, {time}, has no place in an order or more than 64 bits")
+
+    def _late(self, chunk: Chunk, position: Any, raw: Any, value: Any) -> None:
+        """Leave a late event out, as its source says: kept, noted by its place, or the end."""
+        line = self._reader.line(raw, value)
+        if self._step.late == "fail":
+            raise RunError(
+                Problem(
+                    "late-event",
+                    f"{self._feed.place(chunk, position)} is a late event of source "
+                    f"'{self._source}': its time was complete when its epoch began; it is "
+                    f"{_shown(line)}",
+                    "allow a longer delay, or declare late='keep' or late='drop'",
+                )
+            )
+        if self._step.late == "drop":
+            line = json.dumps(self._feed.spot(chunk, position)).encode()
+        self._aside(late_events_sink(self._source), chunk, position, line)
+
+    def _bad_record(self, chunk: Chunk, position: Any, text: bytes, error: str) -> None:
+        if not self.job.skip_bad_records:
+            raise InputError(
+                Problem(
+                    "bad-record",
+                    f"{self._feed.place(chunk, position)} is no record of source "
+                    f"'{self._source}': {error}; it is {_shown(text)}",
+                    "correct the input, or run with --on-bad-record skip, which counts such "
+                    "records and keeps them aside",
+                )
+            )
+        record = {
+            **self._feed.address(chunk, position),
+            "error": error,
+            "text": text.decode("utf-8", "replace"),
+        }
+        said = json.dumps(record).encode()
+        self._aside(bad_records_sink(self._source), chunk, position, said)
+
+    def _aside(self, sink: str, chunk: Chunk, position: Any, line: bytes) -> None:
+        """Send a line to a sink of its own, past the flow."""
+        order = order_bytes((self._rank, chunk.number)) + self._feed.orders([position])[0]
+        label = self.job.labels[bucket_of(order, self.job.buckets)]
+        batch = Batch([order], [NO_KEY], [line + b"\n"], label=label)
+        self._outbox.post(self.job.target_of_sink(sink), batch, pack_lines)
+
+
+def _cannot_be_sent(source: str, error: Exception) -> Problem:
+    return Problem(
+        "cannot-be-sent",
+        f"what a step behind source '{source}' made cannot be sent on: {error}",
+        "numbers that are sent have at most 64 bits; send larger ones as text",
+    )
+
+
+def _shown(text: bytes) -> str:
+    return text[:200].decode("utf-8", "replace")

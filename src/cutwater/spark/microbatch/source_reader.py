@@ -1,0 +1,232 @@
+"""A feed as a Python data source of Spark, with our own order.
+
+The segment behind the source runs here too, so that what is read never travels as it is: what
+leaves is addressed to a bucket or a sink.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from cutwater.errors import Problem, RunError
+from cutwater.spark.checkpoint.offset_log import ChunkLog
+from cutwater.spark.checkpoint.store import Checkpoint
+from cutwater.spark.connectors.base.source import Chunk, Feed, RecordReader
+from cutwater.spark.connectors.base.watermarks import Numbering
+from cutwater.spark.exchange.envelope import (
+    END,
+    EVERYONE,
+    MARK,
+    ROW_SCHEMA,
+    Parcel,
+    pack_mark,
+    record_batches,
+)
+from cutwater.spark.job.spec import Job, load_job, speaking
+from cutwater.spark.microbatch.idle import Patience, mark_to_follow
+from cutwater.spark.microbatch.read_task import Reading
+from cutwater.spark.stopping import StopRequest
+
+__all__ = ["FeedSource", "shares"]
+
+
+class FeedSource(DataSource):
+    """One source of a job; a class of its own is made for each, which carries the job."""
+
+    job: bytes
+    source: str
+    now = staticmethod(time.time)
+    """The wall clock by which a source is idle."""
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.__name__
+
+    @classmethod
+    def of(cls, job: bytes, source: str, number: int) -> type[FeedSource]:
+        """The data source of one source of a job."""
+        return type(f"cutwater_source_{number}", (cls,), {"job": job, "source": source})
+
+    def schema(self) -> StructType:
+        return ROW_SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return _Reader(self.job, self.source, self.now)
+
+
+def _refuse_overtaken(job: Job) -> None:
+    """What plans for a run that was taken for dead must not go on where a newer one is."""
+    newest = Checkpoint(Path(job.checkpoint)).generation()
+    if newest > job.generation:
+        raise RunError(
+            Problem(
+                "fenced",
+                f"generation {newest} has taken the checkpoint {job.checkpoint} over from "
+                f"generation {job.generation}",
+                "another run of this flow is active; stop one of the two",
+            )
+        )
+
+
+@dataclass
+class _Part(InputPartition):
+    chunks: list[Chunk]
+    mark: bytes | None = None
+    """What the source has completed with this epoch, encoded; None: nothing new."""
+    is_end: bool = False
+    """Does the input end here?"""
+
+
+class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans in one long-lived process; reads in the workers."""
+
+    def __init__(self, job: bytes, source: str, now: Callable[[], float]) -> None:
+        self._job = job
+        self._source = source
+        self._now = now
+        self._log: ChunkLog | None = None
+        self._began = now()
+        self._is_catching_up = False
+
+    def _open(self) -> tuple[Job, ChunkLog]:
+        job = load_job(self._job)
+        if self._log is None:
+            feed, tp = job.feed_of(self._source), job.source_step(self._source).type
+            log = Path(job.checkpoint) / "sources" / self._source
+            self._log = ChunkLog(feed, tp, log, job.clock_of(self._source), self._now)
+        return job, self._log
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {"entry": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()  # a feed keeps to its own limits
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with speaking():
+            self._open()[1].freeze()
+            self._is_catching_up = True
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        with speaking():
+            job, log = self._open()
+            if self._is_stopped(job):
+                return start
+            if job.is_ending or start.get("end"):
+                return {"entry": start["entry"], "end": True}
+            if log.newest < start["entry"]:
+                log.read(start["entry"])  # which says that it is missing
+            if log.newest > start["entry"]:
+                return {"entry": start["entry"] + 1}
+            _refuse_overtaken(job)
+            newest = log.extend()
+            if newest == start["entry"]:
+                newest = self._follow(job, log)
+            return {"entry": newest}
+
+    def _is_stopped(self, job: Job) -> bool:
+        """Is nothing to be planned any more? The end of the input is one epoch, and comes whole."""
+        request = StopRequest(job.checkpoint)
+        if job.is_ending or not request.is_made():
+            return False
+        request.see(self._source)
+        return True
+
+    def _follow(self, job: Job, log: ChunkLog) -> int:
+        """With nothing to read: follow the others if that was so for long; the newest entry.
+
+        A run that catches up does not wait, so what came before it counts.
+        """
+        limit = job.sources[self._source].idle_after
+        patience = Patience(self._now, 0 if self._is_catching_up else self._began)
+        if limit is None or not patience.is_over(limit, log.quiet_since()) or log.has_input():
+            return log.newest
+        mark = mark_to_follow(job, self._source, patience)
+        return log.newest if mark is None else log.follow(mark)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        with speaking():
+            job, log = self._open()
+            entries = range(start["entry"] + 1, end["entry"] + 1)
+            chunks = [chunk for number in entries for chunk in log.read(number)]
+            parts = [_Part(share) for share in self._shares(job, chunks)]
+            if end.get("end") and not start.get("end"):
+                parts.append(_Part([], is_end=job.source_ranks[self._source] == 0))
+            elif chunks:
+                parts = parts or [_Part([])]
+                parts[-1].mark = _news(job, self._source, chunks)
+            return list(parts)
+
+    def _shares(self, job: Job, chunks: list[Chunk]) -> Iterator[list[Chunk]]:
+        feed = job.feed_of(self._source)
+        is_numbered = isinstance(job.clock_of(self._source), Numbering)
+        reader = feed.reader(job.source_step(self._source).type) if is_numbered else None
+        return shares(feed, chunks, job.parallelism, reader)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Part)
+        with speaking():
+            job = load_job(self._job)
+            if partition.chunks:
+                reading = Reading(job, self._source)
+                for chunk in partition.chunks:
+                    yield from reading.read(chunk)
+                yield from reading.rest()
+            yield from record_batches(_notices(job, self._source, partition))
+
+
+def _news(job: Job, source: str, chunks: list[Chunk]) -> bytes | None:
+    """What a source has completed by reading these chunks, if it is new and matters."""
+    clock = job.clock_of(source)
+    if clock is None or source not in job.needs.telling:
+        return None
+    before = clock.completed(chunks[0].newest_before)
+    after = clock.completed(chunks[-1].newest_after)
+    if after is None or (before is not None and after <= before):
+        return None
+    return job.mark_codecs[source].encode(after)
+
+
+def _notices(job: Job, source: str, part: _Part) -> list[Parcel]:
+    """What all buckets are told."""
+    notices = [(MARK, pack_mark(source, part.mark))] if part.mark is not None else []
+    if part.is_end and job.levels:
+        notices.append((END, b""))
+    return [(label, EVERYONE, kind, body) for kind, body in notices for label in job.labels]
+
+
+def shares(
+    feed: Feed, chunks: list[Chunk], count: int, reader: RecordReader | None = None
+) -> Iterator[list[Chunk]]:
+    """The chunks in about `count` shares of equal amounts; numbered anew if there is a reader."""
+    chunks = [chunk for chunk in chunks if not chunk.is_decision]
+    size = max(sum(map(feed.amount, chunks)) // count, feed.smallest_share)
+    share: list[Chunk] = []
+    room = size
+    for chunk in chunks:
+        rest = chunk
+        while not rest.is_decision:
+            part = replace(rest, end=feed.cut(rest, room))
+            share.append(part)
+            room -= feed.amount(part)
+            rest = replace(rest, start=part.end)
+            if reader and not rest.is_decision:
+                rest = replace(rest, first=part.first + reader.count(part))
+            if room <= 0:
+                yield share
+                share, room = [], size
+    if share:
+        yield share

@@ -1,0 +1,122 @@
+"""The work of a segment whose only state is that of one task: where most flows spend their time.
+
+Nothing in it minds watermarks, borders or the end, and what it emits has the time and the key of
+its cause; so values go in and out without an event around each, and the states that an epoch
+needs are decoded before and encoded after, all together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cutwater.codec import codec_of
+from cutwater.errors import CutwaterError
+from cutwater.flow import steps as s
+from cutwater.flow.by_value import by_value, is_by_value
+from cutwater.flow.fusing import Segment
+from cutwater.flow.lowering import named, step_failed
+from cutwater.operators.task import check_result, fresh_copies
+from cutwater.spark.exchange.envelope import Outbox
+from cutwater.spark.exchange.router import Sender
+from cutwater.spark.job.spec import Job
+from cutwater.spark.operators.segment_runner import Work, read_mail
+from cutwater.spark.state.bucket import BucketStates
+
+__all__ = ["TaskWork", "only_task"]
+
+
+def only_task(segment: Segment) -> s.Apply | None:
+    """The task of a segment in which all other steps work on each value alone."""
+    stateful = [part.step for part in segment.parts if not is_by_value(part.step)]
+    if len(stateful) == 1 and isinstance(stateful[0], s.Apply) and stateful[0].expire_after is None:
+        return stateful[0]
+    return None
+
+
+class TaskWork(Work):
+    """Such a segment at work on one bucket."""
+
+    def __init__(
+        self, job: Job, segment: Segment, step: s.Apply, bucket: BucketStates, outbox: Outbox
+    ) -> None:
+        self._job = job
+        self._segment = segment
+        self._step = step
+        self._bucket = bucket
+        self._codec = codec_of(step.task.state_type)
+        self._sender = Sender(job, segment, outbox)
+
+    def data(self, bodies: Sequence[bytes]) -> None:
+        if not bodies:
+            return
+        batch, firsts = read_mail(self._job, self._segment, bodies, self._bucket.label)
+        batch.keys = self._job.letters[self._segment.number].keys_of(batch)
+        states = self._states(batch.key_bytes)
+        steps = [part.step for part in self._segment.parts]
+        run = _run_alone if len(steps) == 1 else _run_among(steps)
+        outputs = run(self._step, batch.key_bytes, batch.values, states)
+        self._keep(states)
+        self._sender.values(batch, outputs, firsts if self._segment.reads_twice else None)
+
+    def _states(self, keys: Sequence[bytes]) -> dict[bytes, Any]:
+        """The states of the keys, decoded; None where there is none."""
+        held, decode = self._bucket.states_of(self._step.name), self._codec.decode
+        found = {key: held.get(key) for key in dict.fromkeys(keys)}
+        return {key: None if data is None else decode(data) for key, data in found.items()}
+
+    def _keep(self, states: dict[bytes, Any]) -> None:
+        encode = self._codec.encode
+        encoded = [None if state is None else encode(state) for state in states.values()]
+        self._bucket.put_many(self._step.name, list(states), encoded)
+
+
+def _run_alone(
+    step: s.Apply, keys: Sequence[bytes], values: Sequence[Any], states: dict[bytes, Any]
+) -> list[Sequence[Any]]:
+    """The outputs of a task for each value; `states` become the new ones."""
+    f, name, fresh = step.task.f, step.name, fresh_copies(step.task.initial)
+    outputs: list[Sequence[Any]] = []
+    state = value = None
+    try:
+        for key, value in zip(keys, values, strict=True):
+            state = states[key]
+            if state is None:
+                state = fresh()
+            result = f(state, value)
+            if type(result) is not tuple or len(result) != 2 or type(result[1]) is not list:
+                result = check_result(result, name)
+            states[key] = result[0]
+            outputs.append(result[1])
+    except CutwaterError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise step_failed(step, (state, value), error) from error
+    return outputs
+
+
+_Run = Callable[[s.Apply, Sequence[bytes], Sequence[Any], dict[bytes, Any]], list[Sequence[Any]]]
+
+
+def _run_among(steps: Sequence[s.Step]) -> _Run:
+    """The same for a task with other steps before and behind it."""
+
+    def run(
+        step: s.Apply, keys: Sequence[bytes], values: Sequence[Any], states: dict[bytes, Any]
+    ) -> list[Sequence[Any]]:
+        place = steps.index(step)
+        before, after = by_value(steps[:place]), by_value(steps[place + 1 :])
+        fresh = fresh_copies(step.task.initial)
+        call = named(step, lambda state, value: check_result(step.task.f(state, value), step.name))
+        outputs: list[Sequence[Any]] = []
+        for key, value in zip(keys, values, strict=True):
+            state = states[key]
+            emitted: list[Any] = []
+            for item in before(value):
+                state, more = call(fresh() if state is None else state, item)
+                emitted += [output for each in more for output in after(each)]
+            states[key] = state
+            outputs.append(emitted)
+        return outputs
+
+    return run

@@ -1,0 +1,140 @@
+"""The work of a segment that is a vectorised task: one call for all events of a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import msgspec.inspect
+import numpy as np
+
+from cutwater.codec import codec_of
+from cutwater.errors import CutwaterError
+from cutwater.flow import VectorisedTask
+from cutwater.flow import steps as s
+from cutwater.flow.fusing import Segment
+from cutwater.flow.lowering import step_failed
+from cutwater.spark.exchange.columns import Records, numbered
+from cutwater.spark.exchange.envelope import Outbox
+from cutwater.spark.exchange.router import Sender
+from cutwater.spark.job.spec import Job
+from cutwater.spark.operators.segment_runner import Work, read_mail
+from cutwater.spark.state.bucket import BucketStates
+from cutwater.spark.state.table import Column, StateTable
+from cutwater.vectors import BatchOutcome, Keys, Layout, run_batch
+
+__all__ = ["VectorWork", "vectorised_task"]
+
+
+def vectorised_task(segment: Segment) -> s.Apply | None:
+    """The step of a segment that is a vectorised task and nothing else."""
+    steps = [part.step for part in segment.parts]
+    if len(steps) == 1 and isinstance(steps[0], s.Apply) and steps[0].is_vectorised:
+        return steps[0]
+    return None
+
+
+class VectorWork(Work):
+    """Such a segment at work on one bucket."""
+
+    def __init__(
+        self, job: Job, segment: Segment, step: s.Apply, bucket: BucketStates, outbox: Outbox
+    ) -> None:
+        assert isinstance(step.task, VectorisedTask)
+        self._job = job
+        self._segment = segment
+        self._step = step
+        self._task = step.task
+        self._layouts = step.task.layouts
+        self._bucket = bucket
+        self._sender = Sender(job, segment, outbox)
+
+    def data(self, bodies: Sequence[bytes]) -> None:
+        if not bodies:
+            return
+        batch, firsts = read_mail(self._job, self._segment, bodies, self._bucket.label)
+        batch.keys = self._job.letters[self._segment.number].keys_of(batch)
+        events = Records.of(self._layouts.event, batch.values)
+        found, of = numbered(batch.key_bytes)
+        layout = self._layouts.state
+        table = self._bucket.table(self._step.name, _state_columns(layout), _convert(layout))
+        slots = self._slots(table, found)
+        outcome = self._run(table.read(slots), events, Keys(of, len(found)))
+        _keep(table, slots, outcome)
+        if outcome.outputs is not None:
+            records = Records(self._layouts.output, outcome.outputs)
+            places = firsts if self._segment.reads_twice else None
+            self._sender.records(batch, outcome.rows, records, places)
+
+    def _slots(self, table: StateTable, keys: list[bytes]) -> np.ndarray:
+        """The slot of each key; a key without a state begins with the task's own."""
+        slots = table.slots(keys)
+        is_new = slots < 0
+        if is_new.any():
+            added = table.add([keys[i] for i in np.flatnonzero(is_new).tolist()])
+            slots[is_new] = added
+            initial = self._layouts.state.of_values([self._task.initial])
+            table.write(added, {n: np.repeat(column, len(added)) for n, column in initial.items()})
+        return slots
+
+    def _run(self, states: dict[str, Any], events: Records, keys: Keys) -> BatchOutcome:
+        try:
+            return run_batch(self._task, states, events.columns, keys, self._layouts)
+        except CutwaterError:
+            raise
+        except (Exception, SystemExit) as error:
+            batch = f"a batch of {len(events)} events of {keys.size} keys"
+            raise step_failed(self._step, (_Said(batch),), error) from error
+
+
+def _keep(table: StateTable, slots: np.ndarray, outcome: BatchOutcome) -> None:
+    if outcome.gone is None:
+        table.write(slots, outcome.states)
+        return
+    stays = ~outcome.gone
+    table.write(slots[stays], {name: column[stays] for name, column in outcome.states.items()})
+    table.remove(slots[outcome.gone])
+
+
+class _Said:
+    """Words in the place of a value."""
+
+    def __init__(self, words: str) -> None:
+        self._words = words
+
+    def __repr__(self) -> str:
+        return self._words
+
+
+def _state_columns(layout: Layout) -> dict[str, Column]:
+    """The columns of a table that keeps values of a layout."""
+    return {name: _column(kind, layout.declared[name]) for name, kind in layout.columns.items()}
+
+
+def _column(kind: str, declared: Any) -> Column:
+    if kind != "object":
+        return Column(kind)  # type: ignore[arg-type]
+    codec = codec_of(list[declared])
+    return Column("object", codec.encode, codec.decode)
+
+
+def _convert(layout: Layout) -> Any:
+    """Makes of what was kept by an earlier flow what is kept now: new fields have their default."""
+
+    def convert(kept: dict[str, Any]) -> dict[str, list[Any]]:
+        size = len(next(values for values in kept.values() if isinstance(values, list)))
+        return {
+            name: kept[name] if name in kept else _defaults(layout, name, size)
+            for name in layout.columns
+        }
+
+    return convert
+
+
+def _defaults(layout: Layout, name: str, size: int) -> list[Any]:
+    record: Any = msgspec.inspect.type_info(layout.type)
+    field = next(field for field in record.fields if field.name == name)
+    if field.default_factory is not msgspec.NODEFAULT:
+        return [field.default_factory() for _ in range(size)]
+    return [field.default] * size

@@ -1,0 +1,207 @@
+"""The state of one bucket: all its keys together, as a log of changes that is cleaned as it grows.
+
+State is kept per step and key, encoded, or as the rows of a table. An epoch appends what it changed
+to the log. When most of the log is out of date, each epoch also cleans its oldest entries, in
+proportion to what it appends: what is still current in them is written again, and they are removed.
+So an epoch costs what it changes, however many keys there are.
+
+A worker keeps a copy between epochs, and catches up by reading the entries it has missed. If they
+do not continue its copy, because an attempt that failed had changed it or because they were
+cleaned, it reads the whole log.
+
+The head of a bucket is small and read alone: it tells what the bucket knows of the sources'
+watermarks, and whether there is any key for which a watermark could matter. Which keys these are,
+and from which time on, is kept like a state, so that a watermark does not look at all the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from cutwater.spark.state.cache import COPIES_LIMIT, Copies, Copy
+from cutwater.spark.state.changelog import (
+    ENTRY_COST,
+    PART_COST,
+    Entry,
+    EntryWriter,
+    Head,
+    StateStore,
+)
+from cutwater.spark.state.map import StateMap
+from cutwater.spark.state.table import Columns, Convert, StateTable
+
+__all__ = ["BUSY", "SMALLEST_LOG", "SMALL_STATE", "BucketStates", "StateStore"]
+
+SMALLEST_LOG = 64 << 10
+"""A log with fewer bytes that are out of date is not cleaned."""
+SMALL_STATE = 4 << 10
+"""So few bytes are rather written anew than cleaned entry by entry."""
+
+BUSY = "\x00busy "
+"""Before the name of a step: the keys of its segment for which a watermark can matter, each with
+the least one that does, encoded; empty if any does."""
+
+_copies = Copies()
+"""The copies held by this worker."""
+
+
+class BucketStates:
+    """The states of one bucket during one epoch."""
+
+    def __init__(
+        self,
+        store: StateStore,
+        query_id: str,
+        level: int,
+        label: int,
+        limit: int = COPIES_LIMIT,
+    ) -> None:
+        self._store = store
+        self._place = (query_id, level, label)
+        self.label = label
+        self._limit = limit
+        self._head = store.head()
+        self._loaded: Copy | None = None
+        self._live_before = 0
+
+    @property
+    def busy(self) -> int:
+        """How many keys there are for which a watermark can matter, when the epoch began."""
+        return self._head.busy
+
+    @property
+    def marks(self) -> dict[str, bytes]:
+        """What the bucket was told that each source completed, encoded."""
+        return dict(self._head.marks)
+
+    def get(self, step: str, key: bytes) -> bytes | None:
+        """The encoded state of a key."""
+        return self.states_of(step).get(key)
+
+    def keys(self, step: str) -> Collection[bytes]:
+        """The keys that have a state."""
+        return self.states_of(step).keys()
+
+    def items(self, step: str) -> Collection[tuple[bytes, bytes]]:
+        """The keys that have a state, with it."""
+        return self.states_of(step).items()
+
+    def states_of(self, step: str) -> dict[bytes, bytes]:
+        """The encoded states by key, as they are now and will be: to be read only."""
+        return self._map(step).states
+
+    def put(self, step: str, key: bytes, state: bytes | None) -> None:
+        """Change the encoded state of a key; None deletes it."""
+        self._map(step).put(key, state)
+
+    def put_many(self, step: str, keys: Sequence[bytes], states: Sequence[bytes | None]) -> None:
+        """Change the encoded states of many keys; of a key that comes twice the last one counts."""
+        self._map(step).put_many(keys, states)
+
+    def table(self, step: str, columns: Columns, convert: Convert | None = None) -> StateTable:
+        """The states of a step as a table, to be read and changed until the epoch is saved.
+
+        `convert` is asked if what was written has other columns.
+        """
+        copy = self._copy
+        kept = copy.rows(step)
+        if isinstance(kept, StateTable):
+            kept.fit(columns, convert)
+            return kept
+        opened = copy.steps[step] = kept.open(columns, convert)
+        return opened
+
+    def save(self, marks: dict[str, bytes] | None = None) -> None:
+        """Append what changed to the log, and clean the log a little if it needs it.
+
+        `marks` are what the bucket now knows of the sources; None: what it knew before.
+        """
+        head = self._head
+        if marks is not None:
+            head = msgspec.structs.replace(head, marks=marks)
+        if self._loaded and any(kept.has_changes for kept in self._loaded.steps.values()):
+            head = self._append(head, self._loaded)
+        if head != self._head:
+            self._store.put_head(head)
+            self._head = head
+        if self._loaded:
+            _copies.keep(self._place, self._loaded, self._limit)
+
+    def _append(self, head: Head, copy: Copy) -> Head:
+        """Write what changed; the head that tells of it."""
+        head = self._clean(head, copy)
+        writer = EntryWriter(head.next)
+        for kept in copy.steps.values():
+            kept.write_to(writer)
+        token, total = os.urandom(16), head.total
+        for sequence, parts in enumerate(writer.entries, head.next):
+            total += self._store.put_entry(sequence, Entry(token, copy.token, parts))
+            copy.token, copy.next = token, sequence + 1
+        self._live_before = copy.live
+        busy = sum(len(kept) for step, kept in copy.steps.items() if step.startswith(BUSY))
+        return msgspec.structs.replace(
+            head, token=copy.token, next=copy.next, total=total, live=copy.live, busy=busy
+        )
+
+    def _clean(self, head: Head, copy: Copy) -> Head:
+        """Remove the oldest entries, after what is current in them was noted to be written again.
+
+        Removed are up to twice the bytes that this epoch appends, and four times those by which
+        the states became shorter: with less the log could outgrow any multiple of the states.
+        """
+        appended = ENTRY_COST + sum(
+            len(step) + PART_COST + kept.changed_bytes
+            for step, kept in copy.steps.items()
+            if kept.has_changes
+        )
+        live, first, total = copy.live, head.first, head.total
+        most = 2 * live + SMALLEST_LOG - appended
+        if total <= most:
+            return msgspec.structs.replace(head, credit=0)
+        credit = head.credit + 2 * appended + 4 * max(0, self._live_before - live)
+        if live <= max(credit, SMALL_STATE):
+            for kept in copy.steps.values():
+                kept.keep_all()
+            self._store.clear()
+            return msgspec.structs.replace(head, first=head.next, total=0, credit=0)
+        while credit > 0 and total > most and first < head.next:
+            entry, cost = self._store.entry(first)
+            copy.keep(entry, first)
+            self._store.remove_entry(first)
+            first, total, credit = first + 1, total - cost, credit - cost
+        credit = min(credit, 0)  # what was not needed is not saved up for a sudden large cleaning
+        return msgspec.structs.replace(head, first=first, total=total, credit=credit)
+
+    def _map(self, step: str) -> StateMap:
+        kept = self._copy.steps.get(step)
+        return kept if type(kept) is StateMap else self._copy.map(step)
+
+    @property
+    def _copy(self) -> Copy:
+        """All states; read when the first of them is asked for."""
+        if self._loaded is None:
+            self._loaded = self._load()
+            self._live_before = self._loaded.live
+        return self._loaded
+
+    def _load(self) -> Copy:
+        copy = _copies.take(self._place)
+        if copy and (copy.token == self._head.token or self._caught_up(copy)):
+            return copy
+        copy = Copy.of(self._store.entries(self._head))
+        copy.token, copy.next = self._head.token, self._head.next
+        return copy
+
+    def _caught_up(self, copy: Copy) -> bool:
+        """Bring a copy up to date, if the log continues it."""
+        if not self._head.first <= copy.next < self._head.next:
+            return False
+        for sequence in range(copy.next, self._head.next):
+            entry, _ = self._store.entry(sequence)
+            if entry.previous != copy.token:
+                return False
+            copy.apply(entry, sequence)
+        return True

@@ -1,0 +1,7 @@
+"""Files that are there whole or not at all, and logs made of them.
+
+`durable` writes, renames and syncs; `entry_log` is a log of numbered entries. Imports nothing else
+of `spark`. Begin with `durable`.
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,156 @@
+"""What is known of an epoch that was finished: from Spark's own report and our logs.
+
+No job of Spark's is run for it, and nothing is asked of a sink.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from cutwater.errors import CutwaterError
+from cutwater.spark.checkpoint.offset_log import LOG
+from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
+from cutwater.spark.connectors.base.source import Chunk, Feed
+from cutwater.spark.connectors.base.watermarks import newest_of
+from cutwater.spark.job.spec import Job
+from cutwater.spark.storage.entry_log import read_entry
+from cutwater.spark.telemetry.row_counts import noted_rows
+
+__all__ = ["Progress", "Reports", "SourceProgress", "lag_seconds"]
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """How far a source is."""
+
+    read: int = 0
+    """How much the epoch read of it, in its unit."""
+    unit: str = ""
+    """Bytes or rows, for example; empty: Spark itself reads it, and nothing is known."""
+    newest: Any = None
+    """Its newest time as JSON has it, or the number of records; None if nobody asks for times."""
+    watermark: Any = None
+    """What it has completed; None: nothing, or nobody asks."""
+    lag_seconds: float | None = None
+    """How far the watermark is behind the clock; None: it is no time of the clock."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """An epoch that was finished."""
+
+    epoch: int
+    duration_ms: int
+    """From its planning to its commit."""
+    durations_ms: dict[str, int] = field(default_factory=dict)
+    """Parts of it, by Spark's names."""
+    rows: dict[str, int] = field(default_factory=dict)
+    """Rows for each sink."""
+    sources: dict[str, SourceProgress] = field(default_factory=dict)
+    late: int = 0
+    """Events of all sources that came too late."""
+    bad_records: int = 0
+    """Records of all sources that were kept aside."""
+    state_bytes: int = 0
+    """The files of the state, of all levels."""
+    state_memory_bytes: int = 0
+    """What the state stores hold in memory, of all levels."""
+
+
+class Reports:
+    """Makes of Spark's reports what we tell of epochs."""
+
+    def __init__(self, job: Job, now: Callable[[], float] = time.time) -> None:
+        self._job = job
+        self._now = now
+
+    def of(self, report: Mapping[str, Any]) -> Progress:
+        """An epoch, by Spark's report of it."""
+        epoch = int(report["batchId"])
+        durations = {name: int(value) for name, value in report["durationMs"].items()}
+        rows = noted_rows(self._job.checkpoint).get(epoch, {})
+        aside = {
+            named: sum(rows.pop(named(name), 0) for name in self._job.sources)
+            for named in (late_events_sink, bad_records_sink)
+        }
+        operators = report.get("stateOperators") or []
+        return Progress(
+            epoch=epoch,
+            duration_ms=durations.get("triggerExecution", 0),
+            durations_ms=durations,
+            rows={name: rows.get(name, 0) for name in self._own_sinks()},
+            sources=dict(self._sources(report)),
+            late=aside[late_events_sink],
+            bad_records=aside[bad_records_sink],
+            state_bytes=sum(_metric(o, "rocksdbSstFileSize") for o in operators),
+            state_memory_bytes=sum(int(o.get("memoryUsedBytes") or 0) for o in operators),
+        )
+
+    def _own_sinks(self) -> list[str]:
+        return [sink.name for sink, _ in self._job.plan.sinks]
+
+    def _sources(self, report: Mapping[str, Any]) -> Iterator[tuple[str, SourceProgress]]:
+        """Spark has the sources in the order of the query, which is that of their names."""
+        names, found = sorted(self._job.sources), report.get("sources") or []
+        if len(found) != len(names):
+            return
+        for name, said in zip(names, found, strict=True):
+            bound = self._job.sources[name]
+            ends = (_entry(said.get("startOffset")), _entry(said.get("endOffset")))
+            if isinstance(bound, Feed):
+                yield name, self._source(name, bound, *ends)
+            else:
+                yield name, SourceProgress()
+
+    def _source(self, name: str, feed: Feed, before: int, after: int) -> SourceProgress:
+        try:
+            entries = [self._chunks(name, number) for number in range(before + 1, after + 1)]
+            last = (entries or [self._chunks(name, after) if after else []])[-1]
+        except (OSError, ValueError, CutwaterError):  # it was compacted meanwhile
+            return SourceProgress(unit=feed.unit)
+        read = sum(feed.tally(c) for chunks in entries for c in chunks if not c.is_decision)
+        kept = last[-1].newest_after if last else None
+        clock = self._job.clock_of(name)
+        watermark = clock.completed(kept) if clock and kept is not None else None
+        lag = lag_seconds(watermark, self._now())
+        return SourceProgress(read, feed.unit, newest_of(kept), watermark, lag)
+
+    def _chunks(self, name: str, number: int) -> list[Chunk]:
+        folder = Path(self._job.checkpoint) / "sources" / name
+        kept = read_entry(folder, number, LOG) or []
+        return [Chunk.of_json(chunk) for chunk in kept]
+
+
+def lag_seconds(watermark: Any, now: float) -> float | None:
+    """How far a time is behind the clock; None if it is no time of the clock.
+
+    >>> lag_seconds(datetime(1970, 1, 1, 0, 0, 10), now=25), lag_seconds(10, now=25)
+    (15.0, None)
+    """
+    if isinstance(watermark, datetime):
+        moment = watermark if watermark.tzinfo else watermark.replace(tzinfo=UTC)
+        return now - moment.timestamp()
+    if isinstance(watermark, date):
+        return (
+            now - datetime(watermark.year, watermark.month, watermark.day, tzinfo=UTC).timestamp()
+        )
+    return None
+
+
+def _metric(operator: Mapping[str, Any], name: str) -> int:
+    return int((operator.get("customMetrics") or {}).get(name) or 0)
+
+
+def _entry(offset: Any) -> int:
+    """The number of the entry that an offset of ours names."""
+    try:
+        said = json.loads(offset) if isinstance(offset, str) else offset
+        return int(said["entry"])
+    except (ValueError, TypeError, KeyError):
+        return 0

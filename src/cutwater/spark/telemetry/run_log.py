@@ -1,0 +1,63 @@
+"""The log of a run: one JSON object a line, for each epoch and for what else is worth knowing.
+
+It holds names and numbers, never a record and never a setting.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from cutwater.errors import CutwaterError, Problem, RunError
+from cutwater.spark.telemetry.progress import Progress
+
+__all__ = ["RunLog", "logging_to"]
+
+
+class RunLog:
+    """Writes events of a run of a flow, each at once."""
+
+    def __init__(self, file: TextIO, flow: str, now: Callable[[], float] = time.time) -> None:
+        self._file = file
+        self._flow = flow
+        self._now = now
+        self._lock = threading.Lock()
+
+    def note(self, progress: Progress) -> None:
+        """An epoch was finished."""
+        self.event("epoch", **asdict(progress))
+
+    def fail(self, error: CutwaterError) -> None:
+        """The run ended with an error; its codes alone, since its words may quote a record."""
+        self.event("failed", codes=[problem.code for problem in error.problems])
+
+    def event(self, event: str, **about: Any) -> None:
+        """Something happened."""
+        moment = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
+        said = {"at": moment, "flow": self._flow, "event": event, **about}
+        with self._lock:
+            self._file.write(json.dumps(said, default=str) + "\n")
+            self._file.flush()
+
+
+@contextmanager
+def logging_to(path: str | Path, flow: str) -> Iterator[RunLog]:
+    """Append to a file, for its owner only if it is new."""
+    try:
+        target = Path(path)
+        is_new = not target.exists()
+        file = target.open("a")
+        if is_new:
+            target.chmod(0o600)
+    except OSError as error:
+        said = f"the log {path} cannot be written: {error.strerror}"
+        raise RunError(Problem("unwritable-log", said, "choose another file")) from None
+    with file:
+        yield RunLog(file, flow)

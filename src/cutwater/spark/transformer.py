@@ -1,0 +1,128 @@
+"""A flow inside an ordinary PySpark job: streaming DataFrames in, a streaming DataFrame out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from cutwater.errors import Problem, RunError
+from cutwater.flow import Flow
+from cutwater.flow.steps import Source
+from cutwater.spark.binding import bind_sources
+from cutwater.spark.checkpoint.compatibility import continued, differences, identity_of
+from cutwater.spark.checkpoint.partitions import SETTING, check_partitions
+from cutwater.spark.checkpoint.store import Checkpoint
+from cutwater.spark.connectors.dataframe.source import Frame
+from cutwater.spark.embedded.session import check_session
+from cutwater.spark.job.spec import Job, spark_plan
+from cutwater.spark.microbatch.dataframes import shown
+from cutwater.spark.microbatch.query import build_query
+from cutwater.spark.runner import BUCKETS
+from cutwater.spark.support import check_support
+
+__all__ = ["transform"]
+
+
+def transform(
+    flow: Flow,
+    sources: Mapping[str, Frame],
+    *,
+    checkpoint: str | Path,
+    forget: Collection[str] = (),
+) -> DataFrame:
+    """The flow as a streaming DataFrame, to be written by you.
+
+    The states of the flow live in your query's checkpoint, so `checkpoint` is the folder that you
+    also give to ``writeStream`` as ``checkpointLocation``; a flow that does not go with what is
+    kept there is refused here. What leaves the query is exactly-once if what you write it with
+    is; sources need an order for that (`frame`).
+
+    Parameters
+    ----------
+    flow
+        The flow; its problems raise `FlowError`, what Spark cannot run raises `RunError`.
+    sources
+        For each source a streaming DataFrame: ``frame(df, order=["partition", "offset"])``.
+    checkpoint
+        The query's ``checkpointLocation``.
+    forget
+        Steps that the flow no longer has, and whose states in the checkpoint may be lost.
+
+    Returns
+    -------
+    The records of the flow's sink as rows. A flow with several sinks gives a row for each record
+    with a column for each sink, named after it, all empty but one.
+    """
+    planned = spark_plan(flow)
+    check_support(planned)
+    bound = bind_sources(planned, sources)
+    _check_frames(bound)
+    _check_late(flow)
+    session = next(iter(sources.values())).data.sparkSession
+    check_session(session)
+    place = Checkpoint(Path(checkpoint).absolute())
+    draft = Job(flow, bound, {}, "", 0, BUCKETS, str(place.root))
+    found = place.identity(is_embedded=True)
+    partitions = found.partitions if found else int(session.conf.get(SETTING) or 0)
+    wanted = identity_of(draft, partitions)
+    if found is None and (place.root / "offsets").exists():
+        raise RunError(_foreign(place.root))
+    problems = differences(found or wanted, wanted, forget)
+    problems += [] if found else _partition_problems(partitions)
+    if problems:
+        raise RunError(problems)
+    identity = continued(found, wanted, forget) if found else wanted
+    parallelism = session.sparkContext.defaultParallelism
+    job = Job(flow, bound, {}, identity.query_id, 0, BUCKETS, str(place.root), parallelism)
+    rows = shown(job, job.to_bytes(), build_query(session, job))
+    place.create()
+    place.save(identity)
+    return rows
+
+
+def _check_frames(sources: Mapping[str, object]) -> None:
+    problems = [
+        Problem(
+            "not-a-stream",
+            f"source '{name}' is bound to {type(bound).__name__}; inside a query of your own a "
+            "source is a streaming DataFrame",
+            "wrap it: frame(df, order=[...]), or use run",
+        )
+        for name, bound in sources.items()
+        if not isinstance(bound, Frame)
+    ]
+    if problems:
+        raise RunError(problems)
+
+
+def _check_late(flow: Flow) -> None:
+    problems = [
+        Problem(
+            "no-place-for-late-events",
+            f"late events of source '{step.name}' are to be kept, and there is no sink for them "
+            "where a flow becomes a DataFrame",
+            "declare late='drop' or late='fail', or use run",
+        )
+        for step in flow.steps
+        if isinstance(step, Source) and step.watermark and step.late == "keep"
+    ]
+    if problems:
+        raise RunError(problems)
+
+
+def _partition_problems(partitions: int) -> list[Problem]:
+    return [
+        replace(problem, hint=f"set {SETTING} before: {problem.hint}")
+        for problem in check_partitions(partitions, BUCKETS)
+    ]
+
+
+def _foreign(root: Path) -> Problem:
+    return Problem(
+        "foreign-checkpoint",
+        f"{root} is the checkpoint of another query: it has offsets, but no cutwater.json",
+        "choose a new folder, for this query alone",
+    )

@@ -1,0 +1,182 @@
+"""A server that goes away, an answer that is lost, attempts that overlap."""
+
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from support.connectors.cutting_proxy import cutting_proxy
+from support.connectors.postgres_server import PASSWORD, postgres_server
+from support.connectors.postgres_sink import Reading
+
+from cutwater.errors import RunError
+from cutwater.spark.connectors.postgres import connections
+
+
+@pytest.mark.parametrize("release", ["early", "commit"])
+def test_a_commit_whose_answer_is_lost_is_not_written_twice(make_out, release):
+    out = make_out(release=release).ready()
+    with cutting_proxy(out.server.port) as proxy:
+        through = out.server.dsn.replace(f"port={out.server.port}", f"port={proxy.port}")
+        out.sink = replace(out.sink, dsn=through)
+        out.publish(0, [out.write(0, {1: [1]})])
+        proxy.cuts_after = b"COMMIT"
+        out.publish(1, [out.write(1, {1: [2], 2: [3]})])
+        assert proxy.cuts == 1
+    assert out.lanes() == {1: [1, 2], 2: [3]}
+    assert out.sink.rows(out.claim) == 3
+
+
+@pytest.mark.parametrize("release", ["early", "commit"])
+def test_a_server_that_is_restarted_under_load_loses_and_doubles_nothing(make_out, release):
+    with postgres_server() as server:
+        out = make_out(release=release)
+        out.server, out.sink = server, replace(out.sink, dsn=server.dsn)
+        out.ready()
+        finished = []
+        enough = threading.Event()
+
+        def work():
+            epoch = 0
+            while not enough.is_set():
+                lanes = {lane: [epoch * 10 + i for i in range(5)] for lane in range(4)}
+                out.publish(epoch, [out.write(epoch, lanes)])
+                finished.append(epoch)
+                epoch += 1
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        for how in ("immediate", "fast", "immediate"):
+            seen = len(finished)
+            while len(finished) < seen + 5:
+                assert worker.is_alive()
+                time.sleep(0.01)
+            server.restart(how)
+        enough.set()
+        worker.join()
+        expected = [epoch * 10 + i for epoch in finished for i in range(5)]
+        assert out.lanes() == dict.fromkeys(range(4), expected)
+
+
+def test_attempts_of_the_same_tasks_at_once_write_each_row_once(out):
+    """As with speculation: four tasks with the same lanes, and others."""
+    shares = [(0, 1), (1, 0), (0, 1, 2), (2,)]
+
+    def work(share):
+        for epoch in range(20):
+            out.write(epoch, {lane: [epoch * 10, epoch * 10 + 1] for lane in share})
+            meeting.wait()
+
+    meeting = threading.Barrier(len(shares))
+    threads = [threading.Thread(target=work, args=(share,)) for share in shares]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = [n for epoch in range(20) for n in (epoch * 10, epoch * 10 + 1)]
+    assert out.lanes() == dict.fromkeys(range(3), expected)
+
+
+def test_a_server_that_stays_away_is_given_up_with_a_sentence(make_out, monkeypatch):
+    monkeypatch.setattr(connections, "PAUSES_S", (0.0, 0.0))
+    with postgres_server() as server:
+        out = make_out()
+        out.server, out.sink = server, replace(out.sink, dsn=server.dsn)
+        out.ready().write(0, {1: [1]})
+        server.stop()
+        with pytest.raises(RunError) as error:
+            out.write(1, {1: [2]})
+        (problem,) = error.value.problems
+        assert problem.code == "database-unavailable"
+        assert "sink 'readings' could not write epoch 1 to public." in problem.message
+        assert "tried 3 times" in problem.message
+        server.start()
+        out.write(1, {1: [2]})
+        assert out.lanes() == {1: [1, 2]}
+
+
+@pytest.fixture
+def guarded(make_out):
+    """The sink of a role that has a password and may do nothing."""
+    out = make_out(ledger_schema="guarded_books")
+    out.server.execute("CREATE SCHEMA IF NOT EXISTS guarded_books")
+    out.sink = replace(out.sink, dsn=out.server.dsn.replace("tester", "guarded"))
+    return out
+
+
+class TestPassword:
+    def test_it_is_found_in_a_variable(self, guarded, monkeypatch):
+        monkeypatch.setenv("READINGS_PASSWORD", PASSWORD)
+        sink = replace(guarded.sink, password_env="READINGS_PASSWORD")
+        assert sink.check("readings", None, 0) == []
+
+    def test_it_is_found_in_a_file(self, guarded, tmp_path):
+        (tmp_path / "password").write_text(f"{PASSWORD}\n")
+        sink = replace(guarded.sink, password_file=str(tmp_path / "password"))
+        assert sink.check("readings", None, 0) == []
+
+    def test_a_wrong_one_is_not_told(self, guarded, monkeypatch):
+        monkeypatch.setenv("WRONG_PASSWORD", "gue55ed")
+        sink = replace(guarded.sink, password_env="WRONG_PASSWORD")
+        (problem,) = sink.check("readings", None, 0)
+        assert problem.code == "unreachable-database"
+        assert "gue55ed" not in str(problem)
+
+    @pytest.mark.parametrize(
+        "setting", [{"password_env": "NOT_SET_ANYWHERE"}, {"password_file": "not-there"}]
+    )
+    def test_one_that_is_missing_gets_a_sentence(self, guarded, setting):
+        (problem,) = replace(guarded.sink, **setting).check("readings", None, 0)
+        assert problem.code == "no-password"
+
+    @pytest.mark.parametrize(
+        "dsn", ["host=h dbname=d password=s3cret", "postgresql://u:s3cret@h/d"]
+    )
+    def test_one_in_the_dsn_is_refused_and_not_told(self, guarded, dsn):
+        sink = replace(guarded.sink, dsn=dsn)
+        (problem,) = sink.problems("readings", int)
+        assert problem.code == "secret-in-settings"
+        assert "s3cret" not in f"{problem} {sink!r}"
+
+    def test_a_dsn_that_cannot_be_read_is_not_told(self, guarded):
+        (problem,) = replace(guarded.sink, dsn="host=h s3cret").problems("readings", int)
+        assert problem.code == "unreadable-dsn"
+        assert "s3cret" not in str(problem)
+
+
+class TestPrivileges:
+    @pytest.fixture
+    def owner(self, guarded, monkeypatch):
+        """The same sink for a role that may do everything; it has made the tables."""
+        monkeypatch.setenv("READINGS_PASSWORD", PASSWORD)
+        guarded.sink = replace(guarded.sink, password_env="READINGS_PASSWORD", create=False)
+        owner = replace(guarded.sink, dsn=guarded.server.dsn, create=True)
+        owner.make_ready("readings", Reading)
+        owner.take(guarded.claim)
+        return owner
+
+    def test_what_the_documentation_lists_is_enough(self, owner, guarded):
+        for grant in (
+            f"GRANT SELECT, INSERT, UPDATE ON {guarded.table} TO guarded",
+            "GRANT USAGE ON SCHEMA guarded_books TO guarded",
+            "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA guarded_books TO guarded",
+        ):
+            guarded.server.execute(grant)
+        assert guarded.sink.check("readings", "q", 0) == []
+        assert guarded.sink.misfits("readings", Reading) == []
+        guarded.restart()
+        guarded.write(0, {1: [1]})
+        assert guarded.rows() == [("k1", 1)]
+
+    def test_what_is_missing_is_said(self, owner, guarded):
+        guarded.server.execute(
+            "GRANT USAGE ON SCHEMA guarded_books TO guarded",
+            "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA guarded_books TO guarded",
+        )
+        with pytest.raises(RunError) as error:
+            guarded.write(0, {1: [1]})
+        (problem,) = error.value.problems
+        assert problem.code == "refused-by-postgres"
+        assert f"permission denied for table {guarded.table}" in problem.message
+        assert "docs/postgres.md" in problem.hint
+        assert guarded.sink.rows(guarded.claim) == 0

@@ -1,0 +1,152 @@
+"""A function as a sink: called with rows, again if need be, and never without being named."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+from support.connectors.sink_rows import claim, codes, lane
+
+from cutwater.errors import RunError
+from cutwater.spark.connectors.callback.sink import Call
+
+
+@dataclass(frozen=True)
+class Mean:
+    sensor: str
+    value: float
+
+
+@pytest.fixture
+def given():
+    return []
+
+
+@pytest.fixture
+def sink(given):
+    return Call(lambda epoch, lane, rows: given.append((epoch, lane, rows)))
+
+
+def write(sink, who, epoch, *lanes):
+    return sink.write(who, epoch, Mean, [lane(Mean, rows, label) for label, rows in lanes])
+
+
+def test_rows_are_given_by_epoch_and_lane(sink, given, tmp_path):
+    who = claim(checkpoint=tmp_path)
+    sink.take(who)
+    a, b, c = Mean("a", 1.0), Mean("b", 2.0), Mean("c", 3.0)
+    sink.publish(who, 0, [write(sink, who, 0, (1, [a, b]), (2, [c]))])
+    assert given == [(0, 1, [a, b]), (0, 2, [c])]
+    assert sink.rows(who) == 3
+
+
+def test_what_has_returned_is_not_called_again(sink, given, tmp_path):
+    who = claim(checkpoint=tmp_path)
+    sink.take(who)
+    write(sink, who, 0, (1, [Mean("a", 1.0)]))
+    again = claim(2, checkpoint=tmp_path)
+    sink.take(again)
+    write(sink, again, 0, (1, [Mean("a", 1.0)]), (2, [Mean("b", 1.0)]))
+    write(sink, again, 1, (1, [Mean("c", 1.0)]))
+    assert [(epoch, label) for epoch, label, _ in given] == [(0, 1), (0, 2), (1, 1)]
+    assert sink.rows(again) == 3
+
+
+def test_what_has_not_returned_is_called_again(given, tmp_path):
+    """At least once: the function had its effect, and then failed."""
+
+    def fails_once(epoch, lane, rows):
+        given.append(lane)
+        if len(given) == 1:
+            raise OSError("the line is dead")
+
+    sink, who = Call(fails_once), claim(checkpoint=tmp_path)
+    sink.take(who)
+    with pytest.raises(RunError, match="call-failed"):
+        write(sink, who, 0, (1, [Mean("a", 1.0)]))
+    write(sink, who, 0, (1, [Mean("a", 1.0)]))
+    assert given == [1, 1]
+    assert sink.rows(who) == 1
+
+
+def test_an_earlier_generation_calls_no_more(sink, given, tmp_path):
+    zombie = claim(1, checkpoint=tmp_path)
+    sink.take(zombie)
+    sink.take(claim(2, checkpoint=tmp_path))
+    with pytest.raises(RunError, match="generation 2 has taken over from generation 1"):
+        write(sink, zombie, 0, (1, [Mean("a", 1.0)]))
+    assert given == []
+
+
+def test_a_run_that_wakes_after_a_newer_one_took_the_sink_is_refused(sink, given, tmp_path):
+    living = claim(2, checkpoint=tmp_path)
+    sink.take(living)
+    with pytest.raises(RunError, match=r"fenced.*generation 1 .* generation 2 has it"):
+        sink.take(claim(1, checkpoint=tmp_path))
+    write(sink, living, 0, (1, [Mean("a", 1.0)]))
+    assert len(given) == 1
+
+
+def test_a_run_that_is_overtaken_during_a_call_notes_nothing(tmp_path):
+    who, given = claim(1, checkpoint=tmp_path), []
+
+    def slow(epoch, lane, rows):
+        given.append(epoch)
+        if len(given) == 1:
+            sink.take(claim(2, checkpoint=tmp_path))
+
+    sink = Call(slow)
+    sink.take(who)
+    with pytest.raises(RunError, match="fenced"):
+        write(sink, who, 0, (1, [Mean("a", 1.0)]))
+    write(sink, claim(2, checkpoint=tmp_path), 0, (1, [Mean("a", 1.0)]))
+    assert given == [0, 0]
+
+
+@pytest.mark.parametrize("error", [ValueError("no such row"), SystemExit(3)])
+def test_what_a_function_raises_is_a_sentence_that_names_it(tmp_path, error):
+    def send(epoch, lane, rows):
+        raise error
+
+    sink, who = Call(send), claim(checkpoint=tmp_path)
+    sink.take(who)
+    with pytest.raises(RunError) as found:
+        write(sink, who, 4, (7, [Mean("a", 1.0)]))
+    (problem,) = found.value.problems
+    assert problem.code == "call-failed"
+    assert "send (test_call.py:" in problem.message
+    assert "1 row of lane 7 in epoch 4" in problem.message
+    assert f"{type(error).__name__}: {error}" in problem.message
+
+
+class Sender:
+    def __call__(self, epoch, lane, rows):
+        pass
+
+    def send(self, epoch, lane, rows):
+        pass
+
+
+@pytest.mark.parametrize("function", [lambda *rows: None, Sender(), Sender().send, max])
+def test_what_can_be_called(function):
+    assert list(Call(function).problems("means", Mean)) == []
+
+
+@pytest.mark.parametrize("function", [None, "send", lambda rows: None, lambda a, b, c, d: None])
+def test_what_cannot_be_called(function):
+    assert codes(Call(function).problems("means", Mean)) == ["no-function"]
+
+
+def test_it_says_that_rows_may_come_again():
+    def send(epoch, lane, rows):
+        pass
+
+    for function in (send, partial(partial(send), lane=1)):
+        said = Call(function).guarantee()
+        assert said.level == "at-least-once"
+        assert "send (test_call.py:" in said.because
+    assert "again" in said.because
+
+
+def test_a_checkpoint_that_is_anothers_is_no_matter(sink):
+    assert sink.check("means", None, 0) == []
+    assert sink.generation("means") == 0

@@ -1,0 +1,457 @@
+"""The source on a real broker: what a chunk holds never changes, or is refused."""
+
+import pickle
+import uuid
+from dataclasses import dataclass, replace
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import NewPartitions
+
+from cutwater import Flow
+from cutwater.errors import InputError, RunError
+from cutwater.observers.kafka import KafkaObserver
+from cutwater.spark.checkpoint.offset_log import ChunkLog
+from cutwater.spark.connectors.base.source import BAD, Chunk
+from cutwater.spark.connectors.base.watermarks import Numbering
+from cutwater.spark.connectors.kafka import checks as topics
+from cutwater.spark.connectors.kafka import source as kafka_messages
+from cutwater.spark.connectors.kafka.source import KafkaMessages
+from cutwater.spark.microbatch.source_reader import shares
+from cutwater.spark.storage.entry_log import EntryLog
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass
+class Order:
+    number: int
+
+
+FLOW = Flow("orders")
+FLOW.source("orders", Order).sink("out")
+STEP = FLOW.steps[0]
+
+
+@pytest.fixture
+def topic(broker):
+    return broker.topic(partitions=2)
+
+
+@pytest.fixture
+def feed(broker, topic):
+    return KafkaMessages(topic=topic, servers=broker.servers)
+
+
+def send(feed, *numbers, partition=0):
+    producer = Producer({"bootstrap.servers": feed.servers})
+    for number in numbers:
+        value = number if isinstance(number, bytes | None) else b'{"number":%d}' % number
+        producer.produce(feed.topic, value, partition=partition)
+    producer.flush()
+
+
+def transaction(feed):
+    settings = {"bootstrap.servers": feed.servers, "transactional.id": uuid.uuid4().hex}
+    producer = Producer(settings)
+    producer.init_transactions()
+    producer.begin_transaction()
+    return producer
+
+
+def send_in(producer, feed, *numbers, partition=0):
+    for number in numbers:
+        producer.produce(feed.topic, b'{"number":%d}' % number, partition=partition)
+    producer.flush()
+
+
+def log_of(feed, folder, clock=None):
+    return ChunkLog(feed, Order, folder / "log", clock)
+
+
+def spans(chunks):
+    return [(chunk.number, chunk.start, chunk.end) for chunk in chunks]
+
+
+def read(feed, chunks):
+    reader = feed.reader(Order)
+    runs = [(chunk, run) for chunk in chunks for run in reader.runs(chunk)]
+    return [
+        (chunk.number, position, record.number)
+        for chunk, run in runs
+        for position, record in zip(run.positions, reader.decode(run), strict=True)
+    ]
+
+
+def code(error):
+    return error.value.problems[0].code
+
+
+# --- what is read -----------------------------------------------------------------------------
+
+
+def test_every_message_is_read_once_with_its_partition_and_offset(feed, tmp_path):
+    log = log_of(feed, tmp_path)
+    assert (log.extend(), log.has_input()) == (0, False)
+    send(feed, 1, 2)
+    send(feed, 3, partition=1)
+    assert log.has_input()
+    assert log.extend() == 1
+    assert read(feed, log.read(1)) == [(0, 0, 1), (0, 1, 2), (1, 0, 3)]
+    assert log.extend() == 1
+    send(feed, 4)
+    assert log.extend() == 2
+    assert read(feed, log.read(2)) == [(0, 2, 4)]
+
+
+def test_a_replay_reads_what_the_log_says_whatever_came_after(feed, tmp_path):
+    send(feed, 1, 2)
+    log_of(feed, tmp_path).extend()
+    send(feed, 3)
+    again = log_of(feed, tmp_path)
+    assert read(feed, again.read(1)) == read(feed, again.read(1)) == [(0, 0, 1), (0, 1, 2)]
+    again.extend()
+    assert read(feed, again.read(2)) == [(0, 2, 3)]
+
+
+def test_an_epoch_reads_no_more_rows_than_it_may_spread_over_partitions(feed, tmp_path):
+    send(feed, *range(50))
+    send(feed, *range(8), partition=1)
+    log = log_of(replace(feed, max_rows_per_epoch=20), tmp_path)
+    while log.extend() < 3:
+        pass
+    assert [spans(log.read(n)) for n in (1, 2, 3)] == [
+        [(0, 0, 12), (1, 0, 8)],
+        [(0, 12, 32)],
+        [(0, 32, 50)],
+    ]
+
+
+def test_an_epoch_reads_about_as_many_bytes_as_it_may(feed, tmp_path):
+    send(feed, *[b'{"number":1,"text":"%s"}' % (b"x" * 976)] * 1000)
+    log = log_of(replace(feed, max_bytes_per_epoch=100_000), tmp_path)
+    log.extend()
+    assert spans(log.read(1)) == [(0, 0, 100)]
+
+
+def test_a_sample_ends_where_its_partition_ends(feed, tmp_path):
+    send(feed, *range(150))
+    send(feed, *range(150), partition=1)
+    log = log_of(feed, tmp_path)
+    log.extend()
+    assert spans(log.read(1)) == [(0, 0, 150), (1, 0, 150)]
+
+
+def test_a_run_that_catches_up_takes_what_was_there(feed, tmp_path):
+    send(feed, 1)
+    log = log_of(feed, tmp_path)
+    log.freeze()
+    send(feed, 2)
+    send(feed, 3, partition=1)
+    log.extend()
+    assert log.extend() == 1
+    assert spans(log.read(1)) == [(0, 0, 1)]
+    assert log.has_input()
+
+
+def test_a_partition_that_is_added_is_read_from_its_beginning(broker, feed, tmp_path):
+    send(feed, 1)
+    log = log_of(replace(feed, begin="latest"), tmp_path)
+    log.extend()
+    send(feed, 2)
+    log.extend()
+    admin = broker.admin()
+    admin.create_partitions([NewPartitions(feed.topic, 3)])[feed.topic].result()
+    send(feed, 7, partition=2)
+    log.extend()
+    assert [read(feed, log.read(n)) for n in (1, 2, 3)] == [[], [(0, 1, 2)], [(2, 0, 7)]]
+
+
+def test_what_comes_after_the_beginning_is_not_lost_if_the_first_epoch_had_none_of_it(
+    feed, tmp_path
+):
+    """Where a checkpoint began is known of all partitions once it has begun."""
+    late = replace(feed, begin="latest")
+    send(feed, 1)
+    send(feed, 1, partition=1)
+    log = log_of(late, tmp_path)
+    log.extend()
+    send(feed, 2)
+    log.extend()
+    send(feed, 3, partition=1)
+    again = log_of(late, tmp_path)
+    assert read(feed, again.read(again.extend())) == [(1, 1, 3)]
+
+
+def caught_up(feed, folder):
+    """What a run that catches up reads; it knows what the folder says, and no more."""
+    log = log_of(feed, folder)
+    before = newest = log.newest
+    log.freeze()
+    while log.extend() > newest:
+        newest = log.newest
+    return read(feed, [c for n in range(before + 1, newest + 1) for c in log.read(n)])
+
+
+def test_runs_that_begin_with_the_latest_read_what_comes_between_them(feed, tmp_path):
+    late = replace(feed, begin="latest")
+    send(feed, 1)
+    assert caught_up(late, tmp_path) == []
+    send(feed, 2, 3)
+    send(feed, 4, partition=1)
+    assert caught_up(late, tmp_path) == [(0, 1, 2), (0, 2, 3), (1, 0, 4)]
+    assert caught_up(late, tmp_path) == []
+
+
+def test_a_run_that_is_killed_before_its_first_message_has_begun(feed, tmp_path):
+    late = replace(feed, begin="latest")
+    send(feed, 1)
+    log_of(late, tmp_path).extend()
+    send(feed, 2)
+    again = log_of(late, tmp_path)
+    assert read(feed, again.read(again.extend())) == [(0, 1, 2)]
+
+
+def test_the_beginning_reads_nothing_and_numbers_nothing(feed, tmp_path):
+    send(feed, 1, 2)
+    log = log_of(replace(feed, begin="latest"), tmp_path, Numbering())
+    beginning = log.read(log.extend())
+    parts = [c for share in shares(feed, beginning, 4, feed.reader(Order)) for c in share]
+    assert read(feed, parts) == read(feed, beginning) == []
+    assert [feed.tally(chunk) for chunk in beginning] == [0, 0]
+    send(feed, 3)
+    (chunk,) = log.read(log.extend())
+    assert (chunk.start, chunk.first, chunk.newest_after) == (2, 0, 1)
+
+
+def test_a_checkpoint_that_began_with_its_first_message_goes_on(feed, tmp_path):
+    """Earlier versions noted the beginning only there."""
+    send(feed, 1, 2)
+    send(feed, 1, 2, partition=1)
+    identity = topics.topics_of(feed.cluster).find(feed.topic).identity
+    began = {"topic": feed.topic, "topic_id": identity, "began": {"0": 1, "1": 1}}
+    (tmp_path / "log").mkdir()
+    EntryLog(tmp_path / "log", "the log").append([Chunk(0, 1, 2, began).to_json()])
+    assert caught_up(replace(feed, begin="latest"), tmp_path) == [(1, 1, 2)]
+
+
+# --- transactions -----------------------------------------------------------------------------
+
+
+def test_what_is_not_committed_is_not_read(feed, tmp_path):
+    send(feed, 1)
+    open_one = transaction(feed)
+    send_in(open_one, feed, 2)
+    send(feed, 3)
+    log = log_of(feed, tmp_path)
+    log.extend()
+    assert spans(log.read(1)) == [(0, 0, 1)]
+    open_one.commit_transaction()
+    KafkaObserver(feed.servers, feed.topic).wait_until_decided()
+    log.extend()
+    assert read(feed, log.read(2)) == [(0, 1, 2), (0, 2, 3)]
+
+
+def test_aborted_messages_and_markers_are_passed_over_and_nothing_hangs(feed, tmp_path):
+    send(feed, 1)
+    lost = transaction(feed)
+    send_in(lost, feed, 2, 3)
+    lost.abort_transaction()
+    KafkaObserver(feed.servers, feed.topic).wait_until_decided()
+    log = log_of(feed, tmp_path)
+    log.extend()
+    (chunk,) = log.read(1)
+    assert (chunk.start, chunk.end) == (0, 4)
+    assert read(feed, [chunk]) == [(0, 0, 1)]
+    rest = replace(chunk, start=1)
+    assert read(feed, [rest]) == []
+    assert [read(feed, [replace(rest, end=end)]) for end in (2, 3)] == [[], []]
+    assert feed.reader(Order).count(chunk) == 1
+
+
+def test_a_chunk_is_cut_anywhere(feed, tmp_path):
+    send(feed, *range(10))
+    log = log_of(feed, tmp_path)
+    log.extend()
+    (chunk,) = log.read(1)
+    middle = feed.cut(chunk, 4)
+    parts = [replace(chunk, end=middle), replace(chunk, start=middle)]
+    assert read(feed, parts) == read(feed, [chunk])
+    assert len(read(feed, parts[:1])) == 4
+
+
+def test_many_messages_are_read_in_runs_and_in_order(feed, tmp_path, monkeypatch):
+    monkeypatch.setattr(kafka_messages, "RUN_ROWS", 1000)
+    send(feed, *range(25_000))
+    log = log_of(feed, tmp_path)
+    log.extend()
+    assert [number for _, _, number in read(feed, log.read(1))] == list(range(25_000))
+    assert len(list(feed.reader(Order).runs(log.read(1)[0]))) > 2
+
+
+def test_records_are_numbered_over_partitions(feed, tmp_path):
+    send(feed, 1, 2)
+    send(feed, 3, partition=1)
+    log = log_of(feed, tmp_path, Numbering())
+    log.extend()
+    assert [(chunk.first, chunk.newest_after) for chunk in log.read(1)] == [(0, 3), (2, 3)]
+
+
+# --- bad records ------------------------------------------------------------------------------
+
+
+def test_a_bad_message_has_a_place(feed, tmp_path):
+    send(feed, None, b"{", b'{"number":"x"}', b"")
+    log = log_of(feed, tmp_path)
+    log.extend()
+    (chunk,) = log.read(1)
+    reader = feed.reader(Order)
+    (run,) = reader.runs(chunk)
+    for raw in run.raws:
+        with pytest.raises(BAD):
+            reader.decode_one(raw)
+    assert [reader.text(raw) for raw in run.raws] == [b"null", b"{", b'{"number":"x"}', b""]
+    assert feed.place(chunk, 2) == f"topic '{feed.topic}', partition 0, offset 2"
+    assert feed.spot(chunk, 2) == {"topic": feed.topic, "partition": 0, "offset": 2}
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+def expire(broker, feed, offset):
+    admin = broker.admin()
+    place = TopicPartition(feed.topic, 0, offset)
+    admin.delete_records([place])[place].result()
+
+
+def test_input_that_expired_before_it_was_planned_is_refused(broker, feed, tmp_path):
+    send(feed, 1)
+    log_of(feed, tmp_path).extend()
+    send(feed, 2, 3, 4)
+    expire(broker, feed, 3)
+    with pytest.raises(InputError) as error:
+        log_of(feed, tmp_path).extend()
+    assert code(error) == "expired-input"
+    assert "offset 1 is to be read next" in str(error.value)
+    assert "before offset 3" in str(error.value)
+
+
+def test_input_that_expired_after_the_beginning_is_refused(broker, feed, tmp_path):
+    late = replace(feed, begin="latest")
+    log_of(late, tmp_path).extend()
+    send(feed, 1, 2)
+    expire(broker, feed, 1)
+    with pytest.raises(InputError) as error:
+        log_of(late, tmp_path).extend()
+    assert code(error) == "expired-input"
+
+
+def test_input_that_expired_before_it_was_read_is_refused(broker, feed, tmp_path):
+    send(feed, 1, 2, 3, 4)
+    log = log_of(feed, tmp_path)
+    log.extend()
+    expire(broker, feed, 2)
+    with pytest.raises(InputError) as error:
+        read(feed, log.read(1))
+    assert code(error) == "expired-input"
+
+
+def test_a_new_checkpoint_begins_with_what_is_left(broker, feed, tmp_path):
+    send(feed, 1, 2, 3)
+    expire(broker, feed, 2)
+    log = log_of(feed, tmp_path)
+    log.extend()
+    assert read(feed, log.read(1)) == [(0, 2, 3)]
+
+
+def test_a_topic_that_was_made_again_is_refused(broker, feed, tmp_path):
+    send(feed, 1, 2)
+    log = log_of(feed, tmp_path)
+    log.extend()
+    read(feed, log.read(1))
+    admin = broker.admin()
+    admin.delete_topics([feed.topic])[feed.topic].result()
+    with pytest.raises(InputError) as error:
+        log.extend()
+    assert code(error) == "unknown-topic"
+    broker.topic(feed.topic, partitions=2)
+    send(feed, 7, 8, 9)
+    for attempt in (log, log_of(feed, tmp_path)):
+        with pytest.raises(InputError) as error:
+            attempt.extend()
+        assert code(error) == "another-topic"
+    with pytest.raises(InputError) as error:
+        read(feed, log.read(1))
+    assert code(error) == "another-topic"
+
+
+def test_a_broker_that_knows_less_than_before_is_asked_again(feed, tmp_path, monkeypatch):
+    """Else a run that catches up would take an empty answer for the end."""
+    send(feed, *range(10))
+    log = log_of(replace(feed, max_rows_per_epoch=4), tmp_path)
+    log.freeze()
+    log.extend()
+    true_ends = topics.Topics.ends
+    answers = iter([{0: 0, 1: 0}, {}, {0: 4, 1: 0}])
+
+    def ends(self, *asked, **how):
+        return next(answers, None) or true_ends(self, *asked, **how)
+
+    monkeypatch.setattr(topics.Topics, "ends", ends)
+    assert log.extend() == 2
+    assert spans(log.read(2)) == [(0, 4, 8)]
+    monkeypatch.setattr(topics.Topics, "ends", lambda *asked, **how: {0: 5, 1: 0})
+    monkeypatch.setattr(kafka_messages, "_PATIENCE_S", 0.2)
+    with pytest.raises(InputError) as error:
+        log.extend()
+    assert code(error) == "messages-lost"
+
+
+def test_a_compacted_topic_is_not_replayable(broker, feed):
+    compacted = replace(feed, topic=broker.topic(cleanup_policy="compact"))
+    assert not compacted.replay().is_replayable
+    assert "cleanup.policy=compact" in compacted.replay().because
+    assert feed.replay().is_replayable
+    assert "keeps messages" in feed.replay().provided
+
+
+def test_a_topic_that_is_not_there_is_said(feed):
+    (problem,) = replace(feed, topic="nowhere").check("orders", STEP)
+    assert problem.code == "unknown-topic"
+    assert list(feed.check("orders", STEP)) == []
+
+
+def test_a_broker_that_is_not_there_is_said(feed, monkeypatch):
+    monkeypatch.setattr(topics, "_CALL_S", 2)
+    with pytest.raises(RunError) as error:
+        list(replace(feed, servers="127.0.0.1:1").check("orders", STEP))
+    assert code(error) == "kafka-unreachable"
+
+
+# --- without a broker -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"servers": "user:hush@there"}, "bad-servers"),
+        ({"settings": {"sasl.password": "hush"}}, "secret-in-settings"),
+        ({"settings": {"isolation.level": "read_uncommitted"}}, "setting-not-yours"),
+        ({"begin": "now"}, "unknown-begin"),
+        ({"max_rows_per_epoch": 0}, "no-progress"),
+        ({"max_bytes_per_epoch": 0}, "no-progress"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(change, expected):
+    settings = {"topic": "t", "servers": "there:9092", **change}
+    (problem,) = KafkaMessages(**settings).problems("orders", STEP)
+    assert problem.code == expected
+    assert "hush" not in str(problem)
+
+
+def test_chunks_and_settings_travel():
+    feed = KafkaMessages(topic="t", servers="there:9092", settings={"client.id": "x"})
+    assert pickle.loads(pickle.dumps(feed)) == feed
+    chunk = Chunk(1, 5, 9, {"topic": "t", "topic_id": "a", "began": {"0": 3}})
+    assert Chunk.of_json(chunk.to_json()) == chunk
+    assert (feed.tally(chunk), feed.piece(chunk)) == (4, "t 1")

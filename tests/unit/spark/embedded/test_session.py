@@ -1,0 +1,64 @@
+"""The embedded session, and what is asked of a session that a user brings."""
+
+import pytest
+
+from cutwater.errors import RunError
+from cutwater.spark.embedded.session import check_session, embedded_session
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+
+
+class Session:
+    """As much of a session as is looked at."""
+
+    _jvm = object()
+
+    def __init__(self, **settings):
+        self.conf = self
+        self.settings = settings
+
+    def get(self, name, default):
+        return self.settings.get(name, default)
+
+
+def test_a_session_with_the_settings_is_let_through():
+    check_session(Session(**{PROVIDER: ROCKSDB, FORMAT: "2"}))
+
+
+def test_what_is_missing_is_told_with_what_to_set():
+    with pytest.raises(RunError) as refused:
+        check_session(Session(**{FORMAT: "1"}))
+    first, second = refused.value.problems
+    assert first.code == second.code == "session-setting"
+    assert f".config('{PROVIDER}', '{ROCKSDB}')" in first.hint
+    assert f"the session has {FORMAT} = 1, not 2" in second.message
+
+
+def test_a_connect_session_is_refused():
+    class Client:
+        """No JVM of its own."""
+
+    with pytest.raises(RunError, match="connect-session"):
+        check_session(Client())
+
+
+@pytest.mark.spark
+def test_the_embedded_session_has_the_settings(spark):
+    check_session(spark)
+
+
+@pytest.mark.spark
+def test_a_session_that_lacks_a_setting_is_refused(spark):
+    other = spark.newSession()
+    other.conf.set(PROVIDER, "another")
+    with pytest.raises(RunError, match=PROVIDER):
+        check_session(other)
+
+
+@pytest.mark.spark
+def test_a_second_session_in_a_process_is_refused_in_a_sentence(spark, tmp_path):
+    with pytest.raises(RunError, match="session-already-there"):
+        embedded_session(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,116 @@
+"""The guarantee from end to end: derived from sources, steps and sink, in words."""
+
+from dataclasses import dataclass
+
+import pytest
+
+import cutwater as cw
+from cutwater import spark as cutwater_spark
+from cutwater.errors import RunError
+from cutwater.flow.checked import Checked
+from cutwater.spark import end_to_end as promises
+from cutwater.spark.connectors.base.sink import Guarantee
+from cutwater.spark.connectors.base.source import Replay
+from cutwater.spark.connectors.files.json_source import JsonLines
+from cutwater.spark.connectors.files.sink import Folder
+
+
+@dataclass(frozen=True)
+class Item:
+    name: str
+    size: int
+
+
+class Passing(JsonLines):
+    """A source that cannot be read again."""
+
+    def replay(self):
+        return Replay(False, "what it sends is gone")
+
+
+class Hasty(Folder):
+    """A sink that shows rows again."""
+
+    def guarantee(self):
+        return Guarantee("at-least-once", "calls a function", "it may be called again")
+
+
+def same(item: Item) -> Item:
+    return item
+
+
+@pytest.fixture
+def flow():
+    made = cw.Flow("two")
+    left = made.source("left", Item).map(same)
+    right = made.source("right", Item).filter(lambda item: item.size > 0, name="some")
+    made.sink("lefts", left)
+    made.sink("both", left.merge(right).key_by("name").aggregate(n=cw.agg.count()))
+    made.sink("rights", right)
+    return made
+
+
+@pytest.fixture
+def say(flow, tmp_path):
+    def say(left=JsonLines, sink=Folder):
+        return cutwater_spark.guarantees(
+            flow,
+            {"left": left(str(tmp_path)), "right": str(tmp_path)},
+            {name: sink(str(tmp_path / name)) for name in ("lefts", "both", "rights")},
+        )
+
+    return say
+
+
+def test_the_weakest_on_the_way_decides(say):
+    assert {p.level for p in say().values()} == {"exactly-once"}
+    weak = say(left=Passing)
+    assert [weak[name].level for name in ("lefts", "both", "rights")] == [
+        "at-least-once",
+        "at-least-once",
+        "exactly-once",
+    ]
+    assert {p.level for p in say(sink=Hasty).values()} == {"at-least-once"}
+
+
+def test_it_is_a_sentence(say, monkeypatch):
+    assert str(say()["both"]) == (
+        "both: exactly-once: `left` and `right` are replayable, `same` and `some` are taken to be "
+        "deterministic (not checked: cutwater check TARGET), `both` shows an epoch by one rename "
+        "of a directory (provided files stay where they are, unchanged, until they are read; a "
+        "file that changed is refused)"
+    )
+    monkeypatch.setattr(promises, "noted_check", lambda _flow: Checked("", 1, 400, ""))
+    assert str(say(left=Passing, sink=Hasty)["lefts"]) == (
+        "lefts: at-least-once: `left` is not replayable, because what it sends is gone, `same` is "
+        "declared deterministic and `check` found no counterexample on 1 input with 400 events, "
+        "`lefts` calls a function (provided it may be called again)"
+    )
+
+
+def test_a_flow_without_functions_says_nothing_of_them(tmp_path):
+    flow = cw.Flow("copy")
+    flow.sink("out", flow.source("items", Item).key_by("name").aggregate(n=cw.agg.count()))
+    (promise,) = cutwater_spark.guarantees(
+        flow, {"items": tmp_path}, {"out": tmp_path / "out"}
+    ).values()
+    assert len(promise.because) == 2
+
+
+def test_a_run_that_requires_more_is_refused_and_writes_nothing(flow, tmp_path):
+    def run(left, require):
+        cutwater_spark.run(
+            flow,
+            sources={"left": left, "right": str(tmp_path)},
+            sinks={name: tmp_path / name for name in ("lefts", "both", "rights")},
+            checkpoint=tmp_path / "state",
+            require=require,
+        )
+
+    with pytest.raises(RunError) as refused:
+        run(Passing(str(tmp_path)), "exactly-once")
+    assert [p.code for p in refused.value.problems] == ["guarantee-too-low"] * 2
+    assert "sink 'lefts' has at-least-once: `left` is not replayable" in str(refused.value)
+    with pytest.raises(RunError, match="require is 'twice'; it is 'exactly-once' or 'at-least-on"):
+        run(JsonLines(str(tmp_path)), "twice")
+    assert list(tmp_path.iterdir()) == []

@@ -37,7 +37,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from cutwater.ordering import bucket_of, canonical
 from cutwater.spark.exchange.bucket_hash import labels
 from cutwater.spark.exchange.envelope import DATA, ROW_SCHEMA
-from cutwater.spark.runner import BUCKETS
+from cutwater.spark.job.spec import BUCKETS
 
 __all__ = ["start_bare_query"]
 

@@ -22,11 +22,16 @@ import typing as _typing
 
 from cutwater._lazy import lazily as _lazily
 from cutwater.errors import (
+    ConnectorError,
     CutwaterError,
+    FencedError,
     FlowError,
     InputError,
+    RefusedError,
+    ResourceError,
     RunError,
     RunFailure,
+    StepError,
     TargetError,
 )
 from cutwater.events import Data, Watermark, monotone, productive, uncompleted
@@ -62,9 +67,11 @@ __all__ = [
     "BORDER",
     "CRASH",
     "Antichain",
+    "ConnectorError",
     "CutwaterError",
     "Data",
     "Emit",
+    "FencedError",
     "Flow",
     "FlowError",
     "InputError",
@@ -72,10 +79,13 @@ __all__ = [
     "Left",
     "Notify",
     "Product",
+    "RefusedError",
+    "ResourceError",
     "Right",
     "RunError",
     "RunFailure",
     "Simulation",
+    "StepError",
     "Stream",
     "TargetError",
     "Task",

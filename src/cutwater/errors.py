@@ -7,7 +7,12 @@
     ├── InputError           data that does not fit: records, times, orders
     ├── TargetError          a name on the command line that leads nowhere
     └── RunError             a run that must not start, or could not go on
-        └── RunFailure       a run that had started and could not go on
+        ├── RefusedError     somebody must change something first: a setting, a flow, an output
+        ├── StepError        a function of the user's failed, or made what it must not
+        └── RunFailure       a run that could not go on; starting it again may help
+            ├── FencedError      another run has taken over
+            ├── ConnectorError   a system that is read or written did not do its part
+            └── ResourceError    the machine did not: a lock, a disk, memory, the JVM
 
 Every error carries one or more `Problem`; validation collects them all before it raises.
 """
@@ -16,16 +21,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 __all__ = [
+    "ConnectorError",
     "CutwaterError",
+    "FencedError",
     "FlowError",
     "InputError",
     "Problem",
+    "RefusedError",
+    "ResourceError",
     "RunError",
     "RunFailure",
+    "StepError",
     "TargetError",
     "embed",
     "many",
@@ -81,8 +91,35 @@ class RunError(CutwaterError):
     """A run must not start, or could not go on."""
 
 
+class RefusedError(RunError):
+    """A run must not start as it was asked for; nothing was written."""
+
+
+class StepError(RunError):
+    """A function of the user's failed, or made what it must not; so it would the next time."""
+
+
 class RunFailure(RunError):
-    """A run that had started could not go on; what it finished stays, and it can be run again."""
+    """A run could not go on; what it finished stays, and it can be run again."""
+
+
+class FencedError(RunFailure):
+    """Another run has taken over; this one must write nothing more."""
+
+    @classmethod
+    def because(
+        cls, message: str, hint: str = "another run of this flow is active; stop one of the two"
+    ) -> FencedError:
+        """What a run is told that was overtaken."""
+        return cls(Problem("fenced", message, hint))
+
+
+class ConnectorError(RunFailure):
+    """A system that a source or a sink talks to did not answer, or refused."""
+
+
+class ResourceError(RunFailure):
+    """The machine did not provide what a run needs: a lock, a disk, memory, the JVM."""
 
 
 _OPEN, _CLOSE = "<<cutwater:", ":cutwater>>"
@@ -110,7 +147,7 @@ def many(count: int, word: str) -> str:
 
 def recover(text: str) -> CutwaterError | None:
     """The first error that `embed` hid in a text, or None."""
-    kinds = {kind.__name__: kind for kind in (FlowError, InputError, TargetError, RunError)}
+    kinds = {kind.__name__: kind for kind in _kinds(CutwaterError)}
     for found in re.finditer(f"{_OPEN}((?:[0-9a-f]{{2}})+){_CLOSE}", text):
         try:
             data = json.loads(bytes.fromhex(found[1]))
@@ -119,3 +156,10 @@ def recover(text: str) -> CutwaterError | None:
         except (ValueError, TypeError, KeyError):  # only looks like one
             continue
     return None
+
+
+def _kinds(kind: type[CutwaterError]) -> Iterator[type[CutwaterError]]:
+    """A class of errors, and all classes below it."""
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)

@@ -17,7 +17,7 @@ import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import InputError, RunError, recover
 from cutwater.spark import runner
-from cutwater.spark.checkpoint.partitions import SETTING, shuffling_to
+from cutwater.spark.state.partitions import SETTING, shuffling_to
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,8 @@ from support.spark.agreement import assert_agreement, expected, offsets_of
 import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
-from cutwater.spark.checkpoint.store import Checkpoint, locked
+from cutwater.spark.checkpoint.lock import locked
+from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.storage.durable import read_json, write_json
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

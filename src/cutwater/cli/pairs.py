@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 
 __all__ = ["Bindings", "pairs"]
 
@@ -31,5 +31,5 @@ def pairs(
             )
         pairs[name] = folder
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
     return pairs

@@ -17,7 +17,7 @@ from cutwater.cli.run_view import run_view
 from cutwater.cli.screen import errors, output, print_json, show_counts
 from cutwater.cli.stopping import stops_asked_for
 from cutwater.cli.targets import load_flow, spark_package
-from cutwater.errors import CutwaterError, Problem, RunError, many
+from cutwater.errors import CutwaterError, Problem, RefusedError, many
 from cutwater.flow import Flow
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def run(
     )
     watching = order.settle(log=log, metrics_port=metrics_port, metrics_host=metrics_host)
     if "checkpoint" not in said:
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "no-checkpoint-given",
                 "no checkpoint is given; a run remembers there how far it is",
@@ -272,5 +272,5 @@ def _idle(values: Bindings, sources: Mapping[str, str]) -> dict[str, float]:
                 Problem("unknown-source", said, f"bound are: {', '.join(sources) or 'none'}")
             )
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
     return found

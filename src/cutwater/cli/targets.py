@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cutwater.errors import CutwaterError, InputError, Problem, RunError, TargetError
+from cutwater.errors import CutwaterError, InputError, Problem, RefusedError, TargetError
 from cutwater.flow import Flow
 
 __all__ = ["load", "load_flow", "load_inputs", "load_module", "spark_package", "split_target"]
@@ -93,7 +93,7 @@ def spark_package() -> ModuleType:
     try:
         from cutwater import spark
     except ModuleNotFoundError as error:
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "no-spark",
                 f"running on Spark needs the package '{error.name}', which is not installed",

@@ -10,7 +10,7 @@ from typing import Any
 
 from cutwater import operators as op
 from cutwater.annotations import members
-from cutwater.errors import CutwaterError, InputError, Problem, RunError
+from cutwater.errors import CutwaterError, InputError, Problem, StepError
 from cutwater.flow import steps as s
 from cutwater.flow.inference import StreamType
 from cutwater.flow.lengths import is_total
@@ -139,9 +139,9 @@ def _guarded(step: s.Step, operator: op.Operator) -> op.Operator:
     )
 
 
-def step_failed(step: s.Step, args: Sequence[Any], error: BaseException) -> RunError:
+def step_failed(step: s.Step, args: Sequence[Any], error: BaseException) -> StepError:
     """The sentence for a function of a step that raised."""
-    return RunError(
+    return StepError(
         Problem(
             "step-failed",
             f"{step.title} raised {type(error).__name__}: {error}"

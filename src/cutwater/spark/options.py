@@ -35,17 +35,16 @@ from typing import Any, Literal
 
 import msgspec
 
-from cutwater.errors import CutwaterError, Problem, RunError
+from cutwater.errors import CutwaterError, Problem, RefusedError, RunError
 from cutwater.flow import Flow
 from cutwater.flow import steps as s
-from cutwater.spark.binding import sink_problems
+from cutwater.spark.binding import sink_problems, source_problems
 from cutwater.spark.connectors.base.sink import Sink
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.registry import SINK_KINDS, SOURCE_KINDS, Kind
 from cutwater.spark.embedded.session import setting_problem
 from cutwater.spark.job.spec import spark_plan
 from cutwater.spark.secrets import inline_secrets
-from cutwater.spark.source_binding import source_problems
 from cutwater.spark.toml_lines import lines_of
 
 __all__ = ["RunConfig", "RunSettings", "load_config"]
@@ -95,9 +94,9 @@ def load_config(
         data = tomllib.loads(text)
     except OSError as error:
         said = f"the configuration {file} cannot be read: {error.strerror}"
-        raise RunError(Problem("no-config", said, "correct the path")) from None
+        raise RefusedError(Problem("no-config", said, "correct the path")) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RunError(_not_toml(file, raw, error)) from None
+        raise RefusedError(_not_toml(file, raw, error)) from None
     reading = _Reading(file, lines_of(text), flow)
     config = RunConfig(
         reading.run(data),
@@ -107,7 +106,7 @@ def load_config(
     )
     reading.unknown("table", (), data, [each.name for each in fields(RunConfig)])
     if reading.problems:
-        raise RunError([problem for _, problem in sorted(reading.problems, key=lambda p: p[0])])
+        raise RefusedError([problem for _, problem in sorted(reading.problems, key=lambda p: p[0])])
     return config
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from cutwater.errors import Problem, RunError, many
+from cutwater.errors import Problem, RefusedError, many
 from cutwater.flow import Flow
 from cutwater.flow.steps import Sink, Source
 from cutwater.spark.binding import bind
@@ -21,9 +21,9 @@ from cutwater.spark.checkpoint.compatibility import (
     half_released,
     identity_of,
 )
-from cutwater.spark.checkpoint.partitions import check_partitions, suitable_partitions
+from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
 from cutwater.spark.checkpoint.relocate import settle
-from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled, locked
+from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled
 from cutwater.spark.checkpoint.verify import damages_of_logs
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
@@ -33,21 +33,17 @@ from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.embedded.session import check_session, embedded_session
 from cutwater.spark.end_to_end import Promise, promises, too_low
-from cutwater.spark.job.spec import Job, spark_plan
+from cutwater.spark.job.spec import BUCKETS, Job, spark_plan
 from cutwater.spark.microbatch.query import Drive
+from cutwater.spark.state.partitions import check_partitions, suitable_partitions
 from cutwater.spark.stopping import StopRequest
 from cutwater.spark.support import check_support
 from cutwater.spark.telemetry.progress import Progress
 
 __all__ = [
-    "BUCKETS",
-    "LOCK_WAIT_SECONDS",
     "RunResult",
     "run",
 ]
-
-BUCKETS = 16
-LOCK_WAIT_SECONDS = 60.0
 
 _Others = Literal["refuse", "adopt", "fresh"]
 """What to do with sinks that belong to another checkpoint."""
@@ -206,7 +202,7 @@ def _promised(
     promised = promises(flow, sources, sinks)
     problems = too_low(promised, require) if require is not None else []
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
     return promised
 
 
@@ -244,13 +240,13 @@ def _check_choices(until: str, on_bad_record: str, adopt: bool, fresh: bool) -> 
             )
         )
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
 
 
 def _check_close(close: bool, until: str, sources: Mapping[str, Feed | Frame]) -> None:
     frames = [name for name, bound in sources.items() if isinstance(bound, Frame)]
     if close and frames:
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "close-of-a-frame",
                 f"close ends the input of all sources, but '{frames[0]}' is a DataFrame, which "
@@ -259,7 +255,7 @@ def _check_close(close: bool, until: str, sources: Mapping[str, Feed | Frame]) -
             )
         )
     if close and until != "caught-up":
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "close-of-an-endless-run",
                 f"close ends the input once all is read, but until is {until!r}",
@@ -274,7 +270,7 @@ def _check_sources(draft: Job) -> None:
         p for name, feed in feeds.items() for p in feed.check(name, draft.source_step(name))
     ]
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
 
 
 def _refuse_closed(place: Checkpoint, close: bool) -> None:
@@ -282,7 +278,7 @@ def _refuse_closed(place: Checkpoint, close: bool) -> None:
     found = place.identity()
     if found is None or not (found.is_closed or (place.is_ending() and not close)):
         return
-    raise RunError(
+    raise RefusedError(
         Problem(
             "closed-checkpoint",
             f"the input of flow '{found.flow}' has ended: the checkpoint {place.root} was closed, "
@@ -298,7 +294,7 @@ def _refuse_damaged(place: Checkpoint) -> None:
     """With the lock held, so that nobody writes: a damaged log is refused before Spark reads it."""
     problems = damages_of_logs(place) if place.identity() else []
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
 
 
 def _agreed(
@@ -327,7 +323,7 @@ def _agreed(
                 problems.append(_too_late_to(others, name, sink, place))
         problems += sink.misfits(name, draft.record_of(name))
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
     if found is None:
         return wanted
     agreed = continued(found, wanted, forget)

@@ -9,7 +9,7 @@ import msgspec
 
 from cutwater.annotations import describe
 from cutwater.codec import Codec
-from cutwater.errors import CutwaterError, Problem, RunError
+from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
 from cutwater.flow.state_snapshots import form_of, is_known, time_kept_as
@@ -58,7 +58,7 @@ def check_support(plan: Plan) -> None:
             )
     problems += _unencodable(plan)
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
 
 
 def _unencodable(plan: Plan) -> Iterator[Problem]:

@@ -8,19 +8,18 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 from cutwater.flow import Flow
 from cutwater.flow.steps import Source
 from cutwater.spark.binding import bind_sources
 from cutwater.spark.checkpoint.compatibility import continued, differences, identity_of
-from cutwater.spark.checkpoint.partitions import SETTING, check_partitions
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.embedded.session import check_session
-from cutwater.spark.job.spec import Job, spark_plan
+from cutwater.spark.job.spec import BUCKETS, Job, spark_plan
 from cutwater.spark.microbatch.dataframes import shown
 from cutwater.spark.microbatch.query import build_query
-from cutwater.spark.runner import BUCKETS
+from cutwater.spark.state.partitions import SETTING, check_partitions
 from cutwater.spark.support import check_support
 
 __all__ = ["transform"]
@@ -69,11 +68,11 @@ def transform(
     partitions = found.partitions if found else int(session.conf.get(SETTING) or 0)
     wanted = identity_of(draft, partitions)
     if found is None and (place.root / "offsets").exists():
-        raise RunError(_foreign(place.root))
+        raise RefusedError(_foreign(place.root))
     problems = differences(found or wanted, wanted, forget)
     problems += [] if found else _partition_problems(partitions)
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
     identity = continued(found, wanted, forget) if found else wanted
     parallelism = session.sparkContext.defaultParallelism
     job = Job(flow, bound, {}, identity.query_id, 0, BUCKETS, str(place.root), parallelism)
@@ -95,7 +94,7 @@ def _check_frames(sources: Mapping[str, object]) -> None:
         if not isinstance(bound, Frame)
     ]
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
 
 
 def _check_late(flow: Flow) -> None:
@@ -110,7 +109,7 @@ def _check_late(flow: Flow) -> None:
         if isinstance(step, Source) and step.watermark and step.late == "keep"
     ]
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
 
 
 def _partition_problems(partitions: int) -> list[Problem]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cutwater.errors import RunError
+from cutwater.errors import RefusedError
 from cutwater.spark.checkpoint.offset_log import LOG
 from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.base.watermarks import newest_of
 from cutwater.spark.connectors.files.json_source import JsonLines
-from cutwater.spark.connectors.source_kinds import KINDS
+from cutwater.spark.connectors.registry import source_class
 from cutwater.spark.storage.entry_log import EntryLog
 
 __all__ = ["CheckpointSummary", "SourceSummary", "describe"]
@@ -60,7 +60,7 @@ def describe(checkpoint: str | Path) -> CheckpointSummary:
     place = Checkpoint(Path(checkpoint).absolute())
     identity = place.identity()
     if identity is None:
-        raise RunError(no_checkpoint(place))
+        raise RefusedError(no_checkpoint(place))
     return CheckpointSummary(
         flow=identity.flow,
         generation=identity.generation,
@@ -79,7 +79,7 @@ def describe(checkpoint: str | Path) -> CheckpointSummary:
 
 
 def _source(log: Path, kind: str) -> SourceSummary:
-    feed = KINDS.get(kind)
+    feed = source_class(kind)
     if feed is None:  # Spark itself reads it
         return SourceSummary(kind, {}, None, None, is_idle=False)
     pieces: set[int] = set()

@@ -15,13 +15,13 @@ from pathlib import Path
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 from cutwater.spark.checkpoint.compatibility import Identity
-from cutwater.spark.checkpoint.partitions import check_partitions
+from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
 from cutwater.spark.checkpoint.relocate import settle
-from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled, locked, no_checkpoint
+from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled, no_checkpoint
 from cutwater.spark.embedded.session import check_session, embedded_session
-from cutwater.spark.runner import LOCK_WAIT_SECONDS
+from cutwater.spark.state.partitions import check_partitions
 
 __all__ = ["Rescaled", "rescale"]
 
@@ -78,7 +78,7 @@ def _movable(place: Checkpoint, partitions: int) -> Identity:
     """Whose checkpoint it is; raises `RunError` if its state cannot be moved now."""
     identity = place.identity()
     if identity is None:
-        raise RunError(no_checkpoint(place))
+        raise RefusedError(no_checkpoint(place))
     problems = check_partitions(partitions, identity.buckets)
     if identity.is_closed or place.is_ending():
         problems.append(_closed(place, identity))
@@ -87,7 +87,7 @@ def _movable(place: Checkpoint, partitions: int) -> Identity:
     elif place.is_mid_epoch() and place.rescaling_to() is None:
         problems.append(_mid_epoch(place))
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
     return identity
 
 
@@ -99,7 +99,7 @@ def _move(spark: SparkSession, place: Checkpoint, identity: Identity, partitions
     try:
         spark._streamingCheckpointManager.repartition(str(place.spark), partitions)
     except Py4JError as error:
-        raise RunError(_not_moved(place, partitions, error)) from error
+        raise RefusedError(_not_moved(place, partitions, error)) from error
 
 
 def _closed(place: Checkpoint, identity: Identity) -> Problem:

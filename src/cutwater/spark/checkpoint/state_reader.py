@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 from cutwater.ordering import bucket_of, canonical
 from cutwater.spark.checkpoint.compatibility import Identity, StepIdentity
 from cutwater.spark.checkpoint.readable_keys import key_of
@@ -78,7 +78,7 @@ def read_state(
     place = Checkpoint(Path(checkpoint).absolute())
     identity = place.identity()
     if identity is None:
-        raise RunError(no_checkpoint(place))
+        raise RefusedError(no_checkpoint(place))
     kept = _step(identity, step)
     chosen = _epoch(place, epoch)
     wanted = {canonical(key) for key in keys}
@@ -157,7 +157,7 @@ def _step(identity: Identity, step: str) -> StepIdentity:
         return identity.steps[step]
     there = ", ".join(sorted(identity.steps)) or "none"
     close = difflib.get_close_matches(step, identity.steps, 1)
-    raise RunError(
+    raise RefusedError(
         Problem(
             "unknown-step",
             f"the checkpoint holds no state of a step '{step}'",
@@ -170,10 +170,10 @@ def _epoch(place: Checkpoint, epoch: int | None) -> int:
     there = place.finished_epochs()
     if not there:
         said = f"no epoch of the checkpoint {place.root} is finished yet"
-        raise RunError(Problem("no-epoch-finished", said, "run the flow first"))
+        raise RefusedError(Problem("no-epoch-finished", said, "run the flow first"))
     chosen = there[-1] if epoch is None else epoch
     if chosen not in there:
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "unknown-epoch",
                 f"the checkpoint {place.root} has no state of epoch {chosen}; it has those of "
@@ -219,7 +219,7 @@ def _rows(
             for label in sorted(buckets):
                 yield from rows_of_log(buckets[label], step, kept, keys)
     except (PySparkException, Py4JError) as error:
-        raise RunError(_unreadable(place, epoch, error)) from error
+        raise RefusedError(_unreadable(place, epoch, error)) from error
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A checkpoint: whose it is, what it holds, and who may write to it.
+"""A checkpoint: whose it is, and what it holds.
 
 ::
 
@@ -17,19 +17,15 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from pyspark.sql import SparkSession
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 from cutwater.spark.checkpoint.compatibility import FORMAT, Identity
-from cutwater.spark.checkpoint.partitions import SETTING
+from cutwater.spark.state.partitions import SETTING
 from cutwater.spark.storage.durable import (
     damaged,
     make_folder,
@@ -38,7 +34,7 @@ from cutwater.spark.storage.durable import (
     write_json,
 )
 
-__all__ = ["Checkpoint", "half_rescaled", "locked", "no_checkpoint"]
+__all__ = ["Checkpoint", "half_rescaled", "no_checkpoint"]
 
 
 class Checkpoint:
@@ -57,14 +53,14 @@ class Checkpoint:
         """
         hindrance = why_unwritable(self.root)
         if hindrance:
-            raise RunError(_unwritable(self.root, hindrance))
+            raise RefusedError(_unwritable(self.root, hindrance))
         if not is_embedded and (self.root / "offsets").exists():
-            raise RunError(_embedded(self.root))
+            raise RefusedError(_embedded(self.root))
         path, what = self._identity, "the checkpoint's identity"
         data = read_json(path, what)
         if data is None:
             if self.root.exists() and any(self.root.iterdir()) and self.spark.exists():
-                raise RunError(
+                raise RefusedError(
                     Problem(
                         "no-identity",
                         f"the checkpoint {self.root} has no cutwater.json; it is not whole",
@@ -73,7 +69,7 @@ class Checkpoint:
                 )
             return None
         if data.get("format") != FORMAT:
-            raise RunError(
+            raise RefusedError(
                 Problem(
                     "checkpoint-format",
                     f"the checkpoint {self.root} has format {data.get('format')}; this version "
@@ -105,7 +101,7 @@ class Checkpoint:
             probe.touch()
             probe.unlink()
         except OSError as error:
-            raise RunError(_unwritable(self.root, error.strerror or str(error))) from None
+            raise RefusedError(_unwritable(self.root, error.strerror or str(error))) from None
 
     def next_epoch(self) -> int:
         """The first epoch that Spark's offset log does not have."""
@@ -207,74 +203,3 @@ def _unwritable(root: Path, why: str) -> Problem:
         f"the checkpoint {root} cannot be written: {why}",
         "choose a folder that you may write to",
     )
-
-
-@contextmanager
-def locked(
-    checkpoint: Checkpoint, spark: SparkSession, wait_seconds: float, tell: Callable[[str], None]
-) -> Iterator[None]:
-    """Hold the checkpoint's lock in the driver's JVM, where the query lives and dies.
-
-    A driver that was killed leaves its JVM running for a moment; we wait for it to go.
-    """
-    with _marked(checkpoint, spark):
-        channel = _open_channel(checkpoint.root / "lock", spark)
-        try:
-            _wait_for_lock(checkpoint, channel, wait_seconds, tell)
-            yield
-        finally:
-            channel.close()
-
-
-@contextmanager
-def _marked(checkpoint: Checkpoint, spark: SparkSession) -> Iterator[None]:
-    """Be the only one in this JVM who opens the file of the lock.
-
-    Closing a second channel to it would drop the lock of the first.
-    """
-    jvm = spark._jvm
-    assert jvm is not None
-    marks, name = jvm.java.lang.System.getProperties(), f"cutwater.lock:{checkpoint.root.resolve()}"
-    if marks.putIfAbsent(name, "held") is not None:
-        raise RunError(_in_use(checkpoint))
-    try:
-        yield
-    finally:
-        marks.remove(name)
-
-
-def _wait_for_lock(
-    checkpoint: Checkpoint, channel: Any, wait_seconds: float, tell: Callable[[str], None]
-) -> None:
-    deadline = time.monotonic() + wait_seconds
-    told = False
-    while not _try_lock(channel):
-        if time.monotonic() > deadline:
-            raise RunError(_in_use(checkpoint))
-        if not told:
-            tell("waiting for an earlier run to let go of the checkpoint")
-            told = True
-        time.sleep(0.1)
-
-
-def _in_use(checkpoint: Checkpoint) -> Problem:
-    return Problem(
-        "checkpoint-in-use",
-        f"the checkpoint {checkpoint.root} is in use by another run",
-        "stop that run first, or use another checkpoint",
-    )
-
-
-def _open_channel(path: Path, spark: SparkSession) -> Any:
-    jvm, gateway = spark._jvm, spark.sparkContext._gateway
-    assert jvm is not None
-    assert gateway is not None
-    option = jvm.java.nio.file.StandardOpenOption
-    options = gateway.new_array(jvm.java.nio.file.OpenOption, 2)
-    options[0], options[1] = option.CREATE, option.WRITE
-    file = jvm.java.nio.file.Path.of(str(path), gateway.new_array(jvm.java.lang.String, 0))
-    return jvm.java.nio.channels.FileChannel.open(file, options)
-
-
-def _try_lock(channel: Any) -> bool:
-    return channel.tryLock() is not None

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cutwater.errors import CutwaterError, Problem, RunError
+from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.spark.checkpoint.checksums import why_altered
 from cutwater.spark.checkpoint.compatibility import Identity
 from cutwater.spark.checkpoint.offset_log import LOG
@@ -69,7 +69,7 @@ def verify(checkpoint: str | Path, sinks: Mapping[str, Sink] | None = None) -> V
     """
     place = Checkpoint(Path(checkpoint).absolute())
     if not place.root.is_dir() or not any(place.root.iterdir()):
-        raise RunError(no_checkpoint(place))
+        raise RefusedError(no_checkpoint(place))
     looking = _Looking(place)
     identity = looking.identity()
     looking.logs(identity)

@@ -1,4 +1,4 @@
-"""The kinds of sources and sinks that a configuration can name, and what makes each of them.
+"""The connectors by name: as configurations call them, and as checkpoints do.
 
 A kind is a class or function whose keyword arguments are the settings, so a table of a
 configuration maps onto it one to one. It is imported when it is asked for: not every installation
@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
+from cutwater.spark.connectors.base.source import Feed
 
-__all__ = ["SINK_KINDS", "SOURCE_KINDS", "Kind", "Setting"]
+__all__ = ["SINK_KINDS", "SOURCE_KINDS", "Kind", "Setting", "source_class"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Kind:
         except ModuleNotFoundError as error:
             said = f"it needs the package '{error.name}', which is not installed"
             hint = f"pip install 'cutwater[{self.extra}]'"
-            raise RunError(Problem("not-installed", said, hint)) from None
+            raise RefusedError(Problem("not-installed", said, hint)) from None
         return made
 
     def settings(self) -> dict[str, Setting]:
@@ -81,3 +82,21 @@ SINK_KINDS: Mapping[str, Kind] = {
     "postgres": Kind("cutwater.spark.connectors.postgres:postgres_table", "postgres"),
     "call": Kind("cutwater.spark.connectors.callback.sink:Call", functions=("function",)),
 }
+
+_SOURCE_CLASSES: Mapping[str, str] = {
+    "CSV": "files.csv_source:Csv",
+    "JSON lines": "files.json_source:JsonLines",
+    "Kafka": "kafka.source:KafkaMessages",
+    "Parquet": "files.parquet_source:Parquet",
+    "generator": "generator.source:Generated",
+    "rows of PostgreSQL": "postgres.source:PostgresRows",
+}
+
+
+def source_class(kind: str) -> type[Feed] | None:
+    """The class of a source by the `Feed.kind` that a checkpoint has of it; None if unknown."""
+    if kind not in _SOURCE_CLASSES:
+        return None
+    module, _, name = _SOURCE_CLASSES[kind].partition(":")
+    found: type[Feed] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+    return found

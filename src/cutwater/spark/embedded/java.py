@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 
 __all__ = ["JAVA_CHOICE", "OLDEST_JAVA", "java_home", "java_version"]
 
@@ -37,7 +37,7 @@ def java_home() -> Path:
     """The home of a Java runtime that Spark can run on, preferring one that is installed."""
     choice = os.environ.get(JAVA_CHOICE, "")
     if choice not in ("", "system", "packaged"):
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "unknown-choice",
                 f"{JAVA_CHOICE} is {choice!r}; it is 'system' or 'packaged'",
@@ -48,7 +48,7 @@ def java_home() -> Path:
     if found is None and choice != "system":
         found = _packaged()
     if found is None:
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "no-java",
                 f"Spark needs Java {OLDEST_JAVA} or newer, and none was found by JAVA_HOME, on "

@@ -23,10 +23,10 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from cutwater.errors import Problem, RunError
-from cutwater.spark.checkpoint.partitions import SETTING
+from cutwater.errors import Problem, RefusedError, ResourceError
 from cutwater.spark.embedded.fork_server import start_fork_server
 from cutwater.spark.embedded.java import java_home
+from cutwater.spark.state.partitions import SETTING
 from cutwater.spark.storage.durable import make_folder
 
 __all__ = [
@@ -118,9 +118,9 @@ def embedded_session(
     """
     problems = [problem for problem in map(setting_problem, more) if problem]
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
     if SparkContext._active_spark_context is not None:
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "session-already-there",
                 "this process already has a Spark session, and a process can have only one",
@@ -153,7 +153,7 @@ def embedded_session(
             with _same_interrupts():
                 return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (Py4JError, PySparkRuntimeError) as error:
-        raise RunError(_not_started(error, scratch)) from error
+        raise ResourceError(_not_started(error, scratch)) from error
 
 
 @contextmanager
@@ -265,7 +265,7 @@ def _not_started(error: Exception, scratch: Path) -> Problem:
 def check_session(spark: SparkSession) -> None:
     """Refuse a session on which a flow would not keep its guarantees, with what to set."""
     if not hasattr(spark, "_jvm"):
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "connect-session",
                 "the session is a Spark Connect client; a flow needs the driver's own session",
@@ -275,7 +275,7 @@ def check_session(spark: SparkSession) -> None:
     found = {name: spark.conf.get(name, None) for name in _NEEDED}
     problems = [_setting(n, value, found[n]) for n, value in _NEEDED.items() if found[n] != value]
     if problems:
-        raise RunError(problems)
+        raise RefusedError(problems)
 
 
 def _setting(name: str, value: str, found: str | None) -> Problem:

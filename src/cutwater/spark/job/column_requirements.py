@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
 
@@ -95,7 +95,7 @@ def least_and_greatest(marks: Mapping[str, Any], who: str) -> tuple[Any, Any]:
             least = least if least <= mark else mark
             greatest = mark if greatest <= mark else greatest
     except TypeError as error:
-        raise RunError(_do_not_compare(who, error)) from None
+        raise RefusedError(_do_not_compare(who, error)) from None
     return least, greatest
 
 

@@ -19,7 +19,7 @@ import msgspec
 from pyspark import cloudpickle
 
 from cutwater.codec import Codec
-from cutwater.errors import CutwaterError, Problem, RunError, embed
+from cutwater.errors import CutwaterError, Problem, RefusedError, embed
 from cutwater.flow import Flow, Task
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.state_snapshots import time_kept_as
@@ -35,7 +35,10 @@ from cutwater.spark.job.column_requirements import Needs
 from cutwater.spark.operators.aggregation import Aggregation, aggregation_of
 from cutwater.spark.state.working_set import Storage, storage_of
 
-__all__ = ["Job", "load_job", "spark_plan", "speaking"]
+__all__ = ["BUCKETS", "Job", "load_job", "spark_plan", "speaking"]
+
+BUCKETS = 16
+"""Into how many buckets the keys of every step fall; fixed for the life of a checkpoint."""
 
 
 def spark_plan(flow: Flow) -> Plan:
@@ -262,7 +265,7 @@ class Job:
             _Pickler(buffer).dump(self)  # type: ignore[no-untyped-call]
             return buffer.getvalue()
         except (TypeError, AttributeError, pickle.PicklingError) as error:
-            raise RunError(_cannot_travel(self.flow, error)) from error
+            raise RefusedError(_cannot_travel(self.flow, error)) from error
         finally:
             for module in modules:
                 cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
@@ -300,7 +303,7 @@ class _Pickler(cloudpickle.Pickler):
         reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]
         is_struct = isinstance(obj, type) and issubclass(obj, msgspec.Struct)
         if is_struct and isinstance(reduced, tuple):
-            raise RunError(_struct_cannot_travel(obj))
+            raise RefusedError(_struct_cannot_travel(obj))
         if isinstance(obj, (type, FunctionType)) and isinstance(reduced, tuple) and reduced[2:]:
             _spell_out(obj, reduced[2])
         return reduced

@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from cutwater.errors import InputError, Problem
-from cutwater.flow import steps as s
 from cutwater.ordering import NO_KEY, bucket_of, canonical, order_bytes, terminated
 from cutwater.spark.connectors.dataframe.source import Frame
-from cutwater.spark.exchange.arrow import arrays_of, misfit, records_in, schema_of
+from cutwater.spark.exchange.arrow import arrays_of, records_in, schema_of
 from cutwater.spark.exchange.batch import Batch, much_at_once
 from cutwater.spark.exchange.columns import Records, record_codec
 from cutwater.spark.exchange.envelope import ROW_SCHEMA, Outbox, record_batches
@@ -28,7 +27,7 @@ from cutwater.spark.job.spec import Job, load_job, speaking
 from cutwater.spark.operators.late_filter import Gated
 from cutwater.vectors import Layout
 
-__all__ = ["RUN_ROWS", "FrameRows", "frame_problems", "rows_of", "shown"]
+__all__ = ["RUN_ROWS", "FrameRows", "rows_of", "shown"]
 
 RUN_ROWS = 50_000
 """About so many rows are addressed and sent together."""
@@ -37,41 +36,6 @@ _FOLDED_ROWS = 200_000
 _FOLDED_BYTES = 32 << 20
 """If they are so many bytes at the most."""
 _SIGN = np.uint64(1 << 63)
-
-
-def frame_problems(step: s.Source, frame: Frame) -> Iterator[Problem]:
-    """Why a DataFrame cannot be the source of a flow."""
-    name = step.name
-    if not isinstance(frame.data, DataFrame) or not frame.data.isStreaming:
-        yield Problem(
-            "not-a-stream",
-            f"source '{name}' is bound to {type(frame.data).__name__}, which is no streaming "
-            "DataFrame",
-            "make it with spark.readStream",
-        )
-        return
-    arrow = to_arrow_schema(frame.data.schema)
-    layout = Layout.of(step.type)
-    wanted = [field or "value" for field in layout.columns]
-    missing = [column for column in [*wanted, *frame.order] if column not in arrow.names]
-    if missing:
-        yield Problem(
-            "missing-column",
-            f"source '{name}' needs the column '{missing[0]}'; the DataFrame has: "
-            f"{', '.join(arrow.names)}",
-            "rename the columns of the DataFrame: select, withColumnRenamed",
-        )
-        return
-    for field, tp in layout.declared.items():
-        found = arrow.field(field or "value").type
-        if misfit(found, tp):
-            type_name = frame.data.schema[field or "value"].dataType.simpleString()
-            yield Problem(
-                "column-of-another-type",
-                f"column '{field or 'value'}' of source '{name}' is {type_name}; the record "
-                f"declares it as {getattr(tp, '__name__', tp)}",
-                "cast the column, or correct the annotation",
-            )
 
 
 def rows_of(job: Job, data: bytes, name: str, frame: Frame) -> DataFrame:

@@ -11,8 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cutwater.errors import FlowError, InputError, Problem, RunError, RunFailure, recover
-from cutwater.spark.checkpoint.partitions import shuffling_to
+from cutwater.errors import FlowError, InputError, Problem, RunError, RunFailure, StepError, recover
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.checkpoint.verify import verify
 from cutwater.spark.connectors.base.source import Feed
@@ -25,6 +24,7 @@ from cutwater.spark.microbatch.source_reader import FeedSource
 from cutwater.spark.microbatch.stateful_operator import Level
 from cutwater.spark.microbatch.writer import SinksWriter
 from cutwater.spark.operators.late_filter import Gate
+from cutwater.spark.state.partitions import shuffling_to
 from cutwater.spark.stopping import StopRequest
 from cutwater.spark.telemetry.progress import Progress, Reports
 
@@ -56,8 +56,8 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
     return rows
 
 
-_OF_THE_USER = ("step-failed", "late-event")
-"""What ends a run and will end the next one too: a function or a record, not what runs them."""
+_OF_THE_USER = ("late-event",)
+"""What ends a run and will end the next one too: a record, not what runs it."""
 
 
 class Drive:
@@ -168,7 +168,9 @@ def _sentence(
     error: StreamingQueryException, place: Checkpoint
 ) -> RunError | InputError | FlowError:
     ours = recover(str(error))
-    if isinstance(ours, RunError) and ours.problems[0].code not in _OF_THE_USER:
+    if isinstance(ours, RunFailure):
+        return ours
+    if isinstance(ours, RunError) and not _is_of_the_user(ours):
         return RunFailure(ours.problems)
     if isinstance(ours, (RunError, InputError, FlowError)):
         return ours
@@ -182,6 +184,10 @@ def _sentence(
             f"see {place.root / 'scratch' / 'spark.log'}, or run with --debug",
         )
     )
+
+
+def _is_of_the_user(error: RunError) -> bool:
+    return isinstance(error, StepError) or error.problems[0].code in _OF_THE_USER
 
 
 def cause_of(text: str) -> str:

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import FencedError
 from cutwater.spark.checkpoint.offset_log import ChunkLog
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.source import Chunk, Feed, RecordReader
@@ -71,13 +71,9 @@ def _refuse_overtaken(job: Job) -> None:
     """What plans for a run that was taken for dead must not go on where a newer one is."""
     newest = Checkpoint(Path(job.checkpoint)).generation()
     if newest > job.generation:
-        raise RunError(
-            Problem(
-                "fenced",
-                f"generation {newest} has taken the checkpoint {job.checkpoint} over from "
-                f"generation {job.generation}",
-                "another run of this flow is active; stop one of the two",
-            )
+        raise FencedError.because(
+            f"generation {newest} has taken the checkpoint {job.checkpoint} over from "
+            f"generation {job.generation}"
         )
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import xxhash
 
-from cutwater.errors import InputError, Problem, RunError
+from cutwater.errors import FencedError, InputError, Problem
 from cutwater.spark.storage.durable import create_file, read_json, sync_folder, write_json
 
 __all__ = ["KEPT", "EntryLog", "newest_entry", "read_entry"]
@@ -71,7 +71,7 @@ class EntryLog:
         try:
             write_json(path, entry, is_new=True)
         except FileExistsError:
-            raise RunError(_written_by_another(path)) from None
+            raise _written_by_another(path) from None
         self.newest += 1
         if self.newest - self._count > 2 * KEPT:
             self._compact(self.newest - KEPT)
@@ -120,9 +120,8 @@ class EntryLog:
         )
 
 
-def _written_by_another(path: Path) -> Problem:
-    return Problem(
-        "fenced",
+def _written_by_another(path: Path) -> FencedError:
+    return FencedError.because(
         f"{path} was written meanwhile by another run with this checkpoint",
         "if another run is active, stop one of the two; else run it again: it goes on from there",
     )

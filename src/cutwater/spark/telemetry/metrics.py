@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 from cutwater.spark.telemetry.progress import Progress
 
 __all__ = [
@@ -167,7 +167,7 @@ def serve(metrics: Metrics, port: int, host: str = "127.0.0.1") -> Iterator[int]
         server = ThreadingHTTPServer((host, port), Handler)
     except (OSError, OverflowError) as error:
         said = f"metrics cannot be served on {host}:{port}: {getattr(error, 'strerror', error)}"
-        raise RunError(Problem("unusable-port", said, "choose another port")) from None
+        raise RefusedError(Problem("unusable-port", said, "choose another port")) from None
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

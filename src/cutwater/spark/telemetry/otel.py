@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 from cutwater.spark.telemetry.metrics import DURATIONS, FAMILIES, Family, Metrics
 from cutwater.spark.telemetry.progress import Progress
 
@@ -39,7 +39,7 @@ def exporting(metrics: Metrics, reader: Any = None) -> Iterator[Callable[[Progre
 
         reader = reader or _reader()
     except ModuleNotFoundError as error:
-        raise RunError(_not_installed(str(error.name))) from None
+        raise RefusedError(_not_installed(str(error.name))) from None
     provider = MeterProvider([reader], shutdown_on_exit=False)
     meter = provider.get_meter("cutwater")
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from cutwater.errors import CutwaterError, Problem, RunError
+from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.spark.telemetry.progress import Progress
 
 __all__ = ["RunLog", "logging_to"]
@@ -58,6 +58,6 @@ def logging_to(path: str | Path, flow: str) -> Iterator[RunLog]:
             target.chmod(0o600)
     except OSError as error:
         said = f"the log {path} cannot be written: {error.strerror}"
-        raise RunError(Problem("unwritable-log", said, "choose another file")) from None
+        raise RefusedError(Problem("unwritable-log", said, "choose another file")) from None
     with file:
         yield RunLog(file, flow)

@@ -10,7 +10,8 @@ from py4j.protocol import Py4JJavaError
 
 from cutwater.errors import RunError
 from cutwater.spark.checkpoint import store as checkpoint
-from cutwater.spark.checkpoint.store import Checkpoint, locked
+from cutwater.spark.checkpoint.lock import locked
+from cutwater.spark.checkpoint.store import Checkpoint
 
 pytestmark = pytest.mark.spark
 

@@ -10,9 +10,9 @@ from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
 from cutwater.spark.checkpoint import rescale as rescaling
 from cutwater.spark.checkpoint.compatibility import identity_of
-from cutwater.spark.checkpoint.partitions import SETTING
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.job.spec import Job
+from cutwater.spark.state.partitions import SETTING
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import pytest
 import cutwater as cw
 from cutwater.errors import RunError
 from cutwater.spark.checkpoint.compatibility import FORMAT, differences, identity_of
-from cutwater.spark.checkpoint.partitions import SETTING
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.job.spec import Job
+from cutwater.spark.state.partitions import SETTING
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from support.spark.toy_frames import ToyFrames
 
 import cutwater as cw
 from cutwater.errors import recover
+from cutwater.spark.connectors.dataframe.checks import frame_problems
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.exchange.envelope import ARROW_SCHEMA
 from cutwater.spark.microbatch import dataframes as frames
-from cutwater.spark.microbatch.dataframes import _Shown, frame_problems
+from cutwater.spark.microbatch.dataframes import _Shown
 
 TIMELESS = sorted({*VERBS} - {"batch", "accumulate", "histogram", "on_complete", "join"})
 NUMBERED = [("offset", pa.int64())]

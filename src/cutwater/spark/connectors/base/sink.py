@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import FencedError, Problem
 
 __all__ = [
     "AT_LEAST_ONCE",
@@ -182,25 +182,17 @@ def refuse_if_taken(place: str, claim: Claim, held: Mapping[str, Any]) -> None:
         raise taken(place, claim, held["generation"])
 
 
-def taken(place: str, claim: Claim, newest: int) -> RunError:
+def taken(place: str, claim: Claim, newest: int) -> FencedError:
     """What a run is told that comes too late to take a sink."""
-    return RunError(
-        Problem(
-            "fenced",
-            f"sink '{claim.sink}': generation {claim.generation} cannot take {place}: generation "
-            f"{newest} has it now",
-            "another run of this flow is active; stop one of the two",
-        )
+    return FencedError.because(
+        f"sink '{claim.sink}': generation {claim.generation} cannot take {place}: generation "
+        f"{newest} has it now"
     )
 
 
-def fenced(epoch: int, place: str, claim: Claim, newest: int | None) -> RunError:
+def fenced(epoch: int, place: str, claim: Claim, newest: int | None) -> FencedError:
     """What a run is told that another has taken the sink from."""
-    return RunError(
-        Problem(
-            "fenced",
-            f"epoch {epoch} was not published to {place}: generation {newest} has taken over "
-            f"from generation {claim.generation}",
-            "another run of this flow is active; stop one of the two",
-        )
+    return FencedError.because(
+        f"epoch {epoch} was not published to {place}: generation {newest} has taken over from "
+        f"generation {claim.generation}"
     )

@@ -23,6 +23,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cutwater.errors import Problem, RunError, many
 from cutwater.spark.connectors.base.merging import in_order
+from cutwater.spark.connectors.base.parquet_rows import (
+    column_problems,
+    schema_of_record,
+    write_parquet,
+)
 from cutwater.spark.connectors.base.refusals import (
     ahead,
     other_checkpoint,
@@ -38,11 +43,6 @@ from cutwater.spark.connectors.base.sink import (
     Receipt,
     Release,
     Sink,
-)
-from cutwater.spark.connectors.files.parquet_rows import (
-    column_problems,
-    schema_of_record,
-    write_parquet,
 )
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.storage.durable import make_folder, why_unwritable

@@ -27,6 +27,7 @@ from typing import Any, Literal
 from cutwater.annotations import describe, fields_of
 from cutwater.errors import Problem, RunError, many
 from cutwater.spark.connectors.base.merging import in_order
+from cutwater.spark.connectors.base.parquet_rows import column_problems, write_parquet
 from cutwater.spark.connectors.base.refusals import (
     ANOTHER_CHECKPOINT,
     ahead,
@@ -46,7 +47,6 @@ from cutwater.spark.connectors.base.sink import (
     fenced,
     refuse_if_taken,
 )
-from cutwater.spark.connectors.files.parquet_rows import column_problems, write_parquet
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.storage.durable import (
     create_file,

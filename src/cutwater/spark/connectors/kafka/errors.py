@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
 __all__ = ["LastError", "failure", "in_words", "is_fenced", "is_hopeless"]
@@ -124,7 +124,7 @@ def in_words(who: str, cluster: Cluster, topic: str) -> Iterator[None]:
     try:
         yield
     except client_module().KafkaException as error:
-        raise RunError(failure(who, cluster, topic, error.args[0])) from None
+        raise ConnectorError(failure(who, cluster, topic, error.args[0])) from None
 
 
 def _is(error: Any, names: str) -> bool:

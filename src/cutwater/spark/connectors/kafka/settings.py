@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 
 __all__ = ["OURS", "Cluster", "client_module"]
 
@@ -48,7 +48,7 @@ def client_module() -> ModuleType:
     try:
         import confluent_kafka
     except ImportError:
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "no-kafka-client",
                 "a topic of Kafka needs the package confluent-kafka, which is not installed",
@@ -93,7 +93,7 @@ class Cluster:
             try:
                 return os.environ[self.password_env]
             except KeyError:
-                raise RunError(
+                raise RefusedError(
                     Problem(
                         "no-password",
                         f"the password for Kafka is looked for in the environment variable "
@@ -105,7 +105,7 @@ class Cluster:
             try:
                 return Path(self.password_file).read_text().rstrip("\n")
             except OSError as error:
-                raise RunError(
+                raise RefusedError(
                     Problem(
                         "no-password",
                         f"the password for Kafka is looked for in {self.password_file}, which "

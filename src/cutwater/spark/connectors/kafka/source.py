@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
-from cutwater.errors import InputError, Problem, RunError
+from cutwater.errors import ConnectorError, InputError, Problem, RunError
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.defaults import filler_of
 from cutwater.spark.connectors.base.source import (
@@ -398,7 +398,7 @@ def _reached_at(feed: KafkaMessages, chunk: Chunk, message: Any) -> int:
         starts = _patiently(feed, lambda: topics.starts(feed.topic, [chunk.number]))
         raise InputError(_expired(feed, chunk.number, chunk.start, starts[chunk.number]))
     if is_hopeless(error):
-        raise RunError(failure(feed._who, feed.cluster, feed.topic, error))
+        raise ConnectorError(failure(feed._who, feed.cluster, feed.topic, error))
     return 0
 
 

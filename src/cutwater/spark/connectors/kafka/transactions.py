@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import ConnectorError, FencedError, Problem, RunError
 from cutwater.spark.connectors.kafka.errors import (
     LastError,
     failure,
@@ -101,7 +101,7 @@ def put(desk: Desk, slot: str, epoch: int, lanes: Mapping[int, Sequence[Message]
             cause = error.args[0]
             _writers.pop((os.getpid(), desk, slot), None)
         if is_hopeless(cause) or time.monotonic() > deadline:
-            raise RunError(failure(desk.who, desk.cluster, desk.account.topic, cause))
+            raise ConnectorError(failure(desk.who, desk.cluster, desk.account.topic, cause))
         if not is_fenced(cause):
             time.sleep(0.5)
         elif is_new and _was_done_by_another(desk, epoch, lanes):
@@ -180,7 +180,7 @@ def _read_all(desk: Desk) -> Ledger:
 def _refuse_if_newer(desk: Desk, ledger: Ledger) -> None:
     newest = ledger.generation(desk.account)
     if newest > desk.generation or ledger.is_out(desk.account):
-        raise RunError(_taken_over(desk, newest))
+        raise _taken_over(desk, newest)
 
 
 def _end_all(desk: Desk, writers: Sequence[tuple[int, str]]) -> None:
@@ -251,7 +251,7 @@ class _Writer:
             self._producer.commit_transaction(_CALL_S)
         ledger.read()
         if ledger.generation(desk.account) != desk.generation:
-            raise RunError(_taken_over(desk, ledger.generation(desk.account)))
+            raise _taken_over(desk, ledger.generation(desk.account))
         self._slots = ledger.slots(desk.account)
 
     def put(self, epoch: int, lanes: Mapping[int, Sequence[Message]]) -> None:
@@ -337,12 +337,10 @@ def _was_done_by_another(desk: Desk, epoch: int, lanes: Mapping[int, Any]) -> bo
     return False
 
 
-def _taken_over(desk: Desk, newest: int) -> Problem:
-    return Problem(
-        "fenced",
+def _taken_over(desk: Desk, newest: int) -> FencedError:
+    return FencedError.because(
         f"{desk.who} wrote nothing to topic '{desk.account.topic}': generation {newest} has taken "
         f"over from generation {desk.generation}",
-        "another run of this flow is active; stop one of the two",
     )
 
 

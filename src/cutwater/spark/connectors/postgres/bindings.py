@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 from cutwater.spark.connectors.postgres.source import PostgresRows
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def postgres_rows(
 
 def _need_psycopg(what: str) -> None:
     if importlib.util.find_spec("psycopg") is None:
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "missing-package",
                 f"{what} is in PostgreSQL, and the package psycopg is not installed",

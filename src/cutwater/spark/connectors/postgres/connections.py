@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import ConnectorError, Problem, RunError
 from cutwater.spark.connectors.postgres.settings import Database
 
 __all__ = ["PAUSES_S", "Connection", "connected", "persist", "refused", "said"]
@@ -93,7 +93,7 @@ def persist(database: Database, owner: str, doing: str, work: Callable[[Connecti
                 raise RunError(refused(owner, doing, error)) from None
             if pause is None:
                 seconds = time.monotonic() - started
-                raise RunError(_unavailable(owner, doing, error, seconds)) from None
+                raise ConnectorError(_unavailable(owner, doing, error, seconds)) from None
             _close_idle(database)  # they are as old as the one that broke
             time.sleep(pause)
     raise AssertionError("the last attempt returns or raises")

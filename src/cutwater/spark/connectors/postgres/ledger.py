@@ -15,7 +15,7 @@ from typing import Any
 
 from psycopg.sql import SQL, Composed, Identifier
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import FencedError
 from cutwater.spark.connectors.base.sink import Claim, fenced
 from cutwater.spark.connectors.postgres.connections import Connection
 from cutwater.spark.connectors.postgres.settings import TableName
@@ -137,7 +137,7 @@ class Ledger:
                 connection.execute(SQL(_TABLES).format(**self._tables))
             found = connection.execute(self._sql(_TAKE), self._values(claim)).fetchone()
             if found is None:
-                raise RunError(_taken(self._target, claim, self.read(connection)))
+                raise _taken(self._target, claim, self.read(connection))
 
     def take_over(self, connection: Connection, claim: Claim, emptied: TableName | None) -> None:
         """Enter another checkpoint, and delete all rows if asked to, in one transaction.
@@ -182,10 +182,9 @@ class Ledger:
         return int(found[0]) if found else 0
 
 
-def _taken(target: str, claim: Claim, held: Header | None) -> Problem:
+def _taken(target: str, claim: Claim, held: Header | None) -> FencedError:
     by = "another one" if held is None else f"generation {held.generation} of flow '{held.flow}'"
-    return Problem(
-        "fenced",
+    return FencedError.because(
         f"sink '{claim.sink}' cannot take table {target} as generation {claim.generation}: {by} "
         "has taken it meanwhile",
         "another run is active; stop one of the two",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 
 __all__ = ["Database", "TableName"]
 
@@ -94,7 +94,7 @@ class Database:
         """The password, read anew; None if libpq is to find it (PGPASSWORD, ~/.pgpass) or none."""
         if self.password_env:
             if self.password_env not in os.environ:
-                raise RunError(
+                raise RefusedError(
                     Problem(
                         "no-password",
                         f"{owner} has its password in the variable {self.password_env}, which is "
@@ -107,7 +107,7 @@ class Database:
             try:
                 return Path(self.password_file).read_text().rstrip("\r\n")
             except OSError as error:
-                raise RunError(
+                raise RefusedError(
                     Problem(
                         "no-password",
                         f"{owner} has its password in the file {self.password_file}, which cannot "

@@ -17,9 +17,9 @@ from support.connectors.sink_rows import claim, codes, lane
 from cutwater.errors import InputError
 from cutwater.observers.delta import DeltaObserver
 from cutwater.observers.folder import FolderObserver
+from cutwater.spark.connectors.base import parquet_rows as parquet
 from cutwater.spark.connectors.base.sink import Lane
 from cutwater.spark.connectors.delta.sink import Delta
-from cutwater.spark.connectors.files import parquet_rows as parquet
 from cutwater.spark.connectors.files.sink import Folder
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutwater.spark.checkpoint.partitions import (
+from cutwater.spark.state.partitions import (
     SETTING,
     check_partitions,
     shuffling_to,

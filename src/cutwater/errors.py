@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 __all__ = [
@@ -122,6 +122,21 @@ class ResourceError(RunFailure):
     """The machine did not provide what a run needs: a lock, a disk, memory, the JVM."""
 
 
+_KINDS: dict[str, type[CutwaterError]] = {
+    kind.__name__: kind
+    for kind in (
+        FlowError,
+        InputError,
+        TargetError,
+        RunError,
+        RefusedError,
+        StepError,
+        RunFailure,
+        FencedError,
+        ConnectorError,
+        ResourceError,
+    )
+}
 _OPEN, _CLOSE = "<<cutwater:", ":cutwater>>"
 
 
@@ -147,19 +162,11 @@ def many(count: int, word: str) -> str:
 
 def recover(text: str) -> CutwaterError | None:
     """The first error that `embed` hid in a text, or None."""
-    kinds = {kind.__name__: kind for kind in _kinds(CutwaterError)}
     for found in re.finditer(f"{_OPEN}((?:[0-9a-f]{{2}})+){_CLOSE}", text):
         try:
             data = json.loads(bytes.fromhex(found[1]))
             problems = [Problem(**problem) for problem in data["problems"]]
-            return kinds.get(data["type"], CutwaterError)(problems)
+            return _KINDS.get(data["type"], CutwaterError)(problems)
         except (ValueError, TypeError, KeyError):  # only looks like one
             continue
     return None
-
-
-def _kinds(kind: type[CutwaterError]) -> Iterator[type[CutwaterError]]:
-    """A class of errors, and all classes below it."""
-    yield kind
-    for below in kind.__subclasses__():
-        yield from _kinds(below)

@@ -102,3 +102,16 @@ def test_an_error_of_an_unknown_kind_comes_back_as_a_cutwater_error():
         pass
 
     assert type(recover(embed(Special(Problem("a", "one"))))) is CutwaterError
+
+
+def test_every_class_survives_being_embedded():
+    kinds, found = [CutwaterError], []
+    while kinds:
+        kind = kinds.pop()
+        found.append(kind)
+        kinds += [
+            below for below in kind.__subclasses__() if below.__module__ == CutwaterError.__module__
+        ]
+    assert len(found) == 11
+    for kind in found:
+        assert type(recover(embed(kind(Problem("a", "one"))))) is kind

@@ -1,6 +1,7 @@
 """Checks of what users and this library define, against the properties of the papers.
 
 A counterexample is a result, never an exception: it is shrunk, and the same seed finds it again.
+Imports `semantics`, `flow`, `operators` and the leaves. Begin with `explorer`.
 """
 
 from cutwater.checking.explorer.model import Model, Property, always, eventually, sometimes

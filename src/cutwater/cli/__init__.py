@@ -1,4 +1,7 @@
-"""The command line, one file per verb."""
+"""The command line, one file per verb, and one handler for every error.
+
+Imports everything, most of it when it is needed: a help page starts no Spark. Begin with `app`.
+"""
 
 from cutwater.cli.app import main
 

@@ -1,4 +1,7 @@
-"""Defining flows: builder, validation, fusing into segments, drawing. Nothing here runs."""
+"""Defining flows: builder, validation, fusing into segments, drawing. Nothing here runs.
+
+Imports `operators` and the leaves. Begin with `builder`, then `fusing`.
+"""
 
 from cutwater.flow.builder import Flow, Stream, WindowedStream
 from cutwater.flow.fusing import Plan, Segment, plan

@@ -2,7 +2,8 @@
 
 One operator per file; the laws of each are in its docstring and are property tests in
 ``tests/laws/``. A few core operators, the others composed of them in the open:
-``join = batch → accumulate → map_values → flatten → union``.
+``join = batch → accumulate → map_values → flatten → union``. Imports the leaves. Begin with
+`operator`, then `batch`.
 """
 
 from cutwater.operators.accumulate import accumulate, incr_batch

@@ -1,14 +1,17 @@
 """A flow on Spark Structured Streaming; the only package that imports pyspark.
 
+Begin with `runner`, the entrance, then `recovery`, what every start does; `microbatch` is the
+engine, `connectors` are what it reads and writes.
+
 ======================================  ====================================================
 the papers                              here
 ======================================  ====================================================
-epoch and its border (P1)               one micro-batch, replayed from the offset log
+epoch and its border (P1)               one micro-batch, replayed from the `offset_log`
 snapshot archive (P1)                   state store versions (RocksDB), the commit log
-out(c): what an observer sees (P1)      the epochs that `folder` sinks have published
-task instance with its state (P1)       a bucket of keys: one state store group (`buckets`)
-total order (P2)                        the order of each event, carried in rows (`rows`)
-ledger, fence (P2)                      generation and manifest of each sink (`folder`)
+out(c): what an observer sees (P1)      the epochs that sinks have published
+task instance with its state (P1)       a bucket of keys: one state store group (`state`)
+total order (P2)                        the order of each event, carried in rows (`exchange`)
+ledger, fence (P2)                      generation and manifest of each sink (`connectors`)
 ======================================  ====================================================
 """
 

@@ -1,31 +1,24 @@
-"""Running a flow: check everything that can be checked, take the output, start one query."""
+"""Running a flow: check everything that can be checked, recover, drive one query to its end.
+
+The module is not called after its function: `cutwater.spark.run` is the function.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from cutwater.errors import Problem, RefusedError, many
+from cutwater.errors import Problem, RefusedError
 from cutwater.flow import Flow
 from cutwater.flow.steps import Sink, Source
 from cutwater.spark.binding import bind
-from cutwater.spark.checkpoint.compatibility import (
-    Identity,
-    continued,
-    differences,
-    half_released,
-    identity_of,
-)
 from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
-from cutwater.spark.checkpoint.relocate import settle
-from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled
-from cutwater.spark.checkpoint.verify import damages_of_logs
-from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT
+from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
 from cutwater.spark.connectors.base.sink import Sink as Place
 from cutwater.spark.connectors.base.source import Feed
@@ -35,8 +28,7 @@ from cutwater.spark.embedded.session import check_session, embedded_session
 from cutwater.spark.end_to_end import Promise, promises, too_low
 from cutwater.spark.job.spec import BUCKETS, Job, spark_plan
 from cutwater.spark.microbatch.query import Drive
-from cutwater.spark.state.partitions import check_partitions, suitable_partitions
-from cutwater.spark.stopping import StopRequest
+from cutwater.spark.recovery import Resumption, agree, recover, refuse_closed
 from cutwater.spark.support import check_support
 from cutwater.spark.telemetry.progress import Progress
 
@@ -44,10 +36,6 @@ __all__ = [
     "RunResult",
     "run",
 ]
-
-_Others = Literal["refuse", "adopt", "fresh"]
-"""What to do with sinks that belong to another checkpoint."""
-_TOOK_OVER = {"adopt": "what it shows stays", "fresh": "what it showed is deleted"}
 
 
 @dataclass(frozen=True)
@@ -146,7 +134,10 @@ def run(
     planned = spark_plan(flow)
     check_support(planned)
     _check_choices(until, on_bad_record, adopt, fresh)
-    others: _Others = "adopt" if adopt else "fresh" if fresh else "refuse"
+    others: Literal["refuse", "adopt", "fresh"] = (
+        "adopt" if adopt else "fresh" if fresh else "refuse"
+    )
+    asked = Resumption(forget, partitions, others, close)
     bound_sources, bound_sinks = bind(planned, sources, sinks)
     _check_close(close, until, bound_sources)
     promised = _promised(flow, bound_sources, bound_sinks, require)
@@ -164,8 +155,8 @@ def run(
         permute=permute,
     )
     draft.to_bytes()
-    _agreed(place, draft, forget, partitions, others)
-    _refuse_closed(place, close)
+    agree(place, draft, asked)
+    refuse_closed(place, close)
     _check_sources(draft)
     for promise in promised.values():
         tell(str(promise))
@@ -178,11 +169,7 @@ def run(
     try:
         check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
-            _refuse_closed(place, close)
-            _refuse_damaged(place)
-            settle(place)
-            StopRequest(place.root).withdraw()
-            job = _take(place, draft, forget, partitions, others, session, tell)
+            job = recover(place, draft, asked, session, tell)
             drive = Drive(session, job, place, on_progress, is_to_stop)
             drive.run(until)
             if close and not drive.is_stopped:
@@ -271,113 +258,6 @@ def _check_sources(draft: Job) -> None:
     ]
     if problems:
         raise RefusedError(problems)
-
-
-def _refuse_closed(place: Checkpoint, close: bool) -> None:
-    """A run goes on from a closed checkpoint only to close it, if a crash came before the end."""
-    found = place.identity()
-    if found is None or not (found.is_closed or (place.is_ending() and not close)):
-        return
-    raise RefusedError(
-        Problem(
-            "closed-checkpoint",
-            f"the input of flow '{found.flow}' has ended: the checkpoint {place.root} was closed, "
-            "and what comes after the end has no place",
-            "start with a new checkpoint and an empty output"
-            if found.is_closed
-            else "run with close once more to finish the last epoch",
-        )
-    )
-
-
-def _refuse_damaged(place: Checkpoint) -> None:
-    """With the lock held, so that nobody writes: a damaged log is refused before Spark reads it."""
-    problems = damages_of_logs(place) if place.identity() else []
-    if problems:
-        raise RefusedError(problems)
-
-
-def _agreed(
-    place: Checkpoint,
-    draft: Job,
-    forget: Collection[str],
-    partitions: int | None,
-    others: _Others,
-) -> Identity:
-    """The identity to go on with; what must not go together is refused before anything starts.
-
-    `partitions` is None if nobody asks for a number; then a new identity has none yet.
-    """
-    found = place.identity()
-    wanted = identity_of(draft, partitions or (found.partitions if found else 0))
-    problems = [] if partitions is None else check_partitions(partitions, draft.buckets)
-    problems += [*half_rescaled(place), *differences(found or wanted, wanted, forget)]
-    if found and place.is_mid_epoch():
-        problems += half_released(found, wanted)
-    query_id = found.query_id if found else None
-    for name, sink in draft.sinks.items():
-        for problem in sink.check(name, query_id, place.next_epoch()):
-            if others == "refuse" or problem.code != ANOTHER_CHECKPOINT:
-                problems.append(problem)
-            elif place.next_epoch():
-                problems.append(_too_late_to(others, name, sink, place))
-        problems += sink.misfits(name, draft.record_of(name))
-    if problems:
-        raise RefusedError(problems)
-    if found is None:
-        return wanted
-    agreed = continued(found, wanted, forget)
-    is_half_out = place.is_mid_epoch()  # and may have begun while other sinks released early
-    return replace(agreed, early=sorted({*found.early, *agreed.early})) if is_half_out else agreed
-
-
-def _take(
-    place: Checkpoint,
-    draft: Job,
-    forget: Collection[str],
-    partitions: int | None,
-    others: _Others,
-    spark: SparkSession,
-    tell: Callable[[str], None],
-) -> Job:
-    """With the lock held: take the next generation and write it to every ledger first."""
-    identity = _agreed(place, draft, forget, partitions, others)
-    newest = max(
-        [identity.generation, *(sink.generation(name) for name, sink in draft.sinks.items())]
-    )
-    identity = replace(
-        identity,
-        generation=newest + 1,
-        partitions=identity.partitions or suitable_partitions(spark, draft.buckets),
-    )
-    place.save(identity)
-    job = replace(
-        draft,
-        query_id=identity.query_id,
-        generation=identity.generation,
-        parallelism=spark.sparkContext.defaultParallelism,
-    )
-    for name, sink in job.sinks.items():
-        claim = job.claim_of(name)
-        sink.make_ready(name, job.record_of(name))
-        found = sink.check(name, job.query_id, 0) if others != "refuse" else []
-        is_anothers = any(problem.code == ANOTHER_CHECKPOINT for problem in found)
-        if is_anothers:
-            sink.take_over(claim, keep=others == "adopt")
-        sink.take(claim)
-        if is_anothers:
-            tell(f"sink '{name}': {sink.place} was another checkpoint's; {_TOOK_OVER[others]}")
-    return job
-
-
-def _too_late_to(way: str, name: str, sink: Place, place: Checkpoint) -> Problem:
-    """Its own rows may be among those that are there, and would be deleted or shown again."""
-    return Problem(
-        ANOTHER_CHECKPOINT,
-        f"sink '{name}' goes to {sink.place}, which belongs to another checkpoint; {way} is for a "
-        f"new checkpoint, and {place.root} has {many(place.next_epoch(), 'epoch')} already",
-        "run with the checkpoint that the output belongs to, or bind the sink to an empty place",
-    )
 
 
 def _result(job: Job, place: Checkpoint, drive: Drive, promised: dict[str, Promise]) -> RunResult:

@@ -1,4 +1,7 @@
-"""Batches of events as arrays: keys, records as columns, and calls of vectorised functions."""
+"""Batches of events as arrays: keys, records as columns, and calls of vectorised functions.
+
+Imports numpy, `errors` and `annotations`. Begin with `batches`.
+"""
 
 from cutwater.vectors.batches import BatchOutcome, Emit, Layouts, run_batch
 from cutwater.vectors.keys import Keys

@@ -9,7 +9,7 @@ import cutwater as cw
 from cutwater.errors import RunError
 from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.store import Checkpoint
-from cutwater.spark.runner import _agreed
+from cutwater.spark.recovery import Resumption, agree
 
 
 def flow_of(f):
@@ -40,7 +40,7 @@ def place(tmp_path):
 
 
 def agreed(place, f):
-    return _agreed(place, make_job(flow_of(f), place.root.parent), (), None, "refuse")
+    return agree(place, make_job(flow_of(f), place.root.parent), Resumption())
 
 
 def test_another_flow_is_refused(place):

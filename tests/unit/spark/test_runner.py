@@ -7,11 +7,19 @@ from pyspark.errors import StreamingQueryException
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark
-from cutwater.errors import Problem, RunError, RunFailure, embed
+from cutwater.errors import (
+    ConnectorError,
+    FencedError,
+    Problem,
+    RunError,
+    RunFailure,
+    StepError,
+    embed,
+)
 from cutwater.spark import runner
 from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.store import Checkpoint
-from cutwater.spark.microbatch import query as driving
+from cutwater.spark.microbatch import query
 from cutwater.spark.microbatch.query import cause_of
 
 
@@ -146,9 +154,16 @@ def test_the_cause_is_the_line_that_says_what_happened(text, cause):
 
 
 @pytest.mark.parametrize(
-    ("code", "kind"), [("fenced", RunFailure), ("step-failed", RunError), ("late-event", RunError)]
+    ("raised", "seen"),
+    [
+        (FencedError.because("words"), FencedError),
+        (ConnectorError(Problem("unavailable", "words")), ConnectorError),
+        (RunError(Problem("damaged", "words")), RunFailure),
+        (StepError(Problem("step-failed", "words")), StepError),
+        (RunError(Problem("late-event", "words")), RunError),
+    ],
 )
-def test_what_ends_a_run_is_its_own_failure_or_the_users(tmp_path, code, kind):
-    said = StreamingQueryException(f"x {embed(RunError(Problem(code, 'words')))} y")
-    error = driving._sentence(said, Checkpoint(tmp_path))
-    assert (type(error), error.problems[0].code) == (kind, code)
+def test_what_ends_a_run_is_its_own_failure_or_the_users(tmp_path, raised, seen):
+    said = StreamingQueryException(f"x {embed(raised)} y")
+    error = query._sentence(said, Checkpoint(tmp_path))
+    assert (type(error), error.problems) == (seen, raised.problems)

@@ -15,21 +15,21 @@ from typing import Any
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.storage.durable import write_file
 
-__all__ = ["settle"]
+__all__ = ["relocate"]
 
 _SCHEMAS = "_stateSchema"
 
 
-def settle(place: Checkpoint) -> list[Path]:
+def relocate(place: Checkpoint) -> list[Path]:
     """Make Spark's files speak of where the checkpoint is now; those that did not."""
     changed = []
     for path in sorted((place.spark / "state").glob("*/_metadata/v*/*")):
-        if path.name.isdigit() and _settle(path):
+        if path.name.isdigit() and _relocate_file(path):
             changed.append(path)
     return changed
 
 
-def _settle(path: Path) -> bool:
+def _relocate_file(path: Path) -> bool:
     operator = path.parents[2]
     version, _, text = path.read_text().partition("\n")
     said = json.loads(text)

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from cutwater.errors import Problem, RefusedError
 from cutwater.spark.checkpoint.compatibility import Identity
 from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
-from cutwater.spark.checkpoint.relocate import settle
+from cutwater.spark.checkpoint.relocate import relocate
 from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled, no_checkpoint
 from cutwater.spark.embedded.session import check_session, embedded_session
 from cutwater.spark.state.partitions import check_partitions
@@ -65,7 +65,7 @@ def rescale(
         check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             identity = _movable(place, partitions)
-            settle(place)
+            relocate(place)
             _move(session, place, identity, partitions)
             place.save(replace(identity, partitions=partitions))
             return Rescaled(identity.flow, identity.partitions, partitions, place.next_epoch())

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cutwater.spark.checkpoint.relocate import settle
+from cutwater.spark.checkpoint.relocate import relocate
 from cutwater.spark.checkpoint.store import Checkpoint
 
 
@@ -25,7 +25,7 @@ def made(tmp_path):
 
 def test_where_it_was_made_nothing_changes(made):
     before = {path: path.read_bytes() for path in made.root.rglob("*") if path.is_file()}
-    assert settle(made) == []
+    assert relocate(made) == []
     assert {path: path.read_bytes() for path in made.root.rglob("*") if path.is_file()} == before
 
 
@@ -33,18 +33,18 @@ def test_where_it_was_moved_to_its_paths_are_put_right(made, tmp_path):
     made.root.rename(tmp_path / "after")
     place = Checkpoint(tmp_path / "after")
     path = place.spark / "state" / "0" / "_metadata" / "v2" / "0"
-    assert settle(place) == [path]
+    assert relocate(place) == [path]
     version, said = path.read_text().split("\n")
     assert version == "v2"
     (store,) = json.loads(said)["stateStoreInfo"]
     here = place.spark / "state" / "0" / "_stateSchema" / "default" / "0_id"
     assert store == {"numPartitions": 2, "stateSchemaFilePaths": [f"file:{here}"]}
     assert not path.with_name(".0.crc").exists()
-    assert settle(place) == []
+    assert relocate(place) == []
 
 
 def test_what_is_not_there_is_left_alone(made, tmp_path):
     made.root.rename(tmp_path / "after")
     place = Checkpoint(tmp_path / "after")
     (place.spark / "state" / "0" / "_stateSchema" / "default" / "0_id").unlink()
-    assert settle(place) == []
+    assert relocate(place) == []

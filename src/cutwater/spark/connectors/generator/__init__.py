@@ -1,6 +1,6 @@
 """Records that are a function of their number, for demonstrations and benchmarks.
 
-Begin with `source`.
+Imports the contract of a source. Begin with `source`.
 """
 
 __all__: list[str] = []

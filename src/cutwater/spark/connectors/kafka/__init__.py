@@ -1,9 +1,8 @@
 """Kafka: a topic as a source, and one as a sink with rows and ledger in one transaction.
 
-`settings` says how a cluster is reached, `source` and `sink` are what the engine asks for,
-`transactions` and `ledger` make rows appear once, `checks` looks at topics and makes them, and
-`errors` turns Kafka's into sentences. Nothing here imports the client before it is used: it comes
-with the extra `kafka`. Begin with `sink` or `source`.
+`transactions` and `ledger` make rows appear once, `checks` looks at topics and makes them, `errors`
+turns Kafka's into sentences. Nothing here imports the client before it is used: it comes with the
+extra `kafka`. Begin with `sink` or `source`.
 """
 
 __all__: list[str] = []

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from cutwater.errors import Problem
+from cutwater.errors import ConnectorError, Problem
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
 __all__ = ["LastError", "failure", "in_words", "is_fenced", "is_hopeless"]

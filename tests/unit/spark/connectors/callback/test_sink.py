@@ -113,7 +113,7 @@ def test_what_a_function_raises_is_a_sentence_that_names_it(tmp_path, error):
         write(sink, who, 4, (7, [Mean("a", 1.0)]))
     (problem,) = found.value.problems
     assert problem.code == "call-failed"
-    assert "send (test_call.py:" in problem.message
+    assert "send (test_sink.py:" in problem.message
     assert "1 row of lane 7 in epoch 4" in problem.message
     assert f"{type(error).__name__}: {error}" in problem.message
 
@@ -143,7 +143,7 @@ def test_it_says_that_rows_may_come_again():
     for function in (send, partial(partial(send), lane=1)):
         said = Call(function).guarantee()
         assert said.level == "at-least-once"
-        assert "send (test_call.py:" in said.because
+        assert "send (test_sink.py:" in said.because
     assert "again" in said.because
 
 

@@ -1,0 +1,205 @@
+"""Recovery: what every start of a run does, the first one and the one after a crash alike.
+
+The protocol, in this order; each step is safe to be cut off and done again:
+
+=======  =====================================  =============================================
+step     what is done                           which obligation it discharges
+=======  =====================================  =============================================
+lock     `checkpoint.lock.locked`, held by the  one recovering run at a time: F-Recover is one
+         caller until the query has ended       step of the whole dataflow (P1, Def. 4.5)
+agree    `agree`: flow, state, plan and output  only the dataflow that took the snapshots is
+         belong together                        recovered from them (P1, 6.8); an epoch that
+                                                left early is finished by who began it (P2, V.B)
+claim    `_claim`: a higher generation, first   a new identity for this run, durable before
+         in the checkpoint                      anything is written in its name
+fence    `_claim`: then in the ledger of every  nothing of an earlier run reaches an observer
+         sink                                   after this (P2: outputs B change by one system)
+settle   `Sink.take`, within the claim: staged  what was neither shown nor acknowledged is as
+         rows of earlier attempts are removed,  if it had never been (P1: messages after the
+         cut-off take-overs are finished        common snapshot are dropped)
+replay   the query itself, once it starts: the  the same inputs in the same order (P1: N' from
+         planned epoch is read again from the   the snapshot; P2: t(x) is stable), so what the
+         `offset_log`, state is that of the     ledger has already is dropped and the rest is
+         epoch before                           shown: exactly once
+=======  =====================================  =============================================
+
+What is *not* here: atomicity of the recovery over processes. Spark restarts all of them together,
+so no task of the old generation takes part in the new one, and one that wakes up is fenced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pyspark.sql import SparkSession
+
+from cutwater.errors import Problem, RefusedError, many
+from cutwater.spark.checkpoint.compatibility import (
+    Identity,
+    continued,
+    differences,
+    half_released,
+    identity_of,
+)
+from cutwater.spark.checkpoint.relocate import relocate
+from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled
+from cutwater.spark.checkpoint.verify import damages_of_logs
+from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT
+from cutwater.spark.connectors.base.sink import Sink
+from cutwater.spark.job.spec import Job
+from cutwater.spark.state.partitions import check_partitions, suitable_partitions
+from cutwater.spark.stopping import StopRequest
+
+__all__ = ["Resumption", "agree", "recover", "refuse_closed"]
+
+_TOOK_OVER = {"adopt": "what it shows stays", "fresh": "what it showed is deleted"}
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """How a start goes on from its checkpoint, as it was asked for."""
+
+    forget: Collection[str] = ()
+    """Steps that are gone, and whose states may be lost."""
+    partitions: int | None = None
+    """The number of partitions that is asked for; None if nobody asks."""
+    others: Literal["refuse", "adopt", "fresh"] = "refuse"
+    """What to do with sinks that belong to another checkpoint."""
+    close: bool = False
+    """Does the run end the input?"""
+
+
+def recover(
+    checkpoint: Checkpoint,
+    draft: Job,
+    asked: Resumption,
+    spark: SparkSession,
+    tell: Callable[[str], None],
+) -> Job:
+    """The job that may start, with every earlier run fenced; the caller holds the lock."""
+    refuse_closed(checkpoint, asked.close)
+    _refuse_damaged(checkpoint)
+    relocate(checkpoint)
+    StopRequest(checkpoint.root).withdraw()
+    identity = agree(checkpoint, draft, asked)
+    return _claim(checkpoint, draft, identity, asked, spark, tell)
+
+
+def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:
+    """A run goes on from a closed checkpoint only to close it, if a crash came before the end."""
+    found = checkpoint.identity()
+    if found is None or not (found.is_closed or (checkpoint.is_ending() and not close)):
+        return
+    raise RefusedError(
+        Problem(
+            "closed-checkpoint",
+            f"the input of flow '{found.flow}' has ended: the checkpoint {checkpoint.root} was "
+            "closed, and what comes after the end has no place",
+            "start with a new checkpoint and an empty output"
+            if found.is_closed
+            else "run with close once more to finish the last epoch",
+        )
+    )
+
+
+def _refuse_damaged(checkpoint: Checkpoint) -> None:
+    """With the lock held, so that nobody writes: a damaged log is refused before Spark reads it."""
+    problems = damages_of_logs(checkpoint) if checkpoint.identity() else []
+    if problems:
+        raise RefusedError(problems)
+
+
+def agree(checkpoint: Checkpoint, draft: Job, asked: Resumption) -> Identity:
+    """The identity to go on with; what must not go together is refused. Nothing is written.
+
+    It has no number of partitions yet if the checkpoint is new and nobody asked for one.
+    """
+    found = checkpoint.identity()
+    partitions = asked.partitions or (found.partitions if found else 0)
+    wanted = identity_of(draft, partitions)
+    problems = [] if asked.partitions is None else check_partitions(asked.partitions, draft.buckets)
+    problems += half_rescaled(checkpoint)
+    problems += differences(found or wanted, wanted, asked.forget)
+    if found and checkpoint.is_mid_epoch():
+        problems += half_released(found, wanted)
+    query_id = found.query_id if found else None
+    for name, sink in draft.sinks.items():
+        problems += _sink_problems(checkpoint, name, sink, query_id, asked)
+        problems += sink.misfits(name, draft.record_of(name))
+    if problems:
+        raise RefusedError(problems)
+    if found is None:
+        return wanted
+    agreed = continued(found, wanted, asked.forget)
+    if checkpoint.is_mid_epoch():  # the epoch may have begun while other sinks released early
+        return replace(agreed, early=sorted({*found.early, *agreed.early}))
+    return agreed
+
+
+def _sink_problems(
+    checkpoint: Checkpoint, name: str, sink: Sink, query_id: str | None, asked: Resumption
+) -> list[Problem]:
+    problems = []
+    for problem in sink.check(name, query_id, checkpoint.next_epoch()):
+        if asked.others == "refuse" or problem.code != ANOTHER_CHECKPOINT:
+            problems.append(problem)
+        elif checkpoint.next_epoch():
+            problems.append(_too_late_to(asked.others, name, sink, checkpoint))
+    return problems
+
+
+def _claim(
+    checkpoint: Checkpoint,
+    draft: Job,
+    identity: Identity,
+    asked: Resumption,
+    spark: SparkSession,
+    tell: Callable[[str], None],
+) -> Job:
+    """Claim the next generation: durably in the checkpoint, then in the ledger of every sink.
+
+    The checkpoint comes first. A crash between the two leaves ledgers that are behind, which the
+    next start passes; the other way round it would claim the same generation twice.
+    """
+    ledgers = [sink.generation(name) for name, sink in draft.sinks.items()]
+    identity = replace(
+        identity,
+        generation=max([identity.generation, *ledgers]) + 1,
+        partitions=identity.partitions or suitable_partitions(spark, draft.buckets),
+    )
+    checkpoint.save(identity)
+    job = replace(
+        draft,
+        query_id=identity.query_id,
+        generation=identity.generation,
+        parallelism=spark.sparkContext.defaultParallelism,
+    )
+    for name, sink in job.sinks.items():
+        _fence(job, name, sink, asked, tell)
+    return job
+
+
+def _fence(job: Job, name: str, sink: Sink, asked: Resumption, tell: Callable[[str], None]) -> None:
+    """Write the generation into one ledger, which settles what earlier runs left there."""
+    claim = job.claim_of(name)
+    sink.make_ready(name, job.record_of(name))
+    found = sink.check(name, job.query_id, 0) if asked.others != "refuse" else []
+    is_anothers = any(problem.code == ANOTHER_CHECKPOINT for problem in found)
+    if is_anothers:
+        sink.take_over(claim, keep=asked.others == "adopt")
+    sink.take(claim)
+    if is_anothers:
+        tell(f"sink '{name}': {sink.place} was another checkpoint's; {_TOOK_OVER[asked.others]}")
+
+
+def _too_late_to(way: str, name: str, sink: Sink, checkpoint: Checkpoint) -> Problem:
+    """Its own rows may be among those that are there, and would be deleted or shown again."""
+    epochs = many(checkpoint.next_epoch(), "epoch")
+    return Problem(
+        ANOTHER_CHECKPOINT,
+        f"sink '{name}' goes to {sink.place}, which belongs to another checkpoint; {way} is for a "
+        f"new checkpoint, and {checkpoint.root} has {epochs} already",
+        "run with the checkpoint that the output belongs to, or bind the sink to an empty place",
+    )

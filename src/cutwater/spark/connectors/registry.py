@@ -18,7 +18,7 @@ from typing import Any
 from cutwater.errors import Problem, RefusedError
 from cutwater.spark.connectors.base.source import Feed
 
-__all__ = ["SINK_KINDS", "SOURCE_KINDS", "Kind", "Setting", "source_class"]
+__all__ = ["SINK_KINDS", "SOURCE_CLASSES", "SOURCE_KINDS", "Kind", "Setting", "source_class"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ SINK_KINDS: Mapping[str, Kind] = {
     "call": Kind("cutwater.spark.connectors.callback.sink:Call", functions=("function",)),
 }
 
-_SOURCE_CLASSES: Mapping[str, str] = {
+SOURCE_CLASSES: Mapping[str, str] = {
     "CSV": "files.csv_source:Csv",
     "JSON lines": "files.json_source:JsonLines",
     "Kafka": "kafka.source:KafkaMessages",
@@ -95,8 +95,8 @@ _SOURCE_CLASSES: Mapping[str, str] = {
 
 def source_class(kind: str) -> type[Feed] | None:
     """The class of a source by the `Feed.kind` that a checkpoint has of it; None if unknown."""
-    if kind not in _SOURCE_CLASSES:
+    if kind not in SOURCE_CLASSES:
         return None
-    module, _, name = _SOURCE_CLASSES[kind].partition(":")
+    module, _, name = SOURCE_CLASSES[kind].partition(":")
     found: type[Feed] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
     return found

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.postgres.source import PostgresRows
-from cutwater.spark.connectors.source_kinds import KINDS
+from cutwater.spark.connectors.registry import SOURCE_CLASSES, source_class
 from cutwater.spark.microbatch.source_reader import shares
+
+KINDS = {kind: source_class(kind) for kind in SOURCE_CLASSES}
 
 positions = st.one_of(
     st.integers(), st.text(max_size=3), st.tuples(st.integers(), st.text(max_size=3)).map(list)
@@ -26,6 +28,11 @@ def test_a_chunk_comes_back_from_the_log_as_it_was(number, start, end, about):
     chunk = Chunk(number, start, end, about, newest_after={"newest": 1}, first=3, planned=0.5)
     assert Chunk.of_json(json.loads(json.dumps(chunk.to_json()))) == chunk
     assert chunk.is_decision == (start == end)
+
+
+def test_checkpoints_and_classes_call_a_kind_the_same():
+    assert {kind: found.kind for kind, found in KINDS.items()} == {kind: kind for kind in KINDS}
+    assert source_class("no such kind") is None
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -23,7 +23,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from cutwater.errors import Problem, RefusedError, ResourceError
+from cutwater.errors import Problem, RefusedError
 from cutwater.spark.embedded.fork_server import start_fork_server
 from cutwater.spark.embedded.java import java_home
 from cutwater.spark.state.partitions import SETTING
@@ -153,7 +153,7 @@ def embedded_session(
             with _same_interrupts():
                 return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (Py4JError, PySparkRuntimeError) as error:
-        raise ResourceError(_not_started(error, scratch)) from error
+        raise RefusedError(_not_started(error, scratch)) from error
 
 
 @contextmanager

@@ -43,6 +43,7 @@ from cutwater.spark.checkpoint.compatibility import (
     half_released,
     identity_of,
 )
+from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.relocate import relocate
 from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled
 from cutwater.spark.checkpoint.verify import damages_of_logs
@@ -79,12 +80,22 @@ def recover(
     tell: Callable[[str], None],
 ) -> Job:
     """The job that may start, with every earlier run fenced; the caller holds the lock."""
+    _settle_power_loss(checkpoint, draft, tell)
     refuse_closed(checkpoint, asked.close)
     _refuse_damaged(checkpoint)
     relocate(checkpoint)
     StopRequest(checkpoint.root).withdraw()
     identity = agree(checkpoint, draft, asked)
     return _claim(checkpoint, draft, identity, asked, spark, tell)
+
+
+def _settle_power_loss(checkpoint: Checkpoint, draft: Job, tell: Callable[[str], None]) -> None:
+    """What Spark had not synced when the machine went down is as if it had never been."""
+    files = SparkFiles(checkpoint)
+    if draft.has_frames:
+        files.forget()
+    elif checkpoint.identity() and files.discard_unsynced():
+        tell("the machine was started anew: the last epoch is run again from what is durable")
 
 
 def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:

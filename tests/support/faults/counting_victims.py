@@ -66,7 +66,12 @@ class CountingVictim:
             start = self.rows() + epochs_ahead * ROWS_PER_EPOCH + ROWS_PER_EPOCH // 2
         return Trap(point, self.folder / f"trap-{self.traps}", start)
 
-    def start(self, until: str = "stopped", trap: Trap | None = None) -> subprocess.Popen[str]:
+    def start(
+        self,
+        until: str = "stopped",
+        trap: Trap | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> subprocess.Popen[str]:
         """Start a run, in a session of its own."""
         settings = {
             "source": str(self.folder / "in"),
@@ -78,7 +83,7 @@ class CountingVictim:
             "conf": self.conf,
             "lock_wait_seconds": LOCK_WAIT_SECONDS,
         }
-        return start_job(settings, trap.environment() if trap else {})
+        return start_job(settings, (trap.environment() if trap else {}) | (environment or {}))
 
     def finish(self, trap: Trap | None = None) -> dict[str, Any]:
         """Run until all is read; what the run says of itself."""

@@ -71,6 +71,11 @@ class Job:
         return spark_plan(self.flow)
 
     @cached_property
+    def has_frames(self) -> bool:
+        """Is any source a DataFrame, which Spark alone plans and replays?"""
+        return any(isinstance(bound, Frame) for bound in self.sources.values())
+
+    @cached_property
     def needs(self) -> Needs:
         """What each segment must be told with its events."""
         return Needs(self.plan)

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 
 from cutwater.errors import FencedError
 from cutwater.spark.checkpoint.offset_log import ChunkLog
+from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.source import Chunk, Feed, RecordReader
 from cutwater.spark.connectors.base.watermarks import Numbering
@@ -94,6 +95,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._source = source
         self._now = now
         self._log: ChunkLog | None = None
+        self._files: SparkFiles | None = None
         self._began = now()
         self._is_catching_up = False
 
@@ -156,6 +158,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         with speaking():
             job, log = self._open()
+            self._sync(job)
             entries = range(start["entry"] + 1, end["entry"] + 1)
             chunks = [chunk for number in entries for chunk in log.read(number)]
             parts = [_Part(share) for share in self._shares(job, chunks)]
@@ -165,6 +168,13 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 parts = parts or [_Part([])]
                 parts[-1].mark = _news(job, self._source, chunks)
             return list(parts)
+
+    def _sync(self, job: Job) -> None:
+        """The offsets of the epoch are written and no task has run: make it durable, once."""
+        if self._files is None:
+            self._files = SparkFiles(Checkpoint(Path(job.checkpoint)))
+        if not job.has_frames:
+            self._files.sync()
 
     def _shares(self, job: Job, chunks: list[Chunk]) -> Iterator[list[Chunk]]:
         feed = job.feed_of(self._source)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,12 +15,14 @@ import xxhash
 from cutwater.errors import Problem, RunError
 
 __all__ = [
+    "SYNC_LOG",
     "create_file",
     "damaged",
     "make_folder",
     "read_json",
     "sync_file",
     "sync_folder",
+    "sync_path",
     "why_unwritable",
     "write_file",
     "write_json",
@@ -26,10 +30,11 @@ __all__ = [
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it that are missing, for their owner only."""
+    """Make a folder and those above it that are missing, durably, for their owner only."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(folder.parent)
     if not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
@@ -40,6 +45,9 @@ def create_file(path: Path) -> BinaryIO:
 
 
 _SUM = "sum"
+
+SYNC_LOG = "CUTWATER_SYNC_LOG"
+"""The variable that names a file to which every sync is noted, for tests of power losses."""
 
 
 def write_file(path: Path, data: bytes, *, is_new: bool = False) -> None:
@@ -126,13 +134,33 @@ def why_unwritable(folder: Path) -> str | None:
 def sync_file(file: BinaryIO) -> None:
     """Make what was written to a file survive a crash of the machine."""
     file.flush()
-    os.fsync(file.fileno())
+    _sync(file.fileno(), file.name)
+
+
+def sync_path(path: Path) -> None:
+    """Make what others wrote to a file survive a crash; one that is gone meanwhile is let be."""
+    with suppress(FileNotFoundError):
+        _sync_opened(path)
 
 
 def sync_folder(path: Path) -> None:
     """Make the names in a folder survive a crash."""
+    _sync_opened(path)
+
+
+def _sync_opened(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        _sync(descriptor, path)
     finally:
         os.close(descriptor)
+
+
+def _sync(descriptor: int, path: str | int | Path) -> None:
+    """Every sync there is: one place, so that a test of power losses knows what is durable."""
+    os.fsync(descriptor)
+    if log := os.environ.get(SYNC_LOG):
+        what = os.fstat(descriptor)
+        told = [time.time_ns(), str(path), what.st_ino, what.st_size, what.st_mtime_ns]
+        with Path(log).open("a") as file:
+            file.write(json.dumps(told) + "\n")

@@ -1,0 +1,141 @@
+"""Power loss: Spark syncs none of its checkpoint files, so we sync what an epoch rests on.
+
+The outputs and our own logs are synced when they are written. Spark's offsets, commits and state
+are not: after a machine dies, an output could be ahead of its checkpoint. So:
+
+before an epoch runs
+    Its offsets are written, no task has started. `SparkFiles.sync` syncs these offsets, the commit
+    and the state of the epoch before, and then writes ``synced.json``: *epoch N can be run again*.
+    An output never shows an epoch that is not in there.
+when a run starts on a machine that was booted meanwhile
+    `SparkFiles.discard_unsynced` removes what was written after the last sync, whether it is
+    whole, torn or empty: offsets after N, commits from N on, state snapshots that are not listed.
+    Spark then runs epoch N again, and the ledgers of the sinks drop what they have.
+
+A process that is killed loses nothing that the kernel has, so the same boot keeps everything.
+DataFrames are planned by Spark alone: a flow that reads one is not protected.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cutwater.spark.checkpoint.checksums import why_altered
+from cutwater.spark.checkpoint.store import Checkpoint
+from cutwater.spark.storage.durable import read_json, sync_folder, sync_path, write_json
+
+__all__ = ["SparkFiles", "boot_id"]
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_PER_EPOCH = ("offsets", "commits")
+_SYNCS_AT_ONCE = 8
+"""Syncs that are asked for together share the file system's journal commits."""
+
+
+def boot_id() -> str:
+    """Which boot of the machine this is; nothing if the system does not tell.
+
+    Then every start counts as one after a power loss: it runs one epoch again, which is harmless.
+    """
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+class SparkFiles:
+    """Spark's part of a checkpoint, as far as it must survive a power loss."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+        self._root = checkpoint.spark
+        self._marker = checkpoint.root / "synced.json"
+        self._synced: set[Path] = set()
+        """What this process has synced already."""
+
+    def sync(self) -> None:
+        """Make the newest planned epoch one that can be run again after a power loss."""
+        epoch = self._checkpoint.next_epoch() - 1
+        marker = read_json(self._marker, "the note of what is synced")
+        if marker and marker["epoch"] == epoch and marker["boot"] == boot_id():
+            return
+        found = set(_files(self._root))
+        fresh = found - self._synced
+        folders = {folder for path in fresh for folder in _folders(path, self._root)}
+        with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
+            list(pool.map(sync_path, fresh))
+            list(pool.map(sync_folder, folders))
+        self._synced = found
+        snapshots = sorted(str(p.relative_to(self._root)) for p in found if _is_lasting(p))
+        write_json(self._marker, {"epoch": epoch, "boot": boot_id(), "lasting": snapshots})
+
+    def forget(self) -> None:
+        """Note that nothing is promised: a flow that reads DataFrames is about to run."""
+        self._marker.unlink(missing_ok=True)
+
+    def discard_unsynced(self) -> list[Path]:
+        """After a power loss, remove what may be torn; what was removed."""
+        marker = read_json(self._marker, "the note of what is synced")
+        if marker is None:
+            return self._discard_all_of_the_first()
+        if marker["boot"] and marker["boot"] == boot_id():
+            return []
+        epoch, lasting = int(marker["epoch"]), set(marker["lasting"])
+        torn = [p for p in _files(self._root) if self._is_unsynced(p, epoch, lasting)]
+        torn += [p for p in self._root.rglob(".*.crc") if _is_wrong_sum(p, torn)]
+        # Commits go first: with a commit gone its epoch is run again, whatever else remains.
+        for path in sorted(torn, key=lambda p: (p.parent.name != "commits", str(p))):
+            path.unlink(missing_ok=True)
+        for folder in {path.parent for path in torn}:
+            sync_folder(folder)
+        return torn
+
+    def _discard_all_of_the_first(self) -> list[Path]:
+        """Without a note no task has ever run; a commit tells of a flow that reads DataFrames."""
+        is_first = not any(p.name.isdigit() for p in (self._root / "commits").glob("*"))
+        if not is_first or not self._root.exists():
+            return []
+        shutil.rmtree(self._root)
+        return [self._root]
+
+    def _is_unsynced(self, path: Path, epoch: int, lasting: set[str]) -> bool:
+        if path.parent.parent == self._root and path.parent.name in _PER_EPOCH:
+            newest = epoch if path.parent.name == "offsets" else epoch - 1
+            return not path.name.isdigit() or int(path.name) > newest
+        if _is_lasting(path):
+            return str(path.relative_to(self._root)) not in lasting
+        version = path.name.partition("_")[0]
+        return version.isdigit() and int(version) > epoch and path.parent.name != "SSTs"
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """The files of Spark's below a folder; sums that begin with a dot can be done without."""
+    for folder, _, names in os.walk(root):
+        place = Path(folder)
+        yield from (place / name for name in names if not name.startswith("."))
+
+
+def _folders(path: Path, root: Path) -> Iterator[Path]:
+    """The folders from a file up to the checkpoint: a new one is an entry of that above it."""
+    for folder in path.parents:
+        yield folder
+        if folder == root.parent:
+            return
+
+
+def _is_lasting(path: Path) -> bool:
+    """Is it of no one epoch? A snapshot of the state, a schema, who the query is."""
+    in_metadata = any(part.startswith("_") for part in path.parts[-3:-1])
+    return ".zip" in path.name or in_metadata or path.name == "metadata"
+
+
+def _is_wrong_sum(sums: Path, torn: list[Path]) -> bool:
+    """Are these sums of a file that is gone, or of other bytes than the file has?"""
+    path = sums.with_name(sums.name[1:].removesuffix(".crc"))
+    if not path.exists() or path in torn:
+        return True
+    return len(sums.read_bytes()) < 8 or why_altered(path) is not None

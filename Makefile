@@ -18,9 +18,10 @@ conformance: $(READY)  ## compare Spark with the simulation on many more random 
 	@CUTWATER_SEEDS=$(or $(SEEDS),100) HYPOTHESIS_PROFILE=thorough \
 		$(BIN)/python -m pytest tests/conformance $(ARGS)
 
-faults: $(READY)  ## kill, cut off and fill up everything; goes on where it was (FRESH=1: from the start)
+faults: $(READY)  ## kill, cut off and fill up everything; goes on where it was (FRESH=1, MINUTES=30)
 	@if [ -n "$(FRESH)" ]; then rm -rf .faults; fi
-	@PYTHONPATH=tests CUTWATER_PASSED=.faults/passed.json $(BIN)/python -m pytest -p support.faults.resuming \
+	@PYTHONPATH=tests CUTWATER_PASSED=.faults/passed.json CUTWATER_MINUTES=$(MINUTES) \
+		$(BIN)/python -m pytest -p support.faults.resuming \
 		-o python_files='test_*.py campaign_*.py' tests/faults $(ARGS)
 
 soak: $(READY)  ## an hour of steady load with a kill every minute (SOAK_SECONDS=300 for less)

@@ -2,7 +2,7 @@
 
 import pytest
 from faults.soak import Minute, verdicts
-from support.faults.resuming import Resuming
+from support.faults.resuming import Resuming, spread
 
 TESTS = """
 import pathlib
@@ -23,9 +23,9 @@ def session(pytester):
     pytester.makepyfile(TESTS)
     ran = pytester.path / "ran"
 
-    def run(version):
+    def run(version, minutes=None):
         ran.write_text("")
-        plugin = Resuming(pytester.path / "state" / "passed.json", version)
+        plugin = Resuming(pytester.path / "state" / "passed.json", version, minutes)
         code = pytester.inline_run("-p", "no:cacheprovider", plugins=[plugin]).ret
         return code, ran.read_text().split()
 
@@ -43,6 +43,24 @@ def test_what_has_passed_is_left_out_and_what_failed_is_run_again(pytester, sess
 def test_with_other_code_everything_is_run_again(session):
     session("1")
     assert session("2") == (pytest.ExitCode.TESTS_FAILED, ["good", "bad"])
+
+
+def test_when_the_time_that_was_given_is_over_nothing_more_begins(pytester, session):
+    (pytester.path / "mended").touch()
+    code, ran = session("1", minutes=0)
+    assert (code, len(ran)) == (pytest.ExitCode.OK, 1)  # what has begun is finished
+    assert session("1", minutes=5)[0] == pytest.ExitCode.OK
+
+
+def test_what_is_drawn_is_spread_over_all_kinds():
+    class Item:
+        def __init__(self, nodeid):
+            self.nodeid = nodeid
+
+    names = [f"a.py::test_many[{n}]" for n in range(5)] + ["b.py::test_one", "b.py::test_two[x]"]
+    drawn = [item.nodeid.partition("[")[0] for item in spread(map(Item, names), seed=1)]
+    assert sorted(drawn[:3]) == ["a.py::test_many", "b.py::test_one", "b.py::test_two"]
+    assert len(drawn) == 7
 
 
 def test_a_soak_tells_what_is_flat_from_what_grows():

@@ -18,7 +18,6 @@ from pathlib import Path
 import cutwater as cw
 import cutwater.spark
 from cutwater.spark.checkpoint.power_loss import SparkFiles
-from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.embedded.session import embedded_session
 
 __all__: list[str] = []
@@ -64,7 +63,7 @@ def timings(folder: Path, epochs: int) -> tuple[list[float], list[float]]:
 def _syncs(checkpoint: Path) -> list[float]:
     """Milliseconds to sync the files of one epoch, each written anew so that it is dirty."""
     found = []
-    files = SparkFiles(Checkpoint(checkpoint))
+    files = SparkFiles(checkpoint)
     files.sync()
     for _ in range(30):
         newest = max(int(p.name) for p in (checkpoint / "spark" / "offsets").glob("[0-9]*"))

@@ -91,11 +91,13 @@ def recover(
 
 def _settle_power_loss(checkpoint: Checkpoint, draft: Job, tell: Callable[[str], None]) -> None:
     """What Spark had not synced when the machine went down is as if it had never been."""
-    files = SparkFiles(checkpoint)
+    files = SparkFiles(checkpoint.root)
     if draft.has_frames:
-        files.forget()
-    elif checkpoint.identity() and files.discard_unsynced():
+        files.promise_nothing()
+        return
+    if files.discard_unsynced():
         tell("the machine was started anew: the last epoch is run again from what is durable")
+    files.begin()
 
 
 def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:

@@ -23,9 +23,9 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from cutwater.spark.checkpoint.checksums import why_altered
-from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.storage.durable import read_json, sync_folder, sync_path, write_json
 
 __all__ = ["SparkFiles", "boot_id"]
@@ -50,17 +50,16 @@ def boot_id() -> str:
 class SparkFiles:
     """Spark's part of a checkpoint, as far as it must survive a power loss."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self._checkpoint = checkpoint
-        self._root = checkpoint.spark
-        self._marker = checkpoint.root / "synced.json"
+    def __init__(self, checkpoint: Path) -> None:
+        self._root = checkpoint / "spark"
+        self._marker = checkpoint / "synced.json"
         self._synced: set[Path] = set()
         """What this process has synced already."""
 
     def sync(self) -> None:
         """Make the newest planned epoch one that can be run again after a power loss."""
-        epoch = self._checkpoint.next_epoch() - 1
-        marker = read_json(self._marker, "the note of what is synced")
+        epoch = max(self._numbers("offsets"), default=-1)
+        marker = self._read()
         if marker and marker["epoch"] == epoch and marker["boot"] == boot_id():
             return
         found = set(_files(self._root))
@@ -70,21 +69,40 @@ class SparkFiles:
             list(pool.map(sync_path, fresh))
             list(pool.map(sync_folder, folders))
         self._synced = found
-        snapshots = sorted(str(p.relative_to(self._root)) for p in found if _is_lasting(p))
-        write_json(self._marker, {"epoch": epoch, "boot": boot_id(), "lasting": snapshots})
+        self._note(epoch, sorted(str(p.relative_to(self._root)) for p in found if _is_lasting(p)))
 
-    def forget(self) -> None:
-        """Note that nothing is promised: a flow that reads DataFrames is about to run."""
-        self._marker.unlink(missing_ok=True)
+    def begin(self) -> None:
+        """Note that no epoch has run, before Spark writes anything."""
+        if not self._root.exists():
+            self._note(-1, [])
+
+    def promise_nothing(self) -> None:
+        """Note that a flow is about to run that Spark plans by itself: it reads DataFrames."""
+        write_json(self._marker, {"epoch": None})
+
+    def durable_epoch(self) -> int | None:
+        """The newest epoch that can be run again after a power loss; -1 if no task has run yet.
+
+        None if there was no power loss since the last sync, or nothing is promised.
+        """
+        marker = self._read()
+        if marker is None or marker["epoch"] is None:
+            return None
+        if marker["boot"] and marker["boot"] == boot_id():
+            return None
+        return int(marker["epoch"])
 
     def discard_unsynced(self) -> list[Path]:
         """After a power loss, remove what may be torn; what was removed."""
-        marker = read_json(self._marker, "the note of what is synced")
-        if marker is None:
-            return self._discard_all_of_the_first()
-        if marker["boot"] and marker["boot"] == boot_id():
+        epoch = self.durable_epoch()
+        if epoch is None or not self._root.exists():
             return []
-        epoch, lasting = int(marker["epoch"]), set(marker["lasting"])
+        if epoch < 0:
+            shutil.rmtree(self._root)
+            return [self._root]
+        marker = self._read()
+        assert marker is not None
+        lasting = set(marker["lasting"])
         torn = [p for p in _files(self._root) if self._is_unsynced(p, epoch, lasting)]
         torn += [p for p in self._root.rglob(".*.crc") if _is_wrong_sum(p, torn)]
         # Commits go first: with a commit gone its epoch is run again, whatever else remains.
@@ -94,13 +112,14 @@ class SparkFiles:
             sync_folder(folder)
         return torn
 
-    def _discard_all_of_the_first(self) -> list[Path]:
-        """Without a note no task has ever run; a commit tells of a flow that reads DataFrames."""
-        is_first = not any(p.name.isdigit() for p in (self._root / "commits").glob("*"))
-        if not is_first or not self._root.exists():
-            return []
-        shutil.rmtree(self._root)
-        return [self._root]
+    def _note(self, epoch: int, lasting: list[str]) -> None:
+        write_json(self._marker, {"epoch": epoch, "boot": boot_id(), "lasting": lasting})
+
+    def _read(self) -> dict[str, Any] | None:
+        return read_json(self._marker, "the note of what is synced")
+
+    def _numbers(self, log: str) -> list[int]:
+        return [int(p.name) for p in (self._root / log).glob("*") if p.name.isdigit()]
 
     def _is_unsynced(self, path: Path, epoch: int, lasting: set[str]) -> bool:
         if path.parent.parent == self._root and path.parent.name in _PER_EPOCH:

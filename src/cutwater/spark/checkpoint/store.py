@@ -7,6 +7,7 @@
       lock              held by the driver's JVM while a run lives
       sources/<name>/   the log of what each source has read
       spark/            Spark's own checkpoint: offsets, commits, state
+      synced.json       up to which epoch that survives a power loss
       bad-records/      what --on-bad-record skip kept aside
       late-events/      events that came after their time was complete
       staging/<sink>/   what sinks without a place for it have not shown yet
@@ -25,6 +26,7 @@ import msgspec
 
 from cutwater.errors import Problem, RefusedError
 from cutwater.spark.checkpoint.compatibility import FORMAT, Identity
+from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.state.partitions import SETTING
 from cutwater.spark.storage.durable import (
     damaged,
@@ -145,10 +147,14 @@ class Checkpoint:
         return max(self._epochs(log), default=-1)
 
     def _epochs(self, log: str) -> list[int]:
-        """The epochs in a log of Spark's."""
+        """The epochs in a log of Spark's; after a power loss those that are durable."""
         folder = self.spark / log
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-        return [int(name) for name in names if name.isdigit()]
+        found = [int(name) for name in names if name.isdigit()]
+        durable = SparkFiles(self.root).durable_epoch() if found else None
+        if durable is None:
+            return found
+        return [epoch for epoch in found if epoch < durable + (log == "offsets")]
 
     def is_ending(self) -> bool:
         """Is the end of the input the newest epoch that was begun? Our own offsets say so."""

@@ -172,7 +172,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _sync(self, job: Job) -> None:
         """The offsets of the epoch are written and no task has run: make it durable, once."""
         if self._files is None:
-            self._files = SparkFiles(Checkpoint(Path(job.checkpoint)))
+            self._files = SparkFiles(Path(job.checkpoint))
         if not job.has_frames:
             self._files.sync()
 

@@ -43,7 +43,7 @@ def reboot(monkeypatch):
 
 def test_everything_an_epoch_rests_on_is_synced_before_it_runs(place, monkeypatch, tmp_path):
     monkeypatch.setenv(SYNC_LOG, str(tmp_path / "syncs"))
-    files = SparkFiles(place)
+    files = SparkFiles(place.root)
     for epoch in range(3):
         (tmp_path / "syncs").write_text("")
         begin(place, epoch)
@@ -57,31 +57,31 @@ def test_everything_an_epoch_rests_on_is_synced_before_it_runs(place, monkeypatc
 
 def test_an_epoch_is_synced_once_whoever_of_the_sources_asks(place, monkeypatch):
     begin(place, 0)
-    SparkFiles(place).sync()
+    SparkFiles(place.root).sync()
     monkeypatch.setattr(power_loss, "sync_path", pytest.fail)
-    SparkFiles(place).sync()
+    SparkFiles(place.root).sync()
 
 
 @pytest.mark.usefixtures("reboot")
 def test_a_process_that_dies_loses_nothing(place):
     begin(place, 0)
-    SparkFiles(place).sync()
+    SparkFiles(place.root).sync()
     begin(place, 1)
     before = names(place)
-    assert SparkFiles(place).discard_unsynced() == []
+    assert SparkFiles(place.root).discard_unsynced() == []
     assert names(place) == before
 
 
 def test_what_was_written_after_the_last_sync_is_discarded(place, reboot):
     begin(place, 0)
-    SparkFiles(place).sync()
+    SparkFiles(place.root).sync()
     begin(place, 1)
-    SparkFiles(place).sync()
+    SparkFiles(place.root).sync()
     durable = names(place)
     begin(place, 2)
     put(place, "state/0/0/1_u.zip", "state/0/0/1_u.zip.crc", "state/0/0/2_v.changelog.crc")
     reboot()
-    SparkFiles(place).discard_unsynced()
+    SparkFiles(place.root).discard_unsynced()
     assert names(place) == durable
     assert place.is_mid_epoch()
     assert place.next_epoch() == 2
@@ -92,40 +92,54 @@ def test_sums_of_bytes_that_are_not_there_go_and_others_stay(place, reboot):
     (place.spark / ".metadata.crc").write_bytes(b"crc\0\0\0\2\0\1\2\3\4")
     (place.spark / "offsets" / ".0.crc").write_bytes(b"")
     (place.spark / "offsets" / ".9.crc").write_bytes(b"crc\0\0\0\2\0")
-    SparkFiles(place).sync()
+    SparkFiles(place.root).sync()
     reboot()
-    SparkFiles(place).discard_unsynced()
+    SparkFiles(place.root).discard_unsynced()
     assert not list(place.spark.rglob(".*.crc"))
 
 
 def test_a_machine_that_dies_before_any_epoch_ran_leaves_nothing_of_sparks(place, reboot):
+    SparkFiles(place.root).begin()
     begin(place, 0)
+    SparkFiles(place.root).begin()
     reboot()
-    SparkFiles(place).discard_unsynced()
+    SparkFiles(place.root).discard_unsynced()
     assert not place.spark.exists()
+
+
+def test_before_anything_is_discarded_a_checkpoint_is_seen_as_it_will_be(place, reboot):
+    """Torn offsets are not read by the checks that come before the lock."""
+    begin(place, 0)
+    SparkFiles(place.root).sync()
+    begin(place, 1)
+    (place.spark / "offsets" / "1").write_text("")
+    assert (place.next_epoch(), place.is_mid_epoch()) == (2, True)
+    reboot()
+    assert (place.next_epoch(), place.is_mid_epoch()) == (1, True)
+    assert place.finished_epochs() == []
 
 
 def test_without_a_note_finished_epochs_are_left_alone(place, reboot):
     """Those of a flow that reads DataFrames, which are not protected."""
     begin(place, 0)
-    SparkFiles(place).sync()
-    SparkFiles(place).forget()
+    SparkFiles(place.root).sync()
+    SparkFiles(place.root).promise_nothing()
     begin(place, 1)
     before = names(place)
     reboot()
-    assert SparkFiles(place).discard_unsynced() == []
+    assert SparkFiles(place.root).discard_unsynced() == []
     assert names(place) == before
 
 
 def test_a_discard_that_is_cut_off_is_done_again(place, reboot, monkeypatch):
     begin(place, 0)
-    SparkFiles(place).sync()
+    SparkFiles(place.root).sync()
     begin(place, 1)
     reboot()
     seen = []
     with monkeypatch.context() as patch:
         patch.setattr(power_loss, "sync_folder", lambda folder: seen.append(names(place)) or 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            SparkFiles(place).discard_unsynced()
-    SparkFiles(place).discard_unsynced()
+            SparkFiles(place.root).discard_unsynced()
+    SparkFiles(place.root).discard_unsynced()
     assert names(place) == {"metadata", "offsets/0", "state/0/_metadata/v2/0"}

@@ -11,9 +11,15 @@ import struct
 import zlib
 from pathlib import Path
 
-__all__ = ["why_altered"]
+__all__ = ["are_sums", "why_altered"]
 
 _MAGIC = b"crc\0"
+
+
+def are_sums(data: bytes) -> bool:
+    """Is it a file of sums at all? Hadoop reads nothing beside one that is not."""
+    is_whole = len(data) >= 8 and data[:4] == _MAGIC and (len(data) - 8) % 4 == 0
+    return is_whole and struct.unpack(">i", data[4:8])[0] > 0
 
 
 def why_altered(path: Path) -> str | None:
@@ -26,12 +32,10 @@ def why_altered(path: Path) -> str | None:
     if not sums.exists():
         return None
     data = sums.read_bytes()
-    if len(data) < 8 or data[:4] != _MAGIC or (len(data) - 8) % 4:
-        return None  # the sums themselves are no sums; what they are of may be whole
+    if not are_sums(data):
+        return None  # what they are of may be whole
     (block,) = struct.unpack(">i", data[4:8])
     blocks = [value for (value,) in struct.iter_unpack(">I", data[8:])]
-    if block <= 0:
-        return None
     if len(blocks) != -(-size // block):
         return f"it has {size} bytes and its sums are of about {len(blocks) * block}"
     with path.open("rb") as file:

@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from cutwater.spark.checkpoint.checksums import why_altered
+from cutwater.spark.checkpoint.checksums import are_sums, why_altered
 from cutwater.spark.storage.durable import read_json, sync_folder, sync_path, write_json
 
 __all__ = ["SparkFiles", "boot_id"]
@@ -157,4 +157,4 @@ def _is_wrong_sum(sums: Path, torn: list[Path]) -> bool:
     path = sums.with_name(sums.name[1:].removesuffix(".crc"))
     if not path.exists() or path in torn:
         return True
-    return len(sums.read_bytes()) < 8 or why_altered(path) is not None
+    return not are_sums(sums.read_bytes()) or why_altered(path) is not None

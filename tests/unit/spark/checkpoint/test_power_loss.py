@@ -92,6 +92,7 @@ def test_sums_of_bytes_that_are_not_there_go_and_others_stay(place, reboot):
     (place.spark / ".metadata.crc").write_bytes(b"crc\0\0\0\2\0\1\2\3\4")
     (place.spark / "offsets" / ".0.crc").write_bytes(b"")
     (place.spark / "offsets" / ".9.crc").write_bytes(b"crc\0\0\0\2\0")
+    (place.spark / "state/0/_metadata/v2/.0.crc").write_bytes(bytes(12))
     SparkFiles(place.root).sync()
     reboot()
     SparkFiles(place.root).discard_unsynced()

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cutwater.semantics.realtime_protocol import (
+    Entry,
     PlanLog,
     RealTime,
     RealTimeCase,
@@ -101,9 +102,18 @@ class RealTimeModel:
 
     def _successors(self, state: RealTimeWorld) -> dict[RealTimeMove, RealTimeWorld]:
         if self._last[0] is not state:
+            hurried = self._starting(state) if self.case.is_start_hurried else []
+            if hurried:
+                self._last = (state, dict(hurried))
+                return self._last[1]
             moves = [*self._arrivals(state), *self._progress(state), *self._starts(state)]
             self._last = (state, dict([*moves, *self._faults(state)]))
         return self._last[1]
+
+    def _starting(self, w: RealTimeWorld) -> list[tuple[RealTimeMove, RealTimeWorld]]:
+        """The steps of a start that is under way."""
+        steps = len(self.protocol.order_of_a_start())
+        return [found for found in self._progress(w) if w.runs[found[0].run].begun < steps]
 
     def _arrivals(self, w: RealTimeWorld) -> Iterator[tuple[RealTimeMove, RealTimeWorld]]:
         for number, (arrived, all_there_are) in enumerate(
@@ -133,7 +143,7 @@ class RealTimeModel:
         p = self.protocol
         readers = [(number,) for number in range(len(w.plans))]
         buckets = [(number,) for number in range(self.case.buckets)]
-        ahead = list(product(range(len(w.plans)), (0, 1, 2) if w.idles else (0,)))
+        ahead = list(product(range(len(w.plans)), (0, 1) if w.idles else (0,)))
         order = [*p.order_of_a_start(), ""]
         return [
             (p.take_generation, [()], "takes its generation"),
@@ -287,10 +297,15 @@ def is_all_shown(model: RealTimeModel) -> Callable[[RealTimeWorld], bool]:
     def holds(w: RealTimeWorld) -> bool:
         wanted = sum(model.case.records)
         shown = {sum(len(row.records) for row in sink.shown) for sink in w.sinks}
-        is_done = shown == {wanted} and not any(plan.entries for plan in w.plans)
+        last = max(entry.tick for entry in (*_entries(w), Entry(0, 0, 0)))
+        is_done = shown == {wanted} and last <= w.base
         return is_done or w.is_stopped or not model.is_at_rest(w)
 
     return holds
+
+
+def _entries(w: RealTimeWorld) -> Iterator[Entry]:
+    return (entry for plan in w.plans for entry in plan.entries)
 
 
 def _name(run: RealTimeRun, w: RealTimeWorld) -> int:

@@ -207,6 +207,8 @@ class RealTimeCase(msgspec.Struct, frozen=True):
     """False: what the code makes of a record depends on the run."""
     observer: Literal["product of prefixes", "equal prefixes"] = "product of prefixes"
     """Rule 9, or what it forbids."""
+    is_start_hurried: bool = False
+    """Does nothing else happen during a start? Enough to find a run, not to show there is none."""
 
 
 class RealTime:

@@ -30,7 +30,7 @@ without the lock; only planning anew rests on that never happening (a test shows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -39,8 +39,6 @@ from msgspec.structs import replace
 __all__ = [
     "Case",
     "Ledger",
-    "MicrobatchModel",
-    "MicrobatchMove",
     "Microbatches",
     "Part",
     "Plan",
@@ -48,8 +46,8 @@ __all__ = [
     "Run",
     "SinkState",
     "World",
-    "is_complete",
-    "is_consistent",
+    "with_run",
+    "without_run",
 ]
 
 Part = Literal["fence", "compare", "rows", "ledger"]
@@ -167,23 +165,6 @@ class Case(msgspec.Struct, frozen=True):
     """May a run go on as a whole after another has its lock?"""
 
 
-class MicrobatchMove(msgspec.Struct, frozen=True):
-    """A step of a run, by the name of its rule."""
-
-    rule: str
-    run: int
-    """Index of the run among those that may act."""
-    number: int = 0
-    """Task, sink, size of an epoch, or 0."""
-    who: str = ""
-    """Run or zombie, by its generation."""
-    words: str = ""
-    """What it does."""
-
-    def __str__(self) -> str:
-        return f"{self.who} {self.words}"
-
-
 class Microbatches:
     """The protocol. A variant overrides the one rule that it breaks."""
 
@@ -215,7 +196,7 @@ class Microbatches:
         generation = max(w.generation, *seen) + 1
         # RESULT
         run = replace(run, generation=generation, begun=run.begun + 1)
-        return _with_run(replace(w, generation=generation), at, run)
+        return with_run(replace(w, generation=generation), at, run)
 
     def claim(self, w: World, at: int) -> World | None:
         """Write the generation into the ledger of the next sink: earlier ones are fenced."""
@@ -226,12 +207,12 @@ class Microbatches:
         sink, number = w.sinks[run.claimed], run.claimed
         ledger = sink.ledgers[run.ledger]
         if ledger.generation > run.generation:
-            return _without_run(w, at)  # fenced
+            return without_run(w, at)  # fenced
         # STATE
         entered = replace(ledger, generation=run.generation)
         run = replace(run, claimed=run.claimed + 1, begun=run.begun + 1)
         # RESULT
-        return _with_run(_with_ledger(w, number, run.ledger, entered), at, run)
+        return with_run(_with_ledger(w, number, run.ledger, entered), at, run)
 
     def asked(self, w: World, run: Run) -> Iterable[SinkState]:
         """The sinks that are asked whether an epoch has shown anything: all of them."""
@@ -265,9 +246,9 @@ class Microbatches:
             return None
         is_unfinished = w.planned > w.finished
         if is_unfinished and not self.may_finish(w, run):
-            return _without_run(w, at)  # changed-flow
+            return without_run(w, at)  # changed-flow
         if not _has_entries(w, run):
-            return _without_run(w, at)  # missing-entry
+            return without_run(w, at)  # missing-entry
         # STATE
         has_plan = is_unfinished or len(w.entries) > w.finished
         replans = run.replans and has_plan and self.may_replan(w, run)
@@ -276,7 +257,7 @@ class Microbatches:
         run = replace(run, begun=run.begun + 1, removals=removals)
         run = replace(run, epoch=w.finished, position=position)
         # RESULT
-        return _with_run(replace(w, code=run.code), at, run)
+        return with_run(replace(w, code=run.code), at, run)
 
     def remove(self, w: World, at: int) -> World | None:
         """Planning anew: forget the plan of the epoch, log by log."""
@@ -291,7 +272,7 @@ class Microbatches:
         else:
             w = replace(w, entries=w.entries[: run.epoch])
         # RESULT
-        return _with_run(w, at, replace(run, removals=tuple(rest)))
+        return with_run(w, at, replace(run, removals=tuple(rest)))
 
     # -- planning
 
@@ -328,14 +309,14 @@ class Microbatches:
         if not self._is_to_plan(run) or not self._is_driver(run):
             return None
         if w.finished > run.epoch:
-            return _without_run(w, at)  # another run has written to Spark's logs
+            return without_run(w, at)  # another run has written to Spark's logs
         if run.epoch >= min(w.planned, len(w.entries)):
             return None
         # STATE
         nothing = (0,) * self.case.partitions
         run = replace(run, plan=w.entries[run.epoch], tasks=nothing, staged=nothing, published=0)
         # RESULT
-        return _with_run(w, at, run)
+        return with_run(w, at, run)
 
     # -- releasing
 
@@ -371,15 +352,15 @@ class Microbatches:
         if not parts:
             staged = _put(run.staged, task, run.staged[task] + 1)
             run = replace(run, tasks=_put(run.tasks, task, run.tasks[task] + 1), staged=staged)
-            return _with_run(w, at, run)
+            return with_run(w, at, run)
         after, outcome = self._transact(w, run, number, task, parts, 1)
         if outcome == "fenced":
-            return _without_run(w, at)
+            return without_run(w, at)
         # RESULT
         done = run.tasks[task] + 1
         if outcome == "written":
             done = 1 + max(n for n, (sink, _) in enumerate(work) if sink == number)
-        return _with_run(after, at, replace(run, tasks=_put(run.tasks, task, done)))
+        return with_run(after, at, replace(run, tasks=_put(run.tasks, task, done)))
 
     def retry(self, w: World, at: int, task: int) -> World | None:
         """An attempt of a task fails, or is overtaken: the work is done again from the start."""
@@ -389,7 +370,7 @@ class Microbatches:
             return None
         # RESULT
         run = replace(run, tasks=_put(run.tasks, task, 0))
-        return _with_run(replace(w, retries=w.retries - 1), at, run)
+        return with_run(replace(w, retries=w.retries - 1), at, run)
 
     def files_to_publish(self, run: Run, task: int) -> int:
         """The driver publishes the attempt that a task reports, whatever else is staged."""
@@ -408,9 +389,9 @@ class Microbatches:
             files = self.files_to_publish(run, task)
             after, outcome = self._transact(after, run, number, task, parts, files)
             if outcome == "fenced":
-                return _without_run(w, at)
+                return without_run(w, at)
         # RESULT
-        return _with_run(after, at, replace(run, published=run.published + 1))
+        return with_run(after, at, replace(run, published=run.published + 1))
 
     def is_shown(self, run: Run) -> bool:
         """Has every sink shown the epoch?"""
@@ -426,7 +407,7 @@ class Microbatches:
         end = run.plan.end
         run = replace(run, epoch=run.epoch + 1, position=end, plan=None, tasks=(), staged=())
         run = replace(run, published=0)
-        return _with_run(replace(w, finished=max(w.finished, run.epoch)), at, run)
+        return with_run(replace(w, finished=max(w.finished, run.epoch)), at, run)
 
     # -- what the rules share
 
@@ -466,187 +447,21 @@ class Microbatches:
         return all(done == len(self.work_of_a_task()) for done in run.tasks)
 
 
-class MicrobatchModel:
-    """All executions of a case, as a `Model`.
-
-    Examples
-    --------
-    >>> model = MicrobatchModel(Microbatches(Case(records=1, crashes=0, zombies=0)))
-    >>> (world,) = model.initial_states()
-    >>> [str(move) for move in model.actions(world)]
-    ['run 1 starts']
-    """
-
-    def __init__(self, protocol: Microbatches) -> None:
-        self.protocol, self.case = protocol, protocol.case
-        self._last: tuple[World | None, dict[MicrobatchMove, World]] = (None, {})
-
-    def initial_states(self) -> Iterable[World]:
-        """Nothing is read, nothing is shown, nobody runs."""
-        case = self.case
-        ledger = Ledger(0, (0,) * case.partitions)
-        sink = SinkState(((),) * case.partitions, (ledger,) * (1 + ("ledger" in case.changes)))
-        budget = (case.crashes, case.zombies, case.retries, bool(case.changes))
-        return (World((), 0, 0, 0, "a", -1, (sink,) * len(case.sinks), (), *budget),)
-
-    def actions(self, state: World) -> list[MicrobatchMove]:
-        """What may happen: steps of the runs, starts, then what goes wrong."""
-        return list(self._successors(state))
-
-    def step(self, state: World, action: MicrobatchMove) -> World:
-        """The world after a step."""
-        return self._successors(state)[action]
-
-    def observation(self, state: World) -> tuple[tuple[tuple[Row, ...], ...], ...]:
-        """What readers see: for each sink and partition its rows, in order."""
-        return tuple(sink.shown for sink in state.sinks)
-
-    def is_at_rest(self, state: World) -> bool:
-        """Can nothing happen any more but what goes wrong?"""
-        return all(move.rule in _FAULTS for move in self.actions(state))
-
-    def _successors(self, state: World) -> dict[MicrobatchMove, World]:
-        if self._last[0] is not state:
-            moves = [*self._progress(state), *self._starts(state), *self._faults(state)]
-            self._last = (state, dict(moves))
-        return self._last[1]
-
-    def _progress(self, w: World) -> Iterator[tuple[MicrobatchMove, World]]:
-        for at, run in enumerate(w.runs):
-            for rule, numbers, words in self._rules(run):
-                for number in numbers:
-                    after = rule(w, at, number)
-                    if after is not None and after != w:
-                        who = f"{'zombie' if run.is_zombie else 'run'} {_name(run, w)}"
-                        said = words.format(number, e=run.epoch, s="s" * (number > 1))
-                        if len(after.runs) < len(w.runs):
-                            said += ": refused, and ends"
-                        yield MicrobatchMove(rule.__name__, at, number, who, said), after
-
-    def _rules(self, run: Run) -> list[tuple[Callable[..., World | None], Iterable[int], str]]:
-        p, tasks = self.protocol, range(self.case.partitions)
-        rules: list[tuple[Callable[..., World | None], Iterable[int], str]] = [
-            (_plain(p.take_generation), (0,), "takes its generation"),
-            (_plain(p.claim), (0,), f"claims sink {run.claimed}"),
-            (_plain(p.settle), (0,), "reads the checkpoint and the ledgers"),
-            (_plain(p.remove), (0,), f"removes epoch {{e}} from the {[*run.removals, ''][0]}"),
-            (p.append_entry, (1, 2), "plans {0} record{s} as epoch {e}"),
-            (_plain(p.log_offset), (0,), "logs the offset of epoch {e}"),
-            (_plain(p.start_tasks), (0,), "starts the tasks of epoch {e}"),
-            (p.write, tasks, "writes epoch {e} in task {0}"),
-            (_plain(p.publish), (0,), "publishes epoch {e}"),
-            (_plain(p.finish_epoch), (0,), "logs the commit of epoch {e}"),
-        ]
-        return rules
-
-    def _starts(self, w: World) -> Iterator[tuple[MicrobatchMove, World]]:
-        """Somebody starts the flow: as it was, or with one thing changed."""
-        read = w.entries[: w.finished]
-        if read and read[-1].end == self.case.records:
-            return
-        other = "b" if w.code == "a" else "a"
-        starts = [("", Run(0, w.code, 0, False), 0)]
-        if w.changes:
-            changed = {
-                "code": (", other code", Run(0, other, 0, False), 1),
-                "ledger": (", another ledger", Run(0, w.code, 1, False), 1),
-                "replan": (", to plan anew", Run(0, w.code, 0, True), 1),
-            }
-            starts += [changed[what] for what in self.case.changes]
-        for words, run, cost in starts:
-            if self.protocol.admits(w, run):
-                yield self._started(w, run, f"starts{words}", cost)
-
-    @staticmethod
-    def _started(w: World, run: Run, words: str, changes: int) -> tuple[MicrobatchMove, World]:
-        runs = (*w.runs, run)
-        after = replace(w, runs=runs, holder=len(w.runs), changes=w.changes - changes)
-        who = f"run {w.generation + 1}"
-        return MicrobatchMove("start", len(w.runs), 0, who, words), after
-
-    def _faults(self, w: World) -> Iterator[tuple[MicrobatchMove, World]]:
-        for at, run in enumerate(w.runs):
-            who, tasks = f"run {_name(run, w)}", range(self.case.partitions)
-            for task in tasks if not run.is_zombie else ():
-                after = self.protocol.retry(w, at, task)
-                if after is not None:
-                    yield MicrobatchMove("retry", at, task, who, f"retries task {task}"), after
-            if at != w.holder:
-                continue
-            if w.crashes:
-                gone = replace(_without_run(w, at), crashes=w.crashes - 1)
-                yield MicrobatchMove("crash", at, 0, who, "is killed"), gone
-            is_started = run.begun == len(self.protocol.order_of_a_start())
-            if w.zombies and (is_started or self.case.is_lock_lost):
-                zombie = _with_run(w, at, replace(run, is_zombie=True))
-                zombie = replace(zombie, holder=-1, zombies=w.zombies - 1)
-                yield MicrobatchMove("lose", at, 0, who, "is taken for dead"), zombie
-
-
-_FAULTS = frozenset({"retry", "crash", "lose"})
-
-
-def is_consistent(case: Case) -> Callable[[tuple[tuple[tuple[Row, ...], ...], ...]], bool]:
-    """Is there one run without failures that shows all that is seen?
-
-    Of an early sink, each partition shows a prefix of it; of a commit sink, all partitions show
-    the same epochs.
-    """
-
-    def holds(shown: tuple[tuple[tuple[Row, ...], ...], ...]) -> bool:
-        longest = max((rows for sink in shown for rows in sink), key=len)
-        ends = [0, *(row.plan.end for row in longest)]
-        is_a_run = [row.plan.start for row in longest] == ends[:-1]
-        are_prefixes = all(rows == longest[: len(rows)] for sink in shown for rows in sink)
-        are_whole = all(
-            len(set(map(len, sink))) == 1
-            for sink, release in zip(shown, case.sinks, strict=True)
-            if release == "commit"
-        )
-        return is_a_run and are_prefixes and are_whole
-
-    return holds
-
-
-def is_complete(model: MicrobatchModel) -> Callable[[World], bool]:
-    """Does every sink partition show every record, once nothing more can happen?"""
-
-    def holds(w: World) -> bool:
-        shown = [rows[-1].plan.end if rows else 0 for sink in w.sinks for rows in sink.shown]
-        return set(shown) == {model.case.records} or not model.is_at_rest(w)
-
-    return holds
-
-
-def _plain(rule: Callable[[World, int], World | None]) -> Callable[..., World | None]:
-    """A rule that has no number, called with one."""
-
-    def numbered(w: World, at: int, _number: int) -> World | None:
-        return rule(w, at)
-
-    numbered.__name__ = rule.__name__
-    return numbered
-
-
 def _has_entries(w: World, run: Run) -> bool:
     """Is every entry there that the checkpoint says was read, or is to be?"""
     return len(w.entries) >= max(w.finished, 0 if run.replans else w.planned)
-
-
-def _name(run: Run, w: World) -> int:
-    """What a run is called: its generation, or the one that it will take."""
-    return run.generation or w.generation + 1
 
 
 def _put(values: tuple[int, ...], at: int, value: int) -> tuple[int, ...]:
     return (*values[:at], value, *values[at + 1 :])
 
 
-def _with_run(w: World, at: int, run: Run) -> World:
+def with_run(w: World, at: int, run: Run) -> World:
+    """The world with another state of one of its runs."""
     return replace(w, runs=(*w.runs[:at], run, *w.runs[at + 1 :]))
 
 
-def _without_run(w: World, at: int) -> World:
+def without_run(w: World, at: int) -> World:
     """A run has ended; what holds the lock is found again by its new index."""
     holder = -1 if w.holder == at else w.holder - (w.holder > at)
     return replace(w, runs=(*w.runs[:at], *w.runs[at + 1 :]), holder=holder)

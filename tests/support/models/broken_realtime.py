@@ -80,7 +80,7 @@ class TickLeavesInPieces(RealTime):
 
 
 class NewestSnapshotOfAny(RealTime):
-    """A bucket that had not stored the tick goes on from an older state, and nothing is replayed."""
+    """A bucket that had not stored the tick goes on from an older state: nothing is replayed."""
 
     case = RealTimeCase(records=(2,), buckets=2)
 

@@ -29,7 +29,7 @@ HOLDS = {
         Case(sinks=("early", "commit"), partitions=1, changes=("replan", "code", "ledger")),
         11_905,
     ),
-    "the lock is lost": (Case(is_lock_lost=True), 7_879),
+    "the lock is lost": (Case(is_lock_lost=True), 6_166),
 }
 
 

@@ -21,7 +21,9 @@ class IdlePartitionGoesOnBehindItself(RealTime):
 
 
 class LedgersAreNotAskedForK(RealTime):
-    """Empty ticks were released and stand in no plan: new records go into them and are dropped."""
+    """An empty tick was released and stands in no plan. New records go into it: at ``t_last`` the
+    digest stops the run, below it they would be dropped unseen.
+    """
 
     case = RealTimeCase(records=(1,), idles=1)
 
@@ -148,7 +150,9 @@ class ZombieBucketStores(RealTime):
 
 
 class ZombieSinkReleases(RealTime):
-    """A zombie releases an empty tick: its successor's tick of that number is dropped."""
+    """A zombie releases an empty tick: its successor's tick of that number is not the same, and
+    the run stops; below ``t_last`` its records would be dropped unseen.
+    """
 
     case = RealTimeCase(records=(1,), crashes=0, zombies=1, idles=1)
 

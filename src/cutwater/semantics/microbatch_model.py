@@ -91,7 +91,8 @@ class MicrobatchModel:
                     after = rule(w, at, number)
                     if after is not None and after != w:
                         who = f"{'zombie' if run.is_zombie else 'run'} {_name(run, w)}"
-                        said = words.format(number, e=run.epoch, s="s" * (number > 1))
+                        does = self._writing(run, number) if rule.__name__ == "write" else ""
+                        said = words.format(number, e=run.epoch, s="s" * (number > 1), does=does)
                         if len(after.runs) < len(w.runs):
                             said += ": refused, and ends"
                         yield MicrobatchMove(rule.__name__, at, number, who, said), after
@@ -106,11 +107,20 @@ class MicrobatchModel:
             (p.append_entry, (1, 2), "plans {0} record{s} as epoch {e}"),
             (_plain(p.log_offset), (0,), "logs the offset of epoch {e}"),
             (_plain(p.start_tasks), (0,), "starts the tasks of epoch {e}"),
-            (p.write, tasks, "writes epoch {e} in task {0}"),
+            (p.write, tasks, "{does} epoch {e} in task {0}"),
             (_plain(p.publish), (0,), "publishes epoch {e}"),
             (_plain(p.finish_epoch), (0,), "logs the commit of epoch {e}"),
         ]
         return rules
+
+    def _writing(self, run: Run, task: int) -> str:
+        """What a task does next to a sink."""
+        parts = self.protocol.work_of_a_task()[run.tasks[task]][1]
+        if not parts:
+            return "stages"
+        if "rows" in parts:
+            return "writes" if "ledger" in parts else "writes the rows of"
+        return "enters" if "ledger" in parts else "looks at the fence for"
 
     def _starts(self, w: World) -> Iterator[tuple[MicrobatchMove, World]]:
         """Somebody starts the flow: as it was, or with one thing changed."""

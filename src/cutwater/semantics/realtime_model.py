@@ -8,10 +8,10 @@ from itertools import product
 import msgspec
 from msgspec.structs import replace
 
-from cutwater.semantics.realtime_protocol import (
+from cutwater.semantics.realtime_protocol import RealTime
+from cutwater.semantics.realtime_world import (
     Entry,
     PlanLog,
-    RealTime,
     RealTimeCase,
     RealTimeRun,
     RealTimeWorld,

@@ -20,10 +20,6 @@ In the engine, `cut` to `send` are the reader and `work` the operator of ``spark
 is ``spark/state``, `release` ``spark/connectors``, a start ``spark/recovery.py``; plans and fences
 lie in ``spark/checkpoint``.
 
-A row of a tick names the records of the tick, in order, the code that made it, and all that its
-state held before: rows of two plans, of two flows, or on a wrong state differ. Every bucket gets
-every record, and has one partition of the sink.
-
 A *zombie* is a whole run, readers, buckets and coordinator, that goes on beside its successor: no
 lock is assumed. A fence and the write it guards are one step.
 
@@ -36,179 +32,31 @@ that stand in an entry like records.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
-__all__ = [
-    "Bucket",
-    "Entry",
-    "PlanLog",
-    "Reader",
-    "RealTime",
-    "RealTimeCase",
-    "RealTimeRun",
-    "RealTimeWorld",
-    "Record",
-    "SinkPartition",
-    "Snapshots",
-    "State",
-    "TickRow",
-    "with_run",
-    "without_run",
-]
+from cutwater.semantics.realtime_world import (
+    Bucket,
+    Entry,
+    PlanLog,
+    Reader,
+    RealTimeCase,
+    RealTimeRun,
+    RealTimeWorld,
+    Record,
+    SinkPartition,
+    Snapshots,
+    State,
+    TickRow,
+    fenced,
+    put,
+    with_bucket,
+    with_reader,
+    with_run,
+    without_run,
+)
 
-Record = tuple[int, int]
-"""Source partition and position."""
-State = tuple[tuple[Record, str], ...]
-"""All a bucket has worked on: each record, and the code that did it."""
-
-
-class Entry(msgspec.Struct, frozen=True, order=True):
-    """Which records of a source partition belong to a tick; no entry: none do."""
-
-    tick: int
-    start: int
-    end: int
-
-
-class PlanLog(msgspec.Struct, frozen=True):
-    """The plan of a source partition."""
-
-    generation: int = 0
-    """Earlier generations are fenced."""
-    entries: tuple[Entry, ...] = ()
-    """By tick; those up to a snapshot that counts may be gone."""
-
-
-class Snapshots(msgspec.Struct, frozen=True):
-    """What a bucket has stored of its state."""
-
-    generation: int = 0
-    """Earlier generations are fenced."""
-    deltas: tuple[tuple[int, State], ...] = ()
-    """Tick, and what came to the state since the delta before."""
-
-
-class TickRow(msgspec.Struct, frozen=True):
-    """What a tick shows in a sink partition."""
-
-    before: State
-    """The state on which the tick was worked."""
-    records: tuple[Record, ...]
-    """The records of the tick, or a part of them if it did not leave whole."""
-    code: str
-
-
-class SinkPartition(msgspec.Struct, frozen=True):
-    """The sink partition of a bucket, with its ledger."""
-
-    generation: int = 0
-    """Earlier generations are fenced."""
-    t_last: int = 0
-    """The newest tick that was released."""
-    digest: TickRow | None = None
-    """What was released of that tick; None if it was empty."""
-    shown: tuple[TickRow, ...] = ()
-    """What readers see, in order."""
-
-
-class Reader(msgspec.Struct, frozen=True):
-    """The reader of a source partition."""
-
-    tick: int
-    """The newest tick it has decided on."""
-    position: int
-    """The first record that is in no tick yet."""
-    unwritten: Entry | None = None
-    """What it has decided and not made durable."""
-    borders: tuple[int, ...] = ()
-    """The borders it has sent; each closes all ticks up to it."""
-    rows: tuple[Entry, ...] = ()
-    """What it has sent, or will send with the next border."""
-
-
-class Bucket(msgspec.Struct, frozen=True):
-    """The operator of a bucket."""
-
-    worked: int
-    """The newest tick it has worked on."""
-    state: State
-    kept: int
-    """How much of the state the deltas hold that are stored."""
-    pending: tuple[tuple[int, TickRow | None], ...] = ()
-    """Tick and rows that are still to be released."""
-
-
-class RealTimeRun(msgspec.Struct, frozen=True):
-    """One start: readers, buckets and coordinator."""
-
-    generation: int
-    """0 until it has taken one."""
-    code: str
-    begun: int = 0
-    """How many steps of `order_of_a_start` are done."""
-    newest: int = 0
-    """K: the newest tick that anything durable names."""
-    base: int = 0
-    """The tick of the snapshot that it went back to."""
-    is_zombie: bool = False
-    is_ending: bool = False
-    """Has Spark ended the batch? No reader sends any more."""
-    readers: tuple[Reader, ...] = ()
-    buckets: tuple[Bucket, ...] = ()
-
-
-class RealTimeWorld(msgspec.Struct, frozen=True, cache_hash=True):
-    """All that is durable, and all processes."""
-
-    arrived: tuple[int, ...]
-    """For each source partition how many records there are."""
-    plans: tuple[PlanLog, ...]
-    snapshots: tuple[Snapshots, ...]
-    sinks: tuple[SinkPartition, ...]
-    """One partition for each bucket."""
-    base: int
-    """The newest tick whose snapshot was found to count; the plan begins behind it."""
-    positions: tuple[int, ...]
-    """For each source partition the first record behind `base`."""
-    generation: int
-    opened: int
-    """The newest K at which a generation has opened: new ticks begin behind it."""
-    code: str
-    """Fingerprint of the flow whose ticks may have to be replayed."""
-    is_stopped: bool
-    """Has a digest not matched? Then somebody must look."""
-    runs: tuple[RealTimeRun, ...]
-    """Every process that may still act; the last one may be no zombie."""
-    crashes: int
-    zombies: int
-    idles: int
-    """How many more times an idle reader may run ahead."""
-    batches: int
-    """How many more times Spark may end a batch."""
-    changes: int
-    """How many more starts may be by other code."""
-
-
-class RealTimeCase(msgspec.Struct, frozen=True):
-    """How much there is to explore."""
-
-    records: tuple[int, ...] = (1, 1)
-    """Records that arrive in each source partition."""
-    buckets: int = 1
-    crashes: int = 1
-    zombies: int = 0
-    idles: int = 0
-    batches: int = 0
-    changes: int = 0
-    is_pure: bool = True
-    """False: what the code makes of a record depends on the run."""
-    observer: Literal["product of prefixes", "equal prefixes"] = "product of prefixes"
-    """Rule 9, or what it forbids."""
-    is_start_hurried: bool = False
-    """Does nothing else happen during a start? Enough to find a run, not to show there is none."""
+__all__ = ["RealTime"]
 
 
 class RealTime:
@@ -247,11 +95,11 @@ class RealTime:
         # STATE
         mine = run.generation
         if what == "fence plan":
-            w = replace(w, plans=_fenced(w.plans, mine))
+            w = replace(w, plans=fenced(w.plans, mine))
         elif what == "fence snapshots":
-            w = replace(w, snapshots=_fenced(w.snapshots, mine))
+            w = replace(w, snapshots=fenced(w.snapshots, mine))
         else:
-            w = replace(w, sinks=_fenced(w.sinks, mine))
+            w = replace(w, sinks=fenced(w.sinks, mine))
         # RESULT
         return with_run(w, at, replace(run, begun=run.begun + 1))
 
@@ -344,7 +192,7 @@ class RealTime:
         rows = (*reader.rows, entry)
         # RESULT
         reader = replace(reader, tick=entry.tick, position=arrived, unwritten=entry, rows=rows)
-        return with_run(w, at, _with_reader(run, number, reader))
+        return with_run(w, at, with_reader(run, number, reader))
 
     def idle(self, w: RealTimeWorld, at: int, number: int, ahead: int) -> RealTimeWorld | None:
         """An idle reader skips ticks: up to where the others are, or ahead of them."""
@@ -359,7 +207,7 @@ class RealTime:
         if not is_idle or tick <= reader.tick:
             return None
         # RESULT
-        run = _with_reader(run, number, replace(reader, tick=tick))
+        run = with_reader(run, number, replace(reader, tick=tick))
         return with_run(replace(w, idles=w.idles - bool(ahead)), at, run)
 
     def may_append(self, plan: PlanLog, run: RealTimeRun) -> bool:
@@ -379,8 +227,8 @@ class RealTime:
         # STATE
         entries = tuple(sorted((*plan.entries, reader.unwritten)))
         # RESULT
-        plans = _put(w.plans, number, replace(plan, entries=entries))
-        run = _with_reader(run, number, replace(reader, unwritten=None))
+        plans = put(w.plans, number, replace(plan, entries=entries))
+        run = with_reader(run, number, replace(reader, unwritten=None))
         return with_run(replace(w, plans=plans), at, run)
 
     def may_send(self, reader: Reader) -> bool:
@@ -398,7 +246,7 @@ class RealTime:
             return None
         # RESULT
         reader = replace(reader, borders=(*reader.borders, reader.tick))
-        return with_run(w, at, _with_reader(run, number, reader))
+        return with_run(w, at, with_reader(run, number, reader))
 
     # -- buckets
 
@@ -432,7 +280,7 @@ class RealTime:
         pending = tuple((tick, portion) for portion in self.portions(row))
         # RESULT
         bucket = replace(bucket, worked=tick, state=state, pending=pending)
-        return with_run(w, at, _with_bucket(run, number, bucket))
+        return with_run(w, at, with_bucket(run, number, bucket))
 
     def portions(self, row: TickRow | None) -> tuple[TickRow | None, ...]:
         """Rule 4: a tick leaves whole, in one transaction."""
@@ -462,14 +310,14 @@ class RealTime:
         # STATE
         (tick, row), *rest = bucket.pending
         bucket = replace(bucket, pending=tuple(rest))
-        after = with_run(w, at, _with_bucket(run, number, bucket))
+        after = with_run(w, at, with_bucket(run, number, bucket))
         if self.is_released(w, number, tick):
             if not self.is_same_digest(sink, tick, row):
                 return replace(without_run(w, at), is_stopped=True)
             return after
         sink = replace(sink, t_last=tick, digest=row, shown=(*sink.shown, *([row] if row else [])))
         # RESULT
-        return replace(after, sinks=_put(after.sinks, number, sink))
+        return replace(after, sinks=put(after.sinks, number, sink))
 
     # -- snapshots
 
@@ -495,9 +343,9 @@ class RealTime:
         delta = (bucket.worked, bucket.state[bucket.kept :])
         deltas = tuple(sorted((*known.deltas, delta)))
         # RESULT
-        after = replace(w, snapshots=_put(w.snapshots, number, replace(known, deltas=deltas)))
+        after = replace(w, snapshots=put(w.snapshots, number, replace(known, deltas=deltas)))
         bucket = replace(bucket, kept=len(bucket.state))
-        return with_run(after, at, _with_bucket(run, number, bucket))
+        return with_run(after, at, with_bucket(run, number, bucket))
 
     def counts(self, w: RealTimeWorld, tick: int) -> bool:
         """Rule 3: every bucket has stored it, and every sink partition has released through it."""
@@ -572,33 +420,3 @@ def _records(run: RealTimeRun, worked: int, tick: int) -> tuple[Record, ...]:
         for _, number, entry in sorted(entries)
         for position in range(entry.start, entry.end)
     )
-
-
-_T = TypeVar("_T")
-_Fenced = TypeVar("_Fenced", PlanLog, Snapshots, SinkPartition)
-
-
-def _fenced(written: tuple[_Fenced, ...], generation: int) -> tuple[_Fenced, ...]:
-    return tuple(replace(known, generation=max(known.generation, generation)) for known in written)
-
-
-def _put(values: tuple[_T, ...], at: int, value: _T) -> tuple[_T, ...]:
-    return (*values[:at], value, *values[at + 1 :])
-
-
-def _with_reader(run: RealTimeRun, number: int, reader: Reader) -> RealTimeRun:
-    return replace(run, readers=_put(run.readers, number, reader))
-
-
-def _with_bucket(run: RealTimeRun, number: int, bucket: Bucket) -> RealTimeRun:
-    return replace(run, buckets=_put(run.buckets, number, bucket))
-
-
-def with_run(w: RealTimeWorld, at: int, run: RealTimeRun) -> RealTimeWorld:
-    """The world with another state of one of its runs."""
-    return replace(w, runs=_put(w.runs, at, run))
-
-
-def without_run(w: RealTimeWorld, at: int) -> RealTimeWorld:
-    """The world after a run has ended."""
-    return replace(w, runs=(*w.runs[:at], *w.runs[at + 1 :]))

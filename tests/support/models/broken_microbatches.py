@@ -154,7 +154,7 @@ class PublishesEveryAttempt(Microbatches):
 
 
 class FinishesBeforeItShows(Microbatches):
-    """A crash between commit and publishing: nobody shows the epoch any more."""
+    """An epoch that is finished is never looked at again: nobody publishes it any more."""
 
     case = Case(records=1, partitions=1, sinks=("commit",), zombies=0)
 

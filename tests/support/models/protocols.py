@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path as File
+from textwrap import fill
 
 from support.repo.package import ROOT
 
@@ -90,7 +91,8 @@ def section(broken_by_title):
         said = " ".join(inspect.getdoc(broken).split())
         lines.append(f"| {title} | {said} | {found.claim} | {len(found.path)} |")
     for title, broken in broken_by_title.items():
-        lines += ["", f"**{title}**", "", "```text", *told(finding(broken).path), "```"]
+        run = [fill(line, 100, subsequent_indent="    ") for line in told(finding(broken).path)]
+        lines += ["", f"**{title}**", "", "```text", *run, "```"]
     return "\n".join(lines) + "\n"
 
 

@@ -74,9 +74,9 @@ def test_rows_beside_their_ledger_are_written_twice():
     assert told(finding(BROKEN["the ledger is written after the rows"]).path) == [
         "run 1: starts, takes its generation, claims sink 0, reads the checkpoint and the ledgers, "
         "plans 1 record as epoch 0, logs the offset of epoch 0, starts the tasks of epoch 0, "
-        "writes epoch 0 in task 0, is killed",
+        "writes the rows of epoch 0 in task 0, is killed",
         "run 2: starts, takes its generation, claims sink 0, reads the checkpoint and the ledgers, "
-        "starts the tasks of epoch 0, writes epoch 0 in task 0",
+        "starts the tasks of epoch 0, writes the rows of epoch 0 in task 0",
     ]
 
 

@@ -10,8 +10,8 @@ from cutwater.semantics.realtime_world import RealTimeCase
 
 
 class IdlePartitionGoesOnBehindItself(RealTime):
-    """A partition that was idle at the crash puts new records into a tick that is released:
-    ``t_last`` drops them.
+    """A partition that was idle at the crash puts new records into a tick that is done: they are
+    never shown.
     """
 
     case = RealTimeCase(records=(1, 1))
@@ -70,7 +70,7 @@ class OneLastTickForTheSink(RealTime):
 
 
 class TickLeavesInPieces(RealTime):
-    """A crash between two pieces of a tick: ``t_last`` says that all of it has left."""
+    """With the first piece of a tick ``t_last`` says that all of it has left: the rest is dropped."""
 
     case = RealTimeCase(records=(2,))
 
@@ -119,8 +119,8 @@ class NoEmptyDelta(RealTime):
 
 
 class ReadsBeforeItFences(RealTime):
-    """What the zombie plans and releases after K was read, and before the fence, is taken for new
-    once more.
+    """What a zombie plans after K was read and before the fence is not replayed, and not read
+    again.
     """
 
     case = RealTimeCase(records=(1,), crashes=0, zombies=1)

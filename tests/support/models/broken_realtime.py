@@ -70,7 +70,7 @@ class OneLastTickForTheSink(RealTime):
 
 
 class TickLeavesInPieces(RealTime):
-    """With the first piece of a tick ``t_last`` says that all of it has left: the rest is dropped."""
+    """With its first piece ``t_last`` says that all of a tick has left: the rest is dropped."""
 
     case = RealTimeCase(records=(2,))
 

@@ -1,0 +1,138 @@
+"""The real-time protocol holds, and each of its ten rules left out is rejected with a run."""
+
+import pytest
+from msgspec.structs import replace
+from support.models.broken_realtime import BROKEN, REDUNDANT
+from support.models.protocols import (
+    CONSISTENT,
+    assert_on_page,
+    explored,
+    finding,
+    rules_overridden,
+    section,
+    told,
+)
+
+from cutwater.checking import replay
+from cutwater.checking.explorer.paths import shrink
+from cutwater.semantics.realtime_protocol import RealTime
+from cutwater.semantics.realtime_world import RealTimeCase as Case
+
+LONG = ("stale deltas are kept", "a zombie bucket stores")
+MUTANTS = [
+    pytest.param(
+        broken,
+        id=f"rule {rule}, {title}",
+        marks=pytest.mark.slow if title in LONG else (),
+    )
+    for (rule, title), broken in BROKEN.items()
+]
+
+# what is explored, and how many states there are
+HOLDS = {
+    "one partition, a crash": (Case(records=(1,)), 142),
+    "two partitions, one may be idle at the crash": (Case(records=(1, 1)), 2_416),
+    "two buckets, a crash": (Case(records=(2,), buckets=2), 4_359),
+    "a crash during the recovery": (Case(records=(1, 1), crashes=2), 7_818),
+    "two buckets, a crash during the recovery": (Case(records=(1,), buckets=2, crashes=2), 1_226),
+    "a zombie": (Case(records=(1,), zombies=1), 2_274),
+    "a zombie, empty ticks": (Case(records=(1,), crashes=0, zombies=1, idles=1), 2_621),
+    "the end of a batch": (Case(records=(1, 1), crashes=0, batches=1), 2_340),
+    "other code": (Case(records=(1,), buckets=2, changes=1), 997),
+    "code that is not deterministic": (Case(records=(2,), is_pure=False), 737),
+}
+
+
+@pytest.mark.parametrize(("case", "states"), HOLDS.values(), ids=HOLDS)
+def test_it_is_exactly_once(case, states):
+    found = explored(RealTime, case)
+    assert found.holds
+    assert found.is_exhaustive
+    assert found.unique_states == states
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "states"),
+    [
+        (Case(records=(1,), buckets=2, zombies=1), 11_920),
+        (Case(records=(1,), zombies=1, idles=1), 27_286),
+        (Case(records=(2,), crashes=2, idles=1), 29_072),
+    ],
+)
+def test_it_is_exactly_once_in_larger_cases(case, states):
+    found = explored(RealTime, case)
+    assert found.holds
+    assert found.is_exhaustive
+    assert found.unique_states == states
+
+
+def test_every_rule_has_a_mutant():
+    assert {rule for rule, _ in BROKEN} == set(range(1, 11))
+
+
+@pytest.mark.parametrize("broken", MUTANTS)
+def test_a_rule_left_out_is_rejected_with_a_run_of_which_nothing_can_be_left_out(broken):
+    found = finding(broken)
+    again = replay(found.model, found.path.initial, found.path.actions)
+    assert found.is_refuting(again)
+    assert shrink(found.model, again, found.is_refuting) == again
+
+
+@pytest.mark.parametrize("broken", MUTANTS)
+def test_one_rule_is_left_out_at_a_time(broken):
+    is_about_the_observer = broken.case.observer == "equal prefixes"
+    assert len(rules_overridden(broken)) == 1 - is_about_the_observer
+
+
+@pytest.mark.parametrize(
+    "case",
+    sorted({b.case for b in BROKEN.values() if b.case.crashes < 2 and not b.case.zombies}, key=str),
+    ids=str,
+)
+def test_the_protocol_itself_holds_where_a_mutant_does_not(case):
+    found = explored(RealTime, replace(case, observer="product of prefixes"))
+    assert found.holds
+    assert found.is_exhaustive
+
+
+@pytest.mark.parametrize("left_out", REDUNDANT.values(), ids=REDUNDANT)
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(records=(1, 1), crashes=1),
+        Case(records=(1,), buckets=2, crashes=2),
+        Case(records=(1,), crashes=2, idles=1),
+        Case(records=(1,), crashes=0, zombies=1, idles=1),
+    ],
+    ids=str,
+)
+def test_what_the_other_rules_make_redundant(left_out, case):
+    """Two parts of rule 1: no run of these cases needs them."""
+    found = explored(left_out, case)
+    assert found.holds
+    assert found.is_exhaustive
+    assert len(rules_overridden(left_out)) == 1
+
+
+def test_a_partition_that_was_idle_at_the_crash():
+    found = finding(BROKEN[1, "an idle partition goes on behind itself"])
+    lines = told(found.path)
+    assert "is killed" in " ".join(lines)
+    assert lines[-1].endswith(
+        "reads K = 1 and goes back to tick 1, opens behind K, reader 1 cuts tick 1 with record 0, "
+        "reader 1 writes entry 1, reader 1 sends border 1, counts snapshot 1, and the plan up to "
+        "it goes"
+    )
+
+
+def test_a_digest_stops_code_that_is_not_deterministic_before_it_shows_more():
+    case = Case(records=(2,), is_pure=False)
+    assert explored(RealTime, case).holds
+    assert finding(BROKEN[10, "the digest is not compared"]).claim == CONSISTENT
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_the_checker_finds():
+    titled = {f"{rule}. {title}": broken for (rule, title), broken in BROKEN.items()}
+    assert_on_page("real-time", section(titled))

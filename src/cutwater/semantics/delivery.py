@@ -29,7 +29,6 @@ Where we read the paper our way (2026-11-18):
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -95,13 +94,16 @@ class Bag(msgspec.Struct, frozen=True, cache_hash=True):
         return Bag(tuple(sorted(self.elements + other.elements)))
 
     def __sub__(self, other: Bag) -> Bag:
-        left = Counter(self.elements)
-        left.subtract(other.elements)
-        return Bag(tuple(element for element in sorted(left) for _ in range(left[element])))
+        left = list(self.elements)
+        for element in other.elements:
+            if element in left:
+                left.remove(element)
+        return Bag(tuple(left))
 
     def __le__(self, other: Bag) -> bool:
-        mine, theirs = Counter(self.elements), Counter(other.elements)
-        return all(theirs[element] >= count for element, count in mine.items())
+        if len(self.elements) > len(other.elements):
+            return False
+        return not (self - other).elements
 
     def count(self, element: Element) -> int:
         """How often an element is in it."""
@@ -113,7 +115,7 @@ class Bag(msgspec.Struct, frozen=True, cache_hash=True):
 
     def of_kind(self, kind: str) -> tuple[Element, ...]:
         """Its elements of one kind, each once."""
-        return tuple(element for element in self.distinct() if element.kind == kind)
+        return tuple(dict.fromkeys([e for e in self.elements if e.kind == kind]))
 
     def __str__(self) -> str:
         return "{" + ", ".join(map(str, self.elements)) + "}"

@@ -11,7 +11,7 @@ observed, and a system that loses or says nothing can be told from one that is s
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -144,7 +144,7 @@ class DeliveryModel:
 
     Examples
     --------
-    >>> from cutwater.semantics.delivery_systems import flink_epochs
+    >>> from cutwater.semantics.delivery_epochs import flink_epochs
     >>> model = DeliveryModel(flink_epochs(), [Element("in", "a")], failures=0)
     >>> print(*model.actions(*model.initial_states()))
     in a enters
@@ -235,7 +235,7 @@ class DeliveryModel:
             raise ValueError(f"{action} is not possible here")
         return Point(after, entered, failures, isinstance(action, Rest))
 
-    def observation(self, point: Point) -> Hashable:
+    def observation(self, point: Point) -> Seen:
         """What can be seen from outside."""
         return Seen(
             point.entered,

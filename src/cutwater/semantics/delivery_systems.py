@@ -1,8 +1,4 @@
-"""The systems of P2's sections II, IV and V, each with its recovery and with broken ones.
-
-All run one operation: it appends each input, a letter, to its state and emits the state (or the
-last letters of it). It is sensitive to the order of its inputs, and a history such as ``"ab"`` says
-what an element depends on: a snapshot holds an output's state if its history begins with it.
+"""The systems of P2's sections II to IV, each with its own recovery and with broken ones.
 
 =====================================  =====================================================
 P2                                     here
@@ -11,101 +7,56 @@ II, III.B: Fig. 1, Table II            `released_at_once`
 III.F: all operations idempotent       `all_idempotent`
 IV.A: MillWheel, strong productions    `strong_productions`
 IV.B: Spark, micro-batches             `micro_batches`
-IV.C: Flink, epochs                    `flink_epochs`
-V: drifting state                      `drifting_state`; small: its agents and messages are not here
 =====================================  =====================================================
 
-Not modelled: what a snapshot costs, several operations, several partitions.
+All but the idempotent one run the operation of `delivery_histories`; those that take checkpoints
+are in `delivery_epochs`. Not modelled: what a snapshot costs, several operations or partitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 
 from cutwater.semantics.delivery import EMPTY, Bag, Change, Element, Recovery, System, bag
+from cutwater.semantics.delivery_histories import (
+    begins_with,
+    chosen,
+    longest,
+    output_of,
+    prefixes,
+    restored_from,
+    saved,
+    state_of,
+    unread,
+    unsaved,
+)
 
-__all__ = [
-    "SYSTEMS",
-    "all_idempotent",
-    "drifting_state",
-    "flink_epochs",
-    "letters",
-    "micro_batches",
-    "released_at_once",
-    "strong_productions",
-]
-
-
-def letters(text: str) -> tuple[Element, ...]:
-    """The inputs with these letters.
-
-    >>> print(*letters("ab"))
-    in a in b
-    """
-    return tuple(Element("in", letter) for letter in text)
-
-
-def _state(history: str) -> Bag:
-    return bag(Element("state", history)) if history else EMPTY
-
-
-def _out(history: str) -> Element:
-    return Element("out", history)
-
-
-def _history(kind: str, elements: Bag) -> str:
-    """The longest history among the elements of a kind; empty if there is none."""
-    return max((element.value for element in elements.of_kind(kind)), key=len, default="")
-
-
-def _prefixes(history: str) -> list[str]:
-    return [history[: n + 1] for n in range(len(history))]
-
-
-def _without(inputs: Bag, history: str) -> Bag:
-    return inputs - bag(*letters(history))
-
-
-def _begins_with(snapshot: Element, output: Element) -> bool:
-    """Does a snapshot hold the state that an output shows?"""
-    return bool(snapshot.value.startswith(output.value))
-
-
-def _unsaved(working: Bag, outputs: Bag, kind: str) -> Iterator[Change]:
-    """A snapshot of the state is prepared: it is copied, once."""
-    for state in working.of_kind("state"):
-        copy = Element(kind, state.value)
-        if copy not in working and copy not in outputs:
-            yield bag(state), bag(state, copy)
-
-
-def _restored(working: Bag, outputs: Bag, kind: str) -> Element | None:
-    """A snapshot that a recovery has read back, and of which no state was made yet."""
-    return next((element for element in working.of_kind(kind) if element in outputs), None)
+__all__ = ["all_idempotent", "micro_batches", "released_at_once", "strong_productions"]
 
 
 @dataclass(frozen=True)
 class _Windowed:
-    """Outputs leave at once; snapshots are taken now and then."""
+    """Outputs leave at once; a snapshot is taken after every second input."""
 
     window: int | None
     """How many letters an output has; None: all."""
 
     def shown(self, history: str) -> Element:
-        return _out(history if self.window is None else history[-self.window :])
+        return output_of(history if self.window is None else history[-self.window :])
 
     def transforms(self, working: Bag, outputs: Bag) -> Iterator[Change]:
-        restored = _restored(working, outputs, "snapshot")
+        restored = restored_from(working, outputs, "snapshot")
         if restored:
-            yield bag(restored), _state(restored.value)
+            yield bag(restored), state_of(restored.value)
         elif not working.of_kind("out"):  # one output channel, emptied in order
-            history = _history("state", working)
+            history = longest("state", working)
             for x in working.of_kind("in"):
                 after = history + x.value
-                yield bag(x) + _state(history), _state(after) + bag(self.shown(after))
-            yield from _unsaved(working, outputs, "snapshot")
+                yield bag(x) + state_of(history), state_of(after) + bag(self.shown(after))
+            if len(history) % 2 == 0:
+                yield from unsaved(working, outputs, "snapshot")
 
     @staticmethod
     def leaving(working: Bag, outputs: Bag) -> list[Element]:
@@ -113,31 +64,29 @@ class _Windowed:
         return [*working.of_kind("out"), *snapshots]
 
     def release_again(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
-        snapshot = _history("snapshot", outputs)
-        saved = bag(Element("snapshot", snapshot)) if snapshot else EMPTY
-        yield saved + _without(inputs, snapshot)
+        snapshot = longest("snapshot", outputs)
+        yield saved("snapshot", snapshot) + unread(inputs, snapshot)
 
     def snapshot_only(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
-        snapshot = _history("snapshot", outputs)
-        yield bag(Element("snapshot", snapshot)) if snapshot else EMPTY
+        yield saved("snapshot", longest("snapshot", outputs))
 
     def nothing(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
         yield EMPTY
 
     def any_order(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
         """Table II, row 14: inputs that were shown are replayed, and what comes out is not."""
-        snapshot = _history("snapshot", outputs)
+        snapshot = longest("snapshot", outputs)
         used = {letter for out in outputs.of_kind("out") for letter in out.value}
         again = sorted(used - set(snapshot))
         for order in permutations(again):
             history = snapshot + "".join(order)
-            yield _state(history) + _without(inputs, history)
+            yield state_of(history) + unread(inputs, history)
 
     def shown_order(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
         shown = Bag(tuple(element for element in outputs if element.kind == "out"))
         for working in self.any_order(inputs, outputs):
-            history = _history("state", working)
-            if bag(*map(self.shown, _prefixes(history))) == shown:
+            history = longest("state", working)
+            if bag(*map(self.shown, prefixes(history))) == shown:
                 yield working
 
 
@@ -160,9 +109,9 @@ def released_at_once(recovery: str = "replay in any order", window: int | None =
         recovery,
         parts.transforms,
         parts.leaving,
-        recover[recovery],
+        chosen(recover, recovery),
         snapshots=frozenset({"snapshot"}),
-        holds=_begins_with,
+        holds=begins_with,
     )
 
 
@@ -175,7 +124,7 @@ def all_idempotent(recovery: str = "replay everything") -> System:
 
     def transforms(working: Bag, outputs: Bag) -> Iterator[Change]:
         for x in working.of_kind("in"):
-            yield bag(x), bag(_out(x.value))
+            yield bag(x), bag(output_of(x.value))
 
     def leaving(working: Bag, outputs: Bag) -> list[Element]:
         return [e for e in working.of_kind("out") if not is_upsert or e not in outputs]
@@ -185,7 +134,7 @@ def all_idempotent(recovery: str = "replay everything") -> System:
         "appending sink": lambda inputs, outputs: (inputs,),
         "no replay": lambda inputs, outputs: (EMPTY,),
     }
-    return System("all idempotent", recovery, transforms, leaving, recover[recovery])
+    return System("all idempotent", recovery, transforms, leaving, chosen(recover, recovery))
 
 
 def strong_productions(recovery: str = "resend what is not recorded") -> System:
@@ -196,23 +145,23 @@ def strong_productions(recovery: str = "resend what is not recorded") -> System:
     is_weak = recovery == "release before the write"
 
     def transforms(working: Bag, outputs: Bag) -> Iterator[Change]:
-        newest = _history("production", outputs)
-        before = bag(Element("production", newest)) if newest else EMPTY
+        newest = longest("production", outputs)
+        before = saved("production", newest)
         if not working.of_kind("production"):  # one write at a time
             for x in working.of_kind("in"):
                 after = newest + x.value
-                early = bag(_out(after)) if is_weak else EMPTY
+                early = bag(output_of(after)) if is_weak else EMPTY
                 yield bag(x) + before, bag(Element("production", after)) + early
         for stored in outputs.of_kind("production"):
-            if _out(stored.value) not in working + outputs:
-                yield bag(stored), bag(_out(stored.value))
+            if output_of(stored.value) not in working + outputs:
+                yield bag(stored), bag(output_of(stored.value))
 
     def leaving(working: Bag, outputs: Bag) -> list[Element]:
         return [*working.of_kind("production"), *working.of_kind("out")]
 
     recover: dict[str, Recovery] = {
-        "resend what is not recorded": lambda a, b: (_without(a, _history("production", b)),),
-        "release before the write": lambda a, b: (_without(a, _history("production", b)),),
+        "resend what is not recorded": lambda a, b: (unread(a, longest("production", b)),),
+        "release before the write": lambda a, b: (unread(a, longest("production", b)),),
         "resend without removing duplicates": lambda a, b: (a,),
         "resend nothing": lambda a, b: (EMPTY,),
     }
@@ -221,9 +170,9 @@ def strong_productions(recovery: str = "resend what is not recorded") -> System:
         recovery,
         transforms,
         leaving,
-        recover[recovery],
+        chosen(recover, recovery),
         snapshots=frozenset({"production"}),
-        holds=_begins_with,
+        holds=begins_with,
     )
 
 
@@ -248,22 +197,22 @@ class _Batched:
         newest = self.newest(outputs)
         before = bag(Element(self.stored, newest)) if newest[-1] else EMPTY
         waiting = working.of_kind("in")
-        for chosen in [*permutations(waiting, 1), *permutations(waiting, 2)]:
-            added = "".join(x.value for x in chosen)
-            batch = tuple(newest[-1] + more for more in _prefixes(added))
+        for taken in [*permutations(waiting, 1), *permutations(waiting, 2)]:
+            added = "".join(x.value for x in taken)
+            batch = tuple(newest[-1] + more for more in prefixes(added))
             made = {Element("batch", batch), Element(self.stored, batch)}
-            yield bag(*chosen) + before, bag(*made)
+            yield bag(*taken) + before, bag(*made)
 
     @staticmethod
     def leaving(working: Bag, outputs: Bag) -> list[Element]:
         return [*working.of_kind("store"), *working.of_kind("batch")]
 
     def from_the_newest(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
-        yield _without(inputs, self.newest(outputs)[-1])
+        yield unread(inputs, self.newest(outputs)[-1])
 
     def newest_again(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
         newest = self.newest(outputs)
-        yield _without(inputs, newest[0][:-1])  # what the batch before it had
+        yield unread(inputs, newest[0][:-1])  # what the batch before it had
 
 
 def micro_batches(recovery: str = "rerun the batch that did not finish") -> System:
@@ -280,188 +229,8 @@ def micro_batches(recovery: str = "rerun the batch that did not finish") -> Syst
         recovery,
         parts.transforms,
         parts.leaving,
-        recover[recovery],
+        chosen(recover, recovery),
         shown=frozenset({"batch"}),
         snapshots=frozenset({parts.stored}),
         holds=lambda snapshot, output: snapshot.value[-1].startswith(output.value[-1]),
     )
-
-
-@dataclass(frozen=True)
-class _Epochs:
-    """Outputs are computed at once and leave when a checkpoint that holds them is committed."""
-
-    is_early: bool
-    """Do outputs leave before the commit?"""
-    has_pending: bool
-    """Does a checkpoint hold the outputs that wait for it?"""
-
-    def transforms(self, working: Bag, outputs: Bag) -> Iterator[Change]:
-        restored = _restored(working, outputs, "checkpoint")
-        if restored:
-            pending = [_out(h) for h in _prefixes(restored.value) if _out(h) not in outputs]
-            made = bag(*pending) if self.has_pending else EMPTY
-            yield bag(restored), _state(restored.value) + made
-            return
-        history = _history("state", working)
-        for x in working.of_kind("in"):
-            after = history + x.value
-            yield bag(x) + _state(history), _state(after) + bag(_out(after))
-        yield from _unsaved(working, outputs, "checkpoint")
-
-    def leaving(self, working: Bag, outputs: Bag) -> list[Element]:
-        committed = outputs.of_kind("checkpoint")
-        return [
-            *[e for e in working.of_kind("checkpoint") if e not in outputs],
-            *[
-                out
-                for out in working.of_kind("out")
-                if self.is_early or any(_begins_with(c, out) for c in committed)
-            ],
-        ]
-
-
-def _from_checkpoint(replay: Callable[[Bag, str], Bag]) -> Recovery:
-    """F restores the newest checkpoint and replays inputs, given all of them and its history."""
-
-    def recover(inputs: Bag, outputs: Bag) -> Iterable[Bag]:
-        newest = _history("checkpoint", outputs)
-        saved = bag(Element("checkpoint", newest)) if newest else EMPTY
-        return (saved + replay(inputs, newest),)
-
-    return recover
-
-
-def flink_epochs(recovery: str = "newest checkpoint, replay behind it") -> System:
-    """Flink: outputs wait for the commit of the checkpoint that holds them."""
-    parts = _Epochs(
-        recovery == "release before the commit", recovery != "pending outputs are dropped"
-    )
-    replay: dict[str, Callable[[Bag, str], Bag]] = {
-        "newest checkpoint, replay behind it": _without,
-        "release before the commit": _without,
-        "pending outputs are dropped": _without,
-        "replay from an older offset": lambda inputs, newest: inputs,
-        "replay from a newer offset": lambda inputs, newest: EMPTY,
-    }
-    return System(
-        "epoch commit (Flink)",
-        recovery,
-        parts.transforms,
-        parts.leaving,
-        _from_checkpoint(replay[recovery]),
-        snapshots=frozenset({"checkpoint"}),
-        holds=_begins_with,
-    )
-
-
-@dataclass(frozen=True)
-class _Drifting:
-    """Inputs are inserted where they belong; what that displaces is retracted before it left.
-
-    t(x) is the letter, and producers send in its order; inside, inputs overtake each other.
-    """
-
-    is_filtering: bool
-    """Does the barrier drop what is not behind the last output that the consumer has?"""
-    is_speculation_saved: bool
-    """May a snapshot hold an input while one before it is still on its way?"""
-
-    @staticmethod
-    def is_done(history: str, working: Bag) -> bool:
-        """Is nothing on its way that belongs before the end of a history? The acker knows."""
-        return not any(x.value < history[-1] for x in working.of_kind("in"))
-
-    def transforms(self, working: Bag, outputs: Bag) -> Iterator[Change]:
-        restored = _restored(working, outputs, "checkpoint")
-        if restored:
-            yield bag(restored), _state(restored.value) + self.emitted("", restored.value, outputs)
-            return
-        history = _history("state", working)
-        for x in working.of_kind("in"):
-            yield self.inserted(x, history, working, outputs)
-        if history and (self.is_speculation_saved or self.is_done(history, working)):
-            yield from _unsaved(working, outputs, "checkpoint")
-
-    def inserted(self, x: Element, history: str, working: Bag, outputs: Bag) -> Change:
-        after = "".join(sorted(history + x.value))
-        before = after[: after.index(x.value)]
-        displaced = [e for e in working.of_kind("out") if len(e.value) > len(before)]
-        made = _state(after) + self.emitted(before, after, outputs)
-        return bag(x, *displaced) + _state(history), made
-
-    def emitted(self, before: str, after: str, outputs: Bag) -> Bag:
-        """The outputs of an operation that goes from a history on, as far as they may leave."""
-        histories = [h for h in _prefixes(after) if len(h) > len(before)]
-        last = max((out.value[-1] for out in outputs.of_kind("out")), default="")
-        return bag(*[_out(h) for h in histories if not self.is_filtering or h[-1] > last])
-
-    def leaving(self, working: Bag, outputs: Bag) -> list[Element]:
-        ready = [out for out in working.of_kind("out") if self.is_done(out.value, working)]
-        first = min(ready, key=lambda out: len(out.value), default=None)
-        unsaved = [e for e in working.of_kind("checkpoint") if e not in outputs]
-        return [*unsaved, *([first] if first else [])]
-
-
-def drifting_state(recovery: str = "newest snapshot, replay behind t") -> System:
-    """Drifting state: work runs ahead, outputs leave in the order of t and wait for no snapshot."""
-    parts = _Drifting(
-        recovery != "last output is not asked for", recovery == "snapshot holds speculation"
-    )
-
-    def behind(inputs: Bag, newest: str, skipped: int = 0) -> Bag:
-        missing = [x for x in inputs if not newest or x.value > newest[-1]]
-        return bag(*missing[skipped:])
-
-    replay: dict[str, Callable[[Bag, str], Bag]] = {
-        "newest snapshot, replay behind t": behind,
-        "last output is not asked for": behind,
-        "snapshot holds speculation": behind,
-        "replay begins one too late": lambda inputs, newest: behind(inputs, newest, 1),
-    }
-    return System(
-        "drifting state (FlameStream)",
-        recovery,
-        parts.transforms,
-        parts.leaving,
-        _from_checkpoint(replay[recovery]),
-        snapshots=frozenset({"checkpoint"}),
-        holds=_begins_with,
-    )
-
-
-SYSTEMS: dict[Callable[[str], System], tuple[str, ...]] = {
-    strong_productions: (
-        "resend what is not recorded",
-        "resend without removing duplicates",
-        "resend nothing",
-        "release before the write",
-    ),
-    micro_batches: (
-        "rerun the batch that did not finish",
-        "rerun the newest batch too",
-        "skip the batch that did not finish",
-        "state stored apart from outputs",
-    ),
-    flink_epochs: (
-        "newest checkpoint, replay behind it",
-        "replay from an older offset",
-        "replay from a newer offset",
-        "pending outputs are dropped",
-        "release before the commit",
-    ),
-    drifting_state: (
-        "newest snapshot, replay behind t",
-        "replay begins one too late",
-        "last output is not asked for",
-        "snapshot holds speculation",
-    ),
-    all_idempotent: ("replay everything", "appending sink", "no replay"),
-    released_at_once: (
-        "replay in any order",
-        "replay and release again",
-        "last snapshot, no replay",
-        "replay in the order that outputs show",
-    ),
-}
-"""Each system and its recoveries; the first is its own, the others are broken variants of it."""

@@ -19,14 +19,15 @@ Where we read the paper our way (2026-11-18): a definition holds if three things
 - **by run**: one reference run explains the whole sequence of inputs and outputs, and rests where
   the run rests. (With reference runs xyz and yxw, each output of xyw alone is consistent.)
 
-The first two follow from the third; all are reported, because they say what kind of failure it is.
+The first two follow from the third, and Definitions 7 and 8 from 6 (a flawed channel need not do
+harm), so what follows is not searched again. All are reported: they say what kind of failure it is.
 Snapshots are stored and not shown, so they are not compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -38,7 +39,17 @@ from cutwater.checking.transparency.explainability import explainable
 from cutwater.semantics.delivery import Element, System
 from cutwater.semantics.delivery_model import DeliveryModel, Flaw, Output, Point, Seen, Step
 
-__all__ = ["GUARANTEES", "Classification", "Guarantee", "Reference", "Verdict", "classify"]
+__all__ = [
+    "GUARANTEES",
+    "Classification",
+    "Guarantee",
+    "Reference",
+    "Verdict",
+    "Verdicts",
+    "classify",
+    "each_alone",
+    "together",
+]
 
 Guarantee = Literal["exactly-once", "at-most-once", "at-least-once"]
 GUARANTEES: dict[Guarantee, Flaw] = {
@@ -67,66 +78,94 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Verdicts:
+    """Whether one definition holds, in each of its three senses."""
+
+    by_state: Verdict
+    """Each output alone is consistent."""
+    at_rest: Verdict
+    """What is there in the end is what a reference run ends with."""
+    by_run: Verdict
+    """One reference run explains all of it."""
+
+    @property
+    def hold(self) -> bool:
+        """Does it hold in every sense?"""
+        return self.by_state.holds and self.at_rest.holds and self.by_run.holds
+
+    @property
+    def is_settled(self) -> bool:
+        """Is it refuted, or was everything looked at?"""
+        return self.by_run.is_exhaustive or not self.hold
+
+
+@dataclass(frozen=True)
 class Classification:
     """What was found of a system."""
 
     system: System
-    by_state: dict[Guarantee, Verdict] = field(default_factory=dict)
-    """Each output alone is consistent."""
-    at_rest: dict[Guarantee, Verdict] = field(default_factory=dict)
-    """What is there in the end is what a reference run ends with."""
-    by_run: dict[Guarantee, Verdict] = field(default_factory=dict)
-    """One reference run explains all of it."""
-
-    def has(self, guarantee: Guarantee) -> bool:
-        """Does it hold in every sense?"""
-        senses = (self.by_state, self.at_rest, self.by_run)
-        return all(verdicts[guarantee].holds for verdicts in senses)
+    verdicts: dict[Guarantee, Verdicts]
+    """For each guarantee whether it holds."""
 
     @property
     def guarantees(self) -> frozenset[Guarantee]:
         """The strongest that hold: exactly-once alone, or any of the two that it implies."""
-        if self.has("exactly-once"):
-            return frozenset({"exactly-once"})
-        return frozenset(guarantee for guarantee in GUARANTEES if self.has(guarantee))
+        found = frozenset(g for g, verdicts in self.verdicts.items() if verdicts.hold)
+        return frozenset({"exactly-once"}) if "exactly-once" in found else found
 
     @property
-    def is_exhaustive(self) -> bool:
-        """Was everything looked at?"""
-        senses = (self.by_state, self.at_rest, self.by_run)
-        return all(
-            v.is_exhaustive or v.witness for verdicts in senses for v in verdicts.values()
-        )
+    def is_settled(self) -> bool:
+        """Is each guarantee refuted, or was everything looked at?"""
+        return all(verdicts.is_settled for verdicts in self.verdicts.values())
 
     def __str__(self) -> str:
         return " and ".join(g for g in GUARANTEES if g in self.guarantees) or "none"
 
 
-class Reference:
-    """What can be seen of a reference, state by state."""
+class _Towards:
+    """A model that goes on only while it may still show what was seen of another."""
 
-    def __init__(self, model: DeliveryModel, **search: Any) -> None:
-        self._model = model
-        self._next: set[tuple[Any, Element]] = set()
-        self._resting: set[Any] = set()
+    def __init__(self, model: DeliveryModel, wanted: Iterable[Seen]) -> None:
+        self.model, self.wanted = model, tuple(wanted)
+        self.initial_states, self.step = model.initial_states, model.step
+        self._is_near: dict[Seen, bool] = {}
+
+    def actions(self, point: Point) -> list[Step]:
+        seen = self.model.observation(point)
+        if seen not in self._is_near:
+            self._is_near[seen] = any(map(seen.is_before, self.wanted))
+        return self.model.actions(point) if self._is_near[seen] else []
+
+
+class Reference:
+    """What can be seen of a reference, state by state, where it can look like a model."""
+
+    def __init__(self, model: DeliveryModel, flaw: Flaw = "none", **bounds: Any) -> None:
+        self._reference = model.reference(flaw)
+        self._next: set[tuple[Seen, Element]] = set()
+        self._resting: set[Seen] = set()
+        wanted: dict[Seen, None] = {}
+        look = always("seen", lambda point: wanted.setdefault(model.observation(point)) is None)
+        mine = check(model, [look], reduce=False, **bounds)
         visit = always("visited", self._visit)
-        self.is_exhaustive = check(model, [visit], reduce=False, **search).is_exhaustive
-        """Was all of the reference looked at?"""
+        theirs = check(_Towards(self._reference, wanted), [visit], reduce=False, **bounds)
+        self.is_exhaustive = mine.is_exhaustive and theirs.is_exhaustive
+        """Was all of the model and of the reference looked at?"""
 
     def _visit(self, point: Point) -> bool:
-        seen = self._model.observation(point)
+        seen = self._reference.observation(point)
         if point.is_resting:
             self._resting.add(seen)
-        for step in self._model.actions(point):
+        for step in self._reference.actions(point):
             if isinstance(step, Output):
                 self._next.add((seen, step.element))
         return True
 
-    def is_consistent(self, seen: Any, output: Element) -> bool:
+    def is_consistent(self, seen: Seen, output: Element) -> bool:
         """Definition 5: may this output come next where this was seen?"""
         return (seen, output) in self._next
 
-    def may_rest(self, seen: Any) -> bool:
+    def may_rest(self, seen: Seen) -> bool:
         """May a reference run have nothing left to do where this is seen?"""
         return seen in self._resting
 
@@ -182,32 +221,49 @@ def classify(
     system, inputs, failures
         What is run. Inputs enter in the order given.
     search, max_states, max_depth, walks, seed, progress
-        As in `check`. The reference is always searched in breadth, under the same bounds; where
-        it meets one, nothing is refuted state by state.
+        As in `check`. State by state, system and reference are searched in breadth, under the
+        same bounds; where one is met, nothing is refuted in this sense.
 
     Examples
     --------
-    >>> from cutwater.semantics.delivery_systems import flink_epochs, letters
+    >>> from cutwater.semantics.delivery_epochs import flink_epochs
+    >>> from cutwater.semantics.delivery_histories import letters
     >>> print(classify(flink_epochs(), letters("ab")))
     exactly-once
     >>> print(classify(flink_epochs("replay from an older offset"), letters("ab")))
     at-least-once
     """
-    bounds: dict[str, Any] = dict(max_states=max_states, max_depth=max_depth, progress=progress)
-    options = dict(bounds, search=search, walks=walks, seed=seed)
+    options = {
+        "search": search,
+        "max_states": max_states,
+        "max_depth": max_depth,
+        "walks": walks,
+        "seed": seed,
+        "progress": progress,
+    }
     model = DeliveryModel(system, inputs, failures=failures)
-    found = Classification(system)
+    verdicts: dict[Guarantee, Verdicts] = {}
     for guarantee, flaw in GUARANTEES.items():
-        reference = model.reference(flaw)
-        by_state, at_rest = _each_alone(model, Reference(reference, **bounds), options)
-        found.by_state[guarantee], found.at_rest[guarantee] = by_state, at_rest
-        found.by_run[guarantee] = _together(model, reference, options)
-    return found
+        exactly = verdicts.get("exactly-once")
+        if exactly and exactly.hold and exactly.is_settled:
+            verdicts[guarantee] = exactly
+        else:
+            verdicts[guarantee] = _verdicts(model, flaw, options)
+    return Classification(system, verdicts)
 
 
-def _each_alone(
-    model: DeliveryModel, reference: Reference, options: dict[str, Any]
-) -> tuple[Verdict, Verdict]:
+def _verdicts(model: DeliveryModel, flaw: Flaw, options: dict[str, Any]) -> Verdicts:
+    by_run = together(model, flaw, **options)
+    if by_run.holds and by_run.is_exhaustive:
+        return Verdicts(by_run, by_run, by_run)
+    by_state, at_rest = each_alone(model, flaw, **options)
+    return Verdicts(by_state, at_rest, by_run)
+
+
+def each_alone(model: DeliveryModel, flaw: Flaw, **options: Any) -> tuple[Verdict, Verdict]:
+    """Are outputs consistent by state, and at rest? Options are those of `check`."""
+    bounds = {name: options.get(name) for name in ("max_states", "max_depth", "progress")}
+    reference = Reference(model, flaw, **bounds)
     judging = _Judging(model, reference)
     by_state = always("each output is consistent", lambda judged: judged.is_consistent)
     at_rest = always("nothing is lost or too much", judging.is_at_rest_alike)
@@ -225,6 +281,7 @@ def _verdict(checked: Checked, claim: str, is_exhaustive: bool) -> Verdict:
     return Verdict(False, is_exhaustive, Path(states[0], found.path.actions, states))
 
 
-def _together(model: DeliveryModel, reference: DeliveryModel, options: dict[str, Any]) -> Verdict:
-    found = explainable(model, reference, order=Seen.is_before, reduce=False, **options)
+def together(model: DeliveryModel, flaw: Flaw, **options: Any) -> Verdict:
+    """Is each run explained by one run of the reference? Options are those of `check`."""
+    found = explainable(model, model.reference(flaw), order=Seen.is_before, reduce=False, **options)
     return Verdict(found.holds, found.checked.is_exhaustive, found.counterexample)

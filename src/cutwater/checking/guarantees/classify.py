@@ -126,14 +126,14 @@ class _Towards:
     """A model that goes on only while it may still show what was seen of another."""
 
     def __init__(self, model: DeliveryModel, wanted: Iterable[Seen]) -> None:
-        self.model, self.wanted = model, tuple(wanted)
+        self.model, self.wanted = model, dict.fromkeys(wanted)
         self.initial_states, self.step = model.initial_states, model.step
         self._is_near: dict[Seen, bool] = {}
 
     def actions(self, point: Point) -> list[Step]:
         seen = self.model.observation(point)
         if seen not in self._is_near:
-            self._is_near[seen] = any(map(seen.is_before, self.wanted))
+            self._is_near[seen] = seen in self.wanted or any(map(seen.is_before, self.wanted))
         return self.model.actions(point) if self._is_near[seen] else []
 
 

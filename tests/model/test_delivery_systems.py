@@ -24,12 +24,12 @@ from cutwater.semantics.delivery_systems import (
 
 COUNTS = {
     # inputs abc: without failures, with one, with two
-    strong_productions: (0, 0, 0),
-    micro_batches: (0, 0, 0),
-    flink_epochs: (0, 0, 0),
-    drifting_state: (0, 0, 0),
-    all_idempotent: (0, 0, 0),
-    released_at_once: (0, 0, 0),
+    strong_productions: (346, 692, 1038),
+    micro_batches: (102, 204, 306),
+    flink_epochs: (884, 2036, 3188),
+    drifting_state: (198, 476, 754),
+    all_idempotent: (41, 205, 369),
+    released_at_once: (96, 324, 576),
 }
 OWN = [strong_productions, micro_batches, flink_epochs, drifting_state, all_idempotent]
 
@@ -42,6 +42,13 @@ def test_the_number_of_states(make):
         assert found.is_exhaustive
         counts.append(found.unique_states)
     assert tuple(counts) == COUNTS[make]
+
+
+def test_the_states_of_the_idempotent_system_are_counted_by_a_formula():
+    """Each input that has entered waits, is an output, or has left; and one state rests."""
+    for count, text in enumerate(["", "a", "ab", "abc", "abcd"]):
+        model = DeliveryModel(all_idempotent(), letters(text), failures=0)
+        assert check(model).unique_states == sum(3**k for k in range(count + 1)) + 1
 
 
 @pytest.mark.parametrize("make", OWN)

@@ -12,7 +12,7 @@ from cutwater.checking.guarantees.classify import GUARANTEES, classify, each_alo
 from cutwater.semantics.delivery import reference_recovery
 from cutwater.semantics.delivery_model import DeliveryModel, Recover
 
-few = settings(max_examples=30)  # every run of two models is enumerated for each
+few = settings(max_examples=20)  # every run of two models is enumerated for each
 
 
 def drawn_model(seed):

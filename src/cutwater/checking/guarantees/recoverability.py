@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 from cutwater.checking.explorer.model import always
@@ -76,7 +77,7 @@ class Race:
         kind = "out" if name in (self.first, self.second) else "inner"
         return Element(kind, name + (branch if name in self._telling else ""))
 
-    @property
+    @cached_property
     def _telling(self) -> set[str]:
         """The elements that tell s from s′."""
         telling = {"s"}
@@ -85,27 +86,37 @@ class Race:
                 telling.add(made)
         return telling
 
+    @cached_property
+    def _rules(self) -> list[tuple[Bag, Element]]:
+        """The derivations in both branches."""
+        return [
+            (bag(*(self.element(name, branch) for name in taken)), self.element(made, branch))
+            for branch in ("", "'")
+            for taken, made in self.derivations
+        ]
+
+    @cached_property
+    def _firsts(self) -> set[Element]:
+        return {self.element(self.first, branch) for branch in ("", "'")}
+
     def _transforms(self, working: Bag, outputs: Bag) -> Iterator[Change]:
-        x, y = Element("inner", "x"), Element("inner", "y")
+        parts = bag(Element("inner", "x"), Element("inner", "y"))
         for a in working.of_kind("in"):
-            yield bag(a), bag(x, y)
-        for branch in ("", "'"):
-            if x in working and y in working:
-                yield bag(x, y), bag(self.element("s", branch))
-            for taken, made in self.derivations:
-                needed = bag(*(self.element(name, branch) for name in taken))
-                new = self.element(made, branch)
-                if needed <= working + outputs and new not in working + outputs:
-                    kept = needed - (needed - working)  # states are read, not used up
-                    yield needed, kept + bag(new)
+            yield bag(a), parts
+        if parts <= working:
+            yield from ((parts, bag(self.element("s", branch))) for branch in ("", "'"))
+        there = working + outputs
+        for needed, new in self._rules:
+            if new not in there and needed <= there:
+                kept = needed - (needed - working)  # states are read, not used up
+                yield needed, kept + bag(new)
 
     def _leaving(self, working: Bag, outputs: Bag) -> list[Element]:
-        firsts = {self.element(self.first, branch) for branch in ("", "'")}
-        has_first = any(element in outputs for element in firsts)
+        has_first = any(element in outputs for element in self._firsts)
         return [
             element
             for element in working.of_kind("out")
-            if element not in outputs and (has_first or element in firsts)
+            if element not in outputs and (has_first or element in self._firsts)
         ]
 
 

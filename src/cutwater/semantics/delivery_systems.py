@@ -70,9 +70,6 @@ class _Windowed:
     def snapshot_only(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
         yield saved("snapshot", longest("snapshot", outputs))
 
-    def nothing(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
-        yield EMPTY
-
     def any_order(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
         """Table II, row 14: inputs that were shown are replayed, and what comes out is not."""
         snapshot = longest("snapshot", outputs)
@@ -102,7 +99,6 @@ def released_at_once(recovery: str = "replay in any order", window: int | None =
         "replay in the order that outputs show": parts.shown_order,
         "replay and release again": parts.release_again,
         "last snapshot, no replay": parts.snapshot_only,
-        "nothing": parts.nothing,
     }
     return System(
         "released at once",

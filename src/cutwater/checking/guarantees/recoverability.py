@@ -114,9 +114,7 @@ class Race:
     def _leaving(self, working: Bag, outputs: Bag) -> list[Element]:
         has_first = any(element in outputs for element in self._firsts)
         return [
-            element
-            for element in working.of_kind("out")
-            if element not in outputs and (has_first or element in self._firsts)
+            element for element in working.of_kind("out") if has_first or element in self._firsts
         ]
 
 

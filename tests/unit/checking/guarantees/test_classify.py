@@ -1,8 +1,9 @@
 """Each definition must reject something, and each sense of it something the others accept."""
 
+import pytest
 from support.delivery.scripts import INPUT, plan, scripted, shows
 
-from cutwater.checking.guarantees.classify import GUARANTEES, Reference, classify
+from cutwater.checking.guarantees.classify import GUARANTEES, Reference, classify, each_alone
 from cutwater.checking.guarantees.recoverability import any_fitting
 from cutwater.semantics.delivery import EMPTY, Element, System, bag
 from cutwater.semantics.delivery_epochs import flink_epochs
@@ -119,6 +120,46 @@ def test_a_bound_is_said_and_refutes_nothing():
     assert (verdicts.hold, verdicts.is_settled, found.is_settled) == (True, False, False)
     assert str(verdicts.by_state) == "not refuted: the search was not exhaustive"
     assert classify(system, letters("a")).is_settled
+
+
+@pytest.mark.parametrize("bound", range(5, 140, 15))
+def test_a_search_that_was_cut_refutes_no_guarantee_that_holds(bound):
+    """What of the reference was not looked at is not missing from it."""
+    model = DeliveryModel(flink_epochs(), letters("ab"))
+    for verdict in each_alone(model, "none", max_states=bound):
+        assert (verdict.holds, verdict.is_exhaustive) == (True, False)
+
+
+def test_the_reference_may_show_in_between_what_the_system_never_does():
+    """The system shows y, then x; the reference without `a` x, then y: at rest all is well."""
+    a, b = letters("ab")
+
+    def transforms(working, outputs):
+        if a in working and b in working:
+            return [(bag(a, b), plan("n"))]
+        alone = [(bag(b), plan("xy"))] if b in working else []
+        return [*alone, *scripted().transforms(working, outputs)]
+
+    def recover(inputs, outputs):
+        return [plan("yx")] if inputs == bag(a, b) and not outputs else []
+
+    system = System("turned", "", transforms, scripted().leaving, recover)
+    by_state, at_rest = each_alone(DeliveryModel(system, (a, b)), "loses")
+    assert (by_state.holds, at_rest.holds) == (False, True)
+
+
+def test_a_snapshot_is_stored_and_not_shown():
+    """So one that no reference run takes contradicts nothing."""
+    junk = Element("snapshot", "junk")
+    system = System(
+        "hoarding",
+        "",
+        scripted("x").transforms,
+        lambda working, outputs: [*working.of_kind("out"), *working.of_kind("snapshot")],
+        lambda inputs, outputs: (bag(junk) if len(outputs) else inputs + bag(junk),),
+    )
+    assert str(classify(system, INPUT)) == "exactly-once"
+    assert all(verdict.holds for verdict in each_alone(DeliveryModel(system, INPUT), "none"))
 
 
 def test_progress_is_told():

@@ -305,15 +305,24 @@ def explainable(
     return Explainability(check(explaining, claims, reduce=reduce, **search), claim)
 
 
-def is_unexplained(model: Model[Any, Any], other: Model[Any, Any], actions: Sequence[Any]) -> bool:
-    """Can the model take these actions, and does no run of the other explain the run?"""
+def is_unexplained(
+    model: Model[Any, Any],
+    other: Model[Any, Any],
+    actions: Sequence[Any],
+    *,
+    order: Callable[[Any, Any], bool] | None = None,
+) -> bool:
+    """Can the model take these actions, and does no run of the other explain the run?
+
+    With `order`, as in `explainable`, less of the other is looked at.
+    """
     explaining = _Explaining(
         model,
         other,
         model.observation,  # type: ignore[attr-defined]
         other.observation,  # type: ignore[attr-defined]
         zip(other.initial_states(), model.initial_states(), strict=True),
-        None,
+        order,
         reduce=True,
     )
     for start in explaining.initial_states():

@@ -1,0 +1,287 @@
+"""Which delivery guarantees a system gives (P2, Definitions 5 to 8).
+
+=====================================  =====================================================
+P2                                     here
+=====================================  =====================================================
+P(b | A, B, F) > 0                     there is a run of `DeliveryModel` in which b leaves next
+Def. 5, b is consistent                `Reference.is_consistent`
+Def. 6, exactly-once                   ``"exactly-once"``: the reference is the system with F*
+Def. 7, at-most-once, A⁰               ``"at-most-once"``: and its input channel loses
+Def. 8, at-least-once, A*              ``"at-least-once"``: and its input channel repeats
+=====================================  =====================================================
+
+Where we read the paper our way (2026-11-18): a definition holds if three things do.
+
+- **by state**: each output alone is consistent with the inputs and outputs before it. This is
+  Definition 6 as printed. A system that never says anything has it.
+- **at rest**: where nothing is left to do, the outputs are those of a reference run that has
+  nothing left to do either ("are not lost").
+- **by run**: one reference run explains the whole sequence of inputs and outputs, and rests where
+  the run rests. (With reference runs xyz and yxw, each output of xyw alone is consistent.)
+
+The first two follow from the third, and Definitions 7 and 8 from 6 (a flawed channel need not do
+harm), so what follows is not searched again. All are reported: they say what kind of failure it is.
+Snapshots are stored and not shown, so they are not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from cutwater.checking.explorer.model import always
+from cutwater.checking.explorer.paths import Path
+from cutwater.checking.explorer.search import Checked, Progress, Search, check
+from cutwater.checking.transparency.explainability import explainable
+from cutwater.semantics.delivery import Element, System
+from cutwater.semantics.delivery_model import DeliveryModel, Flaw, Output, Point, Seen, Step
+
+__all__ = [
+    "GUARANTEES",
+    "Classification",
+    "Guarantee",
+    "Reference",
+    "Verdict",
+    "Verdicts",
+    "classify",
+    "each_alone",
+    "together",
+]
+
+Guarantee = Literal["exactly-once", "at-most-once", "at-least-once"]
+GUARANTEES: dict[Guarantee, Flaw] = {
+    "exactly-once": "none",
+    "at-most-once": "loses",
+    "at-least-once": "repeats",
+}
+"""Each guarantee, and the flaw that the input channel of its reference has."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether one definition holds in one of its three senses."""
+
+    holds: bool
+    """Was nothing found that refutes it?"""
+    is_exhaustive: bool
+    """Was everything looked at, on both sides?"""
+    witness: Path[Point, Step] | None
+    """The shrunk run that refutes it; its last step is the one that cannot be explained."""
+
+    def __str__(self) -> str:
+        if self.witness is not None:
+            return "refuted by: " + "; ".join(map(str, self.witness.actions))
+        return "holds" if self.is_exhaustive else "not refuted: the search was not exhaustive"
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Whether one definition holds, in each of its three senses."""
+
+    by_state: Verdict
+    """Each output alone is consistent."""
+    at_rest: Verdict
+    """What is there in the end is what a reference run ends with."""
+    by_run: Verdict
+    """One reference run explains all of it."""
+
+    @property
+    def hold(self) -> bool:
+        """Does it hold in every sense?"""
+        return self.by_state.holds and self.at_rest.holds and self.by_run.holds
+
+    @property
+    def is_settled(self) -> bool:
+        """Is it refuted, or was everything looked at?"""
+        return self.by_run.is_exhaustive or not self.hold
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What was found of a system."""
+
+    system: System
+    verdicts: dict[Guarantee, Verdicts]
+    """For each guarantee whether it holds."""
+
+    @property
+    def guarantees(self) -> frozenset[Guarantee]:
+        """The strongest that hold: exactly-once alone, or any of the two that it implies."""
+        found = frozenset(g for g, verdicts in self.verdicts.items() if verdicts.hold)
+        return frozenset({"exactly-once"}) if "exactly-once" in found else found
+
+    @property
+    def is_settled(self) -> bool:
+        """Is each guarantee refuted, or was everything looked at?"""
+        return all(verdicts.is_settled for verdicts in self.verdicts.values())
+
+    def __str__(self) -> str:
+        return " and ".join(g for g in GUARANTEES if g in self.guarantees) or "none"
+
+
+class _Towards:
+    """A model that goes on only while it may still show what was seen of another."""
+
+    def __init__(self, model: DeliveryModel, wanted: Iterable[Seen]) -> None:
+        self.model, self.wanted = model, dict.fromkeys(wanted)
+        self.initial_states, self.step = model.initial_states, model.step
+        self._is_near: dict[Seen, bool] = {}
+
+    def actions(self, point: Point) -> list[Step]:
+        seen = self.model.observation(point)
+        if seen not in self._is_near:
+            self._is_near[seen] = seen in self.wanted or any(map(seen.is_before, self.wanted))
+        return self.model.actions(point) if self._is_near[seen] else []
+
+
+class Reference:
+    """What can be seen of a reference, state by state, where it can look like a model."""
+
+    def __init__(self, model: DeliveryModel, flaw: Flaw = "none", **bounds: Any) -> None:
+        self._reference = model.reference(flaw)
+        self._next: set[tuple[Seen, Element]] = set()
+        self._resting: set[Seen] = set()
+        wanted: dict[Seen, None] = {}
+        look = always("seen", lambda point: wanted.setdefault(model.observation(point)) is None)
+        mine = check(model, [look], reduce=False, **bounds)
+        visit = always("visited", self._visit)
+        theirs = check(_Towards(self._reference, wanted), [visit], reduce=False, **bounds)
+        self.is_exhaustive = mine.is_exhaustive and theirs.is_exhaustive
+        """Was all of the model and of the reference looked at?"""
+
+    def _visit(self, point: Point) -> bool:
+        seen = self._reference.observation(point)
+        if point.is_resting:
+            self._resting.add(seen)
+        for step in self._reference.actions(point):
+            if isinstance(step, Output):
+                self._next.add((seen, step.element))
+        return True
+
+    def is_consistent(self, seen: Seen, output: Element) -> bool:
+        """Definition 5: may this output come next where this was seen?"""
+        return (seen, output) in self._next
+
+    def may_rest(self, seen: Seen) -> bool:
+        """May a reference run have nothing left to do where this is seen?"""
+        return seen in self._resting
+
+
+class _Judged(msgspec.Struct, frozen=True, cache_hash=True):
+    """A point, and whether the output that led to it was consistent."""
+
+    point: Point
+    is_consistent: bool = True
+
+
+class _Judging:
+    """A model whose outputs are compared with a reference, one by one."""
+
+    def __init__(self, model: DeliveryModel, reference: Reference) -> None:
+        self.model, self.reference = model, reference
+
+    def initial_states(self) -> Iterable[_Judged]:
+        return [_Judged(point) for point in self.model.initial_states()]
+
+    def actions(self, judged: _Judged) -> list[Step]:
+        return self.model.actions(judged.point)
+
+    def step(self, judged: _Judged, action: Step) -> _Judged:
+        there = self.model.step(judged.point, action)
+        if not isinstance(action, Output) or action.element.kind not in self.model.system.shown:
+            return _Judged(there)
+        seen = self.model.observation(judged.point)
+        return _Judged(there, self.reference.is_consistent(seen, action.element))
+
+    def is_at_rest_alike(self, judged: _Judged) -> bool:
+        point = judged.point
+        seen = self.model.observation(point)
+        return not point.is_resting or self.reference.may_rest(seen)
+
+
+def classify(
+    system: System,
+    inputs: Sequence[Element],
+    *,
+    failures: int = 1,
+    search: Search = "breadth",
+    max_states: int | None = None,
+    max_depth: int | None = None,
+    walks: int = 100,
+    seed: int = 0,
+    progress: Callable[[Progress], None] | None = None,
+) -> Classification:
+    """Which guarantees a system gives on some inputs, with so many failures at most.
+
+    Parameters
+    ----------
+    system, inputs, failures
+        What is run. Inputs enter in the order given.
+    search, max_states, max_depth, walks, seed, progress
+        As in `check`. State by state, system and reference are searched in breadth, under the
+        same bounds; where one is met, nothing is refuted in this sense.
+
+    Examples
+    --------
+    >>> from cutwater.semantics.delivery_epochs import flink_epochs
+    >>> from cutwater.semantics.delivery_histories import letters
+    >>> print(classify(flink_epochs(), letters("ab")))
+    exactly-once
+    >>> print(classify(flink_epochs("replay from an older offset"), letters("ab")))
+    at-least-once
+    """
+    options = {
+        "search": search,
+        "max_states": max_states,
+        "max_depth": max_depth,
+        "walks": walks,
+        "seed": seed,
+        "progress": progress,
+    }
+    model = DeliveryModel(system, inputs, failures=failures)
+    verdicts: dict[Guarantee, Verdicts] = {}
+    for guarantee, flaw in GUARANTEES.items():
+        exactly = verdicts.get("exactly-once")
+        if exactly and exactly.hold and exactly.is_settled:
+            verdicts[guarantee] = exactly
+        else:
+            verdicts[guarantee] = _verdicts(model, flaw, options)
+    return Classification(system, verdicts)
+
+
+def _verdicts(model: DeliveryModel, flaw: Flaw, options: dict[str, Any]) -> Verdicts:
+    by_run = together(model, flaw, **options)
+    if by_run.holds and by_run.is_exhaustive:
+        return Verdicts(by_run, by_run, by_run)
+    by_state, at_rest = each_alone(model, flaw, **options)
+    return Verdicts(by_state, at_rest, by_run)
+
+
+def each_alone(model: DeliveryModel, flaw: Flaw, **options: Any) -> tuple[Verdict, Verdict]:
+    """Are outputs consistent by state, and at rest? Options are those of `check`."""
+    bounds = {name: options.get(name) for name in ("max_states", "max_depth", "progress")}
+    reference = Reference(model, flaw, **bounds)
+    judging = _Judging(model, reference)
+    by_state = always("each output is consistent", lambda judged: judged.is_consistent)
+    at_rest = always("nothing is lost or too much", judging.is_at_rest_alike)
+    claims = [by_state, at_rest] if reference.is_exhaustive else []
+    checked = check(judging, claims, **options)
+    both = reference.is_exhaustive and checked.is_exhaustive
+    return _verdict(checked, by_state.name, both), _verdict(checked, at_rest.name, both)
+
+
+def _verdict(checked: Checked, claim: str, is_exhaustive: bool) -> Verdict:
+    found = checked.discoveries.get(claim)
+    if found is None:
+        return Verdict(True, is_exhaustive, None)
+    states = tuple(judged.point for judged in found.path.states)
+    return Verdict(False, is_exhaustive, Path(states[0], found.path.actions, states))
+
+
+def together(model: DeliveryModel, flaw: Flaw, **options: Any) -> Verdict:
+    """Is each run explained by one run of the reference? Options are those of `check`."""
+    found = explainable(model, model.reference(flaw), order=Seen.is_before, reduce=False, **options)
+    return Verdict(found.holds, found.checked.is_exhaustive, found.counterexample)

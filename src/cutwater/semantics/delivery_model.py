@@ -1,0 +1,245 @@
+"""P2's four steps as a model: a system, what enters it, and how often it fails.
+
+The reference (`DeliveryModel.reference`) is the same system with F*. Definitions 7 and 8 compare
+with a reference whose input channel is flawed: it loses inputs, or repeats them. One choice of what
+is lost or repeated belongs to one run (decided where the input enters, or after a failure); no
+input enters more often than once and once more for each failure.
+
+`Rest` is not in the paper. It marks that nothing is left to do: that a run stops here can then be
+observed, and a system that loses or says nothing can be told from one that is slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from cutwater.semantics.delivery import (
+    Bag,
+    Configuration,
+    Element,
+    System,
+    fail_and_recover,
+    reference_recovery,
+    release,
+    take_input,
+    transform,
+)
+
+__all__ = [
+    "DeliveryModel",
+    "Flaw",
+    "Input",
+    "Lose",
+    "Output",
+    "Point",
+    "Recover",
+    "Repeat",
+    "Rest",
+    "Seen",
+    "Step",
+    "Transform",
+]
+
+
+class Input(msgspec.Struct, frozen=True, cache_hash=True):
+    """An element enters."""
+
+    element: Element
+
+    def __str__(self) -> str:
+        return f"{self.element} enters"
+
+
+class Transform(msgspec.Struct, frozen=True, cache_hash=True):
+    """An operation takes elements and puts others in their place."""
+
+    taken: Bag
+    made: Bag
+
+    def __str__(self) -> str:
+        return f"{self.taken} becomes {self.made}"
+
+
+class Output(msgspec.Struct, frozen=True, cache_hash=True):
+    """An element leaves."""
+
+    element: Element
+
+    def __str__(self) -> str:
+        return f"{self.element} leaves"
+
+
+class Recover(msgspec.Struct, frozen=True, cache_hash=True):
+    """The system fails and restores a working set."""
+
+    restored: Bag
+
+    def __str__(self) -> str:
+        return f"failure; {self.restored} is restored"
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """Nothing is left to do."""
+
+    def __str__(self) -> str:
+        return "nothing is left to do"
+
+
+class Lose(msgspec.Struct, frozen=True, cache_hash=True):
+    """The input channel loses an element (of the reference of Definition 7 alone)."""
+
+    element: Element
+
+
+class Repeat(msgspec.Struct, frozen=True, cache_hash=True):
+    """The input channel repeats an element (of the reference of Definition 8 alone)."""
+
+    element: Element
+
+
+Step = Input | Transform | Output | Recover | Rest | Lose | Repeat
+Flaw = Literal["none", "loses", "repeats"]
+
+
+class Seen(msgspec.Struct, frozen=True, cache_hash=True):
+    """What can be seen from outside: what the probabilities of section III.D are conditioned on."""
+
+    entered: int
+    """How many inputs were sent to the system."""
+    outputs: Bag
+    """What consumers were shown."""
+    failures: int
+    """How often the system has failed."""
+    is_resting: bool
+
+    def is_before(self, other: Seen) -> bool:
+        """May it be seen earlier in a run, or at the same time?"""
+        return (
+            self.entered <= other.entered
+            and self.failures <= other.failures
+            and self.is_resting <= other.is_resting
+            and self.outputs <= other.outputs
+        )
+
+
+class Point(msgspec.Struct, frozen=True, cache_hash=True):
+    """A configuration, and how far the run around it is."""
+
+    configuration: Configuration
+    entered: int
+    """How many inputs were sent to the system, lost ones included."""
+    failures: int
+    """How often the system has failed."""
+    is_resting: bool = False
+    """Was it noted that nothing is left to do?"""
+
+
+class DeliveryModel:
+    """All runs of a system on some inputs, with so many failures at most.
+
+    Inputs enter in the order given; what happens to them inside is a race.
+
+    Examples
+    --------
+    >>> from cutwater.semantics.delivery_epochs import flink_epochs
+    >>> model = DeliveryModel(flink_epochs(), [Element("in", "a")], failures=0)
+    >>> print(*model.actions(*model.initial_states()))
+    in a enters
+    """
+
+    def __init__(
+        self,
+        system: System,
+        inputs: Sequence[Element],
+        *,
+        failures: int = 1,
+        is_reference: bool = False,
+        flaw: Flaw = "none",
+    ) -> None:
+        self.system, self.inputs, self.failures = system, tuple(inputs), failures
+        self.is_reference, self.flaw = is_reference, flaw
+
+    def reference(self, flaw: Flaw = "none") -> DeliveryModel:
+        """The same with F*, and with an input channel that may be flawed."""
+        return DeliveryModel(
+            self.system, self.inputs, failures=self.failures, is_reference=True, flaw=flaw
+        )
+
+    def initial_states(self) -> Iterable[Point]:
+        """The one point before anything has entered."""
+        return (Point(Configuration(), 0, 0),)
+
+    def actions(self, point: Point) -> list[Step]:
+        """What may happen: work, then failures."""
+        if point.is_resting:
+            return []
+        work = self._work(point)
+        flaws = [*self._lost(point), *self._repeated(point)]
+        rest = [] if work else [Rest()]
+        return [*work, *flaws, *rest, *self._recoveries(point)]
+
+    def _work(self, point: Point) -> list[Step]:
+        c = point.configuration
+        steps: list[Step] = [Input(element) for element in self._next(point)]
+        for taken, made in self.system.transforms(c.working, c.outputs):
+            steps.append(Transform(taken, made))
+        steps += [Output(element) for element in self.system.leaving(c.working, c.outputs)]
+        return list(dict.fromkeys(steps))
+
+    def _next(self, point: Point) -> tuple[Element, ...]:
+        return self.inputs[point.entered : point.entered + 1]
+
+    def _lost(self, point: Point) -> list[Step]:
+        return [Lose(element) for element in self._next(point)] if self.flaw == "loses" else []
+
+    def _repeated(self, point: Point) -> list[Step]:
+        if self.flaw != "repeats":
+            return []
+        entered = Bag(tuple(sorted(self.inputs[: point.entered])))
+        inputs = point.configuration.inputs
+        return [
+            Repeat(element)
+            for element in entered.distinct()
+            if inputs.count(element) < entered.count(element) * (1 + point.failures)
+        ]
+
+    def _recoveries(self, point: Point) -> list[Step]:
+        if point.failures >= self.failures:
+            return []
+        c = point.configuration
+        recover = reference_recovery(c) if self.is_reference else self.system.recover
+        return [Recover(working) for working in dict.fromkeys(recover(c.inputs, c.outputs))]
+
+    def step(self, point: Point, action: Step) -> Point:
+        """The point after a step that is possible."""
+        c, entered, failures = point.configuration, point.entered, point.failures
+        after: Configuration | None = c
+        match action:
+            case Input(element):
+                after, entered = take_input(c, element), entered + 1
+            case Lose():
+                entered += 1
+            case Repeat(element):
+                after = take_input(c, element)
+            case Transform(taken, made):
+                after = transform(c, (taken, made))
+            case Output(element):
+                after = release(c, element)
+            case Recover(restored):
+                recover = reference_recovery(c) if self.is_reference else self.system.recover
+                after, failures = fail_and_recover(c, restored, recover), failures + 1
+        if after is None:
+            raise ValueError(f"{action} is not possible here")
+        return Point(after, entered, failures, isinstance(action, Rest))
+
+    def observation(self, point: Point) -> Seen:
+        """What can be seen from outside."""
+        return Seen(
+            point.entered,
+            self.system.visible(point.configuration.outputs),
+            point.failures,
+            point.is_resting,
+        )

@@ -1,8 +1,9 @@
-"""A way to a server that can be cut: what was asked is done, and the answer is lost."""
+"""A way to a server that can be cut, swallow everything, or be slow."""
 
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 
@@ -16,10 +17,28 @@ class CuttingProxy:
         self.cuts_after: bytes | None = None
         """When a client sends this, the server gets it and answers, and nobody hears it."""
         self.cuts = 0
+        self.delay_seconds = 0.0
+        """How long each piece of what is said takes, either way: a slow link."""
+        self._is_open = threading.Event()
+        self._is_open.set()
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def swallow(self) -> None:
+        """From now on nothing gets through, and nobody is told: a black hole without a reset."""
+        self._is_open.clear()
+
+    def let_through(self) -> None:
+        """What was held back goes on."""
+        self._is_open.set()
+
     def close(self) -> None:
+        self._is_open.set()
         self._listener.close()
+
+    def _carry(self) -> None:
+        self._is_open.wait()
+        if self.delay_seconds:
+            time.sleep(self.delay_seconds)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -29,7 +48,7 @@ class CuttingProxy:
                 threading.Thread(target=self._ask, args=(client, server), daemon=True).start()
 
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
-        answers = threading.Thread(target=_pass_on, args=(server, client), daemon=True)
+        answers = threading.Thread(target=self._answer, args=(server, client), daemon=True)
         answers.start()
         with client, server, contextlib.suppress(OSError):
             while data := client.recv(1 << 16):
@@ -37,23 +56,24 @@ class CuttingProxy:
                     self.cuts_after = None
                     self._lose_the_answer(client, server, data)
                     return
+                self._carry()
                 server.sendall(data)
             server.shutdown(socket.SHUT_WR)
             answers.join()
+
+    def _answer(self, server: socket.socket, client: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := server.recv(1 << 16):
+                self._carry()
+                client.sendall(data)
+        with contextlib.suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
 
     def _lose_the_answer(self, client: socket.socket, server: socket.socket, data: bytes) -> None:
         self.cuts += 1
         client.shutdown(socket.SHUT_RDWR)
         server.sendall(data)
         server.shutdown(socket.SHUT_WR)  # it does what it was asked before it sees the end
-
-
-def _pass_on(server: socket.socket, client: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := server.recv(1 << 16):
-            client.sendall(data)
-    with contextlib.suppress(OSError):
-        client.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -156,9 +156,11 @@ def regroup(
     # RESULT
     old = _outputs(grouping, step, (*context, *group.present[at:behind], *later), len(context))
     new = _outputs(grouping, step, (*context, *middle, *later), len(context))
-    kept = set(old) & set(new)
-    taken_back = (Change(output, -1) for output in old if output not in kept)
-    sent = (Change(output) for output in new if output not in kept)
+    # counted: while two values have one t, they may lead to equal outputs
+    difference = Counter(new)
+    difference.subtract(old)
+    taken_back = (Change(output, -1) for output in (-difference).elements())
+    sent = (Change(output) for output in (+difference).elements())
     return Group(present, left), (*taken_back, *sent)
 
 
@@ -284,9 +286,17 @@ def in_order(flow: Sequence[Grouping], inputs: Iterable[Element]) -> list[Elemen
     return elements
 
 
-def fold(grouping: Grouping, step: int, elements: Iterable[Element]) -> list[Element]:
-    """What a grouping makes of elements that come in order of t."""
-    windows: dict[int, deque[Any]] = {}
+def fold(
+    grouping: Grouping,
+    step: int,
+    elements: Iterable[Element],
+    windows: dict[int, deque[Any]] | None = None,
+) -> list[Element]:
+    """What a grouping makes of elements that come in order of t.
+
+    To go on later, give a dictionary: it holds the newest values of each key.
+    """
+    windows = {} if windows is None else windows
     outputs = []
     for t, value in elements:
         window = windows.setdefault(grouping.key(value), deque(maxlen=grouping.window))

@@ -260,7 +260,7 @@ class DriftingModel:
         for key in ((agent, 0), (agent, message.generation)):
             if not isinstance(known.get(key, Down()), Down):
                 return key
-        if self.protocol.is_fenced:
+        if self.protocol.is_fenced(message.body):
             return None
         running = [key for key, p in known.items() if key[0] == agent and not isinstance(p, Down)]
         return max(running, default=None)
@@ -298,7 +298,8 @@ class DriftingModel:
             if _is_start(message.body):
                 is_alive = message.generation > _newest(known, message.target)
             else:
-                is_alive = not self.protocol.is_fenced or bool(self._receiver(known, message))
+                is_fenced = self.protocol.is_fenced(message.body)
+                is_alive = not is_fenced or self._receiver(known, message) is not None
             if is_alive:
                 yield message
 

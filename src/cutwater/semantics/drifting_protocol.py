@@ -92,13 +92,15 @@ class Drifting:
     forgets = True
     """Does a recovery forget whatever the generations before it knew? A variant of which this is
     not known says False, and is searched in full."""
-    is_fenced = True
-    """Is a message taken in its own generation only?"""
     most_unacknowledged = 1
     """Bundles on their way to a consumer."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
+
+    def is_fenced(self, body: Body) -> bool:
+        """Is a message taken in its own generation only?"""
+        return True
 
     # coordinator
 

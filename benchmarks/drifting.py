@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import argparse
 import random
+import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cutwater.semantics.drifting import Element, Grouping, Time
 from cutwater.semantics.drifting_replay import (
     Arrival,
+    Replayed,
     frontiers,
     speculate,
     wait_in_order,
@@ -24,11 +27,13 @@ from cutwater.semantics.drifting_replay import (
 INPUTS = 2_000
 INTERVAL = 100
 """Virtual time between two inputs; latencies are told in these."""
-DISORDERS = (0, 1, 3, 10, 30, 100)
+DISORDERS = (0, 3, 10, 30, 100)
 """By how many inputs one may be late: delays are uniform up to it."""
-WINDOWS = (2, 8)
-WORK = (5, 30)
-"""How long one window takes, in percent of the interval: the load if each is worked on once."""
+SHAPES = ((1, 2), (1, 8), (3, 2))
+"""Steps of the flow, and the window of each."""
+WORK = (6, 30)
+"""How long all windows of an input take, in percent of the interval: the load if there are no more
+than one for each step."""
 SEED = 0
 
 
@@ -36,10 +41,11 @@ SEED = 0
 class Row:
     """One case, measured both ways."""
 
-    window: int
+    shape: tuple[int, int]
+    """Steps, and the window of each."""
     work: int
     disorder: int
-    invalidated: float
+    retracted: float
     """Elements retracted for each input."""
     load: tuple[float, float]
     """Work for each input, by the interval: speculating, and waiting for the order."""
@@ -63,26 +69,29 @@ def arrivals(disorder: int, seed: int = SEED) -> list[Arrival]:
     return sorted(found, key=lambda arrival: (arrival.at, arrival.element.t))
 
 
-def measured(window: int, work: int, disorder: int) -> Row:
+def measured(shape: tuple[int, int], work: int, disorder: int) -> Row:
     """Run both on the same arrivals."""
-    flow, given = [Grouping(window)], arrivals(disorder)
-    both = speculate(flow, given, work=work), wait_in_order(flow, given, work=work)
+    steps, window = shape
+    flow, given, each = [Grouping(window)] * steps, arrivals(disorder), work // steps
+    both = speculate(flow, given, work=each), wait_in_order(flow, given, work=each)
     if both[0].released != both[1].released:
-        sys.exit(f"window {window}, disorder {disorder}: the two released different outputs")
+        sys.exit(f"{steps} x {window}, disorder {disorder}: the two released different outputs")
     return Row(
-        window,
+        shape,
         work,
         disorder,
         both[0].cost.retracted / INPUTS,
-        _pair(both, lambda run: run.cost.windows * work / (INPUTS * INTERVAL)),
+        _pair(both, lambda run: run.cost.windows * each / (INPUTS * INTERVAL)),
         _order(given),
-        _pair(both, lambda run: sum(run.cost.latencies) / len(run.cost.latencies) / INTERVAL),
+        _pair(both, lambda run: statistics.fmean(run.cost.latencies) / INTERVAL),
         _pair(both, lambda run: _percentile(run.cost.latencies, 99) / INTERVAL),
         (both[0].cost.most_held, both[1].cost.most_held),
     )
 
 
-def _pair(both, figure):  # type: ignore[no-untyped-def]
+def _pair(
+    both: tuple[Replayed, Replayed], figure: Callable[[Replayed], float]
+) -> tuple[float, float]:
     return figure(both[0]), figure(both[1])
 
 
@@ -103,15 +112,15 @@ def _order(given: Sequence[Arrival]) -> float:
 
 def rows() -> Iterator[Row]:
     """Every case."""
-    for window in WINDOWS:
+    for shape in SHAPES:
         for work in WORK:
             for disorder in DISORDERS:
-                yield measured(window, work, disorder)
+                yield measured(shape, work, disorder)
 
 
 HEADER = (
-    "window", "work", "disorder", "invalidated", "offered load", "order", "mean latency", "p99 latency",
-    "held",
+    "steps × window", "work", "disorder", "retracted", "load", "order", "mean latency",
+    "p99 latency", "held",
 )  # fmt: skip
 
 
@@ -120,10 +129,10 @@ def table(found: Sequence[Row]) -> str:
     lines = [f"| {' | '.join(HEADER)} |", "|" + "---:|" * len(HEADER)]
     for row in found:
         cells = (
-            f"{row.window}",
+            " × ".join(map(str, row.shape)),
             f"{row.work} %",
             f"{row.disorder}",
-            f"{row.invalidated:.2f}",
+            f"{row.retracted:.2f}",
             " / ".join(f"{100 * value:.0f} %" for value in row.load),
             _number(row.order),
             " / ".join(map(_number, row.mean)),
@@ -138,8 +147,11 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
+COLOURS = dict(zip(SHAPES, ("#4477aa", "#cc6677", "#ddaa33"), strict=True))
+
+
 def plot(found: Sequence[Row], file: Path) -> None:
-    """Invalidated elements, latency behind the order, and memory, each by disorder."""
+    """Retracted elements, latency beyond the order, and memory, each by disorder."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -148,41 +160,53 @@ def plot(found: Sequence[Row], file: Path) -> None:
     mpl.use("agg")
     from matplotlib import pyplot
 
-    mpl.rcParams["svg.hashsalt"] = "drifting"
-    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(12, 3.8))
-    colours = dict(zip(WINDOWS, ("#4477aa", "#cc6677"), strict=True))
-    for window in WINDOWS:
-        for work in WORK:
-            cases = [row for row in found if (row.window, row.work) == (window, work)]
-            x = [row.disorder for row in cases]
-            style = {"color": colours[window], "marker": "o", "markersize": 3}
-            label = f"window {window}, work {work} %"
-            dashes = (None, None) if work == WORK[0] else (4, 2)
-            if work == WORK[0]:
-                left.plot(x, [r.invalidated for r in cases], label=f"window {window}", **style)
-                right.plot(x, [r.held[0] for r in cases], label=f"window {window}", **style)
-            behind = [max(1e-3, row.mean[0] - row.order) for row in cases]
-            middle.plot(x, behind, dashes=dashes, label=f"speculating, {label}", **style)
-    for work, shade in zip(WORK, ("#999999", "#222222"), strict=True):
-        cases = [row for row in found if (row.window, row.work) == (WINDOWS[-1], work)]
-        x = [row.disorder for row in cases]
-        behind = [max(1e-3, row.mean[1] - row.order) for row in cases]
-        middle.plot(x, behind, color=shade, marker="s", markersize=3, label=f"in order, {work} %")
-    right.plot(x, [r.held[1] for r in cases], color="#222222", marker="s", markersize=3,
-               label="in order")  # fmt: skip
-    left.set_title("retracted elements per input", fontsize=9)
-    middle.set_title("mean latency beyond the order (intervals)", fontsize=9)
-    right.set_title("most elements held", fontsize=9)
-    middle.set_yscale("log")
-    right.set_yscale("log")
-    for axis in (left, middle, right):
-        axis.set_xscale("symlog", linthresh=1)
-        axis.set_xlabel("disorder (inputs)", fontsize=8)
-        axis.tick_params(labelsize=8)
-        axis.legend(fontsize=6)
+    mpl.rcParams |= {"svg.hashsalt": "drifting", "svg.fonttype": "none", "font.size": 8}
+    figure, axes = pyplot.subplots(1, 3, figsize=(12, 3.8))
+    for shape in SHAPES:
+        little, much = ([r for r in found if (r.shape, r.work) == (shape, work)] for work in WORK)
+        name = f"{shape[0]} × {shape[1]}"
+        _line(axes[0], little, [row.retracted for row in little], shape, name)
+        for n, side in enumerate(("speculating", "in order")):
+            behind = [row.mean[n] - row.order for row in much]
+            _line(axes[1], much, behind, shape, f"{name}, {side}", is_dashed=bool(n))
+            held = [row.held[n] for row in little]
+            _line(axes[2], little, held, shape, f"{name}, {side}", is_dashed=bool(n))
+    titles = (
+        "retracted elements per input",
+        f"mean latency beyond the order, work {WORK[1]} % (intervals)",
+        "most elements held at once",
+    )
+    for axis, title in zip(axes, titles, strict=True):
+        axis.set_title(title, fontsize=9)
+        axis.set_xscale("symlog", linthresh=3)
+        axis.set_xticks(DISORDERS, [str(disorder) for disorder in DISORDERS])
+        axis.set_xlabel("disorder (inputs)")
+        axis.legend(fontsize=7)
         axis.grid(alpha=0.3)
+    axes[1].set_yscale("log")
+    axes[2].set_yscale("log")
     figure.tight_layout()
     figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+
+
+def _line(
+    axis: Any,
+    cases: Sequence[Row],
+    values: Sequence[float],
+    shape: tuple[int, int],
+    label: str,
+    *,
+    is_dashed: bool = False,
+) -> None:
+    axis.plot(
+        [row.disorder for row in cases],
+        values,
+        color=COLOURS[shape],
+        linestyle="--" if is_dashed else "-",
+        marker="s" if is_dashed else "o",
+        markersize=3,
+        label=label,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

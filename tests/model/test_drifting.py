@@ -17,8 +17,9 @@ from support.drifting.runs import (
 
 from cutwater.checking import replay
 from cutwater.errors import InputError
-from cutwater.semantics.drifting_model import Crash, Faults
+from cutwater.semantics.drifting_model import Crash
 from cutwater.semantics.drifting_protocol import Drifting
+from cutwater.semantics.drifting_system import Faults
 
 NOTHING = Faults()
 CRASH = Faults(crashes=1)

@@ -165,7 +165,14 @@ def regroup(
 
 
 def _place(present: Sequence[Element], element: Element) -> int:
-    return bisect_left(present, _rank(element), key=_rank)
+    at = bisect_left(present, element.t, key=_time)
+    while at < len(present) and present[at].t == element.t and _rank(present[at]) < _rank(element):
+        at += 1
+    return at
+
+
+def _time(element: Element) -> Time:
+    return element.t
 
 
 def _rank(element: Element) -> tuple[Time, str]:

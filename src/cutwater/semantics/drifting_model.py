@@ -54,6 +54,19 @@ from cutwater.semantics.drifting_messages import (
     Work,
 )
 from cutwater.semantics.drifting_protocol import Drifting
+from cutwater.semantics.drifting_system import (
+    Faults,
+    Key,
+    Message,
+    System,
+    by_key,
+    crashed,
+    newest,
+    put,
+    replaced,
+    spent,
+    suspected,
+)
 
 __all__ = [
     "Crash",
@@ -61,39 +74,13 @@ __all__ = [
     "Deliver",
     "DriftingModel",
     "Duplicate",
-    "Faults",
     "Heal",
     "Lose",
-    "Message",
     "Move",
     "Observation",
     "Produce",
     "Suspect",
-    "System",
 ]
-
-
-class Message(msgspec.Struct, frozen=True, cache_hash=True):
-    """Something on its way."""
-
-    generation: int
-    source: str
-    target: str
-    body: Body
-
-
-class Faults(msgspec.Struct, frozen=True, cache_hash=True):
-    """What may go wrong, and how often."""
-
-    crashes: int = 0
-    losses: int = 0
-    """Messages that never arrive."""
-    duplicates: int = 0
-    """Messages that arrive and are still on their way."""
-    suspicions: int = 0
-    """Recoveries for no reason; the agent that was suspected lives on beside its successor."""
-    partitions: int = 0
-    """Agents that nothing reaches or leaves until the partition heals."""
 
 
 class Produce(msgspec.Struct, frozen=True):
@@ -147,28 +134,6 @@ class Suspect(msgspec.Struct, frozen=True):
 
 Move = Produce | Deliver | Duplicate | Lose | Crash | CutOff | Heal | Suspect
 
-_Key = tuple[str, int]
-"""An agent and the generation it runs in; durable agents run in all, which is called 0."""
-
-
-class System(msgspec.Struct, frozen=True, cache_hash=True):
-    """Everything at a moment."""
-
-    processes: tuple[tuple[_Key, Process], ...]
-    """Agents at work, or down, by name and generation."""
-    network: frozenset[Message]
-    """What is on its way."""
-    faults: Faults
-    """What may still go wrong."""
-    attempts: int = 0
-    """Recoveries so far; each is a generation."""
-    reasons: int = 1
-    """Recoveries that are called for: one to begin with, one more for whatever goes wrong."""
-    spared: frozenset[_Key] = frozenset()
-    """Processes that were suspected and go on beside their successors."""
-    cut_off: str | None = None
-    """The agent beyond the partition."""
-
 
 class Observation(NamedTuple):
     """What is seen from outside."""
@@ -185,6 +150,7 @@ class DriftingModel:
     Examples
     --------
     >>> from cutwater.semantics.drifting import Element, Grouping, Time
+    >>> from cutwater.semantics.drifting_agents import Deployment
     >>> log = (Element(Time((1, 0)), "v1"), Element(Time((2, 0)), "v2"))
     >>> model = DriftingModel(Drifting(Deployment((Grouping(2),), (log,))))
     >>> model.actions(*model.initial_states())
@@ -202,12 +168,12 @@ class DriftingModel:
 
     def initial_states(self) -> Iterable[System]:
         """Nothing runs; the first start is a recovery."""
-        durable: list[tuple[_Key, Process]] = [
+        durable: list[tuple[Key, Process]] = [
             (("cluster state", 0), ClusterState()),
             (("storage", 0), Storage()),
             *(((name, 0), Consumer()) for name in self.deployment.names("consumer")),
         ]
-        return (System(tuple(sorted(durable, key=_by_key)), frozenset(), self.faults),)
+        return (System(tuple(sorted(durable, key=by_key)), frozenset(), self.faults),)
 
     def actions(self, state: System) -> list[Move]:
         """What the protocol may do, then what may go wrong."""
@@ -238,7 +204,7 @@ class DriftingModel:
                 yield Lose(message)
 
     @staticmethod
-    def _running(state: System) -> list[_Key]:
+    def _running(state: System) -> list[Key]:
         """Agents that may fail: all but producers."""
         return [key for key, process in state.processes if not isinstance(process, Down | Producer)]
 
@@ -254,7 +220,7 @@ class DriftingModel:
             key=_in_words,
         )
 
-    def _receiver(self, known: dict[_Key, Process], message: Message) -> _Key | None:
+    def _receiver(self, known: dict[Key, Process], message: Message) -> Key | None:
         """Whoever takes a message: the process of its generation."""
         agent = message.target
         for key in ((agent, 0), (agent, message.generation)):
@@ -273,21 +239,21 @@ class DriftingModel:
     def _moved(self, state: System, action: Move) -> System:
         match action:
             case Suspect(agent):
-                return _suspected(state, agent)
+                return suspected(state, agent)
             case Produce(agent, generation):
                 return self._produced(state, (agent, generation))
             case Deliver(message):
                 rest = replace(state, network=state.network - {message})
                 return self._delivered(rest, message)
             case Duplicate(message):
-                return self._delivered(_spent(state, "duplicates", is_reason=False), message)
+                return self._delivered(spent(state, "duplicates", is_reason=False), message)
             case Lose(message):
                 rest = replace(state, network=state.network - {message})
-                return _spent(rest, "losses")
+                return spent(rest, "losses")
             case Crash(agent, generation):
-                return _crashed(_spent(state, "crashes"), (agent, generation))
+                return crashed(spent(state, "crashes"), (agent, generation))
             case CutOff(agent):
-                return replace(_spent(state, "partitions"), cut_off=agent)
+                return replace(spent(state, "partitions"), cut_off=agent)
             case Heal():
                 return replace(state, cut_off=None)
 
@@ -296,31 +262,31 @@ class DriftingModel:
         known = dict(state.processes)
         for message in state.network:
             if _is_start(message.body):
-                is_alive = message.generation > _newest(known, message.target)
+                is_alive = message.generation > newest(known, message.target)
             else:
                 is_fenced = self.protocol.is_fenced(message.body)
                 is_alive = not is_fenced or self._receiver(known, message) is not None
             if is_alive:
                 yield message
 
-    def _produced(self, state: System, key: _Key) -> System:
+    def _produced(self, state: System, key: Key) -> System:
         producer = dict(state.processes)[key]
         assert isinstance(producer, Producer)
         produced = self.protocol.produce(key[0], producer)
         assert produced is not None
-        return _put(state, key, *produced, generation=key[1])
+        return put(state, key, *produced, generation=key[1])
 
     def _delivered(self, state: System, message: Message) -> System:
         known = dict(state.processes)
         if _is_start(message.body):
-            if message.generation <= _newest(known, message.target):
+            if message.generation <= newest(known, message.target):
                 return state
             key = (message.target, message.generation)
-            return _put(_replaced(state, key), key, *self._started(message), generation=key[1])
+            return put(replaced(state, key), key, *self._started(message), generation=key[1])
         receiver = self._receiver(known, message)
         assert receiver is not None
         process, sends = self._answered(known[receiver], message)
-        return _put(state, receiver, process, sends, generation=receiver[1] or message.generation)
+        return put(state, receiver, process, sends, generation=receiver[1] or message.generation)
 
     def _started(self, message: Message) -> tuple[Process, Sends]:
         match message.body:
@@ -435,56 +401,3 @@ def _in_words(message: Message) -> str:
 
 def _is_start(body: Body) -> bool:
     return isinstance(body, Start | Replay)
-
-
-def _by_key(entry: tuple[_Key, Process]) -> _Key:
-    return entry[0]
-
-
-def _newest(known: Iterable[_Key], agent: str) -> int:
-    return max((generation for name, generation in known if name == agent), default=0)
-
-
-def _put(state: System, key: _Key, process: Process, sends: Sends, *, generation: int) -> System:
-    """A process has a new state and has sent something."""
-    known = dict(state.processes) | {key: process}
-    sent = {Message(generation, key[0], target, body) for target, body in sends}
-    return replace(
-        state,
-        processes=tuple(sorted(known.items(), key=_by_key)),
-        network=state.network | sent,
-    )
-
-
-def _replaced(state: System, key: _Key) -> System:
-    """The process that begins ends its predecessors, but for those that were suspected."""
-    kept = tuple(
-        entry for entry in state.processes if entry[0][0] != key[0] or entry[0] in state.spared
-    )
-    return replace(state, processes=kept)
-
-
-def _suspected(state: System, agent: str | None) -> System:
-    """A coordinator begins a recovery in a generation of its own."""
-    key = ("coordinator", state.attempts + 1)
-    if agent is None:
-        after = replace(state, reasons=state.reasons - 1)
-    else:
-        after = _spent(state, "suspicions", is_reason=False)
-        after = replace(after, spared=after.spared | {(agent, state.attempts)})
-    after = replace(_replaced(after, key), attempts=key[1])
-    return _put(after, key, Coordinator(), [("cluster state", Claim())], generation=key[1])
-
-
-def _crashed(state: System, key: _Key) -> System:
-    """What is durable stays; requests to it that were not answered are lost."""
-    if key[1]:
-        return _put(state, key, Down(), (), generation=key[1])
-    left = frozenset(message for message in state.network if message.target != key[0])
-    return replace(state, network=left)
-
-
-def _spent(state: System, fault: str, *, is_reason: bool = True) -> System:
-    """One fault less that may still happen, and a reason more to recover."""
-    left = replace(state.faults, **{fault: getattr(state.faults, fault) - 1})
-    return replace(state, faults=left, reasons=state.reasons + is_reason)

@@ -16,6 +16,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, NamedTuple
 
 from cutwater.semantics.drifting import (
@@ -105,14 +106,14 @@ def speculate(
     """
     run = _Speculation(flow, work)
     bounds = frontiers(arrivals)
-    for count, (arrival, frontier) in enumerate(zip(arrivals, bounds, strict=True), 1):
+    for arrived, (arrival, frontier) in enumerate(zip(arrivals, bounds, strict=True), 1):
         run.arrive(arrival)
         run.release(frontier)
-        if snapshot_every and count % snapshot_every == 0:
+        if snapshot_every and arrived % snapshot_every == 0:
             run.snapshot(frontier)
-        if count in crashes:
+        if arrived in crashes:
             run.recover()
-            for again in arrivals[:count]:
+            for again in arrivals[:arrived]:
                 if again.element.t.root >= run.snapshot_at:
                     run.arrive(again)
             run.release(frontier)
@@ -130,6 +131,8 @@ class _Speculation:
         self._stored: dict[tuple[int, int], Group] = {}
         self._made: dict[Root, int] = {}
         self._idle_from = 0
+        self._order = count()
+        """Breaks ties in the heap; of values with one t only one is left when it is due."""
         self.recover()
 
     def recover(self) -> None:
@@ -139,7 +142,7 @@ class _Speculation:
         self._held = sum(len(group.present) for group in self._groups.values())
         self._touched = set(self._groups)
         self._outputs: Counter[Element] = Counter()
-        self._waiting: list[tuple[Time, str, Element]] = []
+        self._waiting: list[tuple[Time, int, Element]] = []
         self._last: Time | None = self.released[-1].t if self.released else None
 
     def arrive(self, arrival: Arrival) -> None:
@@ -172,7 +175,7 @@ class _Speculation:
         if not self._outputs[output]:
             del self._outputs[output]
         elif sign > 0:
-            heapq.heappush(self._waiting, (output.t, repr(output.value), output))
+            heapq.heappush(self._waiting, (output.t, next(self._order), output))
 
     def release(self, frontier: Root) -> None:
         """What the frontier has passed leaves in order of t; what no window needs is forgotten."""

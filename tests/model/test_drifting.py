@@ -17,9 +17,8 @@ from support.drifting.runs import (
 
 from cutwater.checking import replay
 from cutwater.errors import InputError
-from cutwater.semantics.drifting_model import Crash
 from cutwater.semantics.drifting_protocol import Drifting
-from cutwater.semantics.drifting_system import Faults
+from cutwater.semantics.drifting_system import Crash, Faults
 
 NOTHING = Faults()
 CRASH = Faults(crashes=1)
@@ -159,11 +158,25 @@ def test_a_broken_variant_is_rejected(variant, deployment, faults, expected):
         assert model.is_exactly_once(model.observation(last))
 
 
-@pytest.mark.parametrize("deployment", [TWO, WIDE], ids=["window of 2", "window of 3"])
-def test_replay_from_before_the_snapshot_does_no_harm(deployment):
+@pytest.mark.parametrize(
+    "variant",
+    [Drifting, broken.ForgetsLast, broken.SnapshotsWithoutBarriers, broken.TakesOldBundles],
+)
+def test_reduced_or_not_the_verdict_is_the_same(variant):
+    _, claim, reduced = explored(variant(ONE), CRASH)
+    _, same, full = explored(variant(ONE), CRASH, reduce=False)
+    assert reduced.is_refuted(claim) == full.is_refuted(same) == (variant is not Drifting)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "is_reduced"),
+    [(ONE, False), (TWO, True), (WIDE, True)],
+    ids=["one input, in full", "window of 2", "window of 3"],
+)
+def test_replay_from_before_the_snapshot_does_no_harm(deployment, is_reduced):
     """An input that is known by its t is in its place already, and its outputs are behind t_last.
 
     It does where a state does not know what it is made of: `ReplaysFromBeforeToUnnamedState`.
     """
-    _, claim, found = explored(broken.ReplaysFromBefore(deployment), CRASH)
+    _, claim, found = explored(broken.ReplaysFromBefore(deployment), CRASH, reduce=is_reduced)
     assert found.verdict(claim) == "holds"

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from cutwater.semantics.drifting import Element
@@ -55,9 +54,18 @@ from cutwater.semantics.drifting_messages import (
 )
 from cutwater.semantics.drifting_protocol import Drifting
 from cutwater.semantics.drifting_system import (
+    Crash,
+    CutOff,
+    Deliver,
+    Duplicate,
     Faults,
+    Heal,
     Key,
+    Lose,
     Message,
+    Move,
+    Produce,
+    Suspect,
     System,
     by_key,
     crashed,
@@ -68,71 +76,7 @@ from cutwater.semantics.drifting_system import (
     suspected,
 )
 
-__all__ = [
-    "Crash",
-    "CutOff",
-    "Deliver",
-    "DriftingModel",
-    "Duplicate",
-    "Heal",
-    "Lose",
-    "Move",
-    "Observation",
-    "Produce",
-    "Suspect",
-]
-
-
-class Produce(msgspec.Struct, frozen=True):
-    """A producer sends its next input."""
-
-    agent: str
-    generation: int
-
-
-class Deliver(msgspec.Struct, frozen=True, cache_hash=True):
-    """A message arrives."""
-
-    message: Message
-
-
-class Duplicate(msgspec.Struct, frozen=True, cache_hash=True):
-    """A message arrives, and a copy of it is still on its way."""
-
-    message: Message
-
-
-class Lose(msgspec.Struct, frozen=True, cache_hash=True):
-    """A message never arrives."""
-
-    message: Message
-
-
-class Crash(msgspec.Struct, frozen=True):
-    """An agent loses what is not durable, and the requests that it had not answered."""
-
-    agent: str
-    generation: int
-
-
-class CutOff(msgspec.Struct, frozen=True):
-    """An agent cannot be reached, and reaches nobody."""
-
-    agent: str
-
-
-class Heal(msgspec.Struct, frozen=True):
-    """The agent that was cut off is there again, as it was."""
-
-
-class Suspect(msgspec.Struct, frozen=True):
-    """A recovery begins, because an agent is suspected to have failed."""
-
-    agent: str | None = None
-    """An agent that lives, and goes on beside its successor; None if something went wrong."""
-
-
-Move = Produce | Deliver | Duplicate | Lose | Crash | CutOff | Heal | Suspect
+__all__ = ["DriftingModel", "Observation"]
 
 
 class Observation(NamedTuple):

@@ -1,8 +1,8 @@
 """The agents of drifting state together, and what becomes of them (P2, section V).
 
-A `System` is every process and every message at a moment, and what may still go wrong. The
-functions say what a step of one process, a recovery, a crash or any other fault changes in it;
-`drifting_model` says when they happen.
+A `System` is every process and every message at a moment, and what may still go wrong; a `Move` is
+what may happen next. The functions say what a step of one process, a recovery, a crash or any other
+fault changes; `drifting_model` says when they happen.
 """
 
 from __future__ import annotations
@@ -16,9 +16,18 @@ from cutwater.semantics.drifting_agents import Coordinator, Down, Process
 from cutwater.semantics.drifting_messages import Body, Claim, Sends
 
 __all__ = [
+    "Crash",
+    "CutOff",
+    "Deliver",
+    "Duplicate",
     "Faults",
+    "Heal",
     "Key",
+    "Lose",
     "Message",
+    "Move",
+    "Produce",
+    "Suspect",
     "System",
     "by_key",
     "crashed",
@@ -52,6 +61,57 @@ class Faults(msgspec.Struct, frozen=True, cache_hash=True):
     partitions: int = 0
     """Agents that nothing reaches or leaves until the partition heals."""
 
+
+class Produce(msgspec.Struct, frozen=True):
+    """A producer sends its next input."""
+
+    agent: str
+    generation: int
+
+
+class Deliver(msgspec.Struct, frozen=True, cache_hash=True):
+    """A message arrives."""
+
+    message: Message
+
+
+class Duplicate(msgspec.Struct, frozen=True, cache_hash=True):
+    """A message arrives, and a copy of it is still on its way."""
+
+    message: Message
+
+
+class Lose(msgspec.Struct, frozen=True, cache_hash=True):
+    """A message never arrives."""
+
+    message: Message
+
+
+class Crash(msgspec.Struct, frozen=True):
+    """An agent loses what is not durable, and the requests that it had not answered."""
+
+    agent: str
+    generation: int
+
+
+class CutOff(msgspec.Struct, frozen=True):
+    """An agent cannot be reached, and reaches nobody."""
+
+    agent: str
+
+
+class Heal(msgspec.Struct, frozen=True):
+    """The agent that was cut off is there again, as it was."""
+
+
+class Suspect(msgspec.Struct, frozen=True):
+    """A recovery begins, because an agent is suspected to have failed."""
+
+    agent: str | None = None
+    """An agent that lives, and goes on beside its successor; None if something went wrong."""
+
+
+Move = Produce | Deliver | Duplicate | Lose | Crash | CutOff | Heal | Suspect
 
 Key = tuple[str, int]
 """An agent and the generation it runs in; durable agents run in all, which is called 0."""

@@ -4,14 +4,8 @@ from cutwater.checking import always, check
 from cutwater.semantics.drifting import Element, Grouping, Time
 from cutwater.semantics.drifting_agents import Deployment
 from cutwater.semantics.drifting_messages import Bundle, Commit, Work
-from cutwater.semantics.drifting_model import (
-    Crash,
-    Deliver,
-    DriftingModel,
-    Duplicate,
-    Produce,
-    Suspect,
-)
+from cutwater.semantics.drifting_model import DriftingModel
+from cutwater.semantics.drifting_system import Crash, Deliver, Duplicate, Produce, Suspect
 
 
 def log(count, producer=0):

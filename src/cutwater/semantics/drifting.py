@@ -144,7 +144,7 @@ def regroup(
     count = is_present + balance.pop(element, 0) + sign
     if excess := count - (count > 0):
         balance[element] = excess
-    left = frozenset(balance.items()) if balance or group.balance else group.balance
+    left = frozenset(balance.items())
     if (count > 0) == is_present:
         return Group(group.present, left), ()
     # STATE

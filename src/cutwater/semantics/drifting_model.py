@@ -1,0 +1,347 @@
+"""Drifting state as a model: who may do what next, and what may go wrong.
+
+The network reorders by nature: any message on its way may arrive next. What goes wrong is counted
+(`Faults`): messages are lost or arrive twice, agents crash, one is cut off for a while, one is
+suspected that lives and goes on beside its successor. Whatever goes wrong entitles the failure
+detector to one recovery; a suspicion without reason is a fault of its own.
+
+Not modelled: producers that fail (their logs are outside), and a storage that loses what it stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from cutwater.semantics.drifting import Element
+from cutwater.semantics.drifting_agents import (
+    Barrier,
+    ClusterState,
+    Consumer,
+    Coordinator,
+    Down,
+    Node,
+    Process,
+    Producer,
+    Storage,
+)
+from cutwater.semantics.drifting_messages import (
+    Accepted,
+    AskLast,
+    Body,
+    Bound,
+    Bundle,
+    Claim,
+    Claimed,
+    Commit,
+    Fetch,
+    Fetched,
+    Last,
+    Passed,
+    Ready,
+    Received,
+    Replay,
+    Report,
+    Sends,
+    Start,
+    Store,
+    Stored,
+    TakeSnapshot,
+    Work,
+)
+from cutwater.semantics.drifting_protocol import Drifting
+from cutwater.semantics.drifting_system import (
+    Crash,
+    CutOff,
+    Deliver,
+    Duplicate,
+    Faults,
+    Heal,
+    Key,
+    Lose,
+    Message,
+    Move,
+    Produce,
+    Suspect,
+    System,
+    by_key,
+    crashed,
+    newest,
+    put,
+    replaced,
+    spent,
+    suspected,
+)
+
+__all__ = ["DriftingModel", "Observation"]
+
+
+class Observation(NamedTuple):
+    """What is seen from outside."""
+
+    received: tuple[tuple[Element, ...], ...]
+    """What each consumer has."""
+    is_quiescent: bool
+    """Does nothing happen any more unless something goes wrong?"""
+
+
+class DriftingModel:
+    """All runs of a deployment, with so many faults at most.
+
+    Examples
+    --------
+    >>> from cutwater.semantics.drifting import Element, Grouping, Time
+    >>> from cutwater.semantics.drifting_agents import Deployment
+    >>> log = (Element(Time((1, 0)), "v1"), Element(Time((2, 0)), "v2"))
+    >>> model = DriftingModel(Drifting(Deployment((Grouping(2),), (log,))))
+    >>> model.actions(*model.initial_states())
+    [Suspect(agent=None)]
+    """
+
+    is_acyclic = True
+    """Messages are used up, and nothing is sent twice in a generation."""
+
+    def __init__(self, protocol: Drifting, faults: Faults | None = None) -> None:
+        self.protocol = protocol
+        self.deployment = protocol.deployment
+        self.faults = faults or Faults()
+        self.expected = self.deployment.expected()
+
+    def initial_states(self) -> Iterable[System]:
+        """Nothing runs; the first start is a recovery."""
+        durable: list[tuple[Key, Process]] = [
+            (("cluster state", 0), ClusterState()),
+            (("storage", 0), Storage()),
+            *(((name, 0), Consumer()) for name in self.deployment.names("consumer")),
+        ]
+        return (System(tuple(sorted(durable, key=by_key)), frozenset(), self.faults),)
+
+    def actions(self, state: System) -> list[Move]:
+        """What the protocol may do, then what may go wrong."""
+        return [*self._work(state), *self._faults(state)]
+
+    def _work(self, state: System) -> Iterator[Move]:
+        if state.reasons:
+            yield Suspect()
+        if state.cut_off is not None:
+            yield Heal()
+        for (agent, generation), process in state.processes:
+            if isinstance(process, Producer) and self.protocol.produce(agent, process):
+                yield Produce(agent, generation)
+        yield from (Deliver(message) for message in self._arriving(state))
+
+    def _faults(self, state: System) -> Iterator[Move]:
+        left, running = state.faults, self._running(state)
+        if left.crashes:
+            yield from (Crash(agent, generation) for agent, generation in running)
+        if left.suspicions:
+            yield from (Suspect(a) for a, g in running if g == state.attempts and g)
+        if left.partitions and state.cut_off is None:
+            yield from (CutOff(agent) for agent in sorted({agent for agent, _ in running}))
+        for message in self._arriving(state):
+            if left.duplicates:
+                yield Duplicate(message)
+            if left.losses:
+                yield Lose(message)
+
+    @staticmethod
+    def _running(state: System) -> list[Key]:
+        """Agents that may fail: all but producers."""
+        return [key for key, process in state.processes if not isinstance(process, Down | Producer)]
+
+    def _arriving(self, state: System) -> list[Message]:
+        known = dict(state.processes)
+        return sorted(
+            (
+                message
+                for message in state.network
+                if state.cut_off not in (message.source, message.target)
+                and (_is_start(message.body) or self._receiver(known, message))
+            ),
+            key=_in_words,
+        )
+
+    def _receiver(self, known: dict[Key, Process], message: Message) -> Key | None:
+        """Whoever takes a message: the process of its generation."""
+        agent = message.target
+        for key in ((agent, 0), (agent, message.generation)):
+            if not isinstance(known.get(key, Down()), Down):
+                return key
+        if self.protocol.is_fenced(message.body):
+            return None
+        running = [key for key, p in known.items() if key[0] == agent and not isinstance(p, Down)]
+        return max(running, default=None)
+
+    def step(self, state: System, action: Move) -> System:
+        """The system after a move."""
+        after = self._moved(state, action)
+        return replace(after, network=frozenset(self._alive(after)))
+
+    def _moved(self, state: System, action: Move) -> System:
+        match action:
+            case Suspect(agent):
+                return suspected(state, agent)
+            case Produce(agent, generation):
+                return self._produced(state, (agent, generation))
+            case Deliver(message):
+                rest = replace(state, network=state.network - {message})
+                return self._delivered(rest, message)
+            case Duplicate(message):
+                return self._delivered(spent(state, "duplicates", is_reason=False), message)
+            case Lose(message):
+                rest = replace(state, network=state.network - {message})
+                return spent(rest, "losses")
+            case Crash(agent, generation):
+                return crashed(spent(state, "crashes"), (agent, generation))
+            case CutOff(agent):
+                return replace(spent(state, "partitions"), cut_off=agent)
+            case Heal():
+                return replace(state, cut_off=None)
+
+    def _alive(self, state: System) -> Iterator[Message]:
+        """The messages that somebody may still take: the others need not be remembered."""
+        known = dict(state.processes)
+        for message in state.network:
+            if _is_start(message.body):
+                is_alive = message.generation > newest(known, message.target)
+            else:
+                is_fenced = self.protocol.is_fenced(message.body)
+                is_alive = not is_fenced or self._receiver(known, message) is not None
+            if is_alive:
+                yield message
+
+    def _produced(self, state: System, key: Key) -> System:
+        producer = dict(state.processes)[key]
+        assert isinstance(producer, Producer)
+        produced = self.protocol.produce(key[0], producer)
+        assert produced is not None
+        return put(state, key, *produced, generation=key[1])
+
+    def _delivered(self, state: System, message: Message) -> System:
+        known = dict(state.processes)
+        if _is_start(message.body):
+            if message.generation <= newest(known, message.target):
+                return state
+            key = (message.target, message.generation)
+            return put(replaced(state, key), key, *self._started(message), generation=key[1])
+        receiver = self._receiver(known, message)
+        assert receiver is not None
+        process, sends = self._answered(known[receiver], message)
+        return put(state, receiver, process, sends, generation=receiver[1] or message.generation)
+
+    def _started(self, message: Message) -> tuple[Process, Sends]:
+        match message.body:
+            case Start() as body if message.target in self.deployment.names("node"):
+                return self.protocol.start_node(body)
+            case Start():
+                return self.protocol.start_barrier(message.target)
+            case Replay() as body:
+                return self.protocol.on_replay(message.target, body)
+        raise AssertionError(message)
+
+    def _answered(self, process: Process, message: Message) -> tuple[Process, Sends]:
+        """The rule for a message; a message that an agent has no rule for is no message to it."""
+        rules, me, source = self.protocol, message.target, message.source
+        generation = message.generation
+        match process, message.body:
+            case Coordinator(), Claimed() as body:
+                return rules.on_claimed(process, body)
+            case Coordinator(), Ready():
+                return rules.on_ready(process, source)
+            case Coordinator(), Report() | Bound() as body:
+                return rules.on_report(process, source, body)
+            case Coordinator(), Accepted() as body:
+                return rules.on_accepted(process, source, body)
+            case ClusterState(), Claim():
+                return rules.on_claim(process, generation)
+            case ClusterState(), Commit() as body:
+                return rules.on_commit(process, generation, body)
+            case Storage(), Store() as body:
+                return rules.on_store(process, source, body)
+            case Storage(), Fetch() as body:
+                return rules.on_fetch(process, source, body)
+            case Node(), Fetched() as body:
+                return rules.on_fetched(process, body)
+            case Node(), Work() as body:
+                return rules.on_work(process, me, source, body)
+            case Node(), TakeSnapshot() as body:
+                return rules.take_snapshot(process, body)
+            case Node(), Stored(at):
+                return process, [("coordinator", Accepted(at))]
+            case Barrier(), Last() as body:
+                return rules.on_last(process, body)
+            case Barrier(), Work() as body:
+                return rules.on_output(process, me, source, body)
+            case Barrier(), Passed(frontier):
+                return rules.on_passed(process, me, frontier)
+            case Barrier(), Received() as body:
+                return rules.on_received(process, me, body)
+            case Barrier(), TakeSnapshot() as body:
+                return rules.promise(process, me, body)
+            case Consumer(), AskLast():
+                return rules.on_ask(process, generation, source)
+            case Consumer(), Bundle() as body:
+                return rules.on_bundle(process, generation, source, body)
+        raise AssertionError(message)
+
+    def observation(self, state: System) -> Observation:
+        """What is seen from outside: what consumers have, and whether that was all."""
+        consumers = (p for _, p in state.processes if isinstance(p, Consumer))
+        return Observation(tuple(c.received for c in consumers), self.is_quiescent(state))
+
+    def is_exactly_once(self, seen: Observation) -> bool:
+        """Has every consumer a prefix of the in-order fold, and all of it at quiescence?
+
+        Outputs have times of their own, so none is twice in a prefix.
+        """
+        pairs = list(zip(seen.received, self.expected, strict=True))
+        is_prefix = all(got == wanted[: len(got)] for got, wanted in pairs)
+        return is_prefix and (not seen.is_quiescent or all(got == wanted for got, wanted in pairs))
+
+    def is_quiescent(self, state: System) -> bool:
+        """Does nothing happen any more unless something goes wrong?"""
+        return next(self._work(state), None) is None
+
+    def ample(self, state: System, actions: Sequence[Move]) -> Sequence[Move] | None:
+        """A delivery that may as well be now, if there is one.
+
+        Its receiver loses what it learns in a crash, learns the same in whatever order, and can
+        but send something earlier for it, which may then be on its way for as long as one likes.
+        So whatever happens without the delivery happens after it, too. A recovery forgets all of
+        it (`Drifting.forgets`). That does not hold if this very message may be lost or doubled.
+        """
+        if not self.protocol.forgets or state.faults.losses or state.faults.duplicates:
+            return None
+        for action in actions:
+            if isinstance(action, Deliver) and self._is_monotone(action.message):
+                return (action,)
+        return None
+
+    def _is_monotone(self, message: Message) -> bool:
+        """Is it only more to know for one process?
+
+        The order of elements is what a node speculates on, so it is not; at a barrier it is: what
+        is before the frontier is complete, and the rest is counted.
+        """
+        if isinstance(message.body, Work):
+            return message.target in self.deployment.names("barrier")
+        return isinstance(message.body, _MONOTONE)
+
+
+_MONOTONE = (
+    Accepted, Bound, Claimed, Fetch, Fetched, Last, Passed, Ready, Received, Report, Store, Stored,
+    TakeSnapshot,
+)  # fmt: skip
+
+
+@lru_cache(maxsize=100_000)
+def _in_words(message: Message) -> str:
+    """An order on messages that does not depend on hashes."""
+    return repr(message)
+
+
+def _is_start(body: Body) -> bool:
+    return isinstance(body, Start | Replay)

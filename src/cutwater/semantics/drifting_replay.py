@@ -1,0 +1,239 @@
+"""Drifting state and its conservative alternative on one long input, in virtual time.
+
+`speculate` is one run of what `drifting_model` explores, and fast: elements arrive in any order,
+groupings retract, what the frontier has passed is released, crashes go back to the last snapshot.
+`wait_in_order` is the alternative: an element waits until the frontier has passed it and is then
+worked on in order, once. Both release the same, and count what it costs (`Cost`).
+
+Everything runs on one node, one thing after the other. Work on a window takes a fixed time;
+sending takes none.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, NamedTuple
+
+from cutwater.semantics.drifting import (
+    BEGIN,
+    EMPTY,
+    END,
+    Change,
+    Element,
+    Group,
+    Grouping,
+    Root,
+    Time,
+    collected,
+    fold,
+    regroup,
+    settled,
+)
+
+__all__ = ["Arrival", "Cost", "Replayed", "frontiers", "speculate", "wait_in_order"]
+
+
+class Arrival(NamedTuple):
+    """An input, when it was made and when it arrives."""
+
+    element: Element
+    made: int = 0
+    at: int = 0
+
+
+@dataclass
+class Cost:
+    """What a run has cost."""
+
+    windows: int = 0
+    """Windows that were worked on, those included that were retracted later."""
+    retracted: int = 0
+    """Elements that were sent and taken back."""
+    most_held: int = 0
+    """The most elements that were held at once: in groups, waiting, or at the barrier."""
+    latencies: list[int] = field(default_factory=list)
+    """For each output, when it left after its input was made."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a run has released, in this order, and what it cost."""
+
+    released: tuple[Element, ...]
+    cost: Cost
+
+
+def frontiers(arrivals: Sequence[Arrival]) -> list[Root]:
+    """After each arrival: the first input that has not arrived, before which nothing will come."""
+    roots = sorted(arrival.element.t.root for arrival in arrivals)
+    places = {root: n for n, root in enumerate(roots)}
+    has_come = [False] * len(roots)
+    first, found = 0, []
+    for arrival in arrivals:
+        has_come[places[arrival.element.t.root]] = True
+        while first < len(roots) and has_come[first]:
+            first += 1
+        found.append(roots[first] if first < len(roots) else END)
+    return found
+
+
+def speculate(
+    flow: Sequence[Grouping],
+    arrivals: Sequence[Arrival],
+    *,
+    work: int = 0,
+    snapshot_every: int = 0,
+    crashes: Collection[int] = (),
+) -> Replayed:
+    """Work on what arrives when it arrives; release what the frontier has passed.
+
+    Parameters
+    ----------
+    arrivals
+        Inputs with different times, in the order in which they arrive.
+    work
+        How long one window takes.
+    snapshot_every
+        Arrivals between two snapshots; 0 for none.
+    crashes
+        After how many arrivals everything but snapshot and released outputs is lost. Inputs that
+        the snapshot does not hold arrive again, in the order in which they came.
+    """
+    run = _Speculation(flow, work)
+    bounds = frontiers(arrivals)
+    for arrived, (arrival, frontier) in enumerate(zip(arrivals, bounds, strict=True), 1):
+        run.arrive(arrival)
+        run.release(frontier)
+        if snapshot_every and arrived % snapshot_every == 0:
+            run.snapshot(frontier)
+        if arrived in crashes:
+            run.recover()
+            for again in arrivals[:arrived]:
+                if again.element.t.root >= run.snapshot_at:
+                    run.arrive(again)
+            run.release(frontier)
+    return Replayed(tuple(run.released), run.cost)
+
+
+class _Speculation:
+    """One run; it holds in one place what the protocol keeps at several agents."""
+
+    def __init__(self, flow: Sequence[Grouping], work: int) -> None:
+        self.flow, self.work = flow, work
+        self.released: list[Element] = []
+        self.cost = Cost()
+        self.snapshot_at: Root = BEGIN
+        self._stored: dict[tuple[int, int], Group] = {}
+        self._made: dict[Root, int] = {}
+        self._idle_from = 0
+        self._order = count()
+        """Breaks ties in the heap; of values with one t only one is left when it is due."""
+        self.recover()
+
+    def recover(self) -> None:
+        """Back to the snapshot; t_last comes from what was released."""
+        self._frontier: Root = BEGIN
+        self._groups = dict(self._stored)
+        self._held = sum(len(group.present) for group in self._groups.values())
+        self._touched = set(self._groups)
+        self._outputs: Counter[Element] = Counter()
+        self._waiting: list[tuple[Time, int, Element]] = []
+        self._last: Time | None = self.released[-1].t if self.released else None
+
+    def arrive(self, arrival: Arrival) -> None:
+        self._made[arrival.element.t.root] = arrival.made
+        before = self.cost.windows
+        changes = [Change(arrival.element)]
+        for step, grouping in enumerate(self.flow):
+            changes = [sent for change in changes for sent in self._work(step, grouping, change)]
+        for output, sign in changes:
+            self._count(output, sign)
+        busy = self.work * (self.cost.windows - before)
+        self._idle_from = max(self._idle_from, arrival.at) + busy
+        self.cost.most_held = max(self.cost.most_held, self._held + len(self._outputs))
+
+    def _work(self, step: int, grouping: Grouping, change: Change) -> Sequence[Change]:
+        place = (step, grouping.key(change.element.value))
+        before = self._groups.get(place, EMPTY)
+        self._groups[place], sent = regroup(grouping, step, before, change)
+        self._touched.add(place)
+        self._held += len(self._groups[place].present) - len(before.present)
+        taken_back = sum(sign < 0 for _, sign in sent)
+        self.cost.retracted += taken_back
+        self.cost.windows += len(sent) - taken_back
+        return sent
+
+    def _count(self, output: Element, sign: int) -> None:
+        if self._last is not None and output.t <= self._last:
+            return
+        self._outputs[output] += sign
+        if not self._outputs[output]:
+            del self._outputs[output]
+        elif sign > 0:
+            heapq.heappush(self._waiting, (output.t, next(self._order), output))
+
+    def release(self, frontier: Root) -> None:
+        """What the frontier has passed leaves in order of t; what no window needs is forgotten."""
+        if frontier == self._frontier:
+            return
+        self._frontier = frontier
+        for output in self._due(frontier):
+            self.released.append(output)
+            self.cost.latencies.append(self._idle_from - self._made[output.t.root])
+            self._last = output.t
+        for place in sorted(self._touched):
+            group = self._groups[place]
+            kept = collected(self.flow[place[0]], group, frontier)
+            self._held += len(kept.present) - len(group.present)
+            self._groups[place] = kept
+            if len(kept.present) < self.flow[place[0]].window:
+                self._touched.discard(place)
+
+    def _due(self, frontier: Root) -> Iterator[Element]:
+        while self._waiting and self._waiting[0][0].root < frontier:
+            output = heapq.heappop(self._waiting)[2]
+            if self._outputs.pop(output, 0) > 0:
+                yield output
+
+    def snapshot(self, frontier: Root) -> None:
+        """All before the frontier has been released, so the snapshot is complete at once."""
+        self.snapshot_at = frontier
+        self._stored = {
+            place: settled(self.flow[place[0]], group, frontier)
+            for place, group in self._groups.items()
+        }
+
+
+def wait_in_order(
+    flow: Sequence[Grouping], arrivals: Sequence[Arrival], *, work: int = 0
+) -> Replayed:
+    """Keep what arrives until the frontier has passed it, then work on it in order of t."""
+    cost, released = Cost(), list[Element]()
+    windows: list[dict[int, deque[Any]]] = [{} for _ in flow]
+    waiting: list[Arrival] = []
+    idle_from = 0
+    for arrival, frontier in zip(arrivals, frontiers(arrivals), strict=True):
+        waiting.insert(bisect_left(waiting, arrival.element.t, key=_time), arrival)
+        kept = sum(len(window) for step in windows for window in step.values())
+        cost.most_held = max(cost.most_held, len(waiting) + kept)
+        passed = bisect_left(waiting, frontier, key=lambda waits: waits.element.t.root)
+        ready, waiting = waiting[:passed], waiting[passed:]
+        idle_from = max(idle_from, arrival.at)
+        for element, made, _ in ready:
+            outputs = [element]
+            for step, grouping in enumerate(flow):
+                outputs = fold(grouping, step, outputs, windows[step])
+                cost.windows += len(outputs)
+                idle_from += work * len(outputs)
+            released += outputs
+            cost.latencies += [idle_from - made] * len(outputs)
+    return Replayed(tuple(released), cost)
+
+
+def _time(arrival: Arrival) -> Time:
+    return arrival.element.t

@@ -55,6 +55,8 @@ class Summary:
 
     def then(self, after: Summary) -> Summary:
         """The summary of a path that goes on along another one."""
+        if IDENTITY in (self, after):
+            return self if after == IDENTITY else after
         amount = _sum(self.amount, after.amount)
         if after.drop < len(self.tail):
             kept = self.tail[: len(self.tail) - after.drop]

@@ -20,7 +20,7 @@ from typing import Any
 
 from cutwater.errors import InputError, Problem, many
 from cutwater.progress.graph import Graph, positive_cycles, unknown_location
-from cutwater.progress.summaries import Summary
+from cutwater.progress.summaries import IDENTITY, Summary
 from cutwater.times import Antichain, rounds_of
 
 __all__ = ["Holder", "Progress"]
@@ -56,8 +56,18 @@ class _Minima:
     def add(self, time: Any, change: int) -> None:
         self.pending[time] = self.pending.get(time, 0) + change
 
+    def add_along(self, summaries: tuple[Summary, ...], changes: list[tuple[Any, int]]) -> None:
+        """Add what changes elsewhere mean here."""
+        pending = self.pending
+        for summary in summaries:
+            for time, change in changes:
+                there = time if summary is IDENTITY else summary(time)
+                pending[there] = pending.get(there, 0) + change
+
     def settle(self) -> list[tuple[Any, int]]:
         """Apply what is pending; the minimal times that came (1) and went (-1)."""
+        if not self.pending:
+            return []
         came, is_lost = self._count()
         if not (came or is_lost):
             return []
@@ -261,9 +271,7 @@ class Progress:
         place.frontier = None
         self._moved[place.name] = None
         for target, summaries in place.outside:
-            for time, change in changes:
-                for summary in summaries:
-                    target.local.add(summary(time), change)
+            target.local.add_along(summaries, changes)
             if not target.is_queued:
                 target.is_queued = True
                 heapq.heappush(self._queue, (target.rank, target.name))
@@ -283,9 +291,7 @@ def _at_wrong_depth(place: _Place, time: Any) -> InputError:
 def _tell_inside(place: _Place, changes: list[tuple[Any, int]]) -> None:
     for target, summaries in place.inside if changes else ():
         assert target.reached is not None
-        for time, change in changes:
-            for summary in summaries:
-                target.reached.add(summary(time), change)
+        target.reached.add_along(summaries, changes)
 
 
 def _places(graph: Graph, routes: Mapping[str, Mapping[str, Any]]) -> dict[str, _Place]:

@@ -12,6 +12,7 @@ of the processor, so that what else the machine does counts little.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
@@ -24,7 +25,7 @@ from cutwater.progress import EGRESS, FEEDBACK, INGRESS, Edge, Graph, Progress
 from cutwater.times import rounds_of
 
 BEFORE, INSIDE, BEHIND = 9, 6, 3
-"""Nodes before the loop, in it without its feedback, and behind it; and two that enter and leave."""
+"""Nodes before the loop, in it, and behind it; and two that enter and leave it."""
 TURNS = 3
 WANTED = 100_000
 """Updates a second."""
@@ -49,7 +50,7 @@ def graph() -> Graph:
 
 
 def _chained(nodes: list[str]) -> list[Edge]:
-    return [Edge(f"{a} → {b}", a, b) for a, b in zip(nodes, nodes[1:], strict=False)]
+    return [Edge(f"{a} → {b}", a, b) for a, b in itertools.pairwise(nodes)]
 
 
 def steps(graph: Graph, batches: int, messages: int) -> Iterator[list[Change]]:

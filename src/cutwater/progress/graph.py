@@ -116,7 +116,7 @@ class Graph:
         found: dict[str, list[tuple[str, tuple[Summary, ...]]]] = {x: [] for x in self.locations}
         for edge in self.edges:
             if edge.source is not None and edge.summaries:
-                found[edge.source].append((edge.name, tuple(minimal(edge.summaries))))
+                found[edge.source].append((edge.name, edge.summaries))
             if edge.target is not None:
                 found[edge.name].append((edge.target, (IDENTITY,)))
         return {x: tuple(steps) for x, steps in found.items()}

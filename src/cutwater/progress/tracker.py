@@ -21,7 +21,7 @@ from typing import Any
 from cutwater.errors import InputError, Problem, many
 from cutwater.progress.graph import Graph, positive_cycles, unknown_location
 from cutwater.progress.summaries import IDENTITY, Summary
-from cutwater.times import Antichain, rounds_of
+from cutwater.times import Antichain, minimal, rounds_of
 
 __all__ = ["Holder", "Progress"]
 
@@ -306,7 +306,9 @@ def _places(graph: Graph, routes: Mapping[str, Mapping[str, Any]]) -> dict[str, 
     places = {x: _Place(x, rank[x], graph.depth[x]) for x in graph.locations}
     for x, place in places.items():
         place.outside = [
-            (places[y], summaries) for y, summaries in graph.arcs[x] if y not in component[x]
+            (places[y], tuple(minimal(summaries)))
+            for y, summaries in graph.arcs[x]
+            if y not in component[x]
         ]
         if len(component[x]) > 1:
             place.reached = _Minima()

@@ -25,9 +25,9 @@ class Drawn:
     """Times outside of loops."""
 
 
-def drawn_graph(random: Random, *, with_amounts: bool, back: int) -> Graph:
-    """A graph of two to six nodes in up to two loops, with so many edges that lead back."""
-    nodes = [f"n{i}" for i in range(random.randint(2, 6))]
+def drawn_graph(random: Random, *, with_amounts: bool, back: int, most: int = 6) -> Graph:
+    """A graph of two or more nodes in up to two loops, with so many edges that lead back."""
+    nodes = [f"n{i}" for i in range(random.randint(2, most))]
     choices = random.choice([[0, 0, 1, 1, 2], [0], [1], [2]])  # uneven depths lose rounds in cycles
     depths = [random.choice(choices) for _ in nodes]
     pairs = [(i, j) for j in range(len(nodes)) for i in range(j)]

@@ -3,7 +3,7 @@ from hypothesis import given
 from support.progress.graphs import graphs, is_every_cycle_positive, paths
 
 from cutwater.errors import FlowError, InputError
-from cutwater.progress import EGRESS, FEEDBACK, INGRESS, Edge, Graph, Progress, add
+from cutwater.progress import EGRESS, FEEDBACK, IDENTITY, INGRESS, Edge, Graph, Progress, add
 from cutwater.progress.graph import positive_cycles
 from cutwater.times import Antichain, Product
 
@@ -48,6 +48,10 @@ def test_depths_are_the_least_that_suit_every_step():
         ]
     )
     assert [graph.depth[x] for x in ("in", "first", "half", "out", "fed")] == [0, 2, 1, 0, 1]
+
+
+def test_a_summary_that_another_makes_superfluous_still_needs_its_loop():
+    assert Graph([Edge("e", "a", "b", (IDENTITY, FEEDBACK))]).depth["a"] == 1
 
 
 def test_a_location_that_is_not_there():

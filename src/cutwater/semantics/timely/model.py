@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -196,11 +197,12 @@ class TimelyModel:
         if not self.is_guarded:
             return True
         before, after = self.clock(c), self.clock(there)
-        return all(stamp in before or stamp not in after for stamp in self._stamps())
+        return all(stamp in before or stamp not in after for stamp in self._stamps)
 
     def _outside(self, c: Configuration) -> frozenset[Pointstamp]:
         clock = self.clock(c)
-        return frozenset(stamp for stamp in self._stamps() if stamp not in clock)
+        return frozenset(stamp for stamp in self._stamps if stamp not in clock)
 
+    @cached_property
     def _stamps(self) -> list[Pointstamp]:
         return [(edge.name, t) for edge in self.dataflow.edges for t in self.dataflow.times]

@@ -1,7 +1,7 @@
 """Progress: what may still come where, and who holds it up (P3; pure).
 
-`summaries` say what a step does to a time, `graph` what paths do, and `tracker` keeps the frontier
-of every location up to date while messages come and go.
+`summaries` say what a step does to a time, and `graph` what paths do. `tracker` keeps the frontier
+of every location up to date while messages come and go, by means of `places` and their `minima`.
 """
 
 from cutwater.progress.graph import Edge, Graph, Route

@@ -116,6 +116,19 @@ def test_an_empty_batch_holds_nothing():
     assert list(progress.live()) == []
 
 
+def test_what_has_moved_and_moved_back_has_not_moved():
+    progress = loop()
+    progress.update("next", r(1, 7), +1)
+    assert progress.moved().keys() == {
+        "again", "done", "feedback", "leave", "next", "out", "work"
+    }  # fmt: skip
+    progress.update("next", r(1, 5), +1)
+    assert progress.frontier("work") == Antichain([r(1, 5)])
+    progress.update("next", r(1, 5), -1)
+    assert progress.frontier("work") == Antichain([r(1, 7)])
+    assert progress.moved() == {}
+
+
 def test_holders_name_the_path():
     progress = loop()
     progress.update("in", 4, +2)

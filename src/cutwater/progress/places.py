@@ -47,7 +47,7 @@ class Place:
     members: Targets = field(default_factory=list)
     """On a cycle: all members of the component, with the ways from there to here."""
     is_queued: bool = False
-    frontier: Antichain | None = None
+    frontier: Antichain | None = field(default_factory=Antichain)
     """What could come here; None if it may have changed since it was made."""
     told: Antichain = field(default_factory=Antichain)
     """The frontier when it was last asked what has moved."""

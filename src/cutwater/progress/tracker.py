@@ -182,8 +182,9 @@ class Progress:
             self._enqueue(target)
 
     def _touch(self, place: Place) -> None:
-        place.frontier = None
-        self._touched[place] = None
+        if place.frontier is not None:  # else it is among the touched already
+            place.frontier = None
+            self._touched[place] = None
 
     def _enqueue(self, place: Place) -> None:
         if not place.is_queued:

@@ -29,7 +29,7 @@ class Holder:
     count: int
     """How many messages or requests there are at this time."""
     path: tuple[str, ...]
-    """A shortest way by which it could result in what it holds."""
+    """A way by which it could result in what it holds; of those with minimal summaries a shortest."""
     arrival: Any
     """The least time at which it could arrive on this way."""
 
@@ -128,7 +128,7 @@ class Progress:
     def holders(self, location: str, time: Any) -> list[Holder]:
         """The pointstamps that could result in ``(location, time)``, nearest first.
 
-        Each with a shortest path by which it could; empty if the time is complete.
+        Each with a path by which it could; there are none exactly if the time is complete.
         """
         self._place_of(location, time)
         found = []

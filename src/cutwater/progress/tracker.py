@@ -29,7 +29,7 @@ class Holder:
     count: int
     """How many messages or requests there are at this time."""
     path: tuple[str, ...]
-    """A way by which it could result in what it holds; of those with minimal summaries a shortest."""
+    """A way by which it could result in it; of those with minimal summaries a shortest."""
     arrival: Any
     """The least time at which it could arrive on this way."""
 

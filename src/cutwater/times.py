@@ -3,6 +3,9 @@
 Numbers, strings and datetimes are times already. `Product` pairs two times, `Left` and
 `Right` keep two sets of times apart (P4's disjoint sum), and a class of your own is a time as
 soon as it is hashable and has ``<=``. `check_order` tells whether it keeps the rules.
+
+Inside nested loops a time is ``Product(t, rounds)``: `rounds` is a tuple with a counter for each
+loop, outermost first, and tuples are ordered lexicographically.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ __all__ = [
     "Right",
     "Time",
     "check_order",
+    "in_rounds",
     "just_before",
     "maximal",
     "minimal",
+    "rounds_of",
 ]
 
 
@@ -59,6 +64,32 @@ class Product:
         if not isinstance(other, Product):
             return NotImplemented
         return self <= other and self != other
+
+
+def rounds_of(time: Any) -> tuple[int, ...]:
+    """The loop counters of a time, outermost first; empty outside of loops.
+
+    >>> rounds_of(Product(7, (2, 0))), rounds_of(7), rounds_of(Product(7, 2))
+    ((2, 0), (), ())
+    """
+    if isinstance(time, Product) and isinstance(time.second, tuple):
+        return time.second
+    return ()
+
+
+def in_rounds(time: Any, rounds: tuple[int, ...]) -> Any:
+    """The time with these loop counters in place of those it had; without any, outside of loops.
+
+    Counters are compared lexicographically: the next round of the outer loop comes after every
+    round of the inner one.
+
+    >>> in_rounds(7, (2, 0)), in_rounds(Product(7, (2, 0)), ())
+    (Product(first=7, second=(2, 0)), 7)
+    >>> in_rounds(7, (0, 9)) <= in_rounds(7, (1, 0)), in_rounds(7, (0, 9)) <= in_rounds(8, (0, 8))
+    (True, False)
+    """
+    outside = time.first if rounds_of(time) else time
+    return Product(outside, rounds) if rounds else outside
 
 
 @dataclass(frozen=True, slots=True)

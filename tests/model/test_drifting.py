@@ -17,8 +17,8 @@ from support.drifting.runs import (
 
 from cutwater.checking import replay
 from cutwater.errors import InputError
-from cutwater.semantics.drifting_protocol import Drifting
-from cutwater.semantics.drifting_system import Crash, Faults
+from cutwater.semantics.drifting.protocol import Drifting
+from cutwater.semantics.drifting.system import Crash, Faults
 
 NOTHING = Faults()
 CRASH = Faults(crashes=1)

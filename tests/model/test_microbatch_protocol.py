@@ -15,7 +15,7 @@ from support.models.protocols import (
 
 from cutwater.checking import replay
 from cutwater.checking.explorer.paths import shrink
-from cutwater.semantics.microbatch_protocol import Case, Microbatches
+from cutwater.semantics.protocols.microbatch import Case, Microbatches
 
 # what is explored, and how many states there are
 HOLDS = {

@@ -15,8 +15,8 @@ from support.models.protocols import (
 
 from cutwater.checking import replay
 from cutwater.checking.explorer.paths import shrink
-from cutwater.semantics.realtime_protocol import RealTime
-from cutwater.semantics.realtime_world import RealTimeCase as Case
+from cutwater.semantics.protocols.realtime import RealTime
+from cutwater.semantics.protocols.realtime_world import RealTimeCase as Case
 
 LONG = ("stale deltas are kept", "a zombie bucket stores")
 MUTANTS = [

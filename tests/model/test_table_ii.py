@@ -5,10 +5,10 @@ import pytest
 from cutwater.checking import always, check, explainable, replay
 from cutwater.checking.guarantees.classify import Reference, classify
 from cutwater.checking.transparency.explainability import is_unexplained
-from cutwater.semantics.delivery import Element, bag
-from cutwater.semantics.delivery_histories import letters, state_of
-from cutwater.semantics.delivery_model import DeliveryModel, Input, Output, Recover, Seen, Transform
-from cutwater.semantics.delivery_systems import released_at_once
+from cutwater.semantics.delivery.histories import letters, state_of
+from cutwater.semantics.delivery.model import DeliveryModel, Input, Output, Recover, Seen, Transform
+from cutwater.semantics.delivery.published import released_at_once
+from cutwater.semantics.delivery.system import Element, bag
 
 INPUTS = letters("acbde")
 TABLE_II = """

@@ -2,6 +2,7 @@
 
 `summaries` say what a step does to a time, and `graph` what paths do. `tracker` keeps the frontier
 of every location up to date while messages come and go, by means of `places` and their `minima`.
+Imports `times` and `errors`. Begin with `tracker`.
 """
 
 from cutwater.progress.graph import Edge, Graph, Route

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.semantics.delivery import Element, bag
+from cutwater.semantics.delivery.system import Element, bag
 
 lists = st.lists(
     st.builds(Element, st.sampled_from(["in", "out"]), st.sampled_from("abc")), max_size=6

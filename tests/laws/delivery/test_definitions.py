@@ -9,8 +9,8 @@ from support.checking.random_systems import seeds
 from support.delivery.random_systems import INPUTS, drawn_system, sequences
 
 from cutwater.checking.guarantees.classify import GUARANTEES, classify, each_alone, together
-from cutwater.semantics.delivery import reference_recovery
-from cutwater.semantics.delivery_model import DeliveryModel, Recover
+from cutwater.semantics.delivery.model import DeliveryModel, Recover
+from cutwater.semantics.delivery.system import reference_recovery
 
 few = settings(max_examples=20)  # every run of two models is enumerated for each
 

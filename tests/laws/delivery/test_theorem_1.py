@@ -16,8 +16,8 @@ from cutwater.checking.guarantees.recoverability import (
 )
 from cutwater.checking.guarantees.release import recovers_from_storage
 from cutwater.checking.guarantees.table import VARIANTS
-from cutwater.semantics.delivery_histories import letters
-from cutwater.semantics.delivery_model import DeliveryModel
+from cutwater.semantics.delivery.histories import letters
+from cutwater.semantics.delivery.model import DeliveryModel
 
 
 def derivations(*pairs):

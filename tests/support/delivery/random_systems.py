@@ -3,8 +3,8 @@
 import random
 from itertools import combinations
 
-from cutwater.semantics.delivery import Bag, Element, System, bag
-from cutwater.semantics.delivery_model import DeliveryModel
+from cutwater.semantics.delivery.model import DeliveryModel
+from cutwater.semantics.delivery.system import Bag, Element, System, bag
 
 RANKS = (
     (Element("in", "a"), Element("in", "b")),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cutwater.semantics.delivery import Bag, Change, Element, Recovery, System, bag
+from cutwater.semantics.delivery.system import Bag, Change, Element, Recovery, System, bag
 
 INPUT = (Element("in", "start"),)
 

@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from cutwater.semantics.drifting import END, Time
-from cutwater.semantics.drifting_messages import Work
-from cutwater.semantics.drifting_protocol import Drifting
+from cutwater.semantics.drifting.elements import END, Time
+from cutwater.semantics.drifting.messages import Work
+from cutwater.semantics.drifting.protocol import Drifting
 
 
 class ForgetsLast(Drifting):

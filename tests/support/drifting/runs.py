@@ -1,11 +1,11 @@
 """Deployments of drifting state to explore, and runs of it in words."""
 
 from cutwater.checking import always, check
-from cutwater.semantics.drifting import Element, Grouping, Time
-from cutwater.semantics.drifting_agents import Deployment
-from cutwater.semantics.drifting_messages import Bundle, Commit, Work
-from cutwater.semantics.drifting_model import DriftingModel
-from cutwater.semantics.drifting_system import Crash, Deliver, Duplicate, Produce, Suspect
+from cutwater.semantics.drifting.agents import Deployment
+from cutwater.semantics.drifting.elements import Element, Grouping, Time
+from cutwater.semantics.drifting.messages import Bundle, Commit, Work
+from cutwater.semantics.drifting.model import DriftingModel
+from cutwater.semantics.drifting.system import Crash, Deliver, Duplicate, Produce, Suspect
 
 
 def log(count, producer=0):

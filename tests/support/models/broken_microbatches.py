@@ -5,7 +5,7 @@ Each docstring is the sentence of docs/protocols.md: what goes wrong without the
 
 from msgspec.structs import replace
 
-from cutwater.semantics.microbatch_protocol import Case, Microbatches
+from cutwater.semantics.protocols.microbatch import Case, Microbatches
 
 
 class FenceIsNotChecked(Microbatches):

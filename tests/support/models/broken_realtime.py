@@ -5,8 +5,8 @@ Each docstring is the sentence of docs/protocols.md: what goes wrong without the
 
 from msgspec.structs import replace
 
-from cutwater.semantics.realtime_protocol import RealTime
-from cutwater.semantics.realtime_world import RealTimeCase
+from cutwater.semantics.protocols.realtime import RealTime
+from cutwater.semantics.protocols.realtime_world import RealTimeCase
 
 
 class IdlePartitionGoesOnBehindItself(RealTime):

@@ -12,9 +12,9 @@ from support.repo.package import ROOT
 
 from cutwater.checking import always, check
 from cutwater.checking.explorer.paths import Path
-from cutwater.semantics import microbatch_model as micro
-from cutwater.semantics import realtime_model as real
-from cutwater.semantics.microbatch_protocol import Microbatches
+from cutwater.semantics.protocols import microbatch_model as micro
+from cutwater.semantics.protocols import realtime_model as real
+from cutwater.semantics.protocols.microbatch import Microbatches
 
 PAGE = ROOT / "docs" / "protocols.md"
 CONSISTENT = "sinks show one run"

@@ -4,7 +4,16 @@ import pytest
 
 from cutwater.checking import check
 from cutwater.errors import InputError
-from cutwater.semantics.delivery import (
+from cutwater.semantics.delivery.epochs import drifting_state, flink_epochs
+from cutwater.semantics.delivery.histories import letters
+from cutwater.semantics.delivery.model import DeliveryModel, Input, Lose, Output, Repeat, Rest
+from cutwater.semantics.delivery.published import (
+    all_idempotent,
+    micro_batches,
+    released_at_once,
+    strong_productions,
+)
+from cutwater.semantics.delivery.system import (
     EMPTY,
     Configuration,
     Element,
@@ -14,15 +23,6 @@ from cutwater.semantics.delivery import (
     release,
     take_input,
     transform,
-)
-from cutwater.semantics.delivery_epochs import drifting_state, flink_epochs
-from cutwater.semantics.delivery_histories import letters
-from cutwater.semantics.delivery_model import DeliveryModel, Input, Lose, Output, Repeat, Rest
-from cutwater.semantics.delivery_systems import (
-    all_idempotent,
-    micro_batches,
-    released_at_once,
-    strong_productions,
 )
 
 A, B = letters("ab")

@@ -4,7 +4,8 @@ import pytest
 from support.drifting.runs import ONE, TWO_NODES, log
 from support.drifting.xor_acker import XorAcker
 
-from cutwater.semantics.drifting import (
+from cutwater.semantics.drifting.agents import Consumer, Node
+from cutwater.semantics.drifting.elements import (
     BEGIN,
     EMPTY,
     END,
@@ -19,9 +20,8 @@ from cutwater.semantics.drifting import (
     in_order,
     regroup,
 )
-from cutwater.semantics.drifting_agents import Consumer, Node
-from cutwater.semantics.drifting_messages import Bundle, Received, Work
-from cutwater.semantics.drifting_protocol import Drifting
+from cutwater.semantics.drifting.messages import Bundle, Received, Work
+from cutwater.semantics.drifting.protocol import Drifting
 
 V1, V2 = log(2)
 

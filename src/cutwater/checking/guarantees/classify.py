@@ -36,8 +36,8 @@ from cutwater.checking.explorer.model import always
 from cutwater.checking.explorer.paths import Path
 from cutwater.checking.explorer.search import Checked, Progress, Search, check
 from cutwater.checking.transparency.explainability import explainable
-from cutwater.semantics.delivery import Element, System
-from cutwater.semantics.delivery_model import DeliveryModel, Flaw, Output, Point, Seen, Step
+from cutwater.semantics.delivery.model import DeliveryModel, Flaw, Output, Point, Seen, Step
+from cutwater.semantics.delivery.system import Element, System
 
 __all__ = [
     "GUARANTEES",
@@ -226,8 +226,8 @@ def classify(
 
     Examples
     --------
-    >>> from cutwater.semantics.delivery_epochs import flink_epochs
-    >>> from cutwater.semantics.delivery_histories import letters
+    >>> from cutwater.semantics.delivery.epochs import flink_epochs
+    >>> from cutwater.semantics.delivery.histories import letters
     >>> print(classify(flink_epochs(), letters("ab")))
     exactly-once
     >>> print(classify(flink_epochs("replay from an older offset"), letters("ab")))

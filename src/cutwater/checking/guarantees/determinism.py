@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 from cutwater.checking.explorer.model import always, sometimes
 from cutwater.checking.explorer.paths import Path
 from cutwater.checking.explorer.search import check
-from cutwater.semantics.delivery import Bag, Element, System
-from cutwater.semantics.delivery_model import DeliveryModel, Input, Output, Point, Seen, Step
+from cutwater.semantics.delivery.model import DeliveryModel, Input, Output, Point, Seen, Step
+from cutwater.semantics.delivery.system import Bag, Element, System
 
 __all__ = [
     "Determinism",

@@ -34,8 +34,8 @@ from itertools import combinations
 from cutwater.checking.explorer.model import always
 from cutwater.checking.explorer.search import check
 from cutwater.checking.guarantees.classify import together
-from cutwater.semantics.delivery import EMPTY, Bag, Change, Element, System, bag
-from cutwater.semantics.delivery_model import DeliveryModel, Point
+from cutwater.semantics.delivery.model import DeliveryModel, Point
+from cutwater.semantics.delivery.system import EMPTY, Bag, Change, Element, System, bag
 
 __all__ = [
     "Derivation",

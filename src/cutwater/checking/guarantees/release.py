@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from cutwater.checking.explorer.model import always
 from cutwater.checking.explorer.search import Checked, check
-from cutwater.semantics.delivery import Element, System
-from cutwater.semantics.delivery_model import DeliveryModel, Point
+from cutwater.semantics.delivery.model import DeliveryModel, Point
+from cutwater.semantics.delivery.system import Element, System
 
 __all__ = ["outputs_are_saved", "recovers_from_storage", "waits_for"]
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from cutwater.checking.guarantees.classify import classify
 from cutwater.checking.guarantees.determinism import deterministic, order_sensitive
 from cutwater.checking.guarantees.release import recovers_from_storage, waits_for
-from cutwater.semantics.delivery import System
-from cutwater.semantics.delivery_epochs import drifting_state, flink_epochs
-from cutwater.semantics.delivery_histories import letters
-from cutwater.semantics.delivery_systems import (
+from cutwater.semantics.delivery.epochs import drifting_state, flink_epochs
+from cutwater.semantics.delivery.histories import letters
+from cutwater.semantics.delivery.published import (
     all_idempotent,
     micro_batches,
     released_at_once,
     strong_productions,
 )
+from cutwater.semantics.delivery.system import System
 
 __all__ = ["VARIANTS", "Row", "Variants", "as_markdown", "rows", "runs_as_markdown"]
 

@@ -1,5 +1,7 @@
 """Timely dataflow: the model of P3, executable.
 
+Imports the leaves and `progress`. Begin with `dataflow`, then `actions`.
+
 =====================================  =====================================================
 P3                                     here
 =====================================  =====================================================

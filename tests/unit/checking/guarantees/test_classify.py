@@ -5,11 +5,11 @@ from support.delivery.scripts import INPUT, plan, scripted, shows
 
 from cutwater.checking.guarantees.classify import GUARANTEES, Reference, classify, each_alone
 from cutwater.checking.guarantees.recoverability import any_fitting
-from cutwater.semantics.delivery import EMPTY, Element, System, bag
-from cutwater.semantics.delivery_epochs import flink_epochs
-from cutwater.semantics.delivery_histories import letters
-from cutwater.semantics.delivery_model import DeliveryModel, Output, Seen
-from cutwater.semantics.delivery_systems import all_idempotent, released_at_once
+from cutwater.semantics.delivery.epochs import flink_epochs
+from cutwater.semantics.delivery.histories import letters
+from cutwater.semantics.delivery.model import DeliveryModel, Output, Seen
+from cutwater.semantics.delivery.published import all_idempotent, released_at_once
+from cutwater.semantics.delivery.system import EMPTY, Element, System, bag
 
 
 def senses(found, guarantee="exactly-once"):

@@ -10,9 +10,9 @@ from cutwater.checking.guarantees.determinism import (
     non_commutative,
     order_sensitive,
 )
-from cutwater.semantics.delivery_epochs import drifting_state, flink_epochs
-from cutwater.semantics.delivery_histories import letters
-from cutwater.semantics.delivery_systems import all_idempotent, released_at_once
+from cutwater.semantics.delivery.epochs import drifting_state, flink_epochs
+from cutwater.semantics.delivery.histories import letters
+from cutwater.semantics.delivery.published import all_idempotent, released_at_once
 
 
 def test_definition_9_concatenation_does_not_commute():

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cutwater.semantics.drifting import Element
-from cutwater.semantics.drifting_agents import (
+from cutwater.semantics.drifting.agents import (
     Barrier,
     ClusterState,
     Consumer,
@@ -28,7 +27,8 @@ from cutwater.semantics.drifting_agents import (
     Producer,
     Storage,
 )
-from cutwater.semantics.drifting_messages import (
+from cutwater.semantics.drifting.elements import Element
+from cutwater.semantics.drifting.messages import (
     Accepted,
     AskLast,
     Body,
@@ -52,8 +52,8 @@ from cutwater.semantics.drifting_messages import (
     TakeSnapshot,
     Work,
 )
-from cutwater.semantics.drifting_protocol import Drifting
-from cutwater.semantics.drifting_system import (
+from cutwater.semantics.drifting.protocol import Drifting
+from cutwater.semantics.drifting.system import (
     Crash,
     CutOff,
     Deliver,
@@ -93,8 +93,8 @@ class DriftingModel:
 
     Examples
     --------
-    >>> from cutwater.semantics.drifting import Element, Grouping, Time
-    >>> from cutwater.semantics.drifting_agents import Deployment
+    >>> from cutwater.semantics.drifting.elements import Element, Grouping, Time
+    >>> from cutwater.semantics.drifting.agents import Deployment
     >>> log = (Element(Time((1, 0)), "v1"), Element(Time((2, 0)), "v2"))
     >>> model = DriftingModel(Drifting(Deployment((Grouping(2),), (log,))))
     >>> model.actions(*model.initial_states())

@@ -8,8 +8,8 @@ from itertools import product
 import msgspec
 from msgspec.structs import replace
 
-from cutwater.semantics.realtime_protocol import RealTime
-from cutwater.semantics.realtime_world import (
+from cutwater.semantics.protocols.realtime import RealTime
+from cutwater.semantics.protocols.realtime_world import (
     Entry,
     PlanLog,
     RealTimeCase,

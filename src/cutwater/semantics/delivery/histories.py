@@ -1,4 +1,4 @@
-"""Elements that carry histories: the operation that all systems of `delivery_systems` run.
+"""Elements that carry histories: the operation that all systems of `published` run.
 
 It appends each input, a letter, to its state and emits the state. It is sensitive to the order of
 its inputs, and a history such as ``"ab"`` says what an element depends on: a snapshot holds an
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from cutwater.errors import InputError, Problem
-from cutwater.semantics.delivery import EMPTY, Bag, Change, Element, bag
+from cutwater.semantics.delivery.system import EMPTY, Bag, Change, Element, bag
 
 __all__ = [
     "begins_with",

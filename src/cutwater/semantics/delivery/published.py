@@ -9,8 +9,8 @@ IV.A: MillWheel, strong productions    `strong_productions`
 IV.B: Spark, micro-batches             `micro_batches`
 =====================================  =====================================================
 
-All but the idempotent one run the operation of `delivery_histories`; those that take checkpoints
-are in `delivery_epochs`. Not modelled: what a snapshot costs, several operations or partitions.
+All but the idempotent one run the operation of `histories`; those that take checkpoints
+are in `epochs`. Not modelled: what a snapshot costs, several operations or partitions.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 
-from cutwater.semantics.delivery import EMPTY, Bag, Change, Element, Recovery, System, bag
-from cutwater.semantics.delivery_histories import (
+from cutwater.semantics.delivery.histories import (
     begins_with,
     chosen,
     longest,
@@ -32,6 +31,7 @@ from cutwater.semantics.delivery_histories import (
     unread,
     unsaved,
 )
+from cutwater.semantics.delivery.system import EMPTY, Bag, Change, Element, Recovery, System, bag
 
 __all__ = ["all_idempotent", "micro_batches", "released_at_once", "strong_productions"]
 

@@ -1,6 +1,6 @@
 """Drifting state and its conservative alternative on one long input, in virtual time.
 
-`speculate` is one run of what `drifting_model` explores, and fast: elements arrive in any order,
+`speculate` is one run of what `model` explores, and fast: elements arrive in any order,
 groupings retract, what the frontier has passed is released, crashes go back to the last snapshot.
 `wait_in_order` is the alternative: an element waits until the frontier has passed it and is then
 worked on in order, once. Both release the same, and count what it costs (`Cost`).
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-from cutwater.semantics.drifting import (
+from cutwater.semantics.drifting.elements import (
     BEGIN,
     EMPTY,
     END,

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cutwater.semantics.drifting import Change, Element, Group, Root
+from cutwater.semantics.drifting.elements import Change, Element, Group, Root
 
 __all__ = [
     "Accepted",

@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from cutwater.semantics.delivery import EMPTY, Bag, Change, Element, Recovery, System, bag
-from cutwater.semantics.delivery_histories import (
+from cutwater.semantics.delivery.histories import (
     begins_with,
     chosen,
     longest,
@@ -33,6 +32,7 @@ from cutwater.semantics.delivery_histories import (
     unread,
     unsaved,
 )
+from cutwater.semantics.delivery.system import EMPTY, Bag, Change, Element, Recovery, System, bag
 
 __all__ = ["drifting_state", "flink_epochs"]
 

@@ -35,7 +35,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from cutwater.semantics.realtime_world import (
+from cutwater.semantics.protocols.realtime_world import (
     Bucket,
     Entry,
     PlanLog,

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from cutwater.semantics.drifting import (
+from cutwater.semantics.drifting.elements import (
     BEGIN,
     Acker,
     Element,
@@ -30,7 +30,7 @@ from cutwater.semantics.drifting import (
     fold,
     in_order,
 )
-from cutwater.semantics.drifting_messages import Groups
+from cutwater.semantics.drifting.messages import Groups
 
 __all__ = [
     "Barrier",

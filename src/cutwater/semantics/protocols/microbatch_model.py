@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from cutwater.semantics.microbatch_protocol import (
+from cutwater.semantics.protocols.microbatch import (
     Case,
     Ledger,
     Microbatches,

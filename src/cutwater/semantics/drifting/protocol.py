@@ -31,7 +31,17 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from cutwater.semantics.drifting import (
+from cutwater.semantics.drifting.agents import (
+    Barrier,
+    ClusterState,
+    Consumer,
+    Coordinator,
+    Deployment,
+    Node,
+    Producer,
+    Storage,
+)
+from cutwater.semantics.drifting.elements import (
     EMPTY,
     END,
     Acker,
@@ -44,17 +54,7 @@ from cutwater.semantics.drifting import (
     regroup,
     settled,
 )
-from cutwater.semantics.drifting_agents import (
-    Barrier,
-    ClusterState,
-    Consumer,
-    Coordinator,
-    Deployment,
-    Node,
-    Producer,
-    Storage,
-)
-from cutwater.semantics.drifting_messages import (
+from cutwater.semantics.drifting.messages import (
     Accepted,
     AskLast,
     Body,

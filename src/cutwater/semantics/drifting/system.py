@@ -2,7 +2,7 @@
 
 A `System` is every process and every message at a moment, and what may still go wrong; a `Move` is
 what may happen next. The functions say what a step of one process, a recovery, a crash or any other
-fault changes; `drifting_model` says when they happen.
+fault changes; `model` says when they happen.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
-from cutwater.semantics.drifting_agents import Coordinator, Down, Process
-from cutwater.semantics.drifting_messages import Body, Claim, Sends
+from cutwater.semantics.drifting.agents import Coordinator, Down, Process
+from cutwater.semantics.drifting.messages import Body, Claim, Sends
 
 __all__ = [
     "Crash",

@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from cutwater.semantics.delivery import (
+from cutwater.semantics.delivery.system import (
     Bag,
     Configuration,
     Element,
@@ -144,7 +144,7 @@ class DeliveryModel:
 
     Examples
     --------
-    >>> from cutwater.semantics.delivery_epochs import flink_epochs
+    >>> from cutwater.semantics.delivery.epochs import flink_epochs
     >>> model = DeliveryModel(flink_epochs(), [Element("in", "a")], failures=0)
     >>> print(*model.actions(*model.initial_states()))
     in a enters

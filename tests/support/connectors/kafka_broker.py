@@ -129,6 +129,8 @@ class Broker:
         new = NewTopic(name, partitions, 1, config=settings)
         admin = self.admin()  # what is asked for ends with it
         admin.create_topics([new])[name].result(PATIENCE_S)
+        while admin.list_topics(name, timeout=PATIENCE_S).topics[name].error is not None:
+            time.sleep(0.01)  # the broker hears of it from its controller, a little later
         return name
 
     def _answers(self) -> bool:

@@ -3,9 +3,9 @@
 ==================================  ==============================================================
 key                                 value
 ==================================  ==============================================================
-[topic, sink, query id, "owner"]    format, newest generation; written by `take`, in a
-                                    transaction of its own; "leaving" while another checkpoint
-                                    takes over, "gone" after it
+[topic, sink, query id, "owner"]    format, newest generation, id of the topic; written by `take`,
+                                    in a transaction of its own; "leaving" while another
+                                    checkpoint takes over, "gone" after it
 […, "writer", generation, slot]     nothing more: this transactional id may have been used
 […, "slot", slot]                   generation, epoch and its lanes, rows ever; written in the
                                     transaction of the rows

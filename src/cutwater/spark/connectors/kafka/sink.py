@@ -115,6 +115,11 @@ class KafkaTopic(Sink):
         """The topic and the cluster."""
         return f"topic '{self.topic}' of {self.servers}"
 
+    @property
+    def ledger_place(self) -> str:
+        """The topic of the ledger."""
+        return f"topic '{self.ledger}' of {self.servers}"
+
     def guarantee(self) -> Guarantee:
         """What readers of the topic may rely on."""
         return Guarantee(
@@ -200,6 +205,21 @@ class KafkaTopic(Sink):
         if told.newest_epoch(account) < next_epoch:
             return told.newest_epoch(account)
         return self._look(name, to_end=True).newest_epoch(account)
+
+    def newest_epoch(self, name: str, query_id: str) -> int | None:
+        """By the slots of the ledger, if the topic is still the one that they are about.
+
+        What was not committed counts: it may be hidden only by a transaction of another flow.
+        """
+        account = Account(self.topic, name, query_id)
+        with self._speaking(name):
+            told = self._look(name, is_committed=False)
+            owner = told.owners(self.topic).get(account)
+            if owner is None or "state" in owner:
+                return None
+            found = topics_of(self.cluster).find(self.topic)
+        is_same = found is not None and owner.get("topic_id", found.identity) == found.identity
+        return told.newest_epoch(account) if is_same else -1
 
     def generation(self, name: str) -> int:
         """The newest generation that took the topic; 0 if none did."""

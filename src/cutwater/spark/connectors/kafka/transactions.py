@@ -26,6 +26,7 @@ from typing import Any, Literal
 import msgspec
 
 from cutwater.errors import ConnectorError, FencedError, Problem, RunError
+from cutwater.spark.connectors.kafka.checks import topics_of
 from cutwater.spark.connectors.kafka.errors import (
     LastError,
     failure,
@@ -171,7 +172,9 @@ def _enter(desk: Desk) -> None:
     with told.explaining():
         producer = _producer(desk, desk.owner_id, told)
         _all_told(desk)
-        _commit_owner(desk, producer, {"generation": desk.generation})
+        topic = topics_of(desk.cluster).find(desk.account.topic)
+        said = {"generation": desk.generation, "topic_id": topic.identity if topic else ""}
+        _commit_owner(desk, producer, said)
 
 
 def _commit_owner(desk: Desk, producer: Any, said: Mapping[str, Any]) -> None:

@@ -481,7 +481,7 @@ def test_a_transaction_that_hides_nothing_of_ours_holds_no_start_up(sink, claim,
         assert sink.check("total", claim.query_id, 5) == []
 
 
-# --- transactions that take too long, or end twice -------------------------------------------------
+# --- transactions that take too long, or end twice -----------------------------------------------
 
 
 def test_an_epoch_that_takes_longer_than_its_transaction_names_the_timeout(

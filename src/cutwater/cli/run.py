@@ -69,6 +69,10 @@ def run(
         bool | None,
         typer.Option("--fresh", help="Delete what sinks show that belong to another checkpoint"),
     ] = None,
+    accept_gap: Annotated[
+        Bindings | None,
+        typer.Option(help="A sink whose output lost rows, and goes on without them; once for each"),
+    ] = None,
     max_bytes_per_epoch: Annotated[
         int | None,
         typer.Option(help="How much of each --source one epoch reads at the most", min=1),
@@ -117,6 +121,7 @@ def run(
         forget=forget,
         adopt=adopt,
         fresh=fresh,
+        accept_gap=accept_gap,
         partitions=partitions,
         require=require,
         master=master,

@@ -29,7 +29,7 @@ so no task of the old generation takes part in the new one, and one that wakes u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -45,6 +45,7 @@ from cutwater.spark.checkpoint.compatibility import (
 )
 from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.relocate import relocate
+from cutwater.spark.checkpoint.sink_records import ACCEPTABLE, remember_sinks, strange_outputs
 from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled
 from cutwater.spark.checkpoint.verify import damages_of_logs
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT
@@ -70,6 +71,8 @@ class Resumption:
     """What to do with sinks that belong to another checkpoint."""
     close: bool = False
     """Does the run end the input?"""
+    accept_gap: Collection[str] = ()
+    """Sinks whose outputs lack rows that were shown, and may go on without them."""
 
 
 def recover(
@@ -137,6 +140,7 @@ def agree(checkpoint: Checkpoint, draft: Job, asked: Resumption) -> Identity:
     problems += differences(found or wanted, wanted, asked.forget)
     if found and checkpoint.is_mid_epoch():
         problems += half_released(found, wanted)
+    problems += _unknown_gaps(draft, asked)
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
         problems += _sink_problems(checkpoint, name, sink, query_id, asked)
@@ -151,15 +155,31 @@ def agree(checkpoint: Checkpoint, draft: Job, asked: Resumption) -> Identity:
     return agreed
 
 
+def _unknown_gaps(draft: Job, asked: Resumption) -> Iterator[Problem]:
+    names = [step.name for step, _ in draft.plan.sinks]
+    for name in asked.accept_gap:
+        if name not in names:
+            yield Problem(
+                "unknown-sink",
+                f"the gap of sink '{name}' is to be accepted, and the flow has no such sink",
+                f"it has: {', '.join(names)}",
+            )
+
+
 def _sink_problems(
     checkpoint: Checkpoint, name: str, sink: Sink, query_id: str | None, asked: Resumption
 ) -> list[Problem]:
     problems = []
-    for problem in sink.check(name, query_id, checkpoint.next_epoch()):
+    found = sink.check(name, query_id, checkpoint.next_epoch())
+    for problem in found:
         if asked.others == "refuse" or problem.code != ANOTHER_CHECKPOINT:
             problems.append(problem)
         elif checkpoint.next_epoch():
             problems.append(_too_late_to(asked.others, name, sink, checkpoint))
+    if query_id is not None and not found:
+        strange = strange_outputs(checkpoint.root, name, sink, query_id)
+        is_accepted = name in asked.accept_gap
+        problems += [p for p in strange if not (is_accepted and p.code in ACCEPTABLE)]
     return problems
 
 
@@ -191,6 +211,7 @@ def _claim(
     )
     for name, sink in job.sinks.items():
         _fence(job, name, sink, asked, tell)
+    remember_sinks(checkpoint.root, job, asked.accept_gap)
     return job
 
 

@@ -46,6 +46,7 @@ offsets.topic.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=4
+transaction.abort.timed.out.transaction.cleanup.interval.ms=500
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
@@ -128,6 +129,8 @@ class Broker:
         new = NewTopic(name, partitions, 1, config=settings)
         admin = self.admin()  # what is asked for ends with it
         admin.create_topics([new])[name].result(PATIENCE_S)
+        while admin.list_topics(name, timeout=PATIENCE_S).topics[name].error is not None:
+            time.sleep(0.01)  # the broker hears of it from its controller, a little later
         return name
 
     def _answers(self) -> bool:

@@ -118,6 +118,13 @@ class Trapped(Sink):
     def place(self) -> str:
         return self.inner.place
 
+    @property
+    def ledger_place(self) -> str:
+        return self.inner.ledger_place
+
+    def newest_epoch(self, name: str, query_id: str) -> int | None:
+        return self.inner.newest_epoch(name, query_id)
+
     def guarantee(self) -> Guarantee:
         return self.inner.guarantee()
 

@@ -5,6 +5,8 @@
     checkpoint/
       cutwater.json     identity: query id, flow, generation, steps that keep states
       lock              held by the driver's JVM while a run lives
+      sinks.json        where each sink has its output and its ledger
+      shown.json        the newest epoch with rows for each sink
       sources/<name>/   the log of what each source has read
       spark/            Spark's own checkpoint: offsets, commits, state
       synced.json       up to which epoch that survives a power loss

@@ -8,7 +8,7 @@
                            another
 ``spark/state``            are what was written; each partition has what the newest epoch needs: a
                            snapshot with its tables, and the changes since
-ledgers                    belong to this checkpoint, and are not ahead of it
+ledgers                    belong to this checkpoint, and are neither ahead of it nor behind
 =========================  ======================================================================
 
 A run checks all but the states before it starts, since these may be large; Spark finds out about
@@ -29,6 +29,7 @@ from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.spark.checkpoint.checksums import why_altered
 from cutwater.spark.checkpoint.compatibility import Identity
 from cutwater.spark.checkpoint.offset_log import LOG
+from cutwater.spark.checkpoint.sink_records import strange_outputs
 from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
 from cutwater.spark.connectors.base.sink import Sink
@@ -262,7 +263,10 @@ class _Looking:
         for name, sink in every.items():
             self.files += 1
             try:
-                self.problems += sink.check(name, identity.query_id, self._place.next_epoch())
+                found = sink.check(name, identity.query_id, self._place.next_epoch())
+                self.problems += found or strange_outputs(
+                    self._place.root, name, sink, identity.query_id
+                )
             except CutwaterError as error:
                 self.problems += error.problems
 

@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from pyspark.sql.types import StructType
 
 from cutwater.errors import Problem, RunError
+from cutwater.spark.checkpoint.sink_records import note_shown
 from cutwater.spark.connectors.base.sink import Receipt
 from cutwater.spark.exchange.sink_rows import lane_of
 from cutwater.spark.job.spec import load_job, speaking
@@ -78,7 +79,10 @@ class _Writer(DataSourceStreamArrowWriter):
             for name, sink in job.sinks.items():
                 receipts = [r for m in written for r in m.receipts if r.sink == name]
                 sink.publish(job.claim_of(name), batchId, receipts)
-            note_rows(job.checkpoint, batchId, _totals(written))
+            totals = _totals(written)
+            own = [step.name for step, _ in job.plan.sinks if totals.get(step.name)]
+            note_shown(job.checkpoint, batchId, own)
+            note_rows(job.checkpoint, batchId, totals)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing to undo: what was staged is swept when the next run takes the output."""

@@ -22,6 +22,7 @@ from cutwater.errors import RunError, recover
 from cutwater.flow.steps import Sink
 from cutwater.spark import runner
 from cutwater.spark.checkpoint.compatibility import FORMAT, continued, identity_of
+from cutwater.spark.checkpoint.sink_records import remember_sinks
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.storage.durable import read_json, write_json
 
@@ -87,6 +88,7 @@ class Flows:
             self._toy = ToySpark(job, self._patch, seed=1)
         else:
             self._toy.go_on(job)
+        remember_sinks(self.place.root, self._toy.job)
         first = self._toy.committed
         if kill_at:
             with pytest.raises(Killed):
@@ -270,6 +272,21 @@ def test_a_sink_renamed_with_its_folder(flows):
         f"[another-sink] sink 'results' goes to {folder}, which belongs to sink 'out' of the same "
         "checkpoint\n  hint: bind 'results' to the folder it had before, or to an empty one"
     )
+
+
+def test_a_sink_bound_to_another_output(flows):
+    flows.run(counting(), [A])
+    was, other = flows.root / "out" / "out", flows.root / "elsewhere"
+    said = flows.refused(counting(), sinks={"out": other})
+    assert said.startswith(
+        f"[another-output] sink 'out' has shown rows up to epoch 0 in {was} and is bound to {other}"
+    )
+    with pytest.raises(LookupError, match="a session would begin"):
+        flows._start(counting_job(flows), (), sinks={"out": other}, accept_gap=["out"])
+
+
+def counting_job(flows):
+    return make_job(counting(), flows.root)
 
 
 # Sources

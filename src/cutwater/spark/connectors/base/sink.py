@@ -130,6 +130,19 @@ class Sink(ABC):
         Nothing, if it keeps no ledger there, and any number of sinks may go to it.
         """
 
+    @property
+    def ledger_place(self) -> str:
+        """Where its ledger is, in words; nothing, if it lies in the output."""
+        return ""
+
+    @abstractmethod
+    def newest_epoch(self, name: str, query_id: str) -> int | None:
+        """The newest epoch of a checkpoint that the output has, by its ledger; -1: none.
+
+        None, if the ledger knows nothing of the checkpoint. Epochs that readers have deleted since
+        then count as there.
+        """
+
     @abstractmethod
     def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
         """Why the sink must not be written to by a checkpoint; nothing is changed.

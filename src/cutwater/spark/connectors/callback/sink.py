@@ -79,6 +79,10 @@ class Call(Sink):
         """The notes belong to the checkpoint they lie in."""
         return []
 
+    def newest_epoch(self, name: str, query_id: str) -> int | None:
+        """Not asked for: the notes lie in the checkpoint, and are restored with it."""
+        return None
+
     def generation(self, name: str) -> int:
         """The checkpoint itself knows its generation."""
         return 0

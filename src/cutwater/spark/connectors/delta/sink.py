@@ -162,6 +162,14 @@ class Delta(Sink):
                 raise RunError(unwritable(name, Path(self.path), why)) from None
         self._log(name).create(schema_of_record(name, record))
 
+    def newest_epoch(self, name: str, query_id: str) -> int | None:
+        """By the application transactions; a `restore` of the table leaves these as they are."""
+        log = self._log(name)
+        ledger = log.ledger() if log.exists() else None
+        if ledger is None or (ledger["query_id"], ledger["sink"]) != (query_id, name):
+            return None
+        return log.newest_epoch(ledger["flow"], name, query_id)
+
     def generation(self, name: str) -> int:
         """The newest generation that took the table; 0 if none did."""
         log = self._log(name)

@@ -8,6 +8,7 @@
       epoch=1/…
       _cutwater/ledger.json         whose output this is, the newest generation, and behind which
                                     epochs its own begin if it was another's before
+      _cutwater/newest.json         the newest epoch, which stays when readers delete epochs
       _cutwater/staging/            files of epochs that are not published yet
 
 Ordinary readers pass over names that begin with an underscore.
@@ -57,6 +58,7 @@ from cutwater.spark.storage.durable import (
     why_unwritable,
     write_json,
 )
+from cutwater.spark.storage.notes import read_note, write_note
 
 __all__ = ["LEDGER_FORMAT", "Folder", "Staged"]
 
@@ -123,6 +125,10 @@ class Folder(Sink):
         return self.root / "_cutwater" / "ledger.json"
 
     @property
+    def _newest(self) -> Path:
+        return self.root / "_cutwater" / "newest.json"
+
+    @property
     def _staging(self) -> Path:
         return self.root / "_cutwater" / "staging"
 
@@ -165,6 +171,15 @@ class Folder(Sink):
         if not misfits and is_whole and published and published[-1] >= beyond:
             return [ahead(sink, str(self.root), published[-1], beyond)]
         return misfits
+
+    def newest_epoch(self, name: str, query_id: str) -> int | None:
+        """By the directories, and by the note of those that are deleted."""
+        ledger = read_json(self._ledger, "the ledger")
+        if ledger is None or (ledger["query_id"], ledger["sink"]) != (query_id, name):
+            return None
+        note = read_note(self._newest)
+        noted = note.get("epoch", -1) if note.get("query_id") == query_id else -1
+        return max(noted, *(number - _first(ledger) for number in self.published()), -1)
 
     def generation(self, name: str) -> int:
         """The newest generation that took this output; 0 if none did."""
@@ -267,6 +282,8 @@ class Folder(Sink):
                     raise
                 _refuse_of_another(claim, target)
             sync_folder(self.root)
+        if staged:
+            write_note(self._newest, {"query_id": claim.query_id, "epoch": epoch})
         for part in staged:
             Path(part.path).unlink(missing_ok=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 from cutwater.errors import ConnectorError, Problem
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
-__all__ = ["LastError", "failure", "in_words", "is_fenced", "is_hopeless"]
+__all__ = ["LastError", "failure", "in_words", "is_fenced", "is_hopeless", "overdue"]
 
 _UNREACHABLE = "_TRANSPORT _ALL_BROKERS_DOWN _TIMED_OUT _RESOLVE _TIMED_OUT_QUEUE _MSG_TIMED_OUT"
 _LOGIN = "_AUTHENTICATION SASL_AUTHENTICATION_FAILED UNSUPPORTED_SASL_MECHANISM _SSL"
@@ -20,6 +20,7 @@ _FORBIDDEN = (
 _UNKNOWN = "UNKNOWN_TOPIC_OR_PART _UNKNOWN_TOPIC _UNKNOWN_PARTITION"
 _TOO_LARGE = "MSG_SIZE_TOO_LARGE RECORD_LIST_TOO_LARGE"
 _SETTINGS = "_INVALID_ARG _CONFLICT"
+_TIMEOUT = "INVALID_TRANSACTION_TIMEOUT"
 _FENCED = "_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH"
 
 
@@ -56,8 +57,12 @@ class LastError:
         kafka = client_module()
         try:
             yield
-        except kafka.KafkaException as error:
-            cause = error.args[0]
+        except (kafka.KafkaException, SystemError) as error:
+            # The client calls `delivered` with a fatal error raised already, which Python minds.
+            raised = error.__cause__ if isinstance(error, SystemError) else error
+            if not isinstance(raised, kafka.KafkaException):
+                raise
+            cause = raised.args[0]
             if not is_fenced(cause):
                 cause = self.failed or self.or_else(cause)
             raise kafka.KafkaException(cause) from None
@@ -70,7 +75,7 @@ def is_fenced(error: Any) -> bool:
 
 def is_hopeless(error: Any) -> bool:
     """Will it be the same however often it is tried?"""
-    return _is(error, f"{_LOGIN} {_FORBIDDEN} {_TOO_LARGE} {_SETTINGS}")
+    return _is(error, f"{_LOGIN} {_FORBIDDEN} {_TOO_LARGE} {_SETTINGS} {_TIMEOUT}")
 
 
 def failure(who: str, cluster: Cluster, topic: str, error: Any) -> Problem:
@@ -107,6 +112,14 @@ def failure(who: str, cluster: Cluster, topic: str, error: Any) -> Problem:
             "raise max.message.bytes of the topic and 'message.max.bytes' in settings, or make "
             "rows smaller",
         )
+    if _is(error, _TIMEOUT):
+        return Problem(
+            "transaction-timeout",
+            f"{who}: {cluster.servers} allows no transaction.timeout.ms="
+            f"{cluster.transaction_timeout_ms}: its transaction.max.timeout.ms is less",
+            "raise that of the broker, or set 'transaction.timeout.ms' in settings to what it "
+            "allows",
+        )
     if _is(error, _SETTINGS):
         return Problem(
             "kafka-settings", f"{who}: {error.str()}", "correct the settings of the binding"
@@ -115,6 +128,20 @@ def failure(who: str, cluster: Cluster, topic: str, error: Any) -> Problem:
         "kafka-failed",
         f"{who}: topic '{topic}' of {cluster.servers}: {error.name()}: {error.str()}",
         "start again: what was written is in the ledger, and nothing is lost or doubled",
+    )
+
+
+def overdue(who: str, cluster: Cluster, topic: str, epoch: int) -> Problem:
+    """What is said of an epoch that took longer to be sent than its transaction may be open."""
+    limit = cluster.transaction_timeout_ms
+    return Problem(
+        "transaction-timeout",
+        f"{who}: to send epoch {epoch} to topic '{topic}' took longer than "
+        f"transaction.timeout.ms={limit} ({limit / 1000:g} s), after which {cluster.servers} "
+        "aborts a transaction; nothing of the epoch is shown",
+        "set a longer 'transaction.timeout.ms' in settings (the broker's "
+        "transaction.max.timeout.ms is its limit, 15 minutes unless set) and run again; smaller "
+        "epochs, by max_rows_per_epoch of the source, take less",
     )
 
 

@@ -3,9 +3,9 @@
 ==================================  ==============================================================
 key                                 value
 ==================================  ==============================================================
-[topic, sink, query id, "owner"]    format, newest generation; written by `take`, in a
-                                    transaction of its own; "leaving" while another checkpoint
-                                    takes over, "gone" after it
+[topic, sink, query id, "owner"]    format, newest generation, id of the topic; written by `take`,
+                                    in a transaction of its own; "leaving" while another
+                                    checkpoint takes over, "gone" after it
 […, "writer", generation, slot]     nothing more: this transactional id may have been used
 […, "slot", slot]                   generation, epoch and its lanes, rows ever; written in the
                                     transaction of the rows
@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import ConnectorError, Problem
 from cutwater.spark.connectors.kafka.checks import topics_of
 from cutwater.spark.connectors.kafka.polling import polled
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
@@ -32,7 +32,7 @@ __all__ = ["FORMAT", "Account", "Ledger", "Slot", "owner_key", "slot_key", "writ
 
 FORMAT = 1
 _PATIENCE_S = 120
-"""How long the end of the ledger is waited for: longer than any transaction may stay open."""
+"""How long the end of the ledger is waited for, if a transaction of another flow hides it."""
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
@@ -116,6 +116,10 @@ class Ledger:
             if self._is_of(key, account, "slot")
         }
 
+    def newest_epoch(self, account: Account) -> int:
+        """The newest epoch that any slot has written; -1 if none has."""
+        return max((slot.epoch for slot in self.slots(account).values()), default=-1)
+
     @staticmethod
     def _is_of(key: tuple[Any, ...], account: Account, kind: str) -> bool:
         return key[:4] == (account.topic, account.sink, account.query_id, kind)
@@ -153,7 +157,7 @@ class Ledger:
             consumer.assign([kafka.TopicPartition(self.name, 0, self.reached)])
             while self.reached < end:
                 if time.monotonic() > deadline:
-                    raise RunError(_held_up(self.who, self.name, self.reached, end))
+                    raise ConnectorError(_held_up(self.who, self.name, self.reached, end))
                 for message in polled(consumer, 1.0):
                     error = message.error()
                     if error is None:
@@ -180,7 +184,7 @@ def _held_up(who: str, ledger: str, reached: int, end: int) -> Problem:
     return Problem(
         "ledger-held-up",
         f"{who}: a transaction in the ledger '{ledger}' stays open, and hides what comes after "
-        f"it: offset {reached} was reached and {end} is the end",
-        "see which flow that shares the ledger hangs; the broker ends its transaction after "
-        "transaction.timeout.ms",
+        f"it: in {_PATIENCE_S} s offset {reached} was reached, and {end} is the end",
+        "run again: the broker ends the transaction after the transaction.timeout.ms of the flow "
+        "that has it open, or that flow does when it starts again",
     )

@@ -38,6 +38,10 @@ OURS = frozenset(
 )
 """Settings of the client that the guarantee rests on: they are not the user's."""
 
+_TIMEOUT = "transaction.timeout.ms"
+_TIMEOUT_MS = 300_000
+"""Longer than a slow link needs for an epoch; a third of what brokers allow unless told."""
+
 _SECRET = ("password", "secret", "key.pem", "keystore", "oauthbearer.config", "credential")
 
 logging.getLogger("cutwater.kafka").addHandler(logging.NullHandler())
@@ -77,12 +81,17 @@ class Cluster:
         """The cluster that a binding names."""
         return Cluster(servers, tuple(sorted(settings.items())), password_env, password_file)
 
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """How long a transaction may be open before the broker aborts it."""
+        return int(dict(self.settings).get(_TIMEOUT, _TIMEOUT_MS))
+
     def client(self, **own: Any) -> dict[str, Any]:
         """What a client is made from; settings of `own` have underscores for their dots."""
         found = {
             "bootstrap.servers": self.servers,
             "logger": logging.getLogger("cutwater.kafka"),
-            **dict(self.settings),
+            **{name: value for name, value in self.settings if name != _TIMEOUT},
             **{_setting(name): value for name, value in own.items()},
         }
         password = self._password()
@@ -126,7 +135,7 @@ class Cluster:
                 "servers='kafka-1:9092,kafka-2:9092'; a user goes to settings "
                 "{'sasl.username': ...}, a password is named by password_env or password_file",
             )
-        for name, _ in self.settings:
+        for name, value in self.settings:
             if any(word in name for word in _SECRET):
                 yield Problem(
                     "secret-in-settings",
@@ -141,6 +150,12 @@ class Cluster:
                     f"{who} has a setting {name!r}; the guarantee rests on it, so it is set for "
                     "you",
                     "leave it out",
+                )
+            elif name == _TIMEOUT and not (str(value).isdigit() and int(value) >= 1000):
+                yield Problem(
+                    "kafka-settings",
+                    f"{who} has {name}={value!r}; it is a whole number of milliseconds from 1000",
+                    f"{name}={_TIMEOUT_MS} is the default",
                 )
         if self.password_env is not None and self.password_file is not None:
             yield Problem(

@@ -115,6 +115,11 @@ class KafkaTopic(Sink):
         """The topic and the cluster."""
         return f"topic '{self.topic}' of {self.servers}"
 
+    @property
+    def ledger_place(self) -> str:
+        """The topic of the ledger."""
+        return f"topic '{self.ledger}' of {self.servers}"
+
     def guarantee(self) -> Guarantee:
         """What readers of the topic may rely on."""
         return Guarantee(
@@ -179,16 +184,42 @@ class KafkaTopic(Sink):
                 "keep the newest record of every key for ever",
                 "set cleanup.policy=compact for it",
             )
-        for account, owner in self._look(name, is_committed=False).owners(self.topic).items():
+        told = self._look(name, is_committed=False)
+        for account, owner in told.owners(self.topic).items():
             if account.query_id == query_id and account.sink != name:
                 yield _other_sink(name, self.topic, account.sink)
             elif _is_in_the_way(account, owner, name, query_id):
                 yield _other_checkpoint(name, self.topic, self.ledger, owner["generation"])
         if query_id is not None:
-            slots = self._look(name).slots(Account(self.topic, name, query_id)).values()
-            newest = max((slot.epoch for slot in slots), default=-1)
+            newest = self._newest_epoch(name, query_id, next_epoch, told)
             if newest >= next_epoch:
                 yield _ahead(name, self.topic, newest, next_epoch)
+
+    def _newest_epoch(self, name: str, query_id: str, next_epoch: int, told: Ledger) -> int:
+        """The newest epoch that readers see or will see, as far as it is ahead.
+
+        What was committed may still be hidden behind a transaction of another flow, but not from
+        `told`, which has what was not committed too. So the end is waited for only if it matters.
+        """
+        account = Account(self.topic, name, query_id)
+        if told.newest_epoch(account) < next_epoch:
+            return told.newest_epoch(account)
+        return self._look(name, to_end=True).newest_epoch(account)
+
+    def newest_epoch(self, name: str, query_id: str) -> int | None:
+        """By the slots of the ledger, if the topic is still the one that they are about.
+
+        What was not committed counts: it may be hidden only by a transaction of another flow.
+        """
+        account = Account(self.topic, name, query_id)
+        with self._speaking(name):
+            told = self._look(name, is_committed=False)
+            owner = told.owners(self.topic).get(account)
+            if owner is None or "state" in owner:
+                return None
+            found = topics_of(self.cluster).find(self.topic)
+        is_same = found is not None and owner.get("topic_id", found.identity) == found.identity
+        return told.newest_epoch(account) if is_same else -1
 
     def generation(self, name: str) -> int:
         """The newest generation that took the topic; 0 if none did."""

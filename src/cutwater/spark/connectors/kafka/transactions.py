@@ -26,12 +26,14 @@ from typing import Any, Literal
 import msgspec
 
 from cutwater.errors import ConnectorError, FencedError, Problem, RunError
+from cutwater.spark.connectors.kafka.checks import topics_of
 from cutwater.spark.connectors.kafka.errors import (
     LastError,
     failure,
     in_words,
     is_fenced,
     is_hopeless,
+    overdue,
 )
 from cutwater.spark.connectors.kafka.ledger import (
     FORMAT,
@@ -56,6 +58,14 @@ DRIVER = "driver"
 EVERY_LANE = -1
 """In the place of a lane: the whole epoch."""
 _QUEUE = 50_000
+_RETRY_MS = 250
+_REPEATS_AFTER_S = 0.8 * _RETRY_MS / 1000
+"""The client sends a request again after its back-off, which it shortens by a fifth at the most.
+
+An EndTxn that was answered sooner was sent once. One that was sent again may have a twin on its
+way, which would end the next transaction of the same producer epoch: this client asks for no new
+one with each transaction (KIP-890).
+"""
 
 Message = dict[str, Any]
 """What is produced: its value, and its key if it has one."""
@@ -94,15 +104,21 @@ def put(desk: Desk, slot: str, epoch: int, lanes: Mapping[int, Sequence[Message]
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         is_new = (os.getpid(), desk, slot) not in _writers
+        began = time.monotonic()
         try:
-            _writer(desk, slot).put(epoch, lanes)
+            writer = _writer(desk, slot)
+            began = time.monotonic()
+            writer.put(epoch, lanes)
             return
         except kafka.KafkaException as error:
             cause = error.args[0]
             _writers.pop((os.getpid(), desk, slot), None)
-        if is_hopeless(cause) or time.monotonic() > deadline:
-            raise ConnectorError(failure(desk.who, desk.cluster, desk.account.topic, cause))
-        if not is_fenced(cause):
+        now = time.monotonic()
+        is_overdue = now - began > desk.cluster.transaction_timeout_ms / 1000
+        if is_hopeless(cause) or now > deadline:
+            say = (desk.who, desk.cluster, desk.account.topic)
+            raise ConnectorError(overdue(*say, epoch) if is_overdue else failure(*say, cause))
+        if is_overdue or not is_fenced(cause):
             time.sleep(0.5)
         elif is_new and _was_done_by_another(desk, epoch, lanes):
             return
@@ -156,7 +172,9 @@ def _enter(desk: Desk) -> None:
     with told.explaining():
         producer = _producer(desk, desk.owner_id, told)
         _all_told(desk)
-        _commit_owner(desk, producer, {"generation": desk.generation})
+        topic = topics_of(desk.cluster).find(desk.account.topic)
+        said = {"generation": desk.generation, "topic_id": topic.identity if topic else ""}
+        _commit_owner(desk, producer, said)
 
 
 def _commit_owner(desk: Desk, producer: Any, said: Mapping[str, Any]) -> None:
@@ -217,6 +235,9 @@ def _producer(desk: Desk, transactional_id: str, told: LastError) -> Any:
     producer = client_module().Producer(
         desk.cluster.client(
             transactional_id=transactional_id,
+            transaction_timeout_ms=desk.cluster.transaction_timeout_ms,
+            retry_backoff_ms=_RETRY_MS,
+            retry_backoff_max_ms=4 * _RETRY_MS,
             partitioner=desk.partitioner,
             queue_buffering_max_messages=0,
             queue_buffering_max_kbytes=2147483647,
@@ -228,6 +249,14 @@ def _producer(desk: Desk, transactional_id: str, told: LastError) -> Any:
     producer.list_topics(desk.ledger, _CALL_S)  # unconnected, it would look again in half a second
     producer.init_transactions(_CALL_S)
     return producer
+
+
+def _commit(producer: Any) -> bool:
+    """Commit a transaction; could its end have been sent twice? Then the producer is used up."""
+    producer.flush()
+    began = time.monotonic()
+    producer.commit_transaction(_CALL_S)
+    return time.monotonic() - began > _REPEATS_AFTER_S
 
 
 class _Writer:
@@ -244,11 +273,13 @@ class _Writer:
         desk, slot = self._desk, self._slot
         own_id = desk.transactional_id(desk.generation, slot)
         self._producer = _producer(desk, own_id, self._told)
+        self.is_used_up = False
         ledger = _ledger(desk)
         if (desk.generation, slot) not in ledger.writers(desk.account):
             self._producer.begin_transaction()
             self._note(writer_key(desk.account, desk.generation, slot), b"{}")
-            self._producer.commit_transaction(_CALL_S)
+            if _commit(self._producer):
+                self._producer = _producer(desk, own_id, self._told)
         ledger.read()
         if ledger.generation(desk.account) != desk.generation:
             raise _taken_over(desk, ledger.generation(desk.account))
@@ -271,8 +302,9 @@ class _Writer:
             self._producer.begin_transaction()
             for messages in missing.values():
                 self._produce(messages)
+            self._producer.flush()  # an open transaction hides the ledger from others: not for long
             self._note(slot_key(self._desk.account, self._slot), msgspec.json.encode(slot))
-            self._producer.commit_transaction(_CALL_S)
+            self.is_used_up = _commit(self._producer)
         self._slots[self._slot] = slot
 
     def _produce(self, messages: Sequence[Message]) -> None:
@@ -296,7 +328,7 @@ _ledgers: dict[tuple[int, Any, str], Ledger] = {}
 
 def _writer(desk: Desk, slot: str) -> _Writer:
     key = os.getpid(), desk, slot
-    if key not in _writers:
+    if key not in _writers or _writers[key].is_used_up:
         for old in [k for k in _writers if k[1].account == desk.account and k[1] != desk]:
             del _writers[old]
         _writers[key] = _Writer(desk, slot)

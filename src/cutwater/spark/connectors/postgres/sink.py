@@ -93,6 +93,11 @@ class PostgresTable(Sink):
         """The table and its database, in words."""
         return f"table {self.name} of {self._database}"
 
+    @property
+    def ledger_place(self) -> str:
+        """The schema of the ledger."""
+        return f"schema {self.ledger_schema or self.name.schema} of {self._database}"
+
     def guarantee(self) -> Guarantee:
         """What readers of the table may rely on."""
         keys = ", ".join(self.keys)
@@ -197,6 +202,17 @@ class PostgresTable(Sink):
                 f"make table {self.name}",
                 lambda connection: create_table(connection, self.name, fields, self.keys),
             )
+
+    def newest_epoch(self, name: str, query_id: str) -> int | None:
+        """By the lanes of the ledger; a table that is not there has none."""
+
+        def look(connection: Connection) -> int | None:
+            held = self.ledger.read(connection)
+            if held is None or (held.query_id, held.sink) != (query_id, name):
+                return None
+            return held.newest_epoch if read_table(connection, self.name) else -1
+
+        return self._persist(name, f"read the ledger of {self.name}", look)
 
     def generation(self, name: str) -> int:
         """The newest generation that took this table; 0 if none did."""

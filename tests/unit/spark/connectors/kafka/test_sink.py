@@ -1,19 +1,23 @@
 """The sink on a real broker; what a reader sees is all that counts."""
 
+import contextlib
 import os
 import pickle
 import threading
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pytest
+from support.connectors.end_txn_proxy import end_txn_proxy
 
-from cutwater.errors import RunError
+from cutwater.errors import ConnectorError, RunError
 from cutwater.observers.kafka import KafkaObserver
 from cutwater.spark.connectors.base.sink import Claim, Lane
+from cutwater.spark.connectors.kafka import ledger as ledgers
 from cutwater.spark.connectors.kafka import transactions
-from cutwater.spark.connectors.kafka.ledger import Ledger, owner_key
+from cutwater.spark.connectors.kafka.ledger import Ledger, owner_key, writer_key
 from cutwater.spark.connectors.kafka.sink import KafkaTopic, keys_of
 
 pytestmark = pytest.mark.slow
@@ -436,6 +440,115 @@ def test_a_broker_that_is_not_there_is_said(sink):
         with pytest.raises(RunError) as error:
             nowhere.check("total", None, 0)
     assert code(error) == "kafka-unreachable"
+
+
+# --- a ledger that others use too -----------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def hanging_in_the_ledger(sink):
+    """Another flow that is in the middle of a transaction in the shared ledger."""
+    other = sink._desk(Claim("other", "other", uuid.uuid4().hex, 1, ""))
+    producer = transactions._producer(other, f"hanging-{sink.topic}", transactions.LastError())
+    producer.begin_transaction()
+    producer.produce(sink.ledger, b"{}", writer_key(other.account, 1, "0"), 0)
+    producer.flush()
+    yield
+    producer.commit_transaction()
+
+
+def test_an_output_that_is_ahead_is_seen_though_a_transaction_hides_it(sink, claim, monkeypatch):
+    """With the checkpoint restored one epoch back, the rows of epoch 4 would be dropped."""
+    sink.take(claim)
+    put(sink, claim, 3, lane(1, 5))
+    monkeypatch.setattr(ledgers, "_PATIENCE_S", 1)
+    with hanging_in_the_ledger(sink):
+        put(sink, claim, 4, lane(1, 6))
+        forget()
+        with pytest.raises(ConnectorError) as error:
+            sink.check("total", claim.query_id, 4)
+        assert code(error) == "ledger-held-up"
+    (problem,) = sink.check("total", claim.query_id, 4)
+    assert problem.code == "output-ahead"
+
+
+def test_a_transaction_that_hides_nothing_of_ours_holds_no_start_up(sink, claim, monkeypatch):
+    sink.take(claim)
+    put(sink, claim, 3, lane(1, 5))
+    monkeypatch.setattr(ledgers, "_PATIENCE_S", 5)
+    with hanging_in_the_ledger(sink):
+        put(sink, claim, 4, lane(1, 6))
+        assert sink.check("total", claim.query_id, 5) == []
+
+
+# --- transactions that take too long, or end twice -----------------------------------------------
+
+
+def test_an_epoch_that_takes_longer_than_its_transaction_names_the_timeout(
+    sink, claim, seen, monkeypatch
+):
+    hasty = replace(sink, settings={"transaction.timeout.ms": 1000})
+    hasty.take(claim)
+    put(hasty, claim, 0, lane(1, 5))
+    monkeypatch.setattr(transactions, "_PATIENCE_S", 0)
+    produce = transactions._Writer._produce
+
+    def slowly(writer, messages):
+        produce(writer, messages)
+        time.sleep(3)
+
+    monkeypatch.setattr(transactions._Writer, "_produce", slowly)
+    with pytest.raises(ConnectorError) as error:
+        put(hasty, claim, 1, lane(1, 6))
+    assert code(error) == "transaction-timeout"
+    assert "transaction.timeout.ms" in str(error.value)
+    assert "1 s" in str(error.value)
+    monkeypatch.setattr(transactions._Writer, "_produce", produce)
+    put(hasty, claim, 1, lane(1, 6))
+    assert totals(seen) == {b"u1": [5, 6]}
+
+
+def test_a_timeout_that_the_broker_does_not_allow_is_said(sink, claim):
+    with pytest.raises(RunError) as error:
+        replace(sink, settings={"transaction.timeout.ms": 2_000_000}).take(claim)
+    assert code(error) == "transaction-timeout"
+    assert "transaction.max.timeout.ms" in str(error.value)
+
+
+def test_an_end_that_comes_late_does_not_end_the_next_transaction(
+    broker, sink, claim, seen, monkeypatch
+):
+    """The client repeats an EndTxn whose connection broke; the first may still be on its way.
+
+    If it ended the next transaction, rows would be shown without their entry in the ledger, and
+    again by the attempt that follows a crash.
+    """
+
+    class Died(Exception):
+        pass
+
+    def dies_after_a_late_end(writer, messages):
+        produce(writer, messages)
+        writer._producer.flush()
+        proxy.let_go()
+        raise Died
+
+    produce = transactions._Writer._produce
+    with end_txn_proxy(broker.servers) as proxy:
+        through = replace(sink, servers=proxy.servers)
+        through.take(claim)
+        put(through, claim, 0, lane(1, 5))
+        proxy.holds_next_end = True
+        put(through, claim, 1, lane(1, 6))
+        assert proxy.held == 1
+        monkeypatch.setattr(transactions._Writer, "_produce", dies_after_a_late_end)
+        with pytest.raises(Died):
+            put(through, claim, 2, lane(1, 7))
+        assert proxy.held == 0
+        monkeypatch.setattr(transactions._Writer, "_produce", produce)
+        forget()
+        put(through, claim, 2, lane(1, 7))
+    assert totals(seen) == {b"u1": [5, 6, 7]}
 
 
 # --- without a broker ---------------------------------------------------------------------------

@@ -1,0 +1,124 @@
+"""What a checkpoint remembers of its sinks, to notice an output that is not as it was left.
+
+::
+
+    checkpoint/
+      sinks.json   where each sink has its output and its ledger; written when all are claimed
+      shown.json   the newest epoch that had rows for each sink; written when all are published
+
+Both are written *after* what they tell of. So wherever a crash cuts a run off, a ledger knows at
+least what its checkpoint remembers; one that knows less was restored from a backup or emptied, or
+is another one. Spark notes that an epoch is finished after both: every finished epoch is covered.
+
+``shown.json`` is a note, which no epoch waits for: a power failure may lose its newest versions,
+and then less is noticed. Side outputs lie in the checkpoint and are restored with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cutwater.errors import Problem
+from cutwater.spark.connectors.base.sink import Sink
+from cutwater.spark.job.spec import Job
+from cutwater.spark.storage.durable import read_json, write_json
+from cutwater.spark.storage.notes import read_note, write_note
+
+__all__ = ["ACCEPTABLE", "note_shown", "remember_sinks", "strange_outputs"]
+
+_BEHIND = "output-behind"
+_ELSEWHERE = "another-output"
+ACCEPTABLE = (_BEHIND, _ELSEWHERE)
+"""What `accept_gap` is for. Another ledger of the same output is not: rows would be doubled."""
+
+
+def note_shown(root: str | Path, epoch: int, sinks: Iterable[str]) -> None:
+    """Note that an epoch was published that had rows for some sinks."""
+    before = _shown(root)
+    after = {**before, **{name: max(epoch, before.get(name, -1)) for name in sinks}}
+    if after != before:
+        write_note(_shown_file(root), after)
+
+
+def remember_sinks(root: Path, job: Job, accept_gap: Collection[str] = ()) -> None:
+    """Remember where the sinks of a job are, all of which it has claimed.
+
+    Of those whose gap is accepted, what they have now is all that is asked of them from now on.
+    """
+    own = {step.name: job.sinks[step.name] for step, _ in job.plan.sinks}
+    noted = _shown(root)
+    gaps = {name: _newest(name, own[name], job.query_id) for name in accept_gap if name in noted}
+    if gaps:
+        write_note(_shown_file(root), {**noted, **gaps})
+    before = _bound(root)
+    now = {name: {"output": s.place, "ledger": s.ledger_place} for name, s in own.items()}
+    if {**before, **now} != before:
+        write_json(root / "sinks.json", {"sinks": {**before, **now}})
+
+
+def strange_outputs(root: Path, name: str, sink: Sink, query_id: str) -> list[Problem]:
+    """Why an output is not the one that the checkpoint wrote to, or not as it was left."""
+    before, shown = _bound(root).get(name), _shown(root).get(name, -1)
+    if before is None or not sink.place:
+        return []
+    newest = sink.newest_epoch(name, query_id)
+    if newest is None and before["output"] == sink.place and before["ledger"] != sink.ledger_place:
+        return [_another_ledger(name, sink, before["ledger"])]
+    if newest is None and before["output"] != sink.place and shown >= 0:
+        return [_another_output(name, sink, before["output"], shown)]
+    if shown > (-1 if newest is None else newest):
+        return [_behind(name, sink, newest, shown)]
+    return []
+
+
+def _newest(name: str, sink: Sink, query_id: str) -> int:
+    found = sink.newest_epoch(name, query_id)
+    return -1 if found is None else found
+
+
+def _bound(root: str | Path) -> Mapping[str, Any]:
+    found = read_json(Path(root) / "sinks.json", "what the checkpoint knows of its sinks")
+    known: Mapping[str, Any] = (found or {}).get("sinks", {})
+    return known
+
+
+def _shown_file(root: str | Path) -> Path:
+    return Path(root) / "shown.json"
+
+
+def _shown(root: str | Path) -> dict[str, int]:
+    return {n: e for n, e in read_note(_shown_file(root)).items() if isinstance(e, int)}
+
+
+def _another_ledger(name: str, sink: Sink, before: str) -> Problem:
+    return Problem(
+        "another-ledger",
+        f"sink '{name}' goes to {sink.place} and had its ledger in {before}; the one in "
+        f"{sink.ledger_place} knows nothing of this checkpoint, so rows would be doubled and a run "
+        "that is still alive would not be fenced",
+        "put the setting back; or stop every run and move the ledger itself to where it is to be",
+    )
+
+
+def _another_output(name: str, sink: Sink, before: str, shown: int) -> Problem:
+    return Problem(
+        _ELSEWHERE,
+        f"sink '{name}' has shown rows up to epoch {shown} in {before} and is bound to "
+        f"{sink.place} now, which knows nothing of this checkpoint; they would not be there",
+        f"bind it to where it was; or, if it is to begin there with what comes now: --accept-gap "
+        f"{name}",
+    )
+
+
+def _behind(name: str, sink: Sink, newest: int | None, shown: int) -> Problem:
+    has = "knows nothing of this checkpoint" if newest is None else f"has them up to epoch {newest}"
+    has = "has none" if newest == -1 else has
+    return Problem(
+        _BEHIND,
+        f"sink '{name}' has shown rows up to epoch {shown}, and {sink.place} {has}; it was "
+        "restored from a backup or emptied, and the rows in between would stay missing",
+        "restore a checkpoint that is as old as the output, or older; or begin anew with a new "
+        f"checkpoint; or go on without these rows: --accept-gap {name}",
+    )

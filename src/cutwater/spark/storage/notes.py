@@ -1,0 +1,35 @@
+"""Notes that may be lost: after a kill they are there whole, after a power failure perhaps not.
+
+Not synced, so that writing one waits for no disk. Whoever reads one does without it if need be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+__all__ = ["read_note", "write_note"]
+
+
+def write_note(path: Path, value: dict[str, Any]) -> None:
+    """Replace a note by one rename, or leave it if the disk does not let us."""
+    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
+    with contextlib.suppress(OSError):
+        try:
+            fresh.touch(mode=0o600)
+            fresh.write_text(json.dumps(value))
+            fresh.replace(path)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+def read_note(path: Path) -> dict[str, Any]:
+    """What was noted; nothing if there is no note, or none that can be read."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

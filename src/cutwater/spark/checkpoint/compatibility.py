@@ -119,7 +119,7 @@ def identity_of(job: Job, partitions: int) -> Identity:
         sources={
             step.name: _source(job, step) for step in job.flow.steps if isinstance(step, s.Source)
         },
-        code=flow_fingerprint(job.flow),
+        code=flow_fingerprint(job.flow, [*job.sources.values(), *job.sinks.values()]),
         early=sorted(name for name, sink in job.sinks.items() if sink.release == "early"),
     )
 

@@ -69,6 +69,13 @@ def run(
         bool | None,
         typer.Option("--fresh", help="Delete what sinks show that belong to another checkpoint"),
     ] = None,
+    finish_with_this_flow: Annotated[
+        bool | None,
+        typer.Option(
+            "--finish-with-this-flow",
+            help="Finish an epoch of which another flow has shown something; says what is mixed",
+        ),
+    ] = None,
     max_bytes_per_epoch: Annotated[
         int | None,
         typer.Option(help="How much of each --source one epoch reads at the most", min=1),
@@ -117,6 +124,7 @@ def run(
         forget=forget,
         adopt=adopt,
         fresh=fresh,
+        finish_with_this_flow=finish_with_this_flow,
         partitions=partitions,
         require=require,
         master=master,

@@ -91,6 +91,7 @@ def user_modules(things: Iterable[Any], files: Iterable[str]) -> UserModules:
     packages: set[str] = set()
     while waiting:
         name, path = waiting.pop()
+        path = path and str(Path(path).resolve())
         if path is None or path in digests:
             continue
         if _is_of_a_package(name, path):
@@ -107,7 +108,7 @@ def user_modules(things: Iterable[Any], files: Iterable[str]) -> UserModules:
 
 def _named_in_full(name: str, path: str) -> str:
     """The name by which the module of a file was imported, if it was."""
-    if getattr(sys.modules.get(name), "__file__", None) == path:
+    if _file_of(name) == path:
         return name
     loaded = (n for n, m in list(sys.modules.items()) if getattr(m, "__file__", None) == path)
     return next(loaded, name)

@@ -74,6 +74,7 @@ def run(
     forget: Collection[str] = (),
     adopt: bool = False,
     fresh: bool = False,
+    finish_with_this_flow: bool = False,
     partitions: int | None = None,
     require: str | None = None,
     master: str = "local[*]",
@@ -114,6 +115,9 @@ def run(
         What to do with sinks that belong to another checkpoint, which is refused without either.
         `adopt`: go on behind what they show, so what is read again is shown again; `fresh`:
         delete it. A run of the other checkpoint can write no more.
+    finish_with_this_flow
+        Let this flow finish an epoch that another one began and of which something was shown,
+        which is refused without it. `tell` is told before what each sink has of the other flow.
     partitions
         How many partitions the state of a new checkpoint lies in, a divisor of 16; without it,
         the session's ``spark.sql.shuffle.partitions`` if that divides 16, else one for each core
@@ -137,7 +141,7 @@ def run(
     others: Literal["refuse", "adopt", "fresh"] = (
         "adopt" if adopt else "fresh" if fresh else "refuse"
     )
-    asked = Resumption(forget, partitions, others, close)
+    asked = Resumption(forget, partitions, others, close, finish_with_this_flow)
     bound_sources, bound_sinks = bind(planned, sources, sinks)
     _check_close(close, until, bound_sources)
     promised = _promised(flow, bound_sources, bound_sinks, require)

@@ -89,16 +89,20 @@ def user_modules(things: Iterable[Any], files: Iterable[str]) -> UserModules:
     waiting += [(Path(path).stem, path) for path in set(files) if Path(path).is_file()]
     digests: dict[str, str] = {}
     packages: set[str] = set()
+    seen: set[str] = set()
     while waiting:
         name, path = waiting.pop()
-        path = path and str(Path(path).resolve())
-        if path is None or path in digests:
+        if path is None:
             continue
         if _is_of_a_package(name, path):
             packages.add(name.split(".")[0])
             continue
+        path = str(Path(path).resolve())
+        if path in digests:
+            continue
         digests[path], imports = _read(path, _named_in_full(name, path))
-        waiting += [(each, _file_of(each)) for each in imports]
+        waiting += [(each, _file_of(each)) for each in imports if each not in seen]
+        seen.update(imports)
     return UserModules(
         tuple(sorted(digests.values())),
         tuple(sorted(filter(None, map(_package, packages)))),
@@ -202,6 +206,7 @@ def _drop_docstring(node: ast.AST) -> None:
         node.body = node.body[1:]
 
 
+@lru_cache(maxsize=256)
 def _package(module: str) -> str | None:
     """The distributions that bring a module, with their versions; None if nobody knows."""
     try:

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import cutwater as cw
+from cutwater.flow import user_modules
 from cutwater.flow.fingerprint import flow_fingerprint
 
 JOB = '''
@@ -111,8 +112,10 @@ def test_another_layout_is_the_same_fingerprint(digest, change):
 
 def test_another_version_of_an_imported_package_is_another_fingerprint(digest, monkeypatch):
     before = digest()
-    monkeypatch.setattr("cutwater.flow.user_modules.version", lambda name: f"{name} 99")
+    user_modules._package.cache_clear()
+    monkeypatch.setattr(user_modules, "version", lambda name: f"{name} 99")
     assert digest() != before
+    user_modules._package.cache_clear()
 
 
 def test_modules_that_nothing_imports_do_not_count(digest, tmp_path):

@@ -31,7 +31,7 @@ def test_nothing_comes_after_the_newest(log):
 
 def test_a_crash_leaves_no_gap(log, monkeypatch):
     real = Path.unlink
-    monkeypatch.setattr(Path, "unlink", lambda path: path.stem == "5" and real(path) or 1 / 0)
+    monkeypatch.setattr(Path, "unlink", lambda path: (path.stem == "5" and real(path)) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         drop_entries_after(log, 1)
     monkeypatch.undo()

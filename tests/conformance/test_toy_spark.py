@@ -15,6 +15,7 @@ import cutwater as cw
 from cutwater.spark.connectors.base.side_outputs import late_events_sink
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.job.spec import spark_plan
+from cutwater.spark.operators import segment_runner
 from cutwater.spark.support import check_support
 
 ITEMS = st.lists(
@@ -54,6 +55,7 @@ def run(root, recipe, setting):
         write(root / "in" / source.name, source.items, setting.file_size)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JsonLines, "smallest_share", setting.smallest_share)
+        patch.setattr(segment_runner, "PIECE_ROWS", setting.piece_rows)
         toy = ToySpark(job, patch, setting.seed, setting.partitions)
         toy.run_to_the_end(list(setting.kills), close=setting.close)
     return flow, job, toy
@@ -79,6 +81,8 @@ class Setting:
     parallelism: int = 2
     smallest_share: int = 1
     close: bool = True
+    piece_rows: int = 65_536
+    """Into pieces of how many events what a bucket gets is cut."""
 
 
 USUAL = Setting()
@@ -94,6 +98,7 @@ SETTINGS = st.builds(
     parallelism=st.integers(1, 3),
     smallest_share=st.sampled_from([1, 64 << 10]),
     close=st.booleans(),
+    piece_rows=st.sampled_from([1, 2, 5, 65_536]),
 )
 
 
@@ -115,6 +120,20 @@ def test_a_stream_that_is_merged_with_itself_has_an_order(tmp_path):
     steps = (RandomStep("merge", (0, 0)), RandomStep("apply", (1,)), RandomStep("accumulate", (2,)))
     recipe = Recipe((RandomSource("x", "numbered", 0, items),), steps)
     check(tmp_path, recipe)
+
+
+@pytest.mark.parametrize("piece_rows", [1, 2, 5])
+@pytest.mark.parametrize("second", ["apply", "accumulate", "vectorised"])
+def test_what_a_bucket_gets_may_be_worked_on_in_pieces(tmp_path, piece_rows, second):
+    """The second operator gets runs of the first one's buckets, which overlap."""
+    items = tuple(Item("abcdefgh"[n * 5 % 8], n, n % 5) for n in range(60))
+    steps = (
+        RandomStep("key_by", (0,), 0),
+        RandomStep("apply", (1,)),
+        RandomStep("key_by", (2,), 1),
+    )
+    recipe = Recipe((RandomSource("x", "numbered", 0, items),), (*steps, RandomStep(second, (3,))))
+    check(tmp_path, recipe, Setting(max_bytes=10_000, permute=None, piece_rows=piece_rows))
 
 
 # Steps that work on columns, where these meet what does not: a verb and its variant.

@@ -73,6 +73,13 @@ def run(
         Bindings | None,
         typer.Option(help="A sink whose output lost rows, and goes on without them; once for each"),
     ] = None,
+    finish_with_this_flow: Annotated[
+        bool | None,
+        typer.Option(
+            "--finish-with-this-flow",
+            help="Finish an epoch of which another flow has shown something; says what is mixed",
+        ),
+    ] = None,
     max_bytes_per_epoch: Annotated[
         int | None,
         typer.Option(help="How much of each --source one epoch reads at the most", min=1),
@@ -122,6 +129,7 @@ def run(
         adopt=adopt,
         fresh=fresh,
         accept_gap=accept_gap,
+        finish_with_this_flow=finish_with_this_flow,
         partitions=partitions,
         require=require,
         master=master,

@@ -4,13 +4,12 @@
 
     .cutwater/checked.json      {"format": 1, "flows": {"totals": {"code": ..., "inputs": 10, ...}}}
 
-A note counts as long as the flow does what it did, by its fingerprint and the files in which its
-steps are defined, and the version is the one that checked it. It holds nothing of the inputs.
+A note counts as long as the flow does what it did, by its fingerprint, and the version is the one
+that checked it. It holds nothing of the inputs.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -49,7 +48,7 @@ def note_check(flow: Flow, inputs: int, events: int) -> Path | None:
     """
     path = _file(flow)
     if path is not None:
-        noted = Checked(_code(flow), inputs, events, _version())
+        noted = Checked(flow_fingerprint(flow), inputs, events, _version())
         _write(path, {**_read(path), flow.name: asdict(noted)})
     return path
 
@@ -68,7 +67,7 @@ def noted_check(flow: Flow) -> Checked | None:
         found = msgspec.convert(_read(path).get(flow.name) if path else None, Checked)
     except msgspec.ValidationError:
         return None
-    return found if (found.code, found.cutwater) == (_code(flow), _version()) else None
+    return found if (found.code, found.cutwater) == (flow_fingerprint(flow), _version()) else None
 
 
 def _file(flow: Flow) -> Path | None:
@@ -80,14 +79,6 @@ def _files(flow: Flow) -> list[Path]:
     """The files in which the steps of a flow are defined, that of the first step first."""
     named = dict.fromkeys(Path(step.where.file) for step in flow.steps)
     return [path for path in named if path.is_file()]
-
-
-def _code(flow: Flow) -> str:
-    """What a flow does; functions know what they call by name only, so their files count too."""
-    digest = hashlib.sha256(flow_fingerprint(flow).encode())
-    for path in _files(flow):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from cutwater.annotations import is_immutable
 from cutwater.flow.builder import Flow
+from cutwater.flow.user_modules import held_by, user_modules
 from cutwater.flow.where import Where
 
 __all__ = ["fingerprint", "flow_fingerprint"]
@@ -30,11 +32,47 @@ def fingerprint(f: Callable[..., Any]) -> tuple[str, str]:
     return version, hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 
-def flow_fingerprint(flow: Flow) -> str:
-    """A digest of what a whole flow does; another version of Python gives another one."""
+def flow_fingerprint(flow: Flow, bound: Iterable[Any] = ()) -> str:
+    """A digest of what a whole flow does, with what its sources and sinks are bound to.
+
+    All of the user's own modules count that it reaches, whole, and the versions of the packages
+    they import; comments, documentation and layout do not. Another version of Python gives another
+    digest.
+    """
+    held = held_by([*flow.steps, *bound])
+    modules = user_modules(held, (step.where.file for step in flow.steps))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    parts = "\n".join([version, *(_said(step) for step in flow.steps)])
-    return hashlib.sha256(parts.encode()).hexdigest()[:16]
+    parts = [version, *(_said(step) for step in flow.steps)]
+    parts += [*modules.digests, *modules.packages, *map(_typed_in, modules.sourceless)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _typed_in(module: str) -> str:
+    """A module without a source: its functions and classes, and the constants that they name."""
+    names = vars(sys.modules[module])
+    own = {
+        name: value
+        for name, value in sorted(names.items())
+        if getattr(value, "__module__", None) == module and callable(value)
+    }
+    parts = [f"{name} {part}" for name, value in own.items() for part in _with_methods(value)]
+    used = {word for part in parts for word in re.findall(r"\w+", part)}
+    constants = [
+        f"{name}={_plain(value)}"
+        for name, value in sorted(names.items())
+        if name in used and name not in own and is_immutable(value)
+    ]
+    return "\n".join([*parts, *constants])
+
+
+def _with_methods(thing: Any) -> Iterator[str]:
+    yield from _parts(thing)
+    for name, value in sorted(vars(thing).items()) if isinstance(thing, type) else ():
+        if isinstance(value, FunctionType):
+            yield name
+            yield from _parts(value)
+        elif is_immutable(value) and name not in ("__doc__", "__module__", "__firstlineno__"):
+            yield f"{name}={_plain(value)}"
 
 
 def _said(thing: Any) -> str:
@@ -46,7 +84,7 @@ def _said(thing: Any) -> str:
     if isinstance(thing, tuple):
         return f"({', '.join(map(_said, thing))})"
     if isinstance(thing, type):
-        return f"{thing.__module__}.{thing.__qualname__}"
+        return thing.__qualname__  # its module counts whole, whatever it is called
     return fingerprint(thing)[1] if callable(thing) else _plain(thing)
 
 

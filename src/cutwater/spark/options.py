@@ -59,6 +59,7 @@ class RunSettings:
     close: bool | None = None
     on_bad_record: Literal["fail", "skip"] | None = None
     forget: list[str] | None = None
+    finish_with_this_flow: bool | None = None
     partitions: int | None = None
     require: Literal["exactly-once", "at-least-once"] | None = None
     master: str | None = None

@@ -8,8 +8,7 @@ step     what is done                           which obligation it discharges
 lock     `checkpoint.lock.locked`, held by the  one recovering run at a time: F-Recover is one
          caller until the query has ended       step of the whole dataflow (P1, Def. 4.5)
 agree    `agree`: flow, state, plan and output  only the dataflow that took the snapshots is
-         belong together                        recovered from them (P1, 6.8); an epoch that
-                                                left early is finished by who began it (P2, V.B)
+         belong together                        recovered from them (P1, 6.8)
 claim    `_claim`: a higher generation, first   a new identity for this run, durable before
          in the checkpoint                      anything is written in its name
 fence    `_claim`: then in the ledger of every  nothing of an earlier run reaches an observer
@@ -17,8 +16,12 @@ fence    `_claim`: then in the ledger of every  nothing of an earlier run reache
 settle   `Sink.take`, within the claim: staged  what was neither shown nor acknowledged is as
          rows of earlier attempts are removed,  if it had never been (P1: messages after the
          cut-off take-overs are finished        common snapshot are dropped)
+plan     `_settle`: an epoch of which nothing   an epoch that was shown in part is finished by
+anew     was shown is forgotten, one of which   who began it (P2, V.B), unless the user says
+         something was is finished by the same  otherwise; one that was not had no effect and
+         flow (`checkpoint.newest_epoch`)       need not be repeated (P1: N' may read anew)
 replay   the query itself, once it starts: the  the same inputs in the same order (P1: N' from
-         planned epoch is read again from the   the snapshot; P2: t(x) is stable), so what the
+         epoch that is left is read from the    the snapshot; P2: t(x) is stable), so what the
          `offset_log`, state is that of the     ledger has already is dropped and the rest is
          epoch before                           shown: exactly once
 =======  =====================================  =============================================
@@ -40,8 +43,15 @@ from cutwater.spark.checkpoint.compatibility import (
     Identity,
     continued,
     differences,
-    half_released,
+    half_shown,
     identity_of,
+    mixture,
+)
+from cutwater.spark.checkpoint.newest_epoch import (
+    drop_unplanned,
+    forget_newest,
+    shown_of,
+    unbound_side_outputs,
 )
 from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.relocate import relocate
@@ -73,6 +83,8 @@ class Resumption:
     """Does the run end the input?"""
     accept_gap: Collection[str] = ()
     """Sinks whose outputs lack rows that were shown, and may go on without them."""
+    finish_with_this_flow: bool = False
+    """May another flow finish an epoch of which something was shown?"""
 
 
 def recover(
@@ -89,18 +101,25 @@ def recover(
     relocate(checkpoint)
     StopRequest(checkpoint.root).withdraw()
     identity = agree(checkpoint, draft, asked)
-    return _claim(checkpoint, draft, identity, asked, spark, tell)
+    job = _claim(checkpoint, draft, identity, asked, spark, tell)
+    _settle(checkpoint, job, replace(identity, generation=job.generation), asked, tell)
+    _make_durable(checkpoint, job)
+    return job
 
 
 def _settle_power_loss(checkpoint: Checkpoint, draft: Job, tell: Callable[[str], None]) -> None:
     """What Spark had not synced when the machine went down is as if it had never been."""
-    files = SparkFiles(checkpoint.root)
-    if draft.has_frames:
-        files.promise_nothing()
-        return
-    if files.discard_unsynced():
+    if not draft.has_frames and SparkFiles(checkpoint.root).discard_unsynced():
         tell("the machine was started anew: the last epoch is run again from what is durable")
-    files.begin()
+
+
+def _make_durable(checkpoint: Checkpoint, job: Job) -> None:
+    """What Spark goes on from survives a power loss, unless Spark plans DataFrames by itself."""
+    files = SparkFiles(checkpoint.root)
+    if job.has_frames:
+        files.promise_nothing()
+    else:
+        files.sync_all()
 
 
 def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:
@@ -138,21 +157,16 @@ def agree(checkpoint: Checkpoint, draft: Job, asked: Resumption) -> Identity:
     problems = [] if asked.partitions is None else check_partitions(asked.partitions, draft.buckets)
     problems += half_rescaled(checkpoint)
     problems += differences(found or wanted, wanted, asked.forget)
-    if found and checkpoint.is_mid_epoch():
-        problems += half_released(found, wanted)
     problems += _unknown_gaps(draft, asked)
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
         problems += _sink_problems(checkpoint, name, sink, query_id, asked)
         problems += sink.misfits(name, draft.record_of(name))
+    if found and not problems and checkpoint.is_mid_epoch() and found.code != wanted.code:
+        _refuse_mixture(checkpoint, found, wanted, replace(draft, query_id=found.query_id), asked)
     if problems:
         raise RefusedError(problems)
-    if found is None:
-        return wanted
-    agreed = continued(found, wanted, asked.forget)
-    if checkpoint.is_mid_epoch():  # the epoch may have begun while other sinks released early
-        return replace(agreed, early=sorted({*found.early, *agreed.early}))
-    return agreed
+    return continued(found, wanted, asked.forget) if found else wanted
 
 
 def _unknown_gaps(draft: Job, asked: Resumption) -> Iterator[Problem]:
@@ -196,20 +210,20 @@ def _claim(
     The checkpoint comes first. A crash between the two leaves ledgers that are behind, which the
     next start passes; the other way round it would claim the same generation twice.
     """
+    found = checkpoint.identity()
     ledgers = [sink.generation(name) for name, sink in draft.sinks.items()]
-    identity = replace(
-        identity,
-        generation=max([identity.generation, *ledgers]) + 1,
-        partitions=identity.partitions or suitable_partitions(spark, draft.buckets),
-    )
-    checkpoint.save(identity)
+    generation = max([identity.generation, *ledgers]) + 1
+    partitions = identity.partitions or suitable_partitions(spark, draft.buckets)
+    # It stays that of the flow that began the newest epoch until that epoch is settled.
+    checkpoint.save(replace(found or identity, generation=generation, partitions=partitions))
     job = replace(
         draft,
         query_id=identity.query_id,
-        generation=identity.generation,
+        generation=generation,
         parallelism=spark.sparkContext.defaultParallelism,
     )
-    for name, sink in job.sinks.items():
+    asides = unbound_side_outputs(checkpoint, found, job) if found else {}
+    for name, sink in {**job.sinks, **asides}.items():
         _fence(job, name, sink, asked, tell)
     remember_sinks(checkpoint.root, job, asked.accept_gap)
     return job
@@ -226,6 +240,47 @@ def _fence(job: Job, name: str, sink: Sink, asked: Resumption, tell: Callable[[s
     sink.take(claim)
     if is_anothers:
         tell(f"sink '{name}': {sink.place} was another checkpoint's; {_TOOK_OVER[asked.others]}")
+
+
+def _settle(
+    checkpoint: Checkpoint,
+    job: Job,
+    wanted: Identity,
+    asked: Resumption,
+    tell: Callable[[str], None],
+) -> None:
+    """Forget the newest epoch if nothing of it was shown; else see that it can be finished.
+
+    Every sink is claimed, so what the ledgers say now stays true.
+    """
+    found = checkpoint.identity()
+    assert found is not None
+    wanted = replace(wanted, partitions=found.partitions)
+    if checkpoint.is_mid_epoch():
+        shown = _refuse_mixture(checkpoint, found, wanted, job, asked)
+        if not shown:
+            forget_newest(checkpoint)
+        else:
+            wanted = replace(wanted, sinks=wanted.sinks | found.sinks)
+            if found.code != wanted.code:
+                epoch = checkpoint.next_epoch() - 1
+                tell(
+                    f"epoch {epoch} was begun by another flow and is finished by this one: "
+                    f"{mixture(found, shown)}; the rest of it, and all states, are this flow's"
+                )
+    drop_unplanned(checkpoint, found.sources)
+    checkpoint.save(wanted)
+
+
+def _refuse_mixture(
+    checkpoint: Checkpoint, found: Identity, wanted: Identity, job: Job, asked: Resumption
+) -> dict[str, str]:
+    """What was shown of the newest epoch; refused if another flow showed it and nobody allows."""
+    shown = shown_of(checkpoint, found, job)
+    problems = half_shown(found, wanted, checkpoint.next_epoch() - 1, shown)
+    if problems and not asked.finish_with_this_flow:
+        raise RefusedError(problems)
+    return shown
 
 
 def _too_late_to(way: str, name: str, sink: Sink, checkpoint: Checkpoint) -> Problem:

@@ -75,6 +75,7 @@ def run(
     adopt: bool = False,
     fresh: bool = False,
     accept_gap: Collection[str] = (),
+    finish_with_this_flow: bool = False,
     partitions: int | None = None,
     require: str | None = None,
     master: str = "local[*]",
@@ -118,6 +119,9 @@ def run(
     accept_gap
         Sinks whose outputs lack rows that this checkpoint has shown, since they were restored
         from a backup, emptied, or are others now: go on without these rows.
+    finish_with_this_flow
+        Let this flow finish an epoch that another one began and of which something was shown,
+        which is refused without it. `tell` is told before what each sink has of the other flow.
     partitions
         How many partitions the state of a new checkpoint lies in, a divisor of 16; without it,
         the session's ``spark.sql.shuffle.partitions`` if that divides 16, else one for each core
@@ -141,7 +145,7 @@ def run(
     others: Literal["refuse", "adopt", "fresh"] = (
         "adopt" if adopt else "fresh" if fresh else "refuse"
     )
-    asked = Resumption(forget, partitions, others, close, accept_gap)
+    asked = Resumption(forget, partitions, others, close, accept_gap, finish_with_this_flow)
     bound_sources, bound_sinks = bind(planned, sources, sinks)
     _check_close(close, until, bound_sources)
     promised = _promised(flow, bound_sources, bound_sinks, require)

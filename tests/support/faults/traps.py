@@ -146,6 +146,9 @@ class Trapped(Sink):
     def take(self, claim: Claim) -> None:
         self.inner.take(claim)
 
+    def shown(self, claim: Claim, epoch: int) -> str | None:
+        return self.inner.shown(claim, epoch)
+
     def rows(self, claim: Claim) -> int:
         return self.inner.rows(claim)
 

@@ -8,7 +8,7 @@ anything runs. ``docs/operations.md`` has the whole table.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -23,6 +23,8 @@ from cutwater.flow.fusing import Part, Segment
 from cutwater.flow.state_snapshots import form_of
 from cutwater.operators.aggregates import Aggregate
 from cutwater.schema import Schema, render, schema_of, what_breaks
+from cutwater.spark.connectors.base.side_outputs import is_side_output
+from cutwater.spark.connectors.base.sink import Sink
 from cutwater.spark.job.column_requirements import heeds_time
 from cutwater.spark.job.spec import Job
 
@@ -34,11 +36,13 @@ __all__ = [
     "StepIdentity",
     "continued",
     "differences",
-    "half_released",
+    "half_shown",
     "identity_of",
+    "mixture",
+    "place_of",
 ]
 
-FORMAT = 4
+FORMAT = 5
 _ANEW = "start with a new checkpoint and an empty output"
 
 
@@ -100,9 +104,9 @@ class Identity:
     is_closed: bool = False
     """Has the end of the input been worked on? Then nothing can follow."""
     code: str = ""
-    """What the flow does: an epoch whose rows left early must be done again in the same way."""
-    early: list[str] = field(default_factory=list)
-    """Sinks whose rows leave before their epoch is finished."""
+    """What the flow does that plans epochs, or began the newest: only it may finish that one."""
+    sinks: dict[str, str] = field(default_factory=dict)
+    """Where each of its sinks goes, side outputs too; empty: into the checkpoint."""
     format: int = FORMAT
 
 
@@ -119,8 +123,8 @@ def identity_of(job: Job, partitions: int) -> Identity:
         sources={
             step.name: _source(job, step) for step in job.flow.steps if isinstance(step, s.Source)
         },
-        code=flow_fingerprint(job.flow),
-        early=sorted(name for name, sink in job.sinks.items() if sink.release == "early"),
+        code=flow_fingerprint(job.flow, [*job.sources.values(), *job.sinks.values()]),
+        sinks={name: place_of(name, sink) for name, sink in job.sinks.items()},
     )
 
 
@@ -262,17 +266,35 @@ def differences(found: Identity, wanted: Identity, forget: Collection[str] = ())
     ]
 
 
-def half_released(found: Identity, wanted: Identity) -> list[Problem]:
-    """Why a flow that does something else cannot finish an epoch whose rows may have left."""
-    if not found.early or found.code == wanted.code:
+def place_of(name: str, sink: Sink) -> str:
+    """Where a sink goes, as a checkpoint remembers it; what lies in it moves with it."""
+    return "" if is_side_output(name) else sink.place
+
+
+def half_shown(
+    found: Identity, wanted: Identity, epoch: int, shown: Mapping[str, str]
+) -> list[Problem]:
+    """Why a flow that does something else cannot finish an epoch that has been shown in part."""
+    if not shown or found.code == wanted.code:
         return []
+    said = f"it does something else now, and began epoch {epoch}, which is not finished"
     return [
         _changed(
-            f"it does something else now, and the newest epoch is not finished; rows of it may "
-            f"have left by {_names(found.early)}, which releases early",
-            "let the flow that began the epoch finish it (run it once more), then change it",
+            f"{said}; {mixture(found, shown)}",
+            "let the flow that began the epoch finish it (run it once more), then change it; or "
+            "let this one finish it (--finish-with-this-flow): the rest of the epoch, and all "
+            "states, are then made by this flow",
         )
     ]
+
+
+def mixture(found: Identity, shown: Mapping[str, str]) -> str:
+    """What each sink has of an epoch that another flow began."""
+    parts = [f"sink '{name}' has shown {much}" for name, much in shown.items()]
+    nothing = [name for name in found.sinks if name not in shown]
+    if nothing:
+        parts.append(f"nothing was shown by {_names(nothing)}")
+    return ", ".join(parts)
 
 
 def _changed(what: str, hint: str) -> Problem:

@@ -6,7 +6,7 @@ are not: after a machine dies, an output could be ahead of its checkpoint. So:
 before an epoch runs
     Its offsets are written, no task has started. `SparkFiles.sync` syncs these offsets, the commit
     and the state of the epoch before, and then writes ``synced.json``: *epoch N can be run again*.
-    An output never shows an epoch that is not in there.
+    An output never shows an epoch that is not in there. Every start syncs what it finds.
 when a run starts on a machine that was booted meanwhile
     `SparkFiles.discard_unsynced` removes what was written after the last sync, whether it is
     whole, torn or empty: offsets after N, commits from N on, state snapshots that are not listed.
@@ -31,7 +31,6 @@ from cutwater.spark.storage.durable import read_json, sync_folder, sync_path, wr
 __all__ = ["SparkFiles", "boot_id"]
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_PER_EPOCH = ("offsets", "commits")
 _SYNCS_AT_ONCE = 8
 """Syncs that are asked for together share the file system's journal commits."""
 
@@ -57,11 +56,15 @@ class SparkFiles:
         """What this process has synced already."""
 
     def sync(self) -> None:
-        """Make the newest planned epoch one that can be run again after a power loss."""
-        epoch = max(self._numbers("offsets"), default=-1)
+        """Make the newest planned epoch one that can be run again after a power loss, once."""
         marker = self._read()
-        if marker and marker["epoch"] == epoch and marker["boot"] == boot_id():
-            return
+        epoch = self._newest("offsets")
+        if not (marker and marker["epoch"] == epoch and marker["boot"] == boot_id()):
+            self.sync_all()
+
+    def sync_all(self) -> None:
+        """Make all that is there durable, and note how far that is."""
+        newest = {"epoch": self._newest("offsets"), "committed": self._newest("commits")}
         found = set(_files(self._root))
         fresh = found - self._synced
         folders = {folder for path in fresh for folder in _folders(path, self._root)}
@@ -69,19 +72,15 @@ class SparkFiles:
             list(pool.map(sync_path, fresh))
             list(pool.map(sync_folder, folders))
         self._synced = found
-        self._note(epoch, sorted(str(p.relative_to(self._root)) for p in found if _is_lasting(p)))
-
-    def begin(self) -> None:
-        """Note that no epoch has run, before Spark writes anything."""
-        if not self._root.exists():
-            self._note(-1, [])
+        lasting = sorted(str(p.relative_to(self._root)) for p in found if _is_lasting(p))
+        write_json(self._marker, {**newest, "boot": boot_id(), "lasting": lasting})
 
     def promise_nothing(self) -> None:
         """Note that a flow is about to run that Spark plans by itself: it reads DataFrames."""
         write_json(self._marker, {"epoch": None})
 
-    def durable_epoch(self) -> int | None:
-        """The newest epoch that can be run again after a power loss; -1 if no task has run yet.
+    def durable(self) -> dict[str, int] | None:
+        """The newest offset and the newest commit that survived a power loss, by log; -1: none.
 
         None if there was no power loss since the last sync, or nothing is promised.
         """
@@ -90,20 +89,18 @@ class SparkFiles:
             return None
         if marker["boot"] and marker["boot"] == boot_id():
             return None
-        return int(marker["epoch"])
+        return {"offsets": int(marker["epoch"]), "commits": int(marker["committed"])}
 
     def discard_unsynced(self) -> list[Path]:
         """After a power loss, remove what may be torn; what was removed."""
-        epoch = self.durable_epoch()
-        if epoch is None or not self._root.exists():
+        durable, marker = self.durable(), self._read()
+        if durable is None or marker is None or not self._root.exists():
             return []
-        if epoch < 0:
+        if durable["offsets"] < 0:
             shutil.rmtree(self._root)
             return [self._root]
-        marker = self._read()
-        assert marker is not None
         lasting = set(marker["lasting"])
-        torn = [p for p in _files(self._root) if self._is_unsynced(p, epoch, lasting)]
+        torn = [p for p in _files(self._root) if self._is_unsynced(p, durable, lasting)]
         torn += [p for p in self._root.rglob(".*.crc") if _is_wrong_sum(p, torn)]
         # Commits go first: with a commit gone its epoch is run again, whatever else remains.
         for path in sorted(torn, key=lambda p: (p.parent.name != "commits", str(p))):
@@ -112,23 +109,22 @@ class SparkFiles:
             sync_folder(folder)
         return torn
 
-    def _note(self, epoch: int, lasting: list[str]) -> None:
-        write_json(self._marker, {"epoch": epoch, "boot": boot_id(), "lasting": lasting})
-
     def _read(self) -> dict[str, Any] | None:
         return read_json(self._marker, "the note of what is synced")
 
-    def _numbers(self, log: str) -> list[int]:
-        return [int(p.name) for p in (self._root / log).glob("*") if p.name.isdigit()]
+    def _newest(self, log: str) -> int:
+        numbers = [int(p.name) for p in (self._root / log).glob("*") if p.name.isdigit()]
+        return max(numbers, default=-1)
 
-    def _is_unsynced(self, path: Path, epoch: int, lasting: set[str]) -> bool:
-        if path.parent.parent == self._root and path.parent.name in _PER_EPOCH:
-            newest = epoch if path.parent.name == "offsets" else epoch - 1
-            return not path.name.isdigit() or int(path.name) > newest
+    def _is_unsynced(self, path: Path, durable: dict[str, int], lasting: set[str]) -> bool:
+        log = path.parent.name
+        if path.parent.parent == self._root and log in durable:
+            return not path.name.isdigit() or int(path.name) > durable[log]
         if _is_lasting(path):
             return str(path.relative_to(self._root)) not in lasting
-        version = path.name.partition("_")[0]
-        return version.isdigit() and int(version) > epoch and path.parent.name != "SSTs"
+        version = path.name.partition("_")[0]  # of the state behind a commit: one more than it
+        is_newer = version.isdigit() and int(version) > durable["commits"] + 1
+        return is_newer and log != "SSTs"
 
 
 def _files(root: Path) -> Iterator[Path]:

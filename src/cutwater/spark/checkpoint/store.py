@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,21 @@ class Checkpoint:
         """The epochs whose state is kept, in order."""
         return sorted(set(self._epochs("commits")) & set(self._epochs("offsets")))
 
+    def entries_read(self, sources: Collection[str]) -> dict[str, int]:
+        """The newest entry of each source's log that an epoch reads; DataFrames have no log."""
+        path = self.spark / "offsets" / str(self.next_epoch() - 1)
+        if not path.exists():
+            return dict.fromkeys(sources, 0)
+        try:
+            offsets = [
+                None if o == "-" else json.loads(o) for o in path.read_text().splitlines()[2:]
+            ]
+        except ValueError as error:
+            raise damaged(path, "Spark's offset log", error) from None
+        pairs = zip(sorted(sources), offsets, strict=False)
+        own = ((name, {"entry": 0} if offset is None else offset) for name, offset in pairs)
+        return {name: int(offset["entry"]) for name, offset in own if _is_ours(offset)}
+
     def rescaling_to(self) -> int | None:
         """The number of partitions that the state was being moved to when that was cut off."""
         newest = self._newest("offsets")
@@ -153,10 +169,8 @@ class Checkpoint:
         folder = self.spark / log
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         found = [int(name) for name in names if name.isdigit()]
-        durable = SparkFiles(self.root).durable_epoch() if found else None
-        if durable is None:
-            return found
-        return [epoch for epoch in found if epoch < durable + (log == "offsets")]
+        durable = SparkFiles(self.root).durable() if found else None
+        return [epoch for epoch in found if durable is None or epoch <= durable[log]]
 
     def is_ending(self) -> bool:
         """Is the end of the input the newest epoch that was begun? Our own offsets say so."""
@@ -166,6 +180,10 @@ class Checkpoint:
             return any(_is_end(json.loads(line)) for line in lines[2:] if line.startswith("{"))
         except ValueError as error:
             raise damaged(newest, "Spark's offset log", error) from None
+
+
+def _is_ours(offset: Any) -> bool:
+    return isinstance(offset, dict) and "entry" in offset
 
 
 def _is_end(offset: dict[str, Any]) -> bool:

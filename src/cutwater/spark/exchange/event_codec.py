@@ -25,9 +25,10 @@ __all__ = ["Letters", "values_of"]
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(
-    tuple[int, list[bytes], list[bytes], bool, bytes, bytes | None, bytes | None]
+    tuple[int, bytes, list[bytes], list[bytes], bool, bytes, bytes | None, bytes | None]
 ).decode
-"""Input, orders, canonical keys, whether values are columns, values, times, keys."""
+"""Input, least order, orders, canonical keys, whether values are columns, values, times, keys."""
+_peek = msgspec.msgpack.Decoder(tuple[int, bytes, *[msgspec.Raw] * 6]).decode  # type: ignore[misc]
 
 
 def values_of(plan: Plan, segment: Segment) -> list[Any]:
@@ -71,6 +72,7 @@ class Letters:
             return _pack(
                 (
                     port,
+                    min(batch.orders, default=b""),
                     batch.orders,
                     batch.key_bytes,
                     *body,
@@ -83,7 +85,7 @@ class Letters:
 
     def read(self, body: bytes) -> tuple[int, Batch]:
         """By which input the events of a body came, and the events."""
-        port, orders, key_bytes, is_columns, values, times, keys = _unpack(body)
+        port, _, orders, key_bytes, is_columns, values, times, keys = _unpack(body)
         decode = self._records[port]().decode if is_columns else self._values[port].decode
         batch = Batch(orders, key_bytes, decode(values))
         if self._times and times is not None:
@@ -93,6 +95,12 @@ class Letters:
         if self._keys and keys is not None:
             batch.keys = self._keys.decode(keys)
         return port, batch
+
+    @staticmethod
+    def least_order(body: bytes) -> bytes:
+        """The least order of the events, found without decoding them; empty: they have none."""
+        found: bytes = _peek(body)[1]
+        return found
 
     def keys_of(self, batch: Batch) -> list[Any] | None:
         """The keys of events, if the segment is given them."""

@@ -42,10 +42,13 @@ def packing(job: Job, target: int) -> Callable[[Batch], bytes]:
     return pack
 
 
-def lane_of(job: Job, target: int, label: int, bodies: Sequence[bytes]) -> Lane:
-    """What the bodies of all rows of a bucket hold for a sink, in order."""
+def lane_of(job: Job, target: int, label: int, bodies: list[bytes]) -> Lane:
+    """What the bodies of all rows of a bucket hold for a sink, in order; they are used up."""
     unpack = _unpacking(job, target)
-    parts = list(map(unpack, bodies))
+    bodies.reverse()
+    parts = []
+    while bodies:  # packed and unpacked they would be there twice
+        parts.append(unpack(bodies.pop()))
     orders = [order for part, _ in parts for order in part]
     values = joined_values([part for _, part in parts])
     if all(map(operator.le, orders, orders[1:])):

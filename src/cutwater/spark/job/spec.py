@@ -6,13 +6,12 @@ import dataclasses
 import io
 import pickle
 import sys
-import sysconfig
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache, partial
-from types import FunctionType, ModuleType
+from functools import cached_property, lru_cache
+from types import FunctionType
 from typing import Any
 
 import msgspec
@@ -20,10 +19,11 @@ from pyspark import cloudpickle
 
 from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, Problem, RefusedError, embed
-from cutwater.flow import Flow, Task
+from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.flow.steps import Source
+from cutwater.flow.user_modules import held_by, own_modules
 from cutwater.spark.connectors.base.sink import Claim, Sink
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.base.watermarks import Clock, Numbering, PartitionClock, SourceClock
@@ -262,7 +262,7 @@ class Job:
         Other processes need not be able to import the file in which the flow is defined.
         """
         bound = [*self.sources.values(), *self.sinks.values()]
-        modules = [sys.modules[name] for name in _own_modules(self.flow, bound)]
+        modules = [sys.modules[name] for name in own_modules(held_by([*self.flow.steps, *bound]))]
         for module in modules:
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:
@@ -328,38 +328,6 @@ def _spell_out(obj: Any, state: Any) -> None:
             return
         spelled = {name: hints.get(name, annotation) for name, annotation in own.items()}
         (slots if isinstance(obj, FunctionType) else attributes)["__annotations__"] = spelled
-
-
-def _own_modules(flow: Flow, bound: Iterable[Feed | Frame | Sink]) -> set[str]:
-    """The modules of the user's functions and types, and what these import, if not installed."""
-    things = [thing for each in (*flow.steps, *bound) for thing in vars(each).values()]
-    things += [thing.f for thing in things if isinstance(thing, Task)]
-    things += [thing.func for thing in things if isinstance(thing, partial)]
-    found: set[str] = set()
-    while things:
-        thing = things.pop()
-        name = thing.__name__ if isinstance(thing, ModuleType) else _module_of(thing)
-        if name in sys.modules and name not in found and not _is_installed(name):
-            found.add(name)
-            things += vars(sys.modules[name]).values()
-    return found
-
-
-def _module_of(thing: Any) -> str:
-    name = getattr(thing, "__module__", None)
-    return name if isinstance(name, str) else ""
-
-
-_STANDARD_LIBRARY = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib"))
-
-
-def _is_installed(module: str) -> bool:
-    """Can every process import the module?"""
-    path = getattr(sys.modules[module], "__file__", None)
-    is_ours = module.split(".")[0] == __name__.split(".")[0]
-    if is_ours or path is None:
-        return True
-    return "site-packages" in path or "dist-packages" in path or path.startswith(_STANDARD_LIBRARY)
 
 
 @lru_cache(maxsize=4)

@@ -82,9 +82,13 @@ class Level(StatefulProcessor):
                 yield row
         bucket = BucketStates(self._store, job.query_id, self._level, label)
         outbox = Outbox(job.labels)
-        with much_at_once():
-            parcels = list(_epoch(job, self._level, inbox, bucket, outbox))
-        yield from map(row_of, parcels)
+        parcels = _epoch(job, self._level, inbox, bucket, outbox)
+        while True:  # what a piece of the epoch caused leaves before the next is worked on
+            with much_at_once():
+                parcel = next(parcels, None)
+            if parcel is None:
+                return
+            yield row_of(parcel)
 
     def close(self) -> None:
         pass
@@ -126,7 +130,8 @@ def _epoch(
             continue
         work = _work_of(job, segment, bucket, outbox)
         try:
-            work.data(mail)
+            for _ in work.data(mail):
+                yield from outbox.ready()
             if inbox.has_ended:
                 work.finish()
             else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.exchange.envelope import Outbox
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
 from cutwater.spark.operators.aggregation import Aggregation
-from cutwater.spark.operators.segment_runner import Work, read_mail
+from cutwater.spark.operators.segment_runner import Work, mail_in_pieces, read_mail
 from cutwater.spark.state.bucket import BucketStates
 
 __all__ = ["AggregateWork"]
@@ -25,14 +26,26 @@ class AggregateWork(Work):
         self._bucket = bucket
         self._sender = Sender(job, aggregation.segment, outbox)
 
-    def data(self, bodies: Sequence[bytes]) -> None:
+    def data(self, bodies: Sequence[bytes]) -> Iterator[None]:
+        for batch in self._batches(bodies):
+            self._work(batch)
+            yield
+
+    def _batches(self, bodies: Sequence[bytes]) -> Iterator[Batch]:
+        """The events; those that are shown once for an epoch come all together."""
+        aggregation, label = self._aggregation, self._bucket.label
         if not bodies:
             return
-        aggregation = self._aggregation
         if aggregation.is_folded_early:
-            batch = aggregation.unpack(bodies)
+            yield aggregation.unpack(bodies)
+        elif aggregation.step.emit == "epoch":
+            yield read_mail(self._job, aggregation.segment, bodies, label)[0]
         else:
-            batch, _ = read_mail(self._job, aggregation.segment, bodies, self._bucket.label)
+            pieces = mail_in_pieces(self._job, aggregation.segment, bodies, label)
+            yield from (batch for batch, _ in pieces)
+
+    def _work(self, batch: Batch) -> None:
+        aggregation = self._aggregation
         table = self._bucket.table(
             aggregation.step.name, aggregation.columns, aggregation.converted
         )

@@ -7,7 +7,8 @@ come after all sources, segment by segment in the order of their stages, and key
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any
 
@@ -21,7 +22,76 @@ from cutwater.spark.job.spec import Job
 from cutwater.spark.state.bucket import BucketStates
 from cutwater.spark.state.working_set import LiveStates
 
-__all__ = ["SegmentWork", "Work", "read_mail"]
+__all__ = ["PIECE_ROWS", "Piece", "SegmentWork", "Work", "mail_in_pieces", "read_mail"]
+
+PIECE_ROWS = 65_536
+"""So many events of a bucket are decoded and worked on together, however many an epoch has for it:
+a row takes more than a kilobyte while it is worked on, and a tenth of that while it waits."""
+
+Piece = tuple[Batch, list[int]]
+"""Events in their order, and the index of each one's first output."""
+
+
+def mail_in_pieces(
+    job: Job, segment: Segment, bodies: Sequence[bytes], label: int
+) -> Iterator[Piece]:
+    """The events for a segment in their order, `PIECE_ROWS` at a time.
+
+    Bodies are merged by the least order of each: only those are decoded that overlap. Where a piece
+    ends depends on nothing but the order of the events, so a replay has the same pieces.
+    """
+    if not bodies:
+        return
+    letters = job.letters[segment.number]
+    waiting = sorted(bodies, key=letters.least_order, reverse=True)
+    if job.permute is not None or len(waiting) < 2 or not letters.least_order(waiting[-1]):
+        yield from _cut(read_mail(job, segment, bodies, label))
+        return
+    held: list[Piece] = []
+    while waiting:
+        held.append(read_mail(job, segment, [waiting.pop()], label))
+        horizon = letters.least_order(waiting[-1]) if waiting else None
+        if horizon is not None and _count_before(held, horizon) < PIECE_ROWS:
+            continue
+        before, held = _parted(held, horizon)
+        for piece in _cut(_merged(before, segment.reads_twice)):
+            if horizon is not None and len(piece[0]) < PIECE_ROWS:
+                held.append(piece)
+            else:
+                yield piece
+
+
+def _count_before(held: Sequence[Piece], horizon: bytes) -> int:
+    return sum(bisect_left(batch.orders, horizon) for batch, _ in held)
+
+
+def _parted(held: Sequence[Piece], horizon: bytes | None) -> tuple[list[Piece], list[Piece]]:
+    """What comes before an order, and what does not."""
+    before: list[Piece] = []
+    after: list[Piece] = []
+    for batch, firsts in held:
+        place = len(batch) if horizon is None else bisect_left(batch.orders, horizon)
+        for part, start, end in ((before, 0, place), (after, place, len(batch))):
+            if start < end:
+                part.append((batch.part(start, end, batch.label), firsts[start:end]))
+    return before, after
+
+
+def _merged(pieces: Sequence[Piece], by_index: bool) -> Piece:
+    """Pieces, each in its order, as one; copies of an event follow one another input by input."""
+    batch = joined(batch for batch, _ in pieces)
+    firsts = list(chain(*(firsts for _, firsts in pieces)))
+    if not by_index:
+        return batch.in_order(), firsts
+    places = sorted(range(len(batch)), key=lambda i: (batch.orders[i], firsts[i]))
+    return batch.take(places), [firsts[i] for i in places]
+
+
+def _cut(piece: Piece) -> Iterator[Piece]:
+    batch, firsts = piece
+    for start in range(0, len(batch), PIECE_ROWS):
+        end = min(start + PIECE_ROWS, len(batch))
+        yield batch.part(start, end, batch.label), firsts[start:end]
 
 
 def read_mail(
@@ -39,10 +109,7 @@ def read_mail(
     firsts = list(chain(*(repeat(segment.first_index(port), len(part)) for port, part in read)))
     if job.permute is not None:
         batch, firsts = _permuted(batch, firsts, job.permute)
-    if not segment.reads_twice:
-        return batch.in_order(), firsts
-    places = sorted(range(len(batch)), key=lambda i: (batch.orders[i], firsts[i]))
-    return batch.take(places), [firsts[i] for i in places]
+    return _merged([(batch, firsts)], segment.reads_twice)
 
 
 def _permuted(batch: Batch, firsts: list[int], seed: int) -> tuple[Batch, list[int]]:
@@ -54,8 +121,8 @@ def _permuted(batch: Batch, firsts: list[int], seed: int) -> tuple[Batch, list[i
 class Work:
     """One segment at work on one bucket; of most there is nothing to do but data."""
 
-    def data(self, bodies: Sequence[bytes]) -> None:
-        """What the events of an epoch cause, in their order."""
+    def data(self, bodies: Sequence[bytes]) -> Iterator[None]:
+        """What the events of an epoch cause, in their order; after each step it may be sent."""
         raise NotImplementedError
 
     def border(self) -> None:
@@ -82,10 +149,12 @@ class SegmentWork(Work):
         self._sender = Sender(job, segment, outbox)
         self._label = bucket.label
 
-    def data(self, bodies: Sequence[bytes]) -> None:
-        if not bodies:
-            return
-        batch, firsts = read_mail(self._job, self._segment, bodies, self._label)
+    def data(self, bodies: Sequence[bytes]) -> Iterator[None]:
+        for piece in mail_in_pieces(self._job, self._segment, bodies, self._label):
+            self._piece(*piece)
+            yield
+
+    def _piece(self, batch: Batch, firsts: list[int]) -> None:
         keys: Any = self._job.letters[self._segment.number].keys_of(batch) or repeat(None)
         times: Any = batch.times or repeat(None)
         step, get, put = self._operator.step, self._live.get, self._live.put

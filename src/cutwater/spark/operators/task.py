@@ -7,7 +7,7 @@ needs are decoded before and encoded after, all together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cutwater.codec import codec_of
@@ -17,10 +17,11 @@ from cutwater.flow.by_value import by_value, is_by_value
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import named, step_failed
 from cutwater.operators.task import check_result, fresh_copies
+from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.exchange.envelope import Outbox
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
-from cutwater.spark.operators.segment_runner import Work, read_mail
+from cutwater.spark.operators.segment_runner import Work, mail_in_pieces
 from cutwater.spark.state.bucket import BucketStates
 
 __all__ = ["TaskWork", "only_task"]
@@ -47,10 +48,12 @@ class TaskWork(Work):
         self._codec = codec_of(step.task.state_type)
         self._sender = Sender(job, segment, outbox)
 
-    def data(self, bodies: Sequence[bytes]) -> None:
-        if not bodies:
-            return
-        batch, firsts = read_mail(self._job, self._segment, bodies, self._bucket.label)
+    def data(self, bodies: Sequence[bytes]) -> Iterator[None]:
+        for piece in mail_in_pieces(self._job, self._segment, bodies, self._bucket.label):
+            self._piece(*piece)
+            yield
+
+    def _piece(self, batch: Batch, firsts: list[int]) -> None:
         batch.keys = self._job.letters[self._segment.number].keys_of(batch)
         states = self._states(batch.key_bytes)
         steps = [part.step for part in self._segment.parts]

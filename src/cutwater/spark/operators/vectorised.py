@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -15,11 +15,12 @@ from cutwater.flow import VectorisedTask
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import step_failed
+from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.exchange.columns import Records, numbered
 from cutwater.spark.exchange.envelope import Outbox
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
-from cutwater.spark.operators.segment_runner import Work, read_mail
+from cutwater.spark.operators.segment_runner import Work, mail_in_pieces
 from cutwater.spark.state.bucket import BucketStates
 from cutwater.spark.state.table import Column, StateTable
 from cutwater.vectors import BatchOutcome, Keys, Layout, run_batch
@@ -50,10 +51,12 @@ class VectorWork(Work):
         self._bucket = bucket
         self._sender = Sender(job, segment, outbox)
 
-    def data(self, bodies: Sequence[bytes]) -> None:
-        if not bodies:
-            return
-        batch, firsts = read_mail(self._job, self._segment, bodies, self._bucket.label)
+    def data(self, bodies: Sequence[bytes]) -> Iterator[None]:
+        for piece in mail_in_pieces(self._job, self._segment, bodies, self._bucket.label):
+            self._piece(*piece)
+            yield
+
+    def _piece(self, batch: Batch, firsts: list[int]) -> None:
         batch.keys = self._job.letters[self._segment.number].keys_of(batch)
         events = Records.of(self._layouts.event, batch.values)
         found, of = numbered(batch.key_bytes)

@@ -123,10 +123,12 @@ class Flows:
             (self.root / source.path / f"{self._files:04}.jsonl").write_text(text)
 
     def _log_offsets(self):
-        offsets = self.place.spark / "offsets"
-        offsets.mkdir(parents=True, exist_ok=True)
-        for epoch in range(len(self._toy.offsets)):
-            (offsets / str(epoch)).touch()
+        logs = {"offsets": len(self._toy.offsets), "commits": self._toy.committed}
+        for log, epochs in logs.items():
+            folder = self.place.spark / log
+            folder.mkdir(parents=True, exist_ok=True)
+            for epoch in range(epochs):
+                (folder / str(epoch)).touch()
 
     def _files_and_contents(self):
         return {p: p.read_bytes() for p in self.root.rglob("*") if p.is_file()}
@@ -1152,8 +1154,8 @@ def test_a_checkpoint_of_an_older_format(flows):
     path = flows.place.root / "cutwater.json"
     write_json(path, {**read_json(path, "it"), "format": FORMAT - 1})
     assert flows.refused(counting()) == (
-        f"[checkpoint-format] the checkpoint {flows.place.root} has format 3; this version reads "
-        f"format 4\n  hint: use the version that wrote it, or {ANEW}"
+        f"[checkpoint-format] the checkpoint {flows.place.root} has format {FORMAT - 1}; this "
+        f"version reads format {FORMAT}\n  hint: use the version that wrote it, or {ANEW}"
     )
 
 
@@ -1168,7 +1170,8 @@ def test_any_change_after_a_crash(flows):
     changed = counting(before=[("map", doubled)], task=total)
     b = [{"name": "b", "count": 4}]
     assert flows.run(counting(task=total), [B], kill_at="published")["out"] == b
-    rows = flows.run(changed, [B])["out"]
+    assert "sink 'out' has shown all of it, 1 row" in flows.refused(changed)
+    rows = flows.run(changed, [B], finish_with_this_flow=True)["out"]
     # shown by the old flow as 4, counted by the new one as 2 + 2 * 2, and 2 * 2 more
     assert rows == [*b, {"name": "b", "count": 10}]
 

@@ -100,9 +100,8 @@ def test_sums_of_bytes_that_are_not_there_go_and_others_stay(place, reboot):
 
 
 def test_a_machine_that_dies_before_any_epoch_ran_leaves_nothing_of_sparks(place, reboot):
-    SparkFiles(place.root).begin()
+    SparkFiles(place.root).sync_all()
     begin(place, 0)
-    SparkFiles(place.root).begin()
     reboot()
     SparkFiles(place.root).discard_unsynced()
     assert not place.spark.exists()
@@ -130,6 +129,30 @@ def test_without_a_note_finished_epochs_are_left_alone(place, reboot):
     reboot()
     assert SparkFiles(place.root).discard_unsynced() == []
     assert names(place) == before
+
+
+def test_an_epoch_that_is_planned_anew_is_synced_anew(place, reboot):
+    begin(place, 0)
+    SparkFiles(place.root).sync()
+    begin(place, 1)
+    SparkFiles(place.root).sync()
+    (place.spark / "offsets" / "1").unlink()
+    SparkFiles(place.root).sync_all()  # as every start does
+    put(place, "offsets/1")
+    reboot()
+    SparkFiles(place.root).discard_unsynced()
+    assert (place.next_epoch(), place.is_mid_epoch()) == (1, False)
+
+
+def test_what_a_start_finds_finished_stays_finished(place, reboot):
+    """As after a rescaling, whose epoch must not be run again."""
+    begin(place, 0)
+    SparkFiles(place.root).sync()
+    put(place, "commits/0")
+    SparkFiles(place.root).sync_all()
+    reboot()
+    assert SparkFiles(place.root).discard_unsynced() == []
+    assert not place.is_mid_epoch()
 
 
 def test_a_discard_that_is_cut_off_is_done_again(place, reboot, monkeypatch):

@@ -210,8 +210,8 @@ def test_our_errors_are_quoted_and_others_are_not():
 
 
 def test_the_test_runs_where_json_and_os_are_installed_modules():
-    """`_own_modules` must not send the standard library."""
-    from cutwater.spark.job.spec import _is_installed
+    """`own_modules` must not send the standard library."""
+    from cutwater.flow.user_modules import is_installed
 
-    assert all(_is_installed(module.__name__) for module in (json, os, pytest, cw, sys))
-    assert not _is_installed(__name__)
+    assert all(is_installed(module.__name__) for module in (json, os, pytest, cw, sys))
+    assert not is_installed(__name__)

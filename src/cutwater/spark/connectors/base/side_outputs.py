@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-__all__ = ["bad_records_sink", "late_events_sink"]
+__all__ = ["bad_records_sink", "is_side_output", "late_events_sink", "side_output_folder"]
+
+_BAD = "bad records: "
+_LATE = "late events: "
 
 
 def bad_records_sink(source: str) -> str:
     """The name of the sink that keeps the bad records of a source."""
-    return f"bad records: {source}"
+    return f"{_BAD}{source}"
 
 
 def late_events_sink(source: str) -> str:
     """The name of the sink that keeps the late events of a source."""
-    return f"late events: {source}"
+    return f"{_LATE}{source}"
+
+
+def is_side_output(sink: str) -> bool:
+    """Is it the name of a sink that no flow names?"""
+    return sink.startswith((_BAD, _LATE))
+
+
+def side_output_folder(sink: str) -> str:
+    """Where a side output lies in its checkpoint."""
+    kind, _, source = sink.partition(": ")
+    return f"{kind.replace(' ', '-')}/{source}"

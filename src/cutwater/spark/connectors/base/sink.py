@@ -183,6 +183,14 @@ class Sink(ABC):
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
         """In the driver, when all tasks of an epoch are done: show what they staged."""
 
+    def shown(self, claim: Claim, epoch: int) -> str | None:
+        """How much of an epoch observers may have seen, in words; None: nothing, for certain.
+
+        Asked after `take`, so earlier generations show nothing more. What is not known counts as
+        shown, and so does a call that began.
+        """
+        return "rows that it does not count"
+
     @abstractmethod
     def rows(self, claim: Claim) -> int:
         """How many rows of this checkpoint readers see."""

@@ -4,10 +4,13 @@
 
     checkpoint/
       calls/<sink>/taken.json      the newest generation
+      calls/<sink>/begun.json      the newest epoch in which a call may have begun
       calls/<sink>/lane-<n>.json   the newest epoch that the function has returned from, and rows
 
 What the function does with the rows is its own affair, and is not undone. The notes in the
 checkpoint keep what has returned from being called again, and earlier generations from calling.
+That a call begins is noted before the fence is asked: who fences this run and then looks finds the
+note, or the call does not happen.
 """
 
 from __future__ import annotations
@@ -100,6 +103,8 @@ class Call(Sink):
         for lane in lanes:
             path = _notes(claim) / f"lane-{lane.label}.json"
             note = read_json(path, "the note") or {"epoch": -1, "rows": 0}
+            if note["epoch"] < epoch:
+                _note_begin(claim, epoch)
             _check_fence(claim, epoch)
             if note["epoch"] < epoch:
                 self._call(claim.sink, epoch, lane)
@@ -119,12 +124,21 @@ class Call(Sink):
                     "call-failed",
                     f"sink '{sink}': {_named(self.function)}, called with {rows} of lane "
                     f"{lane.label} in epoch {epoch}, raised {type(error).__name__}: {error}",
-                    "correct the function and run again: it is called again with the same rows",
+                    "correct the function and run again with --finish-with-this-flow: it is called "
+                    "again with the same rows",
                 )
             ) from error
 
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
         """Nothing is left to do."""
+
+    def shown(self, claim: Claim, epoch: int) -> str | None:
+        """What a function did that was called is not known, so a call counts from its begin."""
+        if _begun(claim) < epoch:
+            return None
+        notes = (read_json(path, "the note") for path in _notes(claim).glob("lane-*.json"))
+        returned = sum(1 for note in notes if note and note["epoch"] >= epoch)
+        return f"calls of {_named(self.function)}, which returned for {many(returned, 'bucket')}"
 
     def rows(self, claim: Claim) -> int:
         """How many rows the function was given and has returned from."""
@@ -134,6 +148,18 @@ class Call(Sink):
 
 def _notes(claim: Claim) -> Path:
     return Path(claim.checkpoint) / "calls" / claim.sink
+
+
+def _begun(claim: Claim) -> int:
+    """The newest epoch in which a call may have begun; -1 if none did."""
+    note = read_json(_notes(claim) / "begun.json", "the note")
+    return int(note["epoch"]) if note else -1
+
+
+def _note_begin(claim: Claim, epoch: int) -> None:
+    """Note it once for an epoch; tasks that come at the same time note the same."""
+    if _begun(claim) < epoch:
+        write_json(_notes(claim) / "begun.json", {"epoch": epoch})
 
 
 def _check_fence(claim: Claim, epoch: int) -> None:

@@ -201,6 +201,12 @@ class Delta(Sink):
         staged = [receipt for receipt in receipts if isinstance(receipt, StagedFile)]
         self._log(claim.sink).commit(claim, epoch, sorted(staged, key=lambda s: s.last_order))
 
+    def shown(self, claim: Claim, epoch: int) -> str | None:
+        """The rows of an epoch come with its number, in one version."""
+        log = self._log(claim.sink)
+        newest = log.newest_epoch(claim.flow, claim.sink, claim.query_id) if log.exists() else -1
+        return "all of it" if newest >= epoch else None
+
     def rows(self, claim: Claim) -> int:
         """How many rows this checkpoint has brought, by the ledger."""
         return self._log(claim.sink).rows(claim.flow, claim.sink, claim.query_id)

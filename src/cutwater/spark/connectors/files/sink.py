@@ -287,6 +287,14 @@ class Folder(Sink):
         for part in staged:
             Path(part.path).unlink(missing_ok=True)
 
+    def shown(self, claim: Claim, epoch: int) -> str | None:
+        """A directory is there whole or not at all."""
+        first = _first(read_json(self._ledger, "the ledger") or {})
+        folder = self.directory(first + epoch)
+        if not folder.exists():
+            return None
+        return f"all of it, {many((_manifest(folder) or {}).get('rows', 0), 'row')}"
+
     def rows(self, claim: Claim) -> int:
         """How many rows of this checkpoint readers see, by the manifests."""
         first = _first(read_json(self._ledger, "the ledger") or {})

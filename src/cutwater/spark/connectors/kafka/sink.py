@@ -23,7 +23,7 @@ import msgspec
 from pyspark import TaskContext
 
 from cutwater.annotations import describe, fields_of
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RunError, many
 from cutwater.spark.connectors.base.merging import in_order
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
 from cutwater.spark.connectors.base.sink import (
@@ -299,6 +299,17 @@ class KafkaTopic(Sink):
         put(self._desk(claim), DRIVER, epoch, {EVERY_LANE: messages})
         for path in paths:
             path.unlink(missing_ok=True)
+
+    def shown(self, claim: Claim, epoch: int) -> str | None:
+        """By the ledger, read to its end: rows and slots are committed together."""
+        account = Account(self.topic, claim.sink, claim.query_id)
+        with self._speaking(claim.sink):
+            slots = self._look(claim.sink, to_end=True).slots(account)
+        lanes = {label for slot in slots.values() if slot.epoch >= epoch for label in slot.lanes}
+        if not lanes:
+            return None
+        is_whole = EVERY_LANE in lanes
+        return "all of it" if is_whole else f"what {many(len(lanes), 'bucket')} had for it"
 
     def rows(self, claim: Claim) -> int:
         """How many rows of this checkpoint readers see."""

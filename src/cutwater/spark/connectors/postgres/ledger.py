@@ -175,6 +175,18 @@ class Ledger:
             raise fenced(epoch, f"table {self._target}", claim, generation)
         return list(lanes)
 
+    def lanes_at(self, connection: Connection, query_id: str, epoch: int) -> int:
+        """How many lanes of a checkpoint have their rows of an epoch."""
+        if not self._is_there(connection):
+            return 0
+        query = """
+            SELECT count(*) FROM {lanes} WHERE target = %(target)s AND epoch >= %(epoch)s
+            AND %(query_id)s = (SELECT query_id FROM {ledger} WHERE target = %(target)s)
+        """
+        values = {"target": self._target, "epoch": epoch, "query_id": query_id}
+        found = connection.execute(self._sql(query), values).fetchone()
+        return int(found[0]) if found else 0
+
     def rows(self, connection: Connection) -> int:
         """How many rows were written, all in all."""
         query = "SELECT coalesce(sum(rows), 0)::bigint FROM {lanes} WHERE target = %s"

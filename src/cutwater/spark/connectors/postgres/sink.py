@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args
 import psycopg
 
 from cutwater.annotations import describe
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RunError, many
 from cutwater.spark.connectors.base.sink import (
     EXACTLY_ONCE,
     Claim,
@@ -262,6 +262,18 @@ class PostgresTable(Sink):
         self._show(claim, epoch, _whole_lanes(staged), _Staged(paths))
         for path in paths:
             path.unlink(missing_ok=True)
+
+    def shown(self, claim: Claim, epoch: int) -> str | None:
+        """By the ledger: rows and entries are committed together."""
+        count = self._persist(
+            claim.sink,
+            f"read the ledger of {self.name}",
+            lambda connection: self.ledger.lanes_at(connection, claim.query_id, epoch),
+        )
+        if not count:
+            return None
+        buckets = many(count, "bucket")
+        return "all of it" if self.release == "commit" else f"what {buckets} had for it"
 
     def rows(self, claim: Claim) -> int:
         """How many rows were written, by the ledger."""

@@ -1,0 +1,65 @@
+"""Bodies that wait for a bucket are merged, and only those are decoded that overlap."""
+
+import pytest
+from support.spark.toy_spark import make_job
+
+import cutwater as cw
+from cutwater.spark.exchange.batch import Batch
+from cutwater.spark.operators import segment_runner
+from cutwater.spark.operators.segment_runner import mail_in_pieces
+
+
+@cw.task(initial=0)
+def total(seen: int, n: int) -> tuple[int, list[int]]:
+    return seen + n, [seen + n]
+
+
+@pytest.fixture
+def mail(tmp_path, monkeypatch):
+    """Reads bodies of events whose values are their orders; counts how many are decoded."""
+    flow = cw.Flow("flow")
+    flow.sink("out", flow.source("items", int).key_by(lambda n: "k").apply(total))
+    job = make_job(flow, tmp_path)
+    [[segment]] = job.levels
+    letters = job.letters[segment.number]
+    monkeypatch.setattr(segment_runner, "PIECE_ROWS", 4)
+
+    def write(values):
+        return letters.writer(0)(Batch([bytes([v]) for v in values], [b"k"] * len(values), values))
+
+    def read(*bodies):
+        return mail_in_pieces(job, segment, list(map(write, bodies)), 0)
+
+    return read
+
+
+def decoded(monkeypatch):
+    real, read = segment_runner.read_mail, []
+    monkeypatch.setattr(
+        segment_runner, "read_mail", lambda *given: read.append(len(given[2])) or real(*given)
+    )
+    return read
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        [[1, 2, 3], [4, 5, 6], [7, 8, 9]],
+        [[7, 8, 9], [1, 2, 3], [4, 5, 6]],
+        [[1, 4, 7], [2, 5, 8], [3, 6, 9]],
+        [[9, 1, 2, 3, 4, 5, 6, 7, 8]],
+        [[1, 9], [2], [3], [4], [5], [6], [7], [8]],
+    ],
+)
+def test_pieces_are_in_order_and_all_but_the_last_are_full(mail, bodies):
+    pieces = [list(batch.values) for batch, _ in mail(*bodies)]
+    assert pieces == [[1, 2, 3, 4], [5, 6, 7, 8], [9]]
+
+
+def test_bodies_that_follow_one_another_are_decoded_one_by_one(mail, monkeypatch):
+    read = decoded(monkeypatch)
+    pieces = mail(*([n, n + 1, n + 2, n + 3] for n in range(0, 40, 4)))
+    assert list(next(pieces)[0].values) == [0, 1, 2, 3]
+    assert read == [1]
+    assert sum(len(batch) for batch, _ in pieces) == 36
+    assert read == [1] * 10

@@ -23,6 +23,20 @@ STREAMING = (
     ),
     dataflow([send("b", "out")], [Edge("x", None, "b"), Edge("out", "b", None)], TWO),
 )
+# each graph reads an input of its own: without Acts both could do so in one step
+TWO_INPUTS = (
+    STREAMING[0],
+    dataflow(
+        [send("b", "c"), send("d", "out")],
+        [
+            Edge("other", None, "b"),
+            Edge("c", "b", "d"),
+            Edge("x", None, "d"),
+            Edge("out", "d", None),
+        ],
+        TWO,
+    ),
+)
 
 
 def later(name, *outs):
@@ -74,6 +88,7 @@ WAITING = (
 PAIRS = {
     "one way": (ONE_WAY, {"in": m(1, 0)}),
     "streaming": (STREAMING, {"in": m(0, 1)}),
+    "two inputs": (TWO_INPUTS, {"in": m(0), "other": m(1)}),
     "both ways": (BOTH_WAYS, {"in": m(0)}),
     "buffered": (BUFFERED, {"in": m(0)}),
     "waiting": (WAITING, {"in": m(0, 1)}),

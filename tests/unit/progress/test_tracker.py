@@ -248,3 +248,21 @@ def test_a_change_that_moves_no_frontier_is_not_passed_on():
     progress.update("n0", CountedTime(7), 1)
     progress.frontier("n10")
     assert CountedTime.compared == 1
+
+
+def compared_when_moved_upstream(length):
+    """Comparisons for a message that goes from the middle of a chain back to its start."""
+    progress = Progress(Graph([Edge(f"e{i}", f"n{i}", f"n{i + 1}") for i in range(length)]))
+    progress.update("n5", CountedTime(1), 1)
+    progress.update("n0", CountedTime(2), 1)
+    progress.frontier(f"n{length}")
+    CountedTime.compared = 0
+    progress.update("n5", CountedTime(1), -1)
+    progress.update("n0", CountedTime(1), 1)
+    assert progress.frontier(f"n{length}") == Antichain([1])
+    return CountedTime.compared
+
+
+def test_changes_are_passed_on_in_topological_order():
+    """Behind the middle nothing changes, and nothing is looked at, however much comes there."""
+    assert compared_when_moved_upstream(6) == compared_when_moved_upstream(30)

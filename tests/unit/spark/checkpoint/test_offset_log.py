@@ -11,7 +11,7 @@ from support.connectors.file_logs import FileLog
 
 from cutwater.errors import InputError, RunError
 from cutwater.spark.connectors.base.watermarks import Numbering
-from cutwater.spark.connectors.files.listing import check_unchanged
+from cutwater.spark.connectors.files.changes import check_unchanged
 from cutwater.spark.connectors.files.text import split_at_lines
 from cutwater.spark.storage import entry_log as entrylog
 
@@ -126,7 +126,7 @@ def test_a_file_that_goes_away_before_it_is_taken_is_no_error(folder, log, monke
     files = log()
     (folder / "a").write_text("1\n")
     found = [str(folder / "gone"), str(folder / "a")]
-    monkeypatch.setattr("cutwater.spark.connectors.files.listing.files_in", lambda _folder: found)
+    monkeypatch.setattr("cutwater.spark.connectors.files.watching.files_in", lambda *_: found)
     assert files.take(100) == 1
     assert text_of(files.read(1)) == b"1\n"
 

@@ -38,7 +38,7 @@ __all__ = [
     "identity_of",
 ]
 
-FORMAT = 4
+FORMAT = 5
 _ANEW = "start with a new checkpoint and an empty output"
 
 

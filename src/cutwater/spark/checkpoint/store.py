@@ -5,7 +5,7 @@
     checkpoint/
       cutwater.json     identity: query id, flow, generation, steps that keep states
       lock              held by the driver's JVM while a run lives
-      sources/<name>/   the log of what each source has read
+      sources/<name>/   the log of what each source has read, in a folder of each generation
       spark/            Spark's own checkpoint: offsets, commits, state
       bad-records/      what --on-bad-record skip kept aside
       late-events/      events that came after their time was complete

@@ -144,7 +144,7 @@ class _Looking:
         except (TypeError, ValueError, AttributeError) as error:
             self._damage(folder, LOG, f"has an entry that is none: {error}", _RESTORE)
             return
-        self.files += sum(1 for _ in folder.iterdir())
+        self.files += sum(1 for _ in folder.rglob("*.json*"))
         if log.newest < needed:
             said = f"ends with entry {log.newest}, and an epoch has read up to {needed}"
             self._damage(folder, LOG, said, _RESTORE)

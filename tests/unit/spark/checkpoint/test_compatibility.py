@@ -1135,8 +1135,8 @@ def test_a_checkpoint_of_an_older_format(flows):
     path = flows.place.root / "cutwater.json"
     write_json(path, {**read_json(path, "it"), "format": FORMAT - 1})
     assert flows.refused(counting()) == (
-        f"[checkpoint-format] the checkpoint {flows.place.root} has format 3; this version reads "
-        f"format 4\n  hint: use the version that wrote it, or {ANEW}"
+        f"[checkpoint-format] the checkpoint {flows.place.root} has format {FORMAT - 1}; this "
+        f"version reads format {FORMAT}\n  hint: use the version that wrote it, or {ANEW}"
     )
 
 

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import json
-import os
+import uuid
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from cutwater.spark.storage.durable import (
     why_unwritable,
     write_json,
 )
+from cutwater.spark.storage.local_paths import is_url, not_local
 
 __all__ = ["Checkpoint", "half_rescaled", "no_checkpoint"]
 
@@ -44,6 +45,13 @@ class Checkpoint:
         self.root = root
         self.spark = root / "spark"
         self._identity = root / "cutwater.json"
+
+    @staticmethod
+    def at(path: str | Path) -> Checkpoint:
+        """The checkpoint that a user names; a URL is refused."""
+        if is_url(path):
+            raise RefusedError(not_local("the checkpoint", path))
+        return Checkpoint(Path(path).absolute())
 
     def identity(self, *, is_embedded: bool = False) -> Identity | None:
         """Whose checkpoint this is; None if there is none yet.
@@ -97,7 +105,7 @@ class Checkpoint:
         """Make the folder, for its owner only."""
         try:
             make_folder(self.root)
-            probe = self.root / f".probe-{os.getpid()}"
+            probe = self.root / f".probe-{uuid.uuid4().hex}"
             probe.touch()
             probe.unlink()
         except OSError as error:

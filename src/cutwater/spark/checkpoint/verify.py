@@ -67,7 +67,7 @@ def verify(checkpoint: str | Path, sinks: Mapping[str, Sink] | None = None) -> V
 
     Nothing is written. While a run goes on, files may come and go; verify what stands still.
     """
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint.at(checkpoint)
     if not place.root.is_dir() or not any(place.root.iterdir()):
         raise RefusedError(no_checkpoint(place))
     looking = _Looking(place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import uuid
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -47,7 +48,7 @@ def write_file(path: Path, data: bytes, *, is_new: bool = False) -> None:
 
     One that must be new and is there already stays as it is: `FileExistsError`.
     """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
     with create_file(fresh) as file:
         file.write(data)
         sync_file(file)

@@ -23,6 +23,7 @@ from cutwater.spark.connectors.files.changes import (
     unreadable,
 )
 from cutwater.spark.connectors.files.watching import FolderWatch, RollingLook, files_in
+from cutwater.spark.storage.local_paths import is_url, not_local
 
 __all__ = ["FilesFeed", "FilesPlanner"]
 
@@ -65,7 +66,9 @@ class FilesFeed(Feed):
         return replace(self, path=str(Path(self.path).absolute()))  # type: ignore[type-var]
 
     def problems(self, name: str, step: Source) -> Iterator[Problem]:
-        if not Path(self.path).is_dir():
+        if is_url(self.path):
+            yield not_local(f"the folder of source '{name}'", self.path)
+        elif not Path(self.path).is_dir():
             yield Problem(
                 "missing-folder",
                 f"source '{name}' reads {self.path}, which is no folder",

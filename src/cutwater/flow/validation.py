@@ -30,15 +30,15 @@ def checked(
     return infer(steps, numbered=numbered)[0]
 
 
-LONGEST_NAME = 200
+_LONGEST_NAME = 200
 """In bytes of UTF-8: a file system takes 255, and some names have something before or behind."""
 
 
 def _why_no_name(name: str) -> str | None:
     """Why a name cannot be that of a folder, a topic or a row of a ledger; None if it can."""
     size = len(name.encode("utf-8", "surrogatepass"))
-    if size > LONGEST_NAME:
-        return f"is {size} bytes long; {LONGEST_NAME} are the most"
+    if size > _LONGEST_NAME:
+        return f"is {size} bytes long; {_LONGEST_NAME} are the most"
     if name[0] == ".":
         return "begins with a dot"
     if name != name.strip():
@@ -52,7 +52,7 @@ def _flow_name(name: object) -> list[Problem]:
         hint = "name it by a non-empty string"
         return [Problem("no-name", f"the flow {name!r} has no name", hint)]
     why = _why_no_name(name)
-    return [_bad_name(f"flow {name[:LONGEST_NAME]!r}", why)] if why else []
+    return [_bad_name(f"flow {name[:_LONGEST_NAME]!r}", why)] if why else []
 
 
 def _bad_name(title: str, why: str) -> Problem:

@@ -107,7 +107,7 @@ def newest(root, pattern):
 
 KINDS = {
     "identity": "cutwater.json",
-    "entry": "sources/items/3.json",
+    "entry": "sources/items/*/3.json",
     "offset": "spark/offsets/2",
     "commit": "spark/commits/2",
     "query": "spark/metadata",

@@ -77,7 +77,7 @@ class Flow:
 
     def validate(self) -> None:
         """Raise `FlowError` with every problem the flow has."""
-        checked(self.steps)
+        checked(self.steps, flow=self.name)
 
     def _add(self, step: s.Step) -> Stream:
         self._steps.append(step)

@@ -11,7 +11,7 @@ that checked it. It holds nothing of the inputs.
 from __future__ import annotations
 
 import json
-import os
+import uuid
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -94,7 +94,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, flows: dict[str, Any]) -> None:
     path.parent.mkdir(exist_ok=True)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     fresh.write_text(json.dumps({"format": _FORMAT, "flows": flows}, indent=1) + "\n")
     fresh.replace(path)
 

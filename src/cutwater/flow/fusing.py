@@ -151,7 +151,7 @@ def plan(
         watched; types are those of the flow's own steps.
     """
     steps = flow.steps
-    types = checked(steps, numbered=numbered)
+    types = checked(steps, flow=flow.name, numbered=numbered)
     at_work = tuple(map(watch, steps)) if watch else steps
     chains = _chains(steps, types)
     pieces = [(tuple(chain), chain[0], 0) for chain in chains]

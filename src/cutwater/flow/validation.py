@@ -12,18 +12,55 @@ from cutwater.flow.inference import StreamType, infer
 __all__ = ["checked", "problems_of"]
 
 
-def problems_of(steps: Sequence[s.Step], *, numbered: Any = Any) -> list[Problem]:
-    """Everything that is wrong with the steps of a flow."""
+def problems_of(
+    steps: Sequence[s.Step], *, flow: object = "a flow", numbered: Any = Any
+) -> list[Problem]:
+    """Everything that is wrong with a flow of these steps, its name too."""
     found = infer(steps, numbered=numbered)[1]
-    return [*_names(steps), *_inputs(steps), *_ends(steps), *found]
+    return [*_flow_name(flow), *_names(steps), *_inputs(steps), *_ends(steps), *found]
 
 
-def checked(steps: Sequence[s.Step], *, numbered: Any = Any) -> list[StreamType]:
+def checked(
+    steps: Sequence[s.Step], *, flow: object = "a flow", numbered: Any = Any
+) -> list[StreamType]:
     """The type of each step's output; raises `FlowError` if the flow has problems."""
-    problems = problems_of(steps, numbered=numbered)
+    problems = problems_of(steps, flow=flow, numbered=numbered)
     if problems:
         raise FlowError(problems)
     return infer(steps, numbered=numbered)[0]
+
+
+_LONGEST_NAME = 200
+"""In bytes of UTF-8: a file system takes 255, and some names have something before or behind."""
+
+
+def _why_no_name(name: str) -> str | None:
+    """Why a name cannot be that of a folder, a topic or a row of a ledger; None if it can."""
+    size = len(name.encode("utf-8", "surrogatepass"))
+    if size > _LONGEST_NAME:
+        return f"is {size} bytes long; {_LONGEST_NAME} are the most"
+    if name[0] == ".":
+        return "begins with a dot"
+    if name != name.strip():
+        return "begins or ends with a space"
+    bad = next((char for char in name if char in "/\\" or not char.isprintable()), None)
+    return None if bad is None else f"has the character {bad!r}"
+
+
+def _flow_name(name: object) -> list[Problem]:
+    if not isinstance(name, str) or not name:
+        hint = "name it by a non-empty string"
+        return [Problem("no-name", f"the flow {name!r} has no name", hint)]
+    why = _why_no_name(name)
+    return [_bad_name(f"flow {name[:_LONGEST_NAME]!r}", why)] if why else []
+
+
+def _bad_name(title: str, why: str) -> Problem:
+    return Problem(
+        "bad-name",
+        f"the name of {title} {why}; names become folders of the checkpoint and entries of ledgers",
+        "use letters, digits, '-', '_' and spaces between them",
+    )
 
 
 def _names(steps: Sequence[s.Step]) -> list[Problem]:
@@ -35,6 +72,8 @@ def _names(steps: Sequence[s.Step]) -> list[Problem]:
             problems.append(
                 Problem("no-name", f"{step.title} has no name", "name it by a non-empty string")
             )
+        elif why := _why_no_name(step.name):
+            problems.append(_bad_name(f"{step.verb} {step.name!r} ({step.where})", why))
         earlier = first.setdefault((sort, step.name), step)
         if earlier is not step:
             problems.append(

@@ -268,7 +268,7 @@ def _settle(
                     f"epoch {epoch} was begun by another flow and is finished by this one: "
                     f"{mixture(found, shown)}; the rest of it, and all states, are this flow's"
                 )
-    drop_unplanned(checkpoint, found.sources)
+    drop_unplanned(checkpoint, found.sources, job.generation)
     checkpoint.save(wanted)
 
 

@@ -149,7 +149,7 @@ def run(
     bound_sources, bound_sinks = bind(planned, sources, sinks)
     _check_close(close, until, bound_sources)
     promised = _promised(flow, bound_sources, bound_sinks, require)
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint.at(checkpoint)
     bound_sinks |= _asides(flow, place.root, is_skipping=on_bad_record == "skip")
     draft = Job(
         flow,

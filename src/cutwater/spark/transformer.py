@@ -62,7 +62,7 @@ def transform(
     _check_late(flow)
     session = next(iter(sources.values())).data.sparkSession
     check_session(session)
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint.at(checkpoint)
     draft = Job(flow, bound, {}, "", 0, BUCKETS, str(place.root))
     found = place.identity(is_embedded=True)
     partitions = found.partitions if found else int(session.conf.get(SETTING) or 0)

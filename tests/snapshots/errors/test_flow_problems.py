@@ -70,6 +70,13 @@ def _(flow, readings):
     flow.sink("", flow.source(None, Reading))
 
 
+@flow_for("bad-name")
+def _(flow, readings):
+    flow.sink("../../evil", readings.key_by("sensor", name="a\0b").apply(count_any, name=".."))
+    flow.sink("x" * 201, flow.source("orders/eu", Reading))
+    return readings.map(lambda reading: reading.at, name="\x1b[2J")
+
+
 @cw.task(initial=0)
 def count_any(seen, event):
     return seen + 1, []

@@ -22,8 +22,9 @@ class FileLog(ChunkLog):
         clock: SourceClock | None = None,
         now: Callable[[], float] = time.time,
         tp: Any = Any,
+        generation: int = 0,
     ) -> None:
-        super().__init__(JsonLines(str(folder)), tp, log, clock, now)
+        super().__init__(JsonLines(str(folder)), tp, log, clock, now, generation)
 
     def unread(self) -> list[str]:
         """The files that no entry has taken yet, by name."""

@@ -97,7 +97,7 @@ class Victim:
     def staged(self) -> list[str]:
         """What is written and not yet published."""
         folder = self.out / "_cutwater" / "staging"
-        return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        return [path.name for path in folder.glob("*/*")]
 
     def seen(self) -> dict[int, list[bytes]]:
         """Every row of every epoch, as a reader of plain files sees them."""

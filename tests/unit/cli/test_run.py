@@ -59,7 +59,7 @@ def test_a_run_and_the_next(run, place):
     assert (result["flow"], result["generation"], result["epochs"]) == ("totals", 2, 1)
     assert (result["next_epoch"], result["rows"], result["bad_records"]) == (2, {"sums": 2}, {})
     assert rows(place / "out") == [A, {"name": "a", "size": 3}]
-    assert not list(place.glob("out/_cutwater/staging/*"))
+    assert not list(place.glob("out/_cutwater/staging/*/*"))
 
 
 def test_an_empty_source_is_a_notice(run, place):

@@ -57,7 +57,7 @@ class CheckpointSummary:
 
 def describe(checkpoint: str | Path) -> CheckpointSummary:
     """What a checkpoint holds; nothing is written, and no session is needed."""
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint.at(checkpoint)
     identity = place.identity()
     if identity is None:
         raise RefusedError(no_checkpoint(place))

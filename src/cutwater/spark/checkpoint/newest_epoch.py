@@ -24,15 +24,17 @@ import shutil
 import uuid
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from cutwater.spark.checkpoint.compatibility import Identity, place_of
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import is_side_output, side_output_folder
 from cutwater.spark.connectors.base.sink import Sink
+from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.durable import sync_folder
-from cutwater.spark.storage.unread_entries import drop_entries_after
+from cutwater.spark.storage.entry_log import drop_unread
 
 __all__ = ["drop_unplanned", "forget_newest", "shown_of", "unbound_side_outputs"]
 
@@ -74,16 +76,23 @@ def forget_newest(checkpoint: Checkpoint) -> None:
         sync_folder(checkpoint.spark / "offsets")
 
 
-def drop_unplanned(checkpoint: Checkpoint, sources: Collection[str]) -> None:
-    """Remove what no epoch names: entries of source logs, and the rest of what was forgotten."""
+def drop_unplanned(checkpoint: Checkpoint, sources: Collection[str], generation: int) -> None:
+    """Remove what no epoch names: entries of source logs, and the rest of what was forgotten.
+
+    Decisions stay, such as where the end of a topic was when a source began there.
+    """
     read = checkpoint.entries_read(sources)
     for source in sources:
         folder = checkpoint.root / "sources" / source
         if source in read and folder.is_dir():
-            drop_entries_after(folder, read[source])
+            drop_unread(folder, read[source], generation, _is_decided)
     for path in checkpoint.root.glob(f"{_GONE}*"):
         shutil.rmtree(path, ignore_errors=True)
     _drop_sums(checkpoint.spark / "offsets")
+
+
+def _is_decided(entry: list[Any]) -> bool:
+    return all(Chunk.of_json(item).is_decision for item in entry)
 
 
 def _drop_sums(folder: Path) -> None:

@@ -1,7 +1,8 @@
 """Which chunks a source has read, in which epoch and in which order: a durable log.
 
 An entry is written before Spark may log the offset that names it; an entry that no offset names
-(a crash came between) is the next epoch.
+(a crash came between) is the next epoch. Of entries that no replay needs there remains, for each
+file or partition, one chunk that spans all that was read of it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,18 @@ from cutwater.spark.connectors.base.watermarks import Clock, SourceClock
 from cutwater.spark.storage.durable import make_folder
 from cutwater.spark.storage.entry_log import EntryLog
 
-__all__ = ["LOG", "ChunkLog"]
+__all__ = ["LOG", "ChunkLog", "began"]
 
 LOG = "the log of a source"
 """How the log is named where it is damaged."""
+
+_BEGAN = "began"
+
+
+def began(log: Path) -> float | None:
+    """When a log was opened for the first time, in seconds of the wall clock; None if never."""
+    mark = log / _BEGAN
+    return mark.stat().st_mtime if mark.exists() else None
 
 
 class ChunkLog:
@@ -33,21 +42,41 @@ class ChunkLog:
         log: Path,
         clock: SourceClock | None = None,
         now: Callable[[], float] = time.time,
+        generation: int = 0,
     ) -> None:
+        self._merge = feed.merge
         self._reader = feed.reader(tp)
         self._clock = clock
         self._now = now
         make_folder(log)
-        self._began = log.stat().st_mtime
+        if began(log) is None:
+            (log / _BEGAN).touch(mode=0o600)
+        self._began = began(log) or 0.0
         self._planner = feed.planner(tp, now)
         self._last: Chunk | None = None
-        self._log = EntryLog(log, LOG, self._note)
+        self._log = EntryLog(log, LOG, self._note, generation=generation, condense=self._condensed)
 
     def _note(self, kept: list[dict[str, Any]]) -> None:
         for chunk in map(Chunk.of_json, kept):
             self._last = chunk
             if not chunk.is_decision:
                 self._planner.note(chunk)
+
+    def _condensed(self, kept: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What a start needs of entries: how far each number is, and how the last of them ended."""
+        chunks = list(map(Chunk.of_json, kept))
+        spans: dict[int, Chunk] = {}
+        for chunk in chunks:
+            if not chunk.is_decision:
+                before = spans.pop(chunk.number, None)
+                spans[chunk.number] = self._merge(before, chunk) if before else chunk
+        ends = [replace(span, newest_after=None, planned=None) for span in spans.values()]
+        if chunks and chunks[-1].is_decision:
+            ends.append(chunks[-1])
+        elif chunks:
+            last = chunks[-1]
+            ends[-1] = replace(ends[-1], newest_after=last.newest_after, planned=last.planned)
+        return [replace(end, newest_before=None, first=0).to_brief_json() for end in ends]
 
     @property
     def newest(self) -> int:

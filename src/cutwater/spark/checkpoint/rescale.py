@@ -56,7 +56,7 @@ def rescale(
     spark
         A session to work on; without one an embedded session is made and stopped.
     """
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint.at(checkpoint)
     identity = _movable(place, partitions)
     if identity.partitions == partitions and place.rescaling_to() is None:
         return Rescaled(identity.flow, partitions, partitions, place.next_epoch())

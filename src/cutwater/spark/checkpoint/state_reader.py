@@ -75,7 +75,7 @@ def read_state(
     limit
         So many keys at the most.
     """
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint.at(checkpoint)
     identity = place.identity()
     if identity is None:
         raise RefusedError(no_checkpoint(place))

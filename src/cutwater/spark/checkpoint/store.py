@@ -7,7 +7,7 @@
       lock              held by the driver's JVM while a run lives
       sinks.json        where each sink has its output and its ledger
       shown.json        the newest epoch with rows for each sink
-      sources/<name>/   the log of what each source has read
+      sources/<name>/   the log of what each source has read, in a folder of each generation
       spark/            Spark's own checkpoint: offsets, commits, state
       synced.json       up to which epoch that survives a power loss
       bad-records/      what --on-bad-record skip kept aside
@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 import json
-import os
+import uuid
 from collections.abc import Collection
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -38,6 +38,7 @@ from cutwater.spark.storage.durable import (
     why_unwritable,
     write_json,
 )
+from cutwater.spark.storage.local_paths import is_url, not_local
 
 __all__ = ["Checkpoint", "half_rescaled", "no_checkpoint"]
 
@@ -49,6 +50,13 @@ class Checkpoint:
         self.root = root
         self.spark = root / "spark"
         self._identity = root / "cutwater.json"
+
+    @staticmethod
+    def at(path: str | Path) -> Checkpoint:
+        """The checkpoint that a user names; a URL is refused."""
+        if is_url(path):
+            raise RefusedError(not_local("the checkpoint", path))
+        return Checkpoint(Path(path).absolute())
 
     def identity(self, *, is_embedded: bool = False) -> Identity | None:
         """Whose checkpoint this is; None if there is none yet.
@@ -102,7 +110,7 @@ class Checkpoint:
         """Make the folder, for its owner only."""
         try:
             make_folder(self.root)
-            probe = self.root / f".probe-{os.getpid()}"
+            probe = self.root / f".probe-{uuid.uuid4().hex}"
             probe.touch()
             probe.unlink()
         except OSError as error:

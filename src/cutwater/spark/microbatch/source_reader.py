@@ -69,7 +69,7 @@ class FeedSource(DataSource):
 
 
 def _refuse_overtaken(job: Job) -> None:
-    """What plans for a run that was taken for dead must not go on where a newer one is."""
+    """A fenced planner must not append to the log."""
     newest = Checkpoint(Path(job.checkpoint)).generation()
     if newest > job.generation:
         raise FencedError.because(
@@ -104,7 +104,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._log is None:
             feed, tp = job.feed_of(self._source), job.source_step(self._source).type
             log = Path(job.checkpoint) / "sources" / self._source
-            self._log = ChunkLog(feed, tp, log, job.clock_of(self._source), self._now)
+            clock = job.clock_of(self._source)
+            self._log = ChunkLog(feed, tp, log, clock, self._now, job.generation)
         return job, self._log
 
     def initialOffset(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import time
+import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -55,7 +56,7 @@ def write_file(path: Path, data: bytes, *, is_new: bool = False) -> None:
 
     One that must be new and is there already stays as it is: `FileExistsError`.
     """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
     with create_file(fresh) as file:
         file.write(data)
         sync_file(file)

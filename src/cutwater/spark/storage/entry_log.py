@@ -1,113 +1,124 @@
-"""A durable log of numbered entries: new ones in files of their own, old ones in one file.
+"""A durable log of numbered entries, which belongs to one generation of runs at a time.
 
 ::
 
-    7001.json ... 7064.json     the newest entries, each written at once and whole
-    compacted.jsonl             all before them, one line for each: [number, entry, sum]
+    log/
+      12/                    generation 12 of the runs; the highest counts
+        summary.jsonl        what is kept of the entries up to 7032
+        7033.json ...        the newest entries, each written at once and whole
 
-Entries are appended to the compacted file and made durable before their own files are deleted, so
-a line that a crash cut off is one whose file is still there: whatever follows the last whole line
-in sequence does not count, and is overwritten. A new entry is never written over one that is there:
-a process that was taken for dead may still be at work on the next one.
+A start takes what it needs of the generation before into a folder of its own, which appears by one
+rename. A process of an earlier run that wakes up later writes into its own folder, where nobody
+looks any more, or finds that it is gone: it can neither append to the log of its successor nor
+shorten it.
+
+Within a generation old entries are summed up: first the summary is durable, then their files go.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator
+import shutil
+import uuid
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import xxhash
-
 from cutwater.errors import FencedError, InputError, Problem
-from cutwater.spark.storage.durable import create_file, read_json, sync_folder, write_json
+from cutwater.spark.storage.durable import make_folder, read_json, sync_folder, write_json
+from cutwater.spark.storage.summary import Summary
 
-__all__ = ["KEPT", "EntryLog", "newest_entry", "read_entry"]
+__all__ = ["KEPT", "EntryLog", "drop_unread", "newest_entry", "newest_generation", "read_entry"]
 
 KEPT = 32
-"""So many of the newest entries keep files of their own; Spark replays the last one or two."""
+"""At least so many of the newest entries stay as they are; Spark replays the last one or two."""
 
 
 class EntryLog:
-    """A log in a folder; entries count from 1. It is written by one process at a time."""
+    """A log in a folder. Entries are lists and count from 1.
+
+    With a generation it is opened to be written, by one process at a time; else only to be read.
+    """
 
     def __init__(
-        self, folder: Path, what: str, note: Callable[[Any], None] = lambda _entry: None
+        self,
+        folder: Path,
+        what: str,
+        note: Callable[[list[Any]], None] = lambda _entry: None,
+        *,
+        generation: int | None = None,
+        condense: Callable[[list[Any]], list[Any]] = list,
     ) -> None:
-        """Open a log; `note` is given every entry that is there, in order."""
-        self._folder = folder
+        """Open a log; `note` is given the summary of old entries, then each newer one, in order.
+
+        `condense` makes fewer of the items of many entries: what `note` needs of them.
+        """
         self._what = what
-        self._compacted = folder / "compacted.jsonl"
-        numbers = _numbers(folder)  # before the compacted file: what moves meanwhile is found there
-        self._oldest_file = min(numbers, default=1)
-        self._count = self._bytes = 0
-        for number, entry, end in self._lines():
-            self._count, self._bytes = number, end
+        self._condense = condense
+        self._generation = generation
+        self._root = folder
+        if generation is not None:
+            _claim(folder, generation, condense)
+        for entry in self._opened():
             note(entry)
-        self.newest = max([*numbers, self._count])
+
+    def _opened(self) -> list[list[Any]]:
+        """All that the log holds: of the newest generation, also if a start makes a newer one."""
+        while True:
+            generation = newest_generation(self._root)
+            try:
+                return self._open(self._root / str(generation or 0))
+            except InputError:
+                if newest_generation(self._root) == generation:
+                    raise
+
+    def _open(self, folder: Path) -> list[list[Any]]:
+        self._folder = folder
+        numbers = _numbers(folder)  # before the summary: what moves meanwhile is found there
+        self._oldest_file = min(numbers, default=1)
+        self._summary = Summary(folder / _SUMMARY)
+        lines = list(self._summary.read())
+        self.newest = max([*numbers, self._summary.through])
         """The number of the newest entry; 0 if there is none."""
-        missing = set(range(self._count + 1, self.newest + 1)).difference(numbers)
+        newer = range(self._summary.through + 1, self.newest + 1)
+        missing = set(newer).difference(numbers)
         if missing:
             raise InputError(self._missing(min(missing)))
-        for number in range(self._count + 1, self.newest + 1):
-            note(self.read(number))
+        return lines + [self.read(number) for number in newer]
 
-    def read(self, number: int) -> Any:
-        """An entry; one that is compacted is searched for."""
-        entry = read_json(self._file(number), self._what)
-        if entry is not None:
-            return entry
-        for found, line, _ in self._lines():
-            if found == number:
-                return line
-        raise InputError(self._missing(number))
+    def read(self, number: int) -> list[Any]:
+        """One of the newest entries, as it was written."""
+        entry: list[Any] | None = read_json(self._file(number), self._what)
+        if entry is None:
+            raise InputError(self._missing(number))
+        return entry
 
-    def append(self, entry: Any) -> int:
+    def append(self, entry: list[Any]) -> int:
         """Write the next entry, durably; its number. One that another has written stays."""
         path = self._file(self.newest + 1)
         try:
             write_json(path, entry, is_new=True)
+            self.newest += 1
+            if self.newest - self._summary.through > 2 * KEPT:
+                self._compact(self.newest - KEPT)
         except FileExistsError:
             raise _written_by_another(path) from None
-        self.newest += 1
-        if self.newest - self._count > 2 * KEPT:
-            self._compact(self.newest - KEPT)
+        except (FileNotFoundError, InputError):  # its folder is gone
+            _refuse_overtaken(self._root, self._generation)
+            raise
         return self.newest
 
     def _compact(self, until: int) -> None:
-        """Move entries into the compacted file; first they are there, then their files go."""
-        numbers = range(self._count + 1, until + 1)
-        lines = b"".join(_line(number, self.read(number)) for number in numbers)
-        if not self._compacted.exists():
-            create_file(self._compacted).close()
-        with self._compacted.open("r+b") as file:
-            file.truncate(self._bytes)
-            file.seek(self._bytes)
-            file.write(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        sync_folder(self._folder)
-        self._count, self._bytes = until, self._bytes + len(lines)
+        """Sum entries up; first they are in the summary, then their files go."""
+        entries = range(self._summary.through + 1, until + 1)
+        items = [item for number in entries for item in self.read(number)]
+        if self._summary.is_long:
+            before = [item for line in self._summary.read() for item in line]
+            self._summary.rewrite(until, self._condense([*before, *items]))
+        else:
+            self._summary.append(until, self._condense(items))
         for number in range(self._oldest_file, until + 1):
             self._file(number).unlink(missing_ok=True)
         self._oldest_file = until + 1
-
-    def _lines(self) -> Iterator[tuple[int, Any, int]]:
-        """Number, entry and end of each line of the compacted file, as far as it is whole."""
-        if not self._compacted.exists():
-            return
-        expected, end = 1, 0
-        with self._compacted.open("rb") as file:
-            for line in file:
-                entry = _entry(line, expected)
-                if entry is None:
-                    return
-                end += len(line)
-                yield expected, entry, end
-                expected += 1
 
     def _file(self, number: int) -> Path:
         return self._folder / f"{number}.json"
@@ -120,6 +131,90 @@ class EntryLog:
         )
 
 
+_SUMMARY = "summary.jsonl"
+
+
+def drop_unread(
+    folder: Path,
+    read: int,
+    generation: int,
+    is_kept: Callable[[list[Any]], bool] = lambda _entry: False,
+) -> list[int]:
+    """Delete the entries behind those that were read, durably, the newest first; which they were.
+
+    They end before one that is to be kept. The log is made the generation's first: a planner that
+    was taken for dead could add to what is left, and leave a gap.
+    """
+    _claim(folder, generation, list)
+    own = folder / str(generation)
+    dropped: list[int] = []
+    for number in sorted(_numbers(own), reverse=True):
+        if number <= read or is_kept(read_json(own / f"{number}.json", "an entry of a log") or []):
+            break
+        (own / f"{number}.json").unlink()
+        dropped.append(number)
+    if dropped:
+        sync_folder(own)
+    return dropped
+
+
+def read_entry(folder: Path, number: int, what: str) -> list[Any] | None:
+    """One of the newest entries of a log; None if it is not there as it was written."""
+    found: list[Any] | None = read_json(
+        folder / str(newest_generation(folder) or 0) / f"{number}.json", what
+    )
+    return found
+
+
+def newest_entry(folder: Path, what: str) -> list[Any] | None:
+    """The newest entry of a log that another process may be writing to; None if there is none."""
+    newest = max(_numbers(folder / str(newest_generation(folder) or 0)), default=None)
+    return None if newest is None else read_entry(folder, newest, what)
+
+
+def newest_generation(folder: Path) -> int | None:
+    """The generation that a log belongs to; None if it was never opened to be written."""
+    return max(_generations(folder), default=None)
+
+
+def _claim(folder: Path, generation: int, condense: Callable[[list[Any]], list[Any]]) -> None:
+    """Make the log a generation's, with what is needed of the one before."""
+    make_folder(folder)
+    _refuse_overtaken(folder, generation)
+    before, own = newest_generation(folder), folder / str(generation)
+    if before != generation:
+        fresh = folder / f".{generation}.{uuid.uuid4().hex}.new"
+        fresh.mkdir(mode=0o700)
+        if before is not None:
+            _inherit(folder / str(before), fresh, condense)
+        sync_folder(fresh)
+        fresh.rename(own)
+        sync_folder(folder)
+    for name in [str(old) for old in _generations(folder) if old < generation]:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for orphan in folder.glob(".*.new"):
+        shutil.rmtree(orphan, ignore_errors=True)
+
+
+def _inherit(old: Path, fresh: Path, condense: Callable[[list[Any]], list[Any]]) -> None:
+    """Take over a log: its summary as one line, and its newest entries, which never change."""
+    summary = Summary(old / _SUMMARY)
+    items = [item for line in summary.read() for item in line]
+    if summary.through:
+        Summary(fresh / _SUMMARY).rewrite(summary.through, condense(items))
+    for number in sorted(_numbers(old)):
+        if number > summary.through:
+            (fresh / f"{number}.json").hardlink_to(old / f"{number}.json")
+
+
+def _refuse_overtaken(folder: Path, generation: int | None) -> None:
+    newest = newest_generation(folder)
+    if generation is not None and newest is not None and newest > generation:
+        raise FencedError.because(
+            f"generation {newest} has taken the log {folder} over from generation {generation}"
+        )
+
+
 def _written_by_another(path: Path) -> FencedError:
     return FencedError.because(
         f"{path} was written meanwhile by another run with this checkpoint",
@@ -127,44 +222,13 @@ def _written_by_another(path: Path) -> FencedError:
     )
 
 
-def read_entry(folder: Path, number: int, what: str) -> Any | None:
-    """One of the newest entries of a log; None if it is not among those in files of their own."""
-    return read_json(folder / f"{number}.json", what)
-
-
-def newest_entry(folder: Path, what: str) -> Any | None:
-    """The newest entry of a log that another process may be writing to; None if there is none."""
-    newest = max(_numbers(folder), default=None)
-    return None if newest is None else read_json(folder / f"{newest}.json", what)
+def _generations(folder: Path) -> set[int]:
+    return _as_numbers(path.name for path in folder.iterdir()) if folder.is_dir() else set()
 
 
 def _numbers(folder: Path) -> set[int]:
-    return {int(p.stem) for p in folder.glob("*.json") if p.stem.isdigit()}
+    return _as_numbers(path.stem for path in folder.glob("*.json"))
 
 
-def _line(number: int, entry: Any) -> bytes:
-    """An entry as a line, with a sum over what is before the sum."""
-    said = json.dumps([number, entry]).encode()[:-1]
-    return said + b', "' + xxhash.xxh64_hexdigest(said).encode() + b'"]\n'
-
-
-def _entry(line: bytes, number: int) -> Any | None:
-    """The entry in a line; None if the line is not whole or has another number."""
-    if not line.endswith(b"\n"):
-        return None
-    try:
-        found, entry, *noted = _decoded(line)
-    except (ValueError, TypeError):
-        return None
-    said, _, _ = line.rpartition(b", ")
-    if noted and noted != [xxhash.xxh64_hexdigest(said)]:
-        return None
-    return entry if found == number else None
-
-
-def _decoded(line: bytes) -> Any:
-    """What JSON says; infinities, which Python writes, are rare and take longer."""
-    try:
-        return msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        return json.loads(line)
+def _as_numbers(names: Iterable[str]) -> set[int]:
+    return {int(name) for name in names if name.isdigit()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def note_rows(checkpoint: str | Path, epoch: int, rows: Mapping[str, int]) -> No
     path = _file(checkpoint)
     kept = {**noted_rows(checkpoint), epoch: dict(rows)}
     newest = {number: kept[number] for number in sorted(kept)[-EPOCHS_KEPT:]}
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with contextlib.suppress(OSError):
         fresh.write_text(json.dumps(newest))
         fresh.replace(path)

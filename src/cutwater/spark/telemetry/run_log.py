@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from cutwater.errors import CutwaterError, Problem, RefusedError
+from cutwater.spark.storage.local_paths import is_url, not_local
 from cutwater.spark.telemetry.progress import Progress
 
 __all__ = ["RunLog", "logging_to"]
@@ -50,6 +51,8 @@ class RunLog:
 @contextmanager
 def logging_to(path: str | Path, flow: str) -> Iterator[RunLog]:
     """Append to a file, for its owner only if it is new."""
+    if is_url(path):
+        raise RefusedError(not_local("the log", path))
     try:
         target = Path(path)
         is_new = not target.exists()

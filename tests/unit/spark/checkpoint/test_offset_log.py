@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 from support.connectors.file_logs import FileLog
 
 from cutwater.errors import InputError, RunError
+from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.base.watermarks import Numbering
-from cutwater.spark.connectors.files.listing import check_unchanged
+from cutwater.spark.connectors.files.changes import check_unchanged
 from cutwater.spark.connectors.files.text import split_at_lines
 from cutwater.spark.storage import entry_log as entrylog
+from cutwater.spark.storage import summary
+from cutwater.spark.storage.entry_log import EntryLog
 
 
 @pytest.fixture
@@ -126,7 +129,7 @@ def test_a_file_that_goes_away_before_it_is_taken_is_no_error(folder, log, monke
     files = log()
     (folder / "a").write_text("1\n")
     found = [str(folder / "gone"), str(folder / "a")]
-    monkeypatch.setattr("cutwater.spark.connectors.files.listing.files_in", lambda _folder: found)
+    monkeypatch.setattr("cutwater.spark.connectors.files.watching.files_in", lambda *_: found)
     assert files.take(100) == 1
     assert text_of(files.read(1)) == b"1\n"
 
@@ -156,22 +159,22 @@ def test_a_missing_entry_is_a_sentence(folder, log, tmp_path):
         (folder / name).write_text("1\n")
         files = log()
         files.take(100)
-    (tmp_path / "log" / "1.json").unlink()
+    (tmp_path / "log" / "0" / "1.json").unlink()
     with pytest.raises(InputError, match="missing-entry"):
         log()
 
 
 def test_a_damaged_entry_is_a_sentence(folder, log, tmp_path):
-    (tmp_path / "log").mkdir()
-    (tmp_path / "log" / "1.json").write_text("[{")
+    (tmp_path / "log" / "0").mkdir(parents=True)
+    (tmp_path / "log" / "0" / "1.json").write_text("[{")
     with pytest.raises(RunError, match="damaged-file"):
         log()
 
 
 def test_a_half_written_entry_does_not_count(folder, log, tmp_path):
     (folder / "a").write_text("1\n")
-    (tmp_path / "log").mkdir()
-    (tmp_path / "log" / ".1.json.123.new").write_text("[{")
+    (tmp_path / "log" / "0").mkdir(parents=True)
+    (tmp_path / "log" / "0" / ".1.json.123.new").write_text("[{")
     files = log()
     assert files.newest == 0
     assert files.take(100) == 1
@@ -185,7 +188,7 @@ def test_names_that_are_not_unicode_survive_the_log(folder, log):
     files = log()
     files.take(100)
     assert text_of(log().read(1)) == b"1\n"
-    json.loads((folder.parent / "log" / "1.json").read_bytes())
+    json.loads((folder.parent / "log" / "0" / "1.json").read_bytes())
 
 
 LINES = st.lists(st.binary(max_size=6).filter(lambda line: b"\n" not in line), max_size=8)
@@ -267,34 +270,46 @@ def test_a_log_that_is_compacted_is_the_log_that_is_not(tmp_path_factory, rounds
                 log.take(max_bytes)
             compacted, plain = logs["compacted"], logs["plain"]
             assert compacted.newest == plain.newest
-            for number in range(1, plain.newest + 1):
+            for number in range(max(plain.newest, 1), plain.newest + 1):
                 assert compacted.read(number) == plain.read(number)
-    assert len(list((root / "compacted").iterdir())) <= 4
+    assert len(list((root / "compacted" / "0").iterdir())) <= 4
 
 
-def test_a_log_of_an_earlier_version_goes_on(folder, log, tmp_path):
-    """As it was written when JSON lines were the only kind: a decision, then half a file."""
-    path = folder / "a"
-    path.write_text("1\n2\n")
-    found = path.stat()
-    decision = {"number": -1, "path": "", "size": 0, "modified_ns": 0, "start": 0, "end": 0}
-    half = {
-        "number": 0,
-        "path": str(path),
-        "size": found.st_size,
-        "modified_ns": found.st_mtime_ns,
-        "start": 0,
-        "end": 2,
-    }
-    later = {"newest_before": None, "newest_after": 7, "first": 0, "planned": 1.5}
-    (tmp_path / "log").mkdir()
-    for number, chunk in enumerate((decision, half), 1):
-        (tmp_path / "log" / f"{number}.json").write_text(json.dumps([{**chunk, **later}]))
-    files = log()
-    assert [chunk.is_decision for number in (1, 2) for chunk in files.read(number)] == [True, False]
-    assert files.quiet_since() == 1.5
-    assert files.take(100) == 3
-    assert spans(files.read(3)) == [("a", 0, 2, 4)]
-    assert files.read(3)[0].newest_before == 7
-    written = json.loads((tmp_path / "log" / "3.json").read_text())
-    assert written[0].keys() == {**half, **later}.keys()
+def test_of_old_entries_there_remains_one_chunk_for_each_file(folder, tmp_path, monkeypatch):
+    """It spans all that was read of the file; how the last of them ended is kept too."""
+    monkeypatch.setattr(entrylog, "KEPT", 1)
+    monkeypatch.setattr(summary, "_WORTH_REWRITING", 0)
+    (folder / "a").write_text("1\n" * 10)
+    files = FileLog(folder, tmp_path / "log", Numbering(), lambda: 4.5)
+    while files.take(2) != files.take(2):
+        pass
+    (folder / "b").write_text("2\n")
+    assert files.take(2) == 11
+    kept = []
+    EntryLog(tmp_path / "log", "the log", kept.extend)
+    FileLog(folder, tmp_path / "log", Numbering(), generation=1)
+    again = []
+    EntryLog(tmp_path / "log", "the log", again.extend)
+    assert len(again) <= len(kept) <= 6
+    spans_kept = [(chunk["number"], chunk["start"], chunk["end"]) for chunk in again]
+    assert sum(end - start for _, start, end in spans_kept) == 22
+    assert spans_kept[0] == (0, 0, again[0]["end"])
+    assert "newest_before" not in again[0]
+    assert (again[-1]["newest_after"], again[-1]["planned"]) == (11, 4.5)
+
+
+def test_a_decision_is_kept_only_if_it_is_the_last(folder, tmp_path):
+    log = FileLog(folder, tmp_path / "log")
+    file = {"path": "a", "size": 4, "modified_ns": 1}
+    read = Chunk(0, 0, 2, file, newest_after=3, planned=1.0)
+    decision = Chunk(0, 2, 2, file, newest_after=9, planned=1.0)
+    more = Chunk(0, 2, 4, file, newest_after=10, planned=2.0)
+
+    def condensed(*chunks):
+        return [Chunk.of_json(kept) for kept in log._condensed([c.to_json() for c in chunks])]
+
+    assert condensed(read, decision) == [Chunk(0, 0, 2, file), decision]
+    assert condensed(read, decision, more) == [Chunk(0, 0, 4, file, newest_after=10, planned=2.0)]
+    assert condensed(*condensed(read, decision), more) == condensed(read, decision, more)
+    assert condensed(decision) == [decision]
+    assert condensed() == []

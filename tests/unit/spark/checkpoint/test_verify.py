@@ -54,8 +54,7 @@ def place(tmp_path):
     made.create()
     made.save(identity_of(make_job(flow, tmp_path), 1))
     put(made.spark / "metadata", b'{"id":"5ee0"}')
-    (made.root / "sources" / "items").mkdir(parents=True)
-    log = EntryLog(made.root / "sources" / "items", "the log")
+    log = EntryLog(made.root / "sources" / "items", "the log", generation=0)
     chunk = {"number": 0, "path": "in/1", "size": 9, "modified_ns": 1}
     state = made.spark / "state" / "0" / "0"
     for epoch in range(EPOCHS):
@@ -111,8 +110,8 @@ def test_a_whole_one(place):
 
 FILES = [
     "cutwater.json",
-    "sources/items/2.json",
-    "sources/items/4.json",
+    "sources/items/0/2.json",
+    "sources/items/0/4.json",
     "spark/metadata",
     "spark/offsets/1",
     "spark/offsets/3",
@@ -141,8 +140,8 @@ MISSING = {
     "spark/offsets/1": "Spark's log of offsets spark/offsets/1 is missing",
     "spark/offsets/3": "Spark's offset log spark/offsets/3 is missing: the epoch is finished",
     "spark/commits/1": "Spark's log of commits spark/commits/1 is missing",
-    "sources/items/4.json": "the log of a source sources/items ends with entry 3, and an epoch has "
-    "read up to 4",
+    "sources/items/0/4.json": "the log of a source sources/items ends with entry 3, and an epoch "
+    "has read up to 4",
     "spark/state/0/0/4_id3.changelog": "the file of a state spark/state/0/0/4_id3.changelog is "
     "missing: partition 0 needs it for epoch 3",
     SST: f"the snapshot of a state spark/state/0/0/2_id1.zip is damaged: {SST}, which it needs, is "

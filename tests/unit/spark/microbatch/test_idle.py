@@ -164,7 +164,8 @@ class Sources:
 
 def log_that_began_at_zero(log):
     log.mkdir(parents=True, exist_ok=True)
-    os.utime(log, (0, 0))
+    (log / "began").touch()
+    os.utime(log / "began", (0, 0))
 
 
 @pytest.fixture

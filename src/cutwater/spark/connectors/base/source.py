@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import msgspec
@@ -81,6 +81,11 @@ class Chunk:
         kept = asdict(self)
         return {**kept.pop("about"), **kept}
 
+    def to_brief_json(self) -> dict[str, Any]:
+        """The same, without what is as it is if nothing is said."""
+        kept = self.to_json()
+        return {name: kept[name] for name in kept if kept[name] != _DEFAULTS.get(name, _SAID)}
+
     @staticmethod
     def of_json(kept: Mapping[str, Any]) -> Chunk:
         """The chunk that the log kept."""
@@ -89,6 +94,8 @@ class Chunk:
 
 
 _OWN = {each.name for each in fields(Chunk) if each.name != "about"}
+_DEFAULTS = {"newest_before": None, "newest_after": None, "first": 0, "planned": None}
+_SAID = object()
 
 
 @dataclass(frozen=True)
@@ -228,6 +235,13 @@ class Feed(Binding):
         A part begins and ends between two records. A feed that cannot cut gives the whole.
         """
         return min(chunk.start + amount, chunk.end)
+
+    @classmethod
+    def merge(cls, before: Chunk, after: Chunk) -> Chunk:
+        """One chunk for two of the same number that follow one another, as far as a planner and
+        `tally` need them: nobody reads it.
+        """
+        return replace(after, start=before.start)
 
     @classmethod
     def tally(cls, chunk: Chunk) -> int:

@@ -29,13 +29,21 @@ from cutwater.spark.connectors.files.csv_columns import (
     plain_rows,
     records_of,
 )
-from cutwater.spark.connectors.files.text import RUN_BYTES, TextFeed, bytes_of, runs_of
+from cutwater.spark.connectors.files.text import (
+    RUN_BYTES,
+    TextFeed,
+    bytes_of,
+    last_line_end,
+    runs_of,
+)
 from cutwater.spark.exchange.batch import much_at_once
 
 __all__ = ["Csv"]
 
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_FIELD = (1 << 31) - 1
+_LONGEST_OPEN = 1 << 20
+"""A quote of a file that grows is waited for so long; then what it opens is a bad record."""
 _SCALARS = (
     mi.BoolType,
     mi.BytesType,
@@ -55,7 +63,7 @@ _SCALARS = (
 
 @dataclass(frozen=True)
 class Csv(TextFeed):
-    """A folder of CSV files in UTF-8: each file appears whole, and does not change after.
+    """A folder of CSV files in UTF-8: each appears whole and does not change after, or `grows`.
 
     The first line of each file names its columns; they are the fields of the source's records, in
     any order. A field with a default may be left out. An empty place is None where the field may
@@ -68,6 +76,11 @@ class Csv(TextFeed):
     """How much one epoch reads at the most; a bucket's share of it is sorted in memory."""
     idle_after: float | None = None
     """Seconds without new input after which the source holds others back no longer."""
+    grows: bool = False
+    """Are files appended to? Then what is new is read on; a line counts once it has its end."""
+    recheck_every: float = 60.0
+    """Every file that was read is looked at again within so many seconds; a changed one is
+    refused."""
 
     kind: ClassVar[str] = "CSV"
 
@@ -106,6 +119,13 @@ class Csv(TextFeed):
         for problem in _header_problems(path, columns, _fields_of(tp) or ()):
             raise InputError(problem)
         return replace(chunk, start=start, about={**chunk.about, "columns": columns})
+
+    def complete_end(self, path: str, start: int, size: int) -> int:
+        if _has_quotes(path, start, size):
+            complete = _complete_records(path, start, size, self.delimiter)
+            if size - complete <= _LONGEST_OPEN:
+                return complete
+        return last_line_end(path, start, size)
 
     def cut(self, chunk: Chunk, amount: int) -> Any:
         if chunk.start + amount >= chunk.end:
@@ -276,6 +296,38 @@ def _records_of(file: io.BufferedReader, amount: int, delimiter: str) -> int:
         except csv.Error:
             continue
     return taken
+
+
+def _has_quotes(path: str, start: int, end: int) -> bool:
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        parts = (file.read(min(RUN_BYTES, end - at)) for at in range(start, end, RUN_BYTES))
+        return any(b'"' in part for part in parts)
+
+
+def _complete_records(path: str, start: int, end: int, delimiter: str) -> int:
+    """Where the last record ends that has its end: a line end outside quotes."""
+    at = complete = start
+
+    def lines() -> Iterator[str]:
+        nonlocal at
+        with Path(path).open("rb") as file:
+            file.seek(start)
+            for line in file:
+                if at + len(line) > end or line[-1:] != b"\n" or at - complete > _LONGEST_OPEN:
+                    return
+                at += len(line)
+                yield line.decode("latin-1")
+
+    reader = _reader(lines(), delimiter)
+    while True:
+        try:
+            if next(reader, None) is None:
+                return complete
+        except csv.Error as error:
+            if "unexpected end of data" in str(error):
+                return complete
+        complete = at
 
 
 def _header(path: str, delimiter: str) -> tuple[list[str], int]:

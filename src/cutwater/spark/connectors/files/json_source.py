@@ -22,13 +22,18 @@ __all__ = ["JsonLines"]
 
 @dataclass(frozen=True)
 class JsonLines(TextFeed):
-    """A folder of JSON-lines files: each file appears whole, and does not change after."""
+    """A folder of JSON-lines files: each appears whole and does not change after, or `grows`."""
 
     path: str
     max_bytes_per_epoch: int = 32 << 20
     """How much one epoch reads at the most; a bucket's share of it is sorted in memory."""
     idle_after: float | None = None
     """Seconds without new input after which the source holds others back no longer."""
+    grows: bool = False
+    """Are files appended to? Then what is new is read on; a line counts once it has its end."""
+    recheck_every: float = 60.0
+    """Every file that was read is looked at again within so many seconds; a changed one is
+    refused."""
 
     kind: ClassVar[str] = "JSON lines"
 

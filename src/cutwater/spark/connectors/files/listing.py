@@ -16,15 +16,27 @@ from typing import Any, ClassVar, Self
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.source import Chunk, Feed, Planner, Replay
+from cutwater.spark.connectors.files.changes import (
+    changed,
+    check_unchanged,
+    state_of,
+    unreadable,
+)
+from cutwater.spark.connectors.files.watching import FolderWatch, RollingLook, files_in
+from cutwater.spark.storage.local_paths import is_url, not_local
 
-__all__ = ["FilesFeed", "FilesPlanner", "check_unchanged", "files_in", "unreadable"]
+__all__ = ["FilesFeed", "FilesPlanner"]
 
 
 class FilesFeed(Feed):
-    """A folder of files: each appears whole, and does not change after."""
+    """A folder of files: each appears whole, and does not change after unless files grow."""
 
     path: str
     max_bytes_per_epoch: int
+    grows: bool
+    """Are files appended to after they were read? Then what is new is read on."""
+    recheck_every: float
+    """Every file that was read is looked at again within so many seconds."""
 
     pieces: ClassVar[str] = "files"
     unit: ClassVar[str] = "bytes"
@@ -38,15 +50,25 @@ class FilesFeed(Feed):
         """
 
     def end_of(self, chunk: Chunk) -> Any:
-        """Where the file of a chunk ends."""
+        """Where the file of a chunk ends, as far as it can be read."""
         return chunk.about["size"]
+
+    def grown(self, last: Chunk, found: os.stat_result) -> Chunk:
+        """The last chunk of a file that has changed, with what its file is now.
+
+        Raises `InputError` if the file did not only grow, or must not.
+        """
+        path, size = last.about["path"], last.about["size"]
+        raise InputError(changed(path, size, found.st_size, grows=self.grows))
 
     def absolute(self) -> Self:
         """With the path from the root."""
         return replace(self, path=str(Path(self.path).absolute()))  # type: ignore[type-var]
 
     def problems(self, name: str, step: Source) -> Iterator[Problem]:
-        if not Path(self.path).is_dir():
+        if is_url(self.path):
+            yield not_local(f"the folder of source '{name}'", self.path)
+        elif not Path(self.path).is_dir():
             yield Problem(
                 "missing-folder",
                 f"source '{name}' reads {self.path}, which is no folder",
@@ -59,20 +81,27 @@ class FilesFeed(Feed):
                 "an epoch reads at least one",
                 "leave max_bytes_per_epoch out, or make it larger",
             )
+        if not self.recheck_every > 0:
+            yield Problem(
+                "not-a-duration",
+                f"recheck_every of source '{name}' is {self.recheck_every}; it is a number of "
+                "seconds larger than 0",
+                "leave recheck_every out for a minute",
+            )
 
     def why_empty(self) -> str | None:
-        return None if files_in(Path(self.path)) else f"{self.path} has no files"
+        return None if files_in(self.path) else f"{self.path} has no files"
 
     def replay(self) -> Replay:
         return Replay(
             True,
             "the checkpoint says which part of which file each epoch read",
             "files stay where they are, unchanged, until they are read; a file that changed is "
-            "refused",
+            "refused" + (", and one that grew is read on" if self.grows else ""),
         )
 
     def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
-        return FilesPlanner(self, tp)
+        return FilesPlanner(self, tp, now)
 
     @classmethod
     def piece(cls, chunk: Chunk) -> str:
@@ -80,32 +109,65 @@ class FilesFeed(Feed):
 
 
 class FilesPlanner(Planner):
-    """Takes files by name, and the rest of one that was begun before all others."""
+    """Plans what is left of files that were begun, then new files by name.
 
-    def __init__(self, feed: FilesFeed, tp: Any) -> None:
+    Files that are known are looked at in turns, so that none changes unnoticed.
+    """
+
+    def __init__(self, feed: FilesFeed, tp: Any, now: Callable[[], float]) -> None:
         self._feed = feed
         self._type = tp
-        self._empty: dict[str, tuple[int, int]] = {}
-        """Size and time of files that hold nothing; a large one need not be looked at again."""
-        self._seen: set[str] = set()
-        self._last: Chunk | None = None
+        self._read: dict[str, tuple[int, int]] = {}
+        """Size and time of each file of which something was noted."""
+        self._empty: dict[str, tuple[int, int] | None] = {}
+        """Size and time of files that hold nothing; None if one is to be looked into again."""
+        self._rest: dict[str, Chunk] = {}
+        """The last chunks of files that are not read to their end."""
+        self._growing: dict[str, Chunk] = {}
+        """The last chunk of each file, if files grow."""
+        self._last = self._newest = -1
+        """The number of the file that was read last, and of the one that was seen last."""
+        self._folder = FolderWatch(feed.path, feed.recheck_every, now)
+        self._look = RollingLook(feed.recheck_every, now)
+        self._unread: list[str] = []
         self._until: set[str] | None = None
 
     def note(self, chunk: Chunk) -> None:
-        self._seen.add(chunk.about["path"])
-        self._last = chunk
+        path = chunk.about["path"]
+        if path not in self._read and path not in self._empty:
+            self._look.add(path)
+        self._empty.pop(path, None)
+        self._read[path] = chunk.about["size"], chunk.about["modified_ns"]
+        self._keep(chunk)
+        self._last, self._newest = chunk.number, max(chunk.number, self._newest)
+
+    def _keep(self, chunk: Chunk) -> None:
+        """Remember the last chunk of a file, as far as there may be more to read."""
+        path = chunk.about["path"]
+        if self._feed.grows:
+            self._growing[path] = chunk
+        if chunk.end != self._feed.end_of(chunk):
+            self._rest[path] = chunk
+        else:
+            self._rest.pop(path, None)
 
     def freeze(self) -> None:
+        """Look at every file at once: such a run may end before each had its turn."""
+        self._look_at(self._look.all())
         self._until = set(self.unread())
 
     def unread(self) -> list[str]:
         """The files of which nothing was noted yet, by name."""
-        return [path for path in files_in(Path(self._feed.path)) if path not in self._seen]
+        news = self._folder.news(self._read)
+        found = self._unread if news is None else news
+        self._unread = [path for path in found if path not in self._read]
+        return [path for path in self._unread if self._empty.get(path) is None]
 
     def has_input(self) -> bool:
         return any(True for _ in self._candidates(self.unread()))
 
     def take(self) -> list[Chunk]:
+        self._look_at(self._look.due())
         chunks: list[Chunk] = []
         left = self._feed.max_bytes_per_epoch
         files = [path for path in self.unread() if self._until is None or path in self._until]
@@ -114,60 +176,58 @@ class FilesPlanner(Planner):
                 break
             chunks.append(replace(chunk, end=self._feed.cut(chunk, left)))
             left -= self._feed.amount(chunks[-1])
-        return chunks
+        return sorted(chunks, key=lambda chunk: chunk.number)
 
-    def _candidates(self, files: list[str]) -> Iterator[Chunk]:
-        last = self._last
-        if last and last.end != self._feed.end_of(last):
-            check_unchanged(last)
-            yield replace(last, start=last.end, end=self._feed.end_of(last))
-        number = last.number if last else -1
+    def _look_at(self, files: list[str]) -> None:
+        """See that files are what they were, or what has become of them."""
         for path in files:
-            number += 1
             try:
                 found = Path(path).stat()
-                seen = found.st_size, found.st_mtime_ns
-                if self._empty.get(path) == seen:
-                    continue
-                chunk = self._feed.whole(path, found, number, self._type)
-            except FileNotFoundError:  # taken away before it was read
+            except OSError:  # what was read may go
                 continue
+            if path in self._empty:
+                if self._empty[path] != state_of(found):
+                    self._empty[path] = None
+                    self._look.favour(path)
+            elif self._read.get(path, state_of(found)) != state_of(found):
+                self._change(path, found)
+
+    def _change(self, path: str, found: os.stat_result) -> None:
+        if path not in self._growing:
+            size = self._read[path][0]
+            raise InputError(changed(path, size, found.st_size))
+        if self._until is None:  # else what comes now is for the next run
+            try:
+                self._keep(self._feed.grown(self._growing[path], found))
             except OSError as error:
                 raise InputError(unreadable(path, error)) from None
-            if chunk.start != chunk.end:
+            self._read[path] = state_of(found)
+            self._look.favour(path)
+
+    def _candidates(self, files: list[str]) -> Iterator[Chunk]:
+        """What can be read: the rest of files that were begun, in turns, then new files."""
+        for last in sorted(self._rest.values(), key=lambda c: (c.number <= self._last, c.number)):
+            check_unchanged(last)
+            yield replace(last, start=last.end, end=self._feed.end_of(last))
+        number = self._newest
+        for path in files:
+            chunk = self._whole(path, number + 1)
+            if chunk is not None:
+                number += 1
                 yield chunk
-            else:
-                self._empty[path] = seen
 
-
-def files_in(folder: Path) -> list[str]:
-    """The files of a source, by name; names that begin with a dot or underscore do not count."""
-    with os.scandir(folder) as found:
-        return sorted(e.path for e in found if e.name[0] not in "._" and e.is_file())
-
-
-def unreadable(path: str, error: OSError) -> Problem:
-    """Why a file cannot be read."""
-    return Problem(
-        "unreadable-file",
-        f"{path} cannot be read: {error.strerror or error}",
-        "put it back, or start with a new checkpoint; files stay until they are read",
-    )
-
-
-def check_unchanged(chunk: Chunk) -> None:
-    """Raise `InputError` if the file is not what it was when it was first seen."""
-    path, size = chunk.about["path"], chunk.about["size"]
-    try:
-        now = Path(path).stat()
-    except OSError as error:
-        raise InputError(unreadable(path, error)) from None
-    if (now.st_size, now.st_mtime_ns) != (size, chunk.about["modified_ns"]):
-        raise InputError(
-            Problem(
-                "changed-file",
-                f"{path} has changed since it was first seen ({size} bytes then, "
-                f"{now.st_size} now); a file of a source does not change once it is there",
-                "write files elsewhere and move them in when they are complete",
-            )
-        )
+    def _whole(self, path: str, number: int) -> Chunk | None:
+        """A new file; None if there is nothing in it yet."""
+        try:
+            found = Path(path).stat()
+            chunk = self._feed.whole(path, found, number, self._type)
+        except FileNotFoundError:  # taken away before it was read
+            return None
+        except OSError as error:
+            raise InputError(unreadable(path, error)) from None
+        if chunk.start != chunk.end:
+            return chunk
+        if path not in self._empty:
+            self._look.add(path)
+        self._empty[path] = state_of(found)
+        return None

@@ -22,7 +22,8 @@ from cutwater.annotations import describe, members, plain_type
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.source import BadRecord, Chunk, RecordReader, Run
-from cutwater.spark.connectors.files.listing import FilesFeed, check_unchanged
+from cutwater.spark.connectors.files.changes import check_unchanged
+from cutwater.spark.connectors.files.listing import FilesFeed
 from cutwater.spark.exchange.arrow import misfit, records_in
 from cutwater.spark.exchange.columns import Records, objects
 from cutwater.vectors import Layout
@@ -52,6 +53,11 @@ class Parquet(FilesFeed):
     file; a bucket's share of it is sorted in memory."""
     idle_after: float | None = None
     """Seconds without new input after which the source holds others back no longer."""
+    grows: bool = False
+    """Refused: the end of a Parquet file says what is in it, so nothing can be appended."""
+    recheck_every: float = 60.0
+    """Every file that was read is looked at again within so many seconds; a changed one is
+    refused."""
 
     kind: ClassVar[str] = "Parquet"
     unit: ClassVar[str] = "rows"
@@ -64,6 +70,13 @@ class Parquet(FilesFeed):
                 f"source '{name}' may read {self.max_rows_per_epoch} rows in an epoch; "
                 "an epoch reads at least one",
                 "leave max_rows_per_epoch out, or make it larger",
+            )
+        if self.grows:
+            yield Problem(
+                "cannot-grow",
+                f"source '{name}' reads Parquet with grows=True; a Parquet file cannot be "
+                "appended to: its end says what is in it",
+                "leave grows out, and add files; for logs use JSON lines or CSV",
             )
 
     def whole(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:

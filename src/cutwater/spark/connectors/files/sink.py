@@ -9,15 +9,17 @@
       _cutwater/ledger.json         whose output this is, the newest generation, and behind which
                                     epochs its own begin if it was another's before
       _cutwater/newest.json         the newest epoch, which stays when readers delete epochs
-      _cutwater/staging/            files of epochs that are not published yet
+      _cutwater/staging/G-Q/        files of epochs that are not published yet, of generation G of
+                                    the runs of checkpoint Q
 
-Ordinary readers pass over names that begin with an underscore.
+Ordinary readers pass over names that begin with an underscore. Whoever takes the output moves the
+folders of others out of staging, each by one rename. All that a run stages and gathers lies in its
+own, so from then on it has nothing to publish, wherever it was.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
@@ -58,6 +60,7 @@ from cutwater.spark.storage.durable import (
     why_unwritable,
     write_json,
 )
+from cutwater.spark.storage.local_paths import is_url
 from cutwater.spark.storage.notes import read_note, write_note
 
 __all__ = ["LEDGER_FORMAT", "Folder", "Staged"]
@@ -91,7 +94,7 @@ class Folder(Sink):
     release: Release = field(default="commit", init=False)
 
     def __post_init__(self) -> None:
-        if not _is_url(self.path):
+        if not is_url(self.path):
             object.__setattr__(self, "path", str(Path(self.path).absolute()))
         if self.format == "parquet":
             object.__setattr__(self, "takes", "records")
@@ -102,7 +105,7 @@ class Folder(Sink):
 
     def problems(self, name: str, record: Any) -> Iterator[Problem]:
         """A place without renames, a format that there is not, records that are no columns."""
-        if _is_url(self.path):
+        if is_url(self.path):
             yield _object_store(name, self.path)
         if self.format not in _SUFFIXES:
             yield _unknown_format(name, self.format)
@@ -131,6 +134,10 @@ class Folder(Sink):
     @property
     def _staging(self) -> Path:
         return self.root / "_cutwater" / "staging"
+
+    def _own_staging(self, claim: Claim) -> Path:
+        """Where one run stages; only `take` makes it, so that it does not come back."""
+        return self._staging / f"{claim.generation}-{claim.query_id}"
 
     def directory(self, number: int) -> Path:
         """Where an epoch is, by its number among all that are there."""
@@ -197,6 +204,8 @@ class Folder(Sink):
             self._sweep()
             if "takes_over" in began:
                 self._enter(claim, first=self._begin_behind_others(began["takes_over"]))
+            self._own_staging(claim).mkdir(mode=0o700)
+            sync_folder(self._staging)
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
         """Fence the other checkpoint; what is done with its epochs is done by `take`."""
@@ -234,8 +243,8 @@ class Folder(Sink):
     def _sweep(self) -> None:
         """Delete what earlier runs staged.
 
-        A run that was killed may still be publishing: a directory is taken away by one rename
-        before it is emptied, so that it is either published whole or not at all.
+        A run that was taken for dead may still be publishing: its folder is moved by one rename
+        before it is emptied, so that an epoch is either published whole or not at all.
         """
         for orphan in list(self._staging.iterdir()):
             doomed = self._staging / f"swept-{uuid.uuid4().hex}"
@@ -245,9 +254,9 @@ class Folder(Sink):
 
     def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Staged:
         """Write rows where no reader looks."""
-        path = self._staging / f"{epoch}-{uuid.uuid4().hex}{_SUFFIXES[self.format]}"
+        path = self._own_staging(claim) / f"{epoch}-{uuid.uuid4().hex}{_SUFFIXES[self.format]}"
         values = in_order(lanes)
-        with create_file(path) as file:
+        with self._fencing(claim, epoch), create_file(path) as file:
             if isinstance(values, Records):
                 write_parquet(file, claim.sink, record, values)
             else:
@@ -263,29 +272,43 @@ class Folder(Sink):
         if staged and target.exists():
             _refuse_of_another(claim, target)
         elif staged:
-            whole = self._staging / f"{target.name}.{uuid.uuid4().hex}"
-            whole.mkdir(mode=0o700)
-            for number, part in enumerate(sorted(staged, key=Staged.last_order)):
-                Path(part.path).rename(whole / f"part-{number:05d}{_SUFFIXES[self.format]}")
-            manifest = {
-                "query_id": claim.query_id,
-                "generation": claim.generation,
-                "epoch": epoch,
-                "rows": sum(rows for part in staged for _, rows, _ in part.lanes),
-                "lanes": _whole_lanes(staged),
-            }
-            write_json(whole / "_manifest.json", manifest)
-            try:
-                whole.rename(target)
-            except OSError:
-                if not target.exists():
-                    raise
-                _refuse_of_another(claim, target)
-            sync_folder(self.root)
+            with self._fencing(claim, epoch):
+                self._show(claim, epoch, staged, target)
         if staged:
             write_note(self._newest, {"query_id": claim.query_id, "epoch": epoch})
         for part in staged:
             Path(part.path).unlink(missing_ok=True)
+
+    def _show(self, claim: Claim, epoch: int, staged: Sequence[Staged], target: Path) -> None:
+        """Gather the parts of an epoch in the run's own folder, and rename that into its place."""
+        whole = self._own_staging(claim) / f"{target.name}.{uuid.uuid4().hex}"
+        whole.mkdir(mode=0o700)
+        for number, part in enumerate(sorted(staged, key=Staged.last_order)):
+            Path(part.path).rename(whole / f"part-{number:05d}{_SUFFIXES[self.format]}")
+        manifest = {
+            "query_id": claim.query_id,
+            "generation": claim.generation,
+            "epoch": epoch,
+            "rows": sum(rows for part in staged for _, rows, _ in part.lanes),
+            "lanes": _whole_lanes(staged),
+        }
+        write_json(whole / "_manifest.json", manifest)
+        try:
+            whole.rename(target)
+        except OSError:
+            if not target.exists():
+                raise
+            _refuse_of_another(claim, target)
+        sync_folder(self.root)
+
+    @contextlib.contextmanager
+    def _fencing(self, claim: Claim, epoch: int) -> Iterator[None]:
+        """A run whose folder is gone has been overtaken; if it is not, the file is missing."""
+        try:
+            yield
+        except FileNotFoundError:
+            self._check_fence(claim, epoch)
+            raise
 
     def shown(self, claim: Claim, epoch: int) -> str | None:
         """A directory is there whole or not at all."""
@@ -346,10 +369,6 @@ def _whole_lanes(staged: Sequence[Staged]) -> dict[int, tuple[int, str]]:
 
 def _is_epoch(name: str) -> bool:
     return name.startswith("epoch=") and name[6:].isdigit()
-
-
-def _is_url(path: str) -> bool:
-    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", path) is not None
 
 
 def _object_store(sink: str, path: str) -> Problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -12,9 +13,15 @@ from typing import Any
 
 from cutwater.errors import InputError
 from cutwater.spark.connectors.base.source import Chunk, Run
-from cutwater.spark.connectors.files.listing import FilesFeed, check_unchanged, unreadable
+from cutwater.spark.connectors.files.changes import (
+    check_unchanged,
+    fingerprint,
+    is_beginning_kept,
+    unreadable,
+)
+from cutwater.spark.connectors.files.listing import FilesFeed
 
-__all__ = ["RUN_BYTES", "TextFeed", "bytes_of", "runs_of", "split_at_lines"]
+__all__ = ["RUN_BYTES", "TextFeed", "bytes_of", "last_line_end", "runs_of", "split_at_lines"]
 
 RUN_BYTES = 4 << 20
 """About so many bytes of text are decoded and sent together."""
@@ -25,7 +32,29 @@ class TextFeed(FilesFeed):
 
     def whole(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
         about = {"path": path, "size": found.st_size, "modified_ns": found.st_mtime_ns}
-        return Chunk(number, 0, found.st_size, about)
+        if self.grows:
+            about |= self._as_far_as_complete(path, 0, found.st_size)
+        return Chunk(number, 0, about.get("complete", found.st_size), about)
+
+    def grown(self, last: Chunk, found: os.stat_result) -> Chunk:
+        about = last.about
+        if not is_beginning_kept(about, found):
+            return super().grown(last, found)
+        now = {"size": found.st_size, "modified_ns": found.st_mtime_ns}
+        more = self._as_far_as_complete(about["path"], about["complete"], found.st_size)
+        return replace(last, about={**about, **now, **more})
+
+    def _as_far_as_complete(self, path: str, start: int, size: int) -> dict[str, Any]:
+        """How far a file that grows can be read, and what it begins with up to there."""
+        complete = self.complete_end(path, start, size)
+        return {"complete": complete, "print": fingerprint(path, complete)}
+
+    def complete_end(self, path: str, start: int, size: int) -> int:
+        """Where the last record ends that is there whole; one begins at the start."""
+        return last_line_end(path, start, size)
+
+    def end_of(self, chunk: Chunk) -> Any:
+        return chunk.about.get("complete", chunk.about["size"])
 
     def place(self, chunk: Chunk, position: int) -> str:
         return f"{chunk.about['path']}:{_line_number(chunk, position)}"
@@ -68,6 +97,19 @@ def split_at_lines(path: str, start: int, end: int, size: int) -> int:
         file.seek(start + size - 1)
         file.readline()
         return min(file.tell(), end)
+
+
+def last_line_end(path: str, start: int, end: int) -> int:
+    """Where the last line ends between two positions; `start` if none does."""
+    with Path(path).open("rb") as file:
+        while end > start:
+            begin = max(start, end - RUN_BYTES)
+            file.seek(begin)
+            found = file.read(end - begin).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            end = begin
+    return start
 
 
 def _line_number(chunk: Chunk, position: int) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -151,6 +151,14 @@ class KafkaMessages(Feed):
         return chunk.end if _is_beginning(chunk) else super().cut(chunk, amount)
 
     @classmethod
+    def merge(cls, before: Chunk, after: Chunk) -> Chunk:
+        """The first chunk of all says where partitions began that have had no message yet."""
+        began = before.about.get("began", {}) | after.about.get("began", {})
+        start = after.start if _is_beginning(before) else before.start
+        about = {**after.about, "began": began} if began else after.about
+        return replace(after, start=start, about=about)
+
+    @classmethod
     def tally(cls, chunk: Chunk) -> int:
         return 0 if _is_beginning(chunk) else super().tally(chunk)
 
@@ -212,12 +220,14 @@ class _Positions(Planner):
         backlog = {n: end - self._next[n] for n, end in ends.items() if end > self._next[n]}
         if not backlog:
             return []
-        if is_first:
-            about["began"] = {str(number): offset for number, offset in self._next.items()}
-        return [
+        chunks = [
             Chunk(number, self._next[number], self._next[number] + rows, about)
             for number, rows in sorted(_fair(backlog, self._limit(backlog)).items())
         ]
+        if is_first:  # once is enough, however many partitions there are
+            began = {str(number): offset for number, offset in self._next.items()}
+            chunks[0] = replace(chunks[0], about={**about, "began": began})
+        return chunks
 
     def _limit(self, backlog: Mapping[int, int]) -> int:
         """How many rows an epoch may read; how large they are is guessed by some of them.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from cutwater.errors import Problem
@@ -98,6 +98,11 @@ class PostgresRows(Feed):
 
     def cut(self, chunk: Chunk, amount: int) -> Any:
         return chunk.end
+
+    @classmethod
+    def merge(cls, before: Chunk, after: Chunk) -> Chunk:
+        rows = cls.tally(before) + cls.tally(after)
+        return replace(after, start=before.start, about={**after.about, "rows": rows})
 
     @classmethod
     def tally(cls, chunk: Chunk) -> int:

@@ -200,7 +200,7 @@ def test_a_header_that_does_not_fit_is_refused_and_nothing_is_planned(
     said = copy.refused(Csv(str(folder)), Item, skip_bad_records=True)
     assert said.startswith(f"[{code}] the first line of {path} names ")
     assert words in said
-    assert not list((tmp_path / "checkpoint" / "sources" / "items").iterdir())
+    assert not list((tmp_path / "checkpoint" / "sources" / "items").rglob("*.json"))
     put(folder, "name,size\na,1\n")
     assert items(copy(Csv(str(folder)), Item)) == [Item("a", 1)]
 

@@ -58,7 +58,7 @@ def test_a_run_that_another_took_over_from_plans_nothing(items, tmp_path):
     with pytest.raises(RuntimeError) as refused:
         latest(sleeping)
     assert "[fenced] generation 1 has taken the checkpoint" in str(recover(str(refused.value)))
-    assert not list((place.root / "sources" / "items").glob("*.json"))
+    assert not list((place.root / "sources" / "items").rglob("*.json"))
 
 
 def read(reader, start, end):

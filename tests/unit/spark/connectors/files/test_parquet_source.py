@@ -254,7 +254,7 @@ def test_a_schema_that_does_not_fit_is_refused_and_nothing_is_planned(
     said = copy.refused(Parquet(str(folder)), Item, skip_bad_records=True)
     assert said.startswith(f"[{code}] ")
     assert words in said
-    assert not list((tmp_path / "checkpoint" / "sources" / "items").iterdir())
+    assert not list((tmp_path / "checkpoint" / "sources" / "items").rglob("*.json"))
 
 
 @pytest.mark.parametrize("damage", ["no parquet", "cut off", "empty", "garbage inside"])

@@ -1,11 +1,14 @@
 """The folder sink: whole epochs, each once, from one owner."""
 
 import json
+import os
 import shutil
+import threading
+from pathlib import Path
 
 import pytest
 
-from cutwater.errors import RunError
+from cutwater.errors import FencedError, RunError
 from cutwater.spark.connectors.base.sink import Claim, Lane
 from cutwater.spark.connectors.files import sink as folder
 from cutwater.spark.connectors.files.sink import Folder
@@ -21,10 +24,11 @@ def claim(generation=1, query_id="q"):
     return Claim("f", "means", query_id, generation, "/nowhere")
 
 
-def stage(out, epoch, *lines, label=1, last="aa"):
+def stage(out, epoch, *lines, label=1, last="aa", by=None):
     data = [line.encode() + b"\n" for line in lines]
     orders = [b""] * (len(lines) - 1) + [bytes.fromhex(last)]
-    return out.write(claim(), epoch, bytes, [Lane(label, orders, data)])
+    by = by or claim(out.generation("means"))
+    return out.write(by, epoch, bytes, [Lane(label, orders, data)])
 
 
 def seen(out):
@@ -48,7 +52,7 @@ def test_an_epoch_is_seen_when_it_is_published_and_not_before(out):
     assert seen(out) == {0: ["a", "b", "c"]}
     assert out.published() == [0]
     assert out.rows(claim()) == 3
-    assert list(out.root.glob("_cutwater/staging/*")) == []
+    assert list(out.root.glob("_cutwater/staging/*/*")) == []
 
 
 def test_publishing_again_changes_nothing(out):
@@ -56,7 +60,7 @@ def test_publishing_again_changes_nothing(out):
     out.publish(claim(1), 0, [stage(out, 0, "first")])
     out.publish(claim(1), 0, [stage(out, 0, "second")])
     assert seen(out) == {0: ["first"]}
-    assert list(out.root.glob("_cutwater/staging/*")) == []
+    assert list(out.root.glob("_cutwater/staging/*/*")) == []
 
 
 def test_the_loser_of_a_race_leaves_what_is_there(out, monkeypatch):
@@ -113,10 +117,10 @@ def test_a_generation_may_take_the_output_again(out):
 def test_taking_the_output_sweeps_what_was_staged(out):
     out.take(claim(1))
     stage(out, 0, "orphan")
-    (out.root / "_cutwater" / "staging" / "epoch=0.half").mkdir()
+    (out.root / "_cutwater" / "staging" / "1-q" / "epoch=0.half").mkdir()
     out.publish(claim(1), 1, [stage(out, 1, "a")])
     out.take(claim(2))
-    assert list(out.root.glob("_cutwater/staging/*")) == []
+    assert list(out.root.glob("_cutwater/staging/*/*")) == []
     assert seen(out) == {1: ["a"]}
 
 
@@ -129,6 +133,103 @@ def test_a_zombie_whose_files_were_swept_publishes_nothing(out):
     with pytest.raises(FileNotFoundError):
         out.publish(claim(2), 0, [part])
     assert seen(out) == {}
+
+
+def test_a_task_of_a_run_that_was_overtaken_writes_nothing(out):
+    out.take(claim(1))
+    out.take(claim(2))
+    with pytest.raises(FencedError, match="generation 2 has taken over from generation 1"):
+        stage(out, 0, "zombie", by=claim(1))
+    assert [path.name for path in out.root.glob("_cutwater/staging/*")] == ["2-q"]
+
+
+@pytest.mark.parametrize("step", range(6))
+@pytest.mark.parametrize("other", ["q", "another"])
+def test_wherever_a_zombie_wakes_up_it_publishes_nothing(out, monkeypatch, step, other):
+    """It falls asleep before some step of publishing, and its successor takes the output."""
+    out.take(claim(1))
+    parts = [stage(out, 0, "zombie"), stage(out, 0, "too", label=2)]
+    left = iter(range(step))
+
+    def asleep(real):
+        def first_asleep(*args, **kwargs):
+            if next(left, None) is None:
+                monkeypatch.undo()
+                if other != "q":
+                    out.take_over(claim(2, other), keep=True)
+                out.take(claim(2, other))
+            return real(*args, **kwargs)
+
+        return first_asleep
+
+    monkeypatch.setattr(Path, "mkdir", asleep(Path.mkdir))
+    monkeypatch.setattr(Path, "rename", asleep(Path.rename))
+    monkeypatch.setattr(folder, "write_json", asleep(folder.write_json))
+    if step < 5:
+        with pytest.raises(FencedError):
+            out.publish(claim(1), 0, parts)
+        assert seen(out) == {}
+    else:  # it was never asleep
+        out.publish(claim(1), 0, parts)
+        assert seen(out) == {0: ["zombie", "too"]}
+
+
+def test_a_zombie_that_gathers_while_it_is_swept_publishes_nothing(out, monkeypatch):
+    """Its parts are listed to be swept, and it moves them into a directory that is not."""
+    out.take(claim(1))
+    part = stage(out, 0, "zombie")
+    has_gathered, is_swept = threading.Event(), threading.Event()
+    real_rename, real_write = Path.rename, folder.write_json
+
+    def publish():
+        with pytest.raises(FencedError):
+            out.publish(claim(1), 0, [part])
+
+    zombie = threading.Thread(target=publish)
+
+    def write(path, value):
+        if path.name == "_manifest.json":
+            has_gathered.set()
+            assert is_swept.wait(60)
+        real_write(path, value)
+
+    def rename(self, target):
+        if threading.current_thread() is not zombie and not has_gathered.is_set():
+            zombie.start()
+            assert has_gathered.wait(60)
+        return real_rename(self, target)
+
+    monkeypatch.setattr(folder, "write_json", write)
+    monkeypatch.setattr(Path, "rename", rename)
+    monkeypatch.setattr(Folder, "_check_fence", passed_once(Folder._check_fence, zombie))
+    out.take(claim(2))
+    is_swept.set()
+    zombie.join(60)
+    assert seen(out) == {}
+
+
+def passed_once(real, zombie):
+    """The zombie looked at the ledger before its successor wrote to it."""
+    looks = iter([0])
+
+    def look(self, claim, epoch):
+        first = next(looks, None) if threading.current_thread() is zombie else None
+        return real(self, claim, epoch) if first is None else first
+
+    return look
+
+
+def test_two_runs_with_the_same_pid_do_not_share_temporary_files(out, monkeypatch):
+    """In containers every run may be process 1."""
+    names = []
+    real = Path.replace
+    monkeypatch.setattr(
+        Path, "replace", lambda self, to: (names.append(self.name), real(self, to))[1]
+    )
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    out.take(claim(1))
+    out.take(claim(2))
+    assert len(set(names)) == len(names) == 2
 
 
 def test_parts_of_one_lane_follow_one_another(out):

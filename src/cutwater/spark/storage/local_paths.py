@@ -1,0 +1,29 @@
+"""Paths of this machine: a URL is none, and must not become a folder of that name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cutwater.errors import Problem
+
+__all__ = ["is_url", "not_local"]
+
+
+def is_url(path: str | Path) -> bool:
+    """Does a path begin with the scheme of a URL? `Path` makes one slash of two.
+
+    >>> is_url("s3://bucket/state"), is_url(Path("s3://bucket/state")), is_url("in/a:b")
+    (True, True, False)
+    """
+    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:/", str(path)) is not None
+
+
+def not_local(what: str, path: str | Path) -> Problem:
+    """What is said of a URL where only a path of this machine will do."""
+    return Problem(
+        "not-a-local-path",
+        f"{what} is {path}; it is a path of this machine's file systems, and a URL would become a "
+        "folder of that name",
+        "give a path without a scheme; what lies elsewhere can be mounted",
+    )

@@ -1,0 +1,104 @@
+"""What is kept of the old entries of a log, in one file.
+
+Each line is ``[number, items, sum]``: what is kept of the entries behind those of the line before,
+up to that number. A line that a crash cut off does not count, and is overwritten: the entries that
+it stands for are deleted only once it is durable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import xxhash
+
+from cutwater.spark.storage.durable import create_file, sync_file, sync_folder, write_file
+
+__all__ = ["Summary"]
+
+_WORTH_REWRITING = 64 << 10
+"""So many bytes may be appended at least before all lines become one."""
+
+
+class Summary:
+    """A summary in a file; written by one process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.through = 0
+        """The number of the newest entry of which something is kept here; 0 if there is none."""
+        self._bytes = 0
+        self._first_line_bytes = 0
+
+    def read(self) -> Iterator[list[Any]]:
+        """The items of each line that is whole, in order; `through` is of those that were read."""
+        self.through = self._bytes = self._first_line_bytes = 0
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            for line in file:
+                found = _parsed(line)
+                if found is None or found[0] <= self.through:
+                    return
+                self.through = found[0]
+                self._bytes += len(line)
+                self._first_line_bytes = self._first_line_bytes or len(line)
+                yield found[1]
+
+    @property
+    def is_long(self) -> bool:
+        """Was as much appended as all was when it was one line? Then it is worth rewriting.
+
+        So what is written in all stays within twice what is kept, however long the log runs.
+        """
+        appended = self._bytes - self._first_line_bytes
+        return appended > max(self._first_line_bytes, _WORTH_REWRITING)
+
+    def append(self, through: int, items: list[Any]) -> None:
+        """Add a line, durably."""
+        line = _line(through, items)
+        if not self._path.exists():
+            create_file(self._path).close()
+        with self._path.open("r+b") as file:
+            file.truncate(self._bytes)
+            file.seek(self._bytes)
+            file.write(line)
+            sync_file(file)
+        sync_folder(self._path.parent)
+        self.through, self._bytes = through, self._bytes + len(line)
+        self._first_line_bytes = self._first_line_bytes or len(line)
+
+    def rewrite(self, through: int, items: list[Any]) -> None:
+        """Let one line stand for all, durably."""
+        line = _line(through, items)
+        write_file(self._path, line)
+        self.through, self._bytes, self._first_line_bytes = through, len(line), len(line)
+
+
+def _line(number: int, items: list[Any]) -> bytes:
+    """A line, with a sum over what is before the sum."""
+    said = json.dumps([number, items]).encode()[:-1]
+    return said + b', "' + xxhash.xxh64_hexdigest(said).encode() + b'"]\n'
+
+
+def _parsed(line: bytes) -> tuple[int, list[Any]] | None:
+    """Number and items of a line; None if it is not whole."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        number, items, noted = _decoded(line)
+    except (ValueError, TypeError):
+        return None
+    said, _, _ = line.rpartition(b", ")
+    return (number, items) if noted == xxhash.xxh64_hexdigest(said) else None
+
+
+def _decoded(line: bytes) -> Any:
+    """What JSON says; infinities, which Python writes, are rare and take longer."""
+    try:
+        return msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return json.loads(line)

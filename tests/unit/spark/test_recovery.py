@@ -77,7 +77,8 @@ class World:
 
     def log(self):
         feed = self.job.feed_of("items")
-        return ChunkLog(feed, int, self.checkpoint.root / "sources" / "items")
+        place, generation = self.checkpoint.root / "sources" / "items", self.checkpoint.generation()
+        return ChunkLog(feed, int, place, generation=generation)
 
     def show(self, sink: str, f=more) -> None:
         """Let a sink show the epoch, as the flow that began it would."""

@@ -119,6 +119,6 @@ def _behind(name: str, sink: Sink, newest: int | None, shown: int) -> Problem:
         _BEHIND,
         f"sink '{name}' has shown rows up to epoch {shown}, and {sink.place} {has}; it was "
         "restored from a backup or emptied, and the rows in between would stay missing",
-        "restore a checkpoint that is as old as the output, or older; or begin anew with a new "
-        f"checkpoint; or go on without these rows: --accept-gap {name}",
+        "restore the checkpoint of the same time too; or begin anew with a new checkpoint; or go "
+        f"on without these rows: --accept-gap {name}",
     )

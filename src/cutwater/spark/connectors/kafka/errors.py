@@ -9,7 +9,7 @@ from typing import Any
 from cutwater.errors import ConnectorError, Problem
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
-__all__ = ["LastError", "failure", "in_words", "is_fenced", "is_hopeless", "overdue"]
+__all__ = ["LastError", "failure", "in_words", "is_down", "is_fenced", "is_hopeless", "overdue"]
 
 _UNREACHABLE = "_TRANSPORT _ALL_BROKERS_DOWN _TIMED_OUT _RESOLVE _TIMED_OUT_QUEUE _MSG_TIMED_OUT"
 _LOGIN = "_AUTHENTICATION SASL_AUTHENTICATION_FAILED UNSUPPORTED_SASL_MECHANISM _SSL"
@@ -71,6 +71,11 @@ class LastError:
 def is_fenced(error: Any) -> bool:
     """Has another producer with the same transactional id begun?"""
     return _is(error, _FENCED)
+
+
+def is_down(error: Any) -> bool:
+    """Is there no connection at all? What took long is then not the sending."""
+    return _is(error, "_TRANSPORT _ALL_BROKERS_DOWN _RESOLVE")
 
 
 def is_hopeless(error: Any) -> bool:

@@ -31,6 +31,7 @@ from cutwater.spark.connectors.kafka.errors import (
     LastError,
     failure,
     in_words,
+    is_down,
     is_fenced,
     is_hopeless,
     overdue,
@@ -114,7 +115,7 @@ def put(desk: Desk, slot: str, epoch: int, lanes: Mapping[int, Sequence[Message]
             cause = error.args[0]
             _writers.pop((os.getpid(), desk, slot), None)
         now = time.monotonic()
-        is_overdue = now - began > desk.cluster.transaction_timeout_ms / 1000
+        is_overdue = now - began > desk.cluster.transaction_timeout_ms / 1000 and not is_down(cause)
         if is_hopeless(cause) or now > deadline:
             say = (desk.who, desk.cluster, desk.account.topic)
             raise ConnectorError(overdue(*say, epoch) if is_overdue else failure(*say, cause))

@@ -1,6 +1,7 @@
 """The sink on a real broker; what a reader sees is all that counts."""
 
 import contextlib
+import itertools
 import os
 import pickle
 import threading
@@ -8,8 +9,10 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from support.connectors.end_txn_proxy import end_txn_proxy
 
 from cutwater.errors import ConnectorError, RunError
@@ -508,6 +511,22 @@ def test_an_epoch_that_takes_longer_than_its_transaction_names_the_timeout(
     assert totals(seen) == {b"u1": [5, 6]}
 
 
+@pytest.mark.parametrize(
+    ("cause", "expected"), [("_TRANSPORT", "kafka-unreachable"), ("_FENCED", "transaction-timeout")]
+)
+def test_a_broker_that_is_down_is_not_taken_for_a_slow_one(claim, monkeypatch, cause, expected):
+    def fails(*_):
+        raise KafkaException(KafkaError(getattr(KafkaError, cause)))
+
+    sink = KafkaTopic(topic="t", servers="there:9092", release="early")
+    clock = itertools.count(0, 1000)
+    monkeypatch.setattr(transactions, "_writer", fails)
+    monkeypatch.setattr(transactions, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with pytest.raises(ConnectorError) as error:
+        put(sink, claim, 0, lane(1, 5))
+    assert code(error) == expected
+
+
 def test_a_timeout_that_the_broker_does_not_allow_is_said(sink, claim):
     with pytest.raises(RunError) as error:
         replace(sink, settings={"transaction.timeout.ms": 2_000_000}).take(claim)
@@ -560,6 +579,7 @@ def test_an_end_that_comes_late_does_not_end_the_next_transaction(
         ({"servers": "kafka://user:hush@there"}, "bad-servers"),
         ({"settings": {"sasl.password": "hush"}}, "secret-in-settings"),
         ({"settings": {"transactional.id": "mine"}}, "setting-not-yours"),
+        ({"settings": {"transaction.timeout.ms": "1 min"}}, "kafka-settings"),
         ({"key": "name"}, "unknown-field"),
         ({"release": "late"}, "unknown-release"),
         ({"partitions": 0}, "no-partitions"),

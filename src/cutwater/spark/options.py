@@ -65,6 +65,7 @@ class RunSettings:
     log: str | None = None
     metrics_port: int | None = None
     metrics_host: str | None = None
+    stop_timeout: float | None = None
 
 
 @dataclass(frozen=True)

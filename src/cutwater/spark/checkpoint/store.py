@@ -23,6 +23,7 @@ from typing import Any
 
 import msgspec
 
+from cutwater.endings import kind_of_errno
 from cutwater.errors import Problem, RefusedError
 from cutwater.spark.checkpoint.compatibility import FORMAT, Identity
 from cutwater.spark.state.partitions import SETTING
@@ -101,7 +102,8 @@ class Checkpoint:
             probe.touch()
             probe.unlink()
         except OSError as error:
-            raise RefusedError(_unwritable(self.root, error.strerror or str(error))) from None
+            problem = _unwritable(self.root, error.strerror or str(error))
+            raise kind_of_errno(error.errno)(problem) from None
 
     def next_epoch(self) -> int:
         """The first epoch that Spark's offset log does not have."""

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import xxhash
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 
 __all__ = [
     "create_file",
@@ -102,9 +102,9 @@ def _sum(value: Any) -> str:
     return xxhash.xxh64_hexdigest(json.dumps(value).encode())
 
 
-def damaged(path: Path, what: str, error: Exception) -> RunError:
+def damaged(path: Path, what: str, error: Exception) -> RefusedError:
     """What is said of a file that does not hold what was written to it."""
-    return RunError(
+    return RefusedError(
         Problem(
             "damaged-file",
             f"{what} {path} is damaged: {error}",

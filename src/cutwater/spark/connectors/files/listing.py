@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from cutwater.endings import kind_of_errno
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.source import Chunk, Feed, Planner, Replay
@@ -133,7 +134,7 @@ class FilesPlanner(Planner):
             except FileNotFoundError:  # taken away before it was read
                 continue
             except OSError as error:
-                raise InputError(unreadable(path, error)) from None
+                raise kind_of_errno(error.errno, InputError)(unreadable(path, error)) from None
             if chunk.start != chunk.end:
                 yield chunk
             else:
@@ -161,7 +162,7 @@ def check_unchanged(chunk: Chunk) -> None:
     try:
         now = Path(path).stat()
     except OSError as error:
-        raise InputError(unreadable(path, error)) from None
+        raise kind_of_errno(error.errno, InputError)(unreadable(path, error)) from None
     if (now.st_size, now.st_mtime_ns) != (size, chunk.about["modified_ns"]):
         raise InputError(
             Problem(

@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cutwater.annotations import describe, members, plain_type
+from cutwater.endings import kind_of_errno
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.source import BadRecord, Chunk, RecordReader, Run
-from cutwater.spark.connectors.files.listing import FilesFeed, check_unchanged
+from cutwater.spark.connectors.files.listing import FilesFeed, check_unchanged, unreadable
 from cutwater.spark.exchange.arrow import misfit, records_in
 from cutwater.spark.exchange.columns import Records, objects
 from cutwater.vectors import Layout
@@ -111,6 +112,9 @@ def _sound(path: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, EOFError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # not what is in the file
+            kind = kind_of_errno(error.errno, InputError)
+            raise kind(unreadable(path, error)) from None
         said = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
             Problem(

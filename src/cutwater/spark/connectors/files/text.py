@@ -10,6 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from cutwater.endings import kind_of_errno
 from cutwater.errors import InputError
 from cutwater.spark.connectors.base.source import Chunk, Run
 from cutwater.spark.connectors.files.listing import FilesFeed, check_unchanged, unreadable
@@ -46,7 +47,7 @@ def bytes_of(chunk: Chunk) -> bytes:
             file.seek(chunk.start)
             data = file.read(chunk.end - chunk.start)
     except OSError as error:
-        raise InputError(unreadable(path, error)) from None
+        raise kind_of_errno(error.errno, InputError)(unreadable(path, error)) from None
     check_unchanged(chunk)
     return data
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import ConnectorError, Problem
 from cutwater.spark.connectors.kafka.checks import topics_of
 from cutwater.spark.connectors.kafka.polling import polled
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
@@ -153,7 +153,7 @@ class Ledger:
             consumer.assign([kafka.TopicPartition(self.name, 0, self.reached)])
             while self.reached < end:
                 if time.monotonic() > deadline:
-                    raise RunError(_held_up(self.who, self.name, self.reached, end))
+                    raise ConnectorError(_held_up(self.who, self.name, self.reached, end))
                 for message in polled(consumer, 1.0):
                     error = message.error()
                     if error is None:

@@ -25,10 +25,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from cutwater.errors import ConnectorError, FencedError, Problem, RunError
+from cutwater.errors import FencedError, Problem, RefusedError
 from cutwater.spark.connectors.kafka.errors import (
     LastError,
-    failure,
+    failed,
     in_words,
     is_fenced,
     is_hopeless,
@@ -101,7 +101,7 @@ def put(desk: Desk, slot: str, epoch: int, lanes: Mapping[int, Sequence[Message]
             cause = error.args[0]
             _writers.pop((os.getpid(), desk, slot), None)
         if is_hopeless(cause) or time.monotonic() > deadline:
-            raise ConnectorError(failure(desk.who, desk.cluster, desk.account.topic, cause))
+            raise failed(desk.who, desk.cluster, desk.account.topic, cause)
         if not is_fenced(cause):
             time.sleep(0.5)
         elif is_new and _was_done_by_another(desk, epoch, lanes):
@@ -321,7 +321,7 @@ def _done(slots: Mapping[str, Slot], epoch: int, lanes: Mapping[int, Any], desk:
     if EVERY_LANE in there:
         return set(lanes)
     if EVERY_LANE in lanes and there:
-        raise RunError(_released_early(desk, epoch))
+        raise RefusedError(_released_early(desk, epoch))
     return there & set(lanes)
 
 

@@ -51,6 +51,9 @@ _CHANGEABLE = {
     # Snapshots are uploaded and old files deleted meanwhile: a run that lives shorter never does.
     "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
     "spark.ui.enabled": "false",
+    # A worker that hangs holds its epoch for ever; one that only works long sends nothing either.
+    "spark.python.worker.idleTimeoutSeconds": "1800",
+    "spark.python.worker.killOnIdleTimeout": "true",
     "spark.ui.showConsoleProgress": "false",
     # What the user interface would show is kept in memory also where there is none.
     "spark.ui.retainedJobs": "100",
@@ -134,7 +137,7 @@ def embedded_session(
     )
     settings = {
         **_SETTINGS,
-        **(_on_this_machine() if is_on_this_machine(master) else {}),
+        **(_on_this_machine(master) if is_on_this_machine(master) else {}),
         **({SETTING: str(partitions)} if partitions else {}),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **more,
@@ -228,13 +231,16 @@ def is_on_this_machine(master: str) -> bool:
     return re.match(r"local\b|spark://(127\.|localhost\b|\[::1\])", master) is not None
 
 
-def _on_this_machine() -> dict[str, str]:
+def _on_this_machine(master: str) -> dict[str, str]:
     """What can be settled where no other machine takes part: no port is open to the network."""
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.python.unix.domain.socket.dir": temporary_folder(),
         "spark.local.dir": temporary_folder(),
+        # Other users of the machine reach the ports of loopback; in local mode Spark makes a
+        # secret by itself, which never leaves the JVM.
+        **({"spark.authenticate": "true"} if master.startswith("local") else {}),
     }
 
 

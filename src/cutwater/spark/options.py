@@ -96,7 +96,7 @@ def load_config(
     except OSError as error:
         said = f"the configuration {file} cannot be read: {error.strerror}"
         raise RefusedError(Problem("no-config", said, "correct the path")) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
         raise RefusedError(_not_toml(file, raw, error)) from None
     reading = _Reading(file, lines_of(text), flow)
     config = RunConfig(
@@ -382,7 +382,7 @@ def _in_words(tp: Any) -> str:
     return f"a list of {_in_words(args[0])}" if args else str(tp)
 
 
-def _not_toml(file: Path, raw: bytes, error: ValueError) -> Problem:
+def _not_toml(file: Path, raw: bytes, error: Exception) -> Problem:
     found = re.search(r"\(at line (\d+), column \d+\)", str(error))
     line = int(found[1]) if found else len(raw.splitlines())
     why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)

@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from cutwater.spark.state.partitions import SETTING
 from cutwater.spark.storage.durable import (
     damaged,
     make_folder,
+    parse_json,
     read_json,
     why_unwritable,
     write_json,
@@ -133,11 +133,11 @@ class Checkpoint:
     def _partitions_in(self, epoch: int) -> int | None:
         """The number that an epoch began with; None if Spark's log does not say."""
         path = self.spark / "offsets" / str(epoch)
-        lines = path.read_text().splitlines()[1:2] if path.exists() else []
         try:
-            said = json.loads(lines[0])["conf"][SETTING] if lines else None
+            lines = path.read_text().splitlines()[1:2] if path.exists() else []
+            said = parse_json(lines[0])["conf"][SETTING] if lines else None
             return None if said is None else int(said)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise damaged(path, "Spark's offset log", error) from None
         except KeyError:
             return None
@@ -155,9 +155,9 @@ class Checkpoint:
     def is_ending(self) -> bool:
         """Is the end of the input the newest epoch that was begun? Our own offsets say so."""
         newest = self.spark / "offsets" / str(self.next_epoch() - 1)
-        lines = newest.read_text().splitlines() if newest.exists() else []
         try:
-            return any(_is_end(json.loads(line)) for line in lines[2:] if line.startswith("{"))
+            lines = newest.read_text().splitlines() if newest.exists() else []
+            return any(_is_end(parse_json(line)) for line in lines[2:] if line.startswith("{"))
         except ValueError as error:
             raise damaged(newest, "Spark's offset log", error) from None
 

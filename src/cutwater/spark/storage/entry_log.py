@@ -23,7 +23,13 @@ import msgspec
 import xxhash
 
 from cutwater.errors import FencedError, InputError, Problem
-from cutwater.spark.storage.durable import create_file, read_json, sync_folder, write_json
+from cutwater.spark.storage.durable import (
+    create_file,
+    parse_json,
+    read_json,
+    sync_folder,
+    write_json,
+)
 
 __all__ = ["KEPT", "EntryLog", "newest_entry", "read_entry"]
 
@@ -154,10 +160,10 @@ def _entry(line: bytes, number: int) -> Any | None:
         return None
     try:
         found, entry, *noted = _decoded(line)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError):  # also what msgspec raises
         return None
     said, _, _ = line.rpartition(b", ")
-    if noted and noted != [xxhash.xxh64_hexdigest(said)]:
+    if noted != [xxhash.xxh64_hexdigest(said)]:
         return None
     return entry if found == number else None
 
@@ -166,5 +172,5 @@ def _decoded(line: bytes) -> Any:
     """What JSON says; infinities, which Python writes, are rare and take longer."""
     try:
         return msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        return json.loads(line)
+    except (msgspec.DecodeError, RecursionError):
+        return parse_json(line)

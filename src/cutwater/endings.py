@@ -8,8 +8,10 @@ a server that is down, restarts, or is out of room          `ConnectorError`  1
 disk, memory, lock, the JVM                                 `ResourceError`   1
 anything else of Spark's                                    `RunFailure`      1
 a setting, a flow, a permission, a damaged file             `RefusedError`    2
-a record: bad, late, too large, not what a column takes     `InputError`      2
-a function of the user's                                    `StepError`       2
+a record that is read: bad, late, changed                   `InputError`,     2
+                                                            `RunError` itself
+a function of the user's, or a row it makes that a sink     `StepError`       2
+cannot take: too large, of another type, a key twice
 a bug of ours (an exception that is not of this library)    any other         2
 ==========================================================  ================  ====
 
@@ -24,11 +26,11 @@ import errno
 from cutwater.errors import (
     ConnectorError,
     CutwaterError,
-    InputError,
     Problem,
     RefusedError,
     ResourceError,
     RunFailure,
+    StepError,
 )
 
 __all__ = [
@@ -79,14 +81,14 @@ _SQLSTATES: dict[str, type[CutwaterError]] = {
     "57": ConnectorError,  # operator intervention: shutdown, starting up, cancelled
     "58": ConnectorError,  # system error: I/O
     "XX": ConnectorError,  # internal error
-    "22": InputError,  # data exception
-    "23": InputError,  # integrity constraint violation
+    "22": StepError,  # data exception
+    "23": StepError,  # integrity constraint violation
     "": RefusedError,  # rights, names, syntax: all the rest
 }
 """By SQLSTATE or its class, the first two characters; the longer one wins."""
 
 _KAFKA: dict[type[CutwaterError], str] = {
-    InputError: "MSG_SIZE_TOO_LARGE RECORD_LIST_TOO_LARGE INVALID_RECORD",
+    StepError: "MSG_SIZE_TOO_LARGE RECORD_LIST_TOO_LARGE INVALID_RECORD",
     RefusedError: (
         "_AUTHENTICATION SASL_AUTHENTICATION_FAILED UNSUPPORTED_SASL_MECHANISM _SSL "
         "TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED "
@@ -121,7 +123,7 @@ def kind_of_sqlstate(state: str | None) -> type[CutwaterError]:
     """The class of an error of PostgreSQL; without a state nothing came from the server.
 
     >>> kind_of_sqlstate("53100").__name__, kind_of_sqlstate("22003").__name__
-    ('ConnectorError', 'InputError')
+    ('ConnectorError', 'StepError')
     """
     if state is None:
         return ConnectorError

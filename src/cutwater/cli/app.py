@@ -53,8 +53,7 @@ def _options(
     """Stateful dataflow on Spark whose guarantees can be checked.
 
     A target is module:name or path/to/file.py:name.
-    Exit codes: 0 it holds, 1 it does not (or a run may be started again), 2 somebody must change
-    something: wrong use or bad input.
+    Exit codes: 0 it holds, 1 it does not (run: start it again), 2 wrong use or bad input.
     """
 
 

@@ -14,6 +14,7 @@ from cutwater.errors import (
     Problem,
     RefusedError,
     ResourceError,
+    RunError,
     RunFailure,
     StepError,
     TargetError,
@@ -137,12 +138,12 @@ KINDS: dict[str, Kind] = {
         f"class-{kind.__name__}": Kind(raising(_kind(kind)), code)
         for code, kinds in (
             (AGAIN, (RunFailure, FencedError, ConnectorError, ResourceError)),
-            (CHANGE, (RefusedError, StepError, InputError, FlowError, TargetError)),
+            (CHANGE, (RunError, RefusedError, StepError, InputError, FlowError, TargetError)),
         )
         for kind in kinds
     },
     "worker-fenced": Kind(across(_kind(FencedError)), AGAIN),
-    "worker-late-event": Kind(across(_kind(InputError)), CHANGE),
+    "worker-late-event": Kind(across(_kind(RunError)), CHANGE),
     "worker-step-failed": Kind(across(_kind(StepError)), CHANGE),
     "worker-damaged-file": Kind(across(_kind(RefusedError)), CHANGE),
     "bug": Kind(raising(KeyError("x")), CHANGE),

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from cutwater.codec import UNENCODABLE, codec_of
-from cutwater.errors import InputError, Problem
+from cutwater.errors import InputError, Problem, RunError
 from cutwater.ordering import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
 from cutwater.spark.connectors.base.source import BAD, BadRecord, Chunk, Run, times_of
@@ -179,7 +179,7 @@ class Reading:
         """Leave a late event out, as its source says: kept, noted by its place, or the end."""
         line = self._reader.line(raw, value)
         if self._step.late == "fail":
-            raise InputError(
+            raise RunError(
                 Problem(
                     "late-event",
                     f"{self._feed.place(chunk, position)} is a late event of source "

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from cutwater.codec import codec_of
-from cutwater.errors import InputError, Problem
+from cutwater.errors import InputError, Problem, RunError
 from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.ordering import NO_KEY, bucket_of
 from cutwater.spark.connectors.base.side_outputs import late_events_sink
@@ -129,7 +129,7 @@ class Gated:
     def _aside(self, late: Batch, outbox: Outbox) -> None:
         lines = lines_of_values(late.values)
         if self._step.late == "fail":
-            raise InputError(
+            raise RunError(
                 Problem(
                     "late-event",
                     f"source '{self._source}' has a late event: its time was complete when its "

@@ -23,7 +23,7 @@ from deltalake.exceptions import (
 from deltalake.transaction import AddAction, RemoveAction
 
 from cutwater.endings import kind_of_errno
-from cutwater.errors import ConnectorError, CutwaterError, InputError, Problem, RefusedError
+from cutwater.errors import ConnectorError, CutwaterError, Problem, RefusedError, StepError
 from cutwater.spark.connectors.base.sink import Claim, fenced, refuse_if_taken
 from cutwater.spark.connectors.delta.checks import hindrances, misfits
 from cutwater.spark.connectors.delta.files import files_of
@@ -257,7 +257,7 @@ def _kind(error: Exception) -> type[CutwaterError]:
         return kind_of_errno(error.errno)
     if isinstance(error, TableNotFoundError):
         return RefusedError
-    return InputError if isinstance(error, SchemaMismatchError) else ConnectorError
+    return StepError if isinstance(error, SchemaMismatchError) else ConnectorError
 
 
 def _application(flow: str, sink: str, query_id: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["inline_secrets", "is_secret_name"]
 
 _SECRET = re.compile(
-    r"(^|[._-])(password|passwd|pwd|passphrase|secret|token|credentials?|api[._-]?key"
+    r"(^|[._-])(\w*password|passwd|pwd|passphrase|secret|token|credentials?|api[._-]?key"
     r"|private[._-]?key|account[._-]?key|shared[._-]?key|access[._-]?key(?![._-]?id)|sas)s?($|[._-])",
     re.IGNORECASE,
 )

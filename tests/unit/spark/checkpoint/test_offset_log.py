@@ -14,6 +14,7 @@ from cutwater.spark.connectors.base.watermarks import Numbering
 from cutwater.spark.connectors.files.listing import check_unchanged
 from cutwater.spark.connectors.files.text import split_at_lines
 from cutwater.spark.storage import entry_log as entrylog
+from cutwater.spark.storage.durable import write_json
 
 
 @pytest.fixture
@@ -289,7 +290,7 @@ def test_a_log_of_an_earlier_version_goes_on(folder, log, tmp_path):
     later = {"newest_before": None, "newest_after": 7, "first": 0, "planned": 1.5}
     (tmp_path / "log").mkdir()
     for number, chunk in enumerate((decision, half), 1):
-        (tmp_path / "log" / f"{number}.json").write_text(json.dumps([{**chunk, **later}]))
+        write_json(tmp_path / "log" / f"{number}.json", [{**chunk, **later}])
     files = log()
     assert [chunk.is_decision for number in (1, 2) for chunk in files.read(number)] == [True, False]
     assert files.quiet_since() == 1.5

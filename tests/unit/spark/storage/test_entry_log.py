@@ -1,6 +1,5 @@
 """The log of entries: compaction loses nothing, wherever it is cut off."""
 
-import json
 import os
 import tempfile
 from pathlib import Path
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from cutwater.errors import InputError, RunError
 from cutwater.spark.storage import entry_log as entrylog
+from cutwater.spark.storage.durable import write_json
 from cutwater.spark.storage.entry_log import KEPT, EntryLog
 
 
@@ -66,7 +66,7 @@ def test_the_newest_entries_have_files_of_their_own(tmp_path):
 def test_a_log_of_files_alone_is_read_and_compacted(tmp_path):
     """As they were written before there was compaction."""
     for number in range(1, 301):
-        (tmp_path / f"{number}.json").write_text(json.dumps(entry(number), indent=1))
+        write_json(tmp_path / f"{number}.json", entry(number))
     log, found = opened(tmp_path)
     assert found == [entry(number) for number in range(1, 301)]
     log.append(entry(301))

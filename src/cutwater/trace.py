@@ -202,7 +202,7 @@ def _decoded(decoder: Any, line: bytes, path: str, number: int, otherwise: str) 
         raise _damaged(path, number, "empty" if not line else "cut off before its end")
     try:
         return decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _damaged(path, number, f"{otherwise}: {error}") from None
 
 

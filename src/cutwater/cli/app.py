@@ -17,7 +17,8 @@ from cutwater.cli.run import run
 from cutwater.cli.screen import errors
 from cutwater.cli.simulate import simulate
 from cutwater.cli.state import state
-from cutwater.errors import CutwaterError, Problem, RunFailure
+from cutwater.endings import exit_code, of_unexpected
+from cutwater.errors import CutwaterError
 
 __all__ = ["app", "main"]
 
@@ -52,7 +53,7 @@ def _options(
     """Stateful dataflow on Spark whose guarantees can be checked.
 
     A target is module:name or path/to/file.py:name.
-    Exit codes: 0 it holds, 1 it does not, 2 wrong use or bad input.
+    Exit codes: 0 it holds, 1 it does not (run: start it again), 2 wrong use or bad input.
     """
 
 
@@ -70,10 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if is_debug:
             raise
-        said = f"{type(error).__name__}: {error}"
-        _end_with(CutwaterError(Problem("unexpected", said, "see where with --debug")))
+        _end_with(of_unexpected(error))
 
 
 def _end_with(error: CutwaterError) -> NoReturn:
     errors.print(f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
-    sys.exit(1 if isinstance(error, RunFailure) else 2)
+    sys.exit(exit_code(error))

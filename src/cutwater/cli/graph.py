@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cutwater.cli.files import write_text
+from cutwater.cli.screen import safe
 from cutwater.cli.targets import load_flow
 from cutwater.errors import CutwaterError, Problem
 from cutwater.flow import Flow
@@ -54,6 +55,6 @@ def graph(
     chosen = format or ("svg" if out and out.suffix == ".svg" else "mermaid")
     drawn = draw(flow, chosen)
     if out is None:
-        typer.echo(drawn)
+        typer.echo(safe(drawn))
         return
     write_text(out, drawn)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -15,8 +15,9 @@ import typer
 from cutwater.cli.pairs import Bindings, pairs
 from cutwater.cli.run_view import run_view
 from cutwater.cli.screen import errors, output, print_json, show_counts
-from cutwater.cli.stopping import stops_asked_for
+from cutwater.cli.stopping import INTERRUPTED, STOP_TIMEOUT_S, stops_asked_for
 from cutwater.cli.targets import load_flow, spark_package
+from cutwater.endings import of_unexpected
 from cutwater.errors import CutwaterError, Problem, RefusedError, many
 from cutwater.flow import Flow
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_INTERRUPTED = 130
-"""The exit code of a run that was cut off by a second Ctrl-C."""
 _MAX_BYTES = 32 << 20
 
 
@@ -106,12 +105,18 @@ def run(
     metrics_host: Annotated[
         str | None, typer.Option(help="The address to serve them on; default: 127.0.0.1")
     ] = None,
+    stop_timeout: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds that an epoch may take once the run is to stop; default: 240", min=0
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
     """Run a flow on Spark; after a crash, run the same command again.
 
     It says what each sink guarantees before it starts. SIGTERM and Ctrl-C finish the epoch first.
-    Exit codes: 0 done or stopped, 1 it failed while it ran, 2 wrong use or bad input.
+    Exit codes: 0 done or stopped, 1 start it again, 2 somebody must change something.
 
     Example:  cutwater run averages.py:flow --source readings=in --sink means=out --checkpoint state
     """
@@ -135,6 +140,7 @@ def run(
         master=master,
     )
     watching = order.settle(log=log, metrics_port=metrics_port, metrics_host=metrics_host)
+    stopping = order.settle(stop_timeout=stop_timeout)
     if "checkpoint" not in said:
         raise RefusedError(
             Problem(
@@ -144,10 +150,10 @@ def run(
             )
         )
     try:
-        result = _run(spark, flow, order, said, watching)
+        result = _run(spark, flow, order, said, watching, **stopping)
     except KeyboardInterrupt:
         _say("stopped at once; the epoch that was running is done again by the next run")
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print_json(result)
     else:
@@ -190,8 +196,15 @@ class _Order:
 
 
 def _run(
-    spark: ModuleType, flow: Flow, order: _Order, said: dict[str, Any], watching: dict[str, Any]
+    spark: ModuleType,
+    flow: Flow,
+    order: _Order,
+    said: dict[str, Any],
+    watching: dict[str, Any],
+    stop_timeout: float = STOP_TIMEOUT_S,
 ) -> RunResult:
+    from cutwater.spark.embedded.jvm import kill_own
+
     with run_view(flow.name) as view, _watched(spark, flow, watching, view.note) as (note, log):
 
         def tell(sentence: str) -> None:
@@ -199,22 +212,26 @@ def _run(
             if log:
                 log.event("notice", text=sentence)
 
-        with stops_asked_for(tell) as asked:
+        with stops_asked_for(tell, stop_timeout, kill_own) as stops:
             try:
                 result: RunResult = spark.run(
                     flow,
                     sources=order.sources,
                     sinks=order.sinks,
                     settings=order.settings,
-                    is_to_stop=asked.is_set,
+                    is_to_stop=stops.is_asked,
                     on_progress=note,
                     tell=tell,
                     **said,
                 )
-            except CutwaterError as error:
+            except Exception as error:
+                if stops.is_interrupted:  # which made everything else fail
+                    raise KeyboardInterrupt from None
+                ending = stops.late() if stops.is_late else of_unexpected(error)
                 if log:
-                    log.fail(error)
-                raise
+                    with suppress(CutwaterError):  # the log may be why it failed
+                        log.fail(ending)
+                raise ending from error
         if log:
             log.event("stopped" if result.is_stopped else "finished", epochs=result.epochs)
         return result

@@ -1,23 +1,56 @@
-"""What the command line shows: tables and progress for people, JSON for machines."""
+"""What the command line shows: tables and progress for people, JSON for machines.
+
+Records, names and messages may hold anything, and a terminal obeys: it is retitled, cleared, or
+shows text backwards. So everything goes through `safe`, in the one place where text is rendered.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 
 from cutwater.errors import CutwaterError, Problem
 
-__all__ = ["Live", "errors", "live", "output", "print_json", "show_counts", "table"]
+__all__ = ["Live", "errors", "live", "output", "print_json", "safe", "show_counts", "table"]
 
-output = Console()
-errors = Console(stderr=True)
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directions of text
+    "\u2028\u2029\ufff9-\ufffb\ud800-\udfff]"  # other lines, annotations, half characters
+)
+
+
+def safe(text: str) -> str:
+    r"""Text that does nothing to a terminal: what would is shown as Python writes it.
+
+    >>> safe("\x1b[2Ja\u202eb")
+    '\\x1b[2Ja\\u202eb'
+    """
+    return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class _Screen(Console):
+    """A console on which only its own control codes work."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """Make all text safe, and leave what rich adds to it."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=safe(segment.text))
+
+
+output = _Screen()
+errors = _Screen(stderr=True)
 
 
 def print_json(value: Any) -> None:
@@ -28,7 +61,8 @@ def print_json(value: Any) -> None:
         raise CutwaterError(
             Problem("not-json", f"the result cannot be shown as JSON: {error}", "leave --json out")
         ) from None
-    sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")
+    text = msgspec.json.format(encoded, indent=2).decode()
+    sys.stdout.write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -36,14 +70,16 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for index, column in enumerate(columns):
         is_number = all(isinstance(row[index], (int, float)) for row in rows)
-        shown.add_column(escape(column), justify="right" if is_number else "left", overflow="fold")
+        shown.add_column(
+            escape(safe(column)), justify="right" if is_number else "left", overflow="fold"
+        )
     for row in rows:
         shown.add_row(*(_cell(value) for value in row))
     output.print(shown)
 
 
 def _cell(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else escape(str(value))
+    return f"{value:,}" if isinstance(value, int) else escape(safe(str(value)))
 
 
 class Live:

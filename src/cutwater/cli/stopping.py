@@ -1,36 +1,120 @@
-"""SIGTERM and Ctrl-C: the epoch that is running is finished; a second Ctrl-C stops at once."""
+"""SIGTERM and Ctrl-C: the epoch that is running is finished, but not for ever.
+
+The first signal asks. The second Ctrl-C, or the end of `stop_timeout`, kills the JVM of the run:
+whatever waits for it then fails at once, also where the JVM is frozen. All that is done by threads
+and handlers that never call into the JVM, and a process that is still there after that is ended.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["stops_asked_for"]
+from cutwater.endings import AGAIN
+from cutwater.errors import Problem, ResourceError
+
+__all__ = ["INTERRUPTED", "STOP_TIMEOUT_S", "Stops", "stops_asked_for"]
+
+INTERRUPTED = 130
+"""The exit code of a run that was cut off by a second Ctrl-C."""
+STOP_TIMEOUT_S = 240.0
+"""How long an epoch may go on once the run was asked to end."""
+_GRACE_S = 10.0
+"""How long this process may take to end once its JVM is killed."""
+
+
+class Stops:
+    """Whether a run was asked to end, and whether it was cut off since."""
+
+    def __init__(
+        self, tell: Callable[[str], None], stop_timeout_s: float, cut_off: Callable[[], object]
+    ) -> None:
+        self._tell = tell
+        self._stop_timeout_s = stop_timeout_s
+        self._cut_off = cut_off
+        self._asked = threading.Event()
+        self._over = threading.Event()
+        self.is_late = False
+        """Was it cut off because it took too long?"""
+        self.is_interrupted = False
+        """Was it cut off by a second Ctrl-C?"""
+
+    def is_asked(self) -> bool:
+        """Is the run to end?"""
+        return self._asked.is_set()
+
+    def ask(self, name: str) -> None:
+        """Let the run end after its epoch; from now on the time counts."""
+        self._asked.set()
+        threading.Thread(target=self._watch, daemon=True).start()
+        self._tell(f"{name}: the epoch that is running is finished first; Ctrl-C cuts it off")
+
+    def interrupt(self) -> None:
+        """Cut the run off, as by a second Ctrl-C."""
+        self.is_interrupted = True
+        self._cut(INTERRUPTED)
+        raise KeyboardInterrupt
+
+    def _cut(self, code: int) -> None:
+        """End what runs; end the process with a code if it is still there after a while."""
+        threading.Thread(target=self._end, args=[code], daemon=True).start()
+        self._cut_off()
+
+    def end(self) -> None:
+        """The run has ended."""
+        self._over.set()
+
+    def late(self) -> ResourceError:
+        """What is said of a run that was cut off because it took too long."""
+        return ResourceError(
+            Problem(
+                "stop-timeout",
+                f"the run was asked to stop, and its epoch was not finished "
+                f"{self._stop_timeout_s:g} s later; it was cut off",
+                "nothing is lost: the next run does the epoch again; if epochs take that long, "
+                "raise stop_timeout",
+            )
+        )
+
+    def _watch(self) -> None:
+        if not self._over.wait(self._stop_timeout_s):
+            self.is_late = True
+            self._cut(AGAIN)
+
+    def _end(self, code: int) -> None:
+        if not self._over.wait(_GRACE_S):
+            os._exit(code)
 
 
 @contextmanager
-def stops_asked_for(tell: Callable[[str], None]) -> Iterator[threading.Event]:
-    """An event that is set once the process is asked to end, while something runs."""
-    asked = threading.Event()
+def stops_asked_for(
+    tell: Callable[[str], None],
+    stop_timeout_s: float = STOP_TIMEOUT_S,
+    cut_off: Callable[[], object] = lambda: None,
+) -> Iterator[Stops]:
+    """What the process is asked for by signals, while something runs.
+
+    `cut_off` ends what runs without its help.
+    """
+    stops = Stops(tell, stop_timeout_s, cut_off)
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield stops
         return
 
-    def ask(number: int, _frame: Any) -> None:
-        if asked.is_set():
-            if number == signal.SIGINT:
-                raise KeyboardInterrupt
-            return
-        asked.set()
-        name = "SIGTERM" if number == signal.SIGTERM else "Ctrl-C"
-        tell(f"{name}: the epoch that is running is finished first; Ctrl-C cuts it off")
+    def heed(number: int, _frame: Any) -> None:
+        if not stops.is_asked():
+            stops.ask("SIGTERM" if number == signal.SIGTERM else "Ctrl-C")
+        elif number == signal.SIGINT:
+            stops.interrupt()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, heed) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield asked
+        yield stops
     finally:
+        stops.end()
         for number, handler in before.items():
             signal.signal(number, handler)

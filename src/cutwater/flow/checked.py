@@ -65,7 +65,7 @@ def noted_check(flow: Flow) -> Checked | None:
     path = _file(flow)
     try:
         found = msgspec.convert(_read(path).get(flow.name) if path else None, Checked)
-    except msgspec.ValidationError:
+    except ValueError:  # also what msgspec raises
         return None
     return found if (found.code, found.cutwater) == (flow_fingerprint(flow), _version()) else None
 
@@ -85,7 +85,7 @@ def _read(path: Path) -> dict[str, Any]:
     """All notes of a folder; a file that cannot be read has none."""
     try:
         data = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     is_ours = isinstance(data, dict) and data.get("format") == _FORMAT
     flows = data.get("flows") if is_ours else None

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import re
 import tomllib
 import types
@@ -44,7 +45,7 @@ from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.registry import SINK_KINDS, SOURCE_KINDS, Kind
 from cutwater.spark.embedded.session import setting_problem
 from cutwater.spark.job.spec import spark_plan
-from cutwater.spark.secrets import inline_secrets
+from cutwater.spark.secrets import inline_secrets, is_secret_name
 from cutwater.spark.toml_lines import lines_of
 
 __all__ = ["RunConfig", "RunSettings", "load_config"]
@@ -66,6 +67,7 @@ class RunSettings:
     log: str | None = None
     metrics_port: int | None = None
     metrics_host: str | None = None
+    stop_timeout: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def load_config(
     except OSError as error:
         said = f"the configuration {file} cannot be read: {error.strerror}"
         raise RefusedError(Problem("no-config", said, "correct the path")) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
         raise RefusedError(_not_toml(file, raw, error)) from None
     reading = _Reading(file, lines_of(text), flow)
     config = RunConfig(
@@ -169,6 +171,9 @@ class _Reading:
         found: dict[str, str] = {}
         for name, value in _flat(self._table(data, ("spark",))):
             path = ("spark", name)
+            if is_secret_name(name.removesuffix("_env").removesuffix("_file")):
+                found |= self._kept_elsewhere(path, name, value)
+                continue
             if self._is_secret(path, value):
                 continue
             if isinstance(value, (str, int, float, bool)):
@@ -180,6 +185,24 @@ class _Reading:
                 said = f"{name} is {value!r}; a setting of Spark is text, a number or true or false"
                 self._say(path, "wrong-type", said, f'for example "{name}" = "..."')
         return found
+
+    def _kept_elsewhere(self, path: tuple[str, ...], name: str, value: Any) -> dict[str, str]:
+        """A secret of Spark's: ``NAME_env`` or ``NAME_file`` says where its value is kept."""
+        if not name.endswith(("_env", "_file")) or not isinstance(value, str):
+            hint = f'take it out, and name where it is: "{name}_env" = a variable, or "{name}_file"'
+            said = f"{'.'.join(path)} holds a secret; a configuration is copied and committed"
+            self._say(path, "inline-secret", said, f"{hint} = a file")
+            return {}
+        try:
+            if name.endswith("_env"):
+                return {name.removesuffix("_env"): os.environ[value]}
+            text = Path(self._from_here(value)).read_text()
+            return {name.removesuffix("_file"): text.rstrip("\n")}
+        except (KeyError, OSError, ValueError) as error:
+            why = "is not set" if isinstance(error, KeyError) else f"cannot be read: {error}"
+            said = f"{name} is looked for in {value}, which {why}"
+            self._say(path, "no-password", said, "put it there; it must not be in this file")
+            return {}
 
     # --- one binding -----------------------------------------------------------------------------
 
@@ -382,7 +405,7 @@ def _in_words(tp: Any) -> str:
     return f"a list of {_in_words(args[0])}" if args else str(tp)
 
 
-def _not_toml(file: Path, raw: bytes, error: ValueError) -> Problem:
+def _not_toml(file: Path, raw: bytes, error: Exception) -> Problem:
     found = re.search(r"\(at line (\d+), column \d+\)", str(error))
     line = int(found[1]) if found else len(raw.splitlines())
     why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)

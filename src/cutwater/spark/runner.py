@@ -24,7 +24,7 @@ from cutwater.spark.connectors.base.sink import Sink as Place
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.connectors.files.sink import Folder
-from cutwater.spark.embedded.session import check_session, embedded_session
+from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
 from cutwater.spark.end_to_end import Promise, promises, too_low
 from cutwater.spark.job.spec import BUCKETS, Job, spark_plan
 from cutwater.spark.microbatch.query import Drive
@@ -173,8 +173,9 @@ def run(
         if why is not None:
             tell(f"source '{name}' is empty: {why}")
     place.create()
-    session = spark or embedded_session(place.root / "scratch", master=master, more=settings)
-    try:
+    scratch = place.root / "scratch"
+    session = spark or embedded_session(scratch, master=master, more=settings)
+    with looked_after(session, scratch, is_ours=spark is None):
         check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             job = recover(place, draft, asked, session, tell)
@@ -183,9 +184,6 @@ def run(
             if close and not drive.is_stopped:
                 drive.close()
             return _result(job, place, drive, promised)
-    finally:
-        if spark is None:
-            session.stop()
 
 
 def _promised(

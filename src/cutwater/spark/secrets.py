@@ -9,8 +9,8 @@ from typing import Any
 __all__ = ["inline_secrets", "is_secret_name"]
 
 _SECRET = re.compile(
-    r"(^|[._-])(password|passwd|pwd|passphrase|secret|token|credentials?|api[._-]?key"
-    r"|private[._-]?key|access[._-]?key(?![._-]?id)|sas)s?($|[._-])",
+    r"(^|[._-])(\w*password|passwd|pwd|passphrase|secret|token|credentials?|api[._-]?key"
+    r"|private[._-]?key|account[._-]?key|shared[._-]?key|access[._-]?key(?![._-]?id)|sas)s?($|[._-])",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"[._-](env|file|path|location)$", re.IGNORECASE)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 
 import pytest
 from rich.console import Console
@@ -9,6 +10,7 @@ from rich.console import Console
 from cutwater.cli import run_view as views
 from cutwater.cli.run_view import RunView, plain_line, run_view
 from cutwater.cli.stopping import stops_asked_for
+from cutwater.endings import exit_code
 
 spark = pytest.importorskip("cutwater.spark")
 
@@ -63,12 +65,27 @@ def test_a_terminal_has_a_table(monkeypatch, capsys):
 def test_the_first_signal_asks_and_the_second_interrupt_cuts_off():
     told = []
     before = signal.getsignal(signal.SIGTERM)
-    with stops_asked_for(told.append) as asked:
-        assert not asked.is_set()
+    with stops_asked_for(told.append, cut_off=lambda: told.append("cut off")) as stops:
+        assert not stops.is_asked()
         os.kill(os.getpid(), signal.SIGTERM)
-        assert asked.is_set()
+        assert stops.is_asked()
         os.kill(os.getpid(), signal.SIGTERM)
+        assert not stops.is_interrupted
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
+        assert stops.is_interrupted
+    assert told.pop() == "cut off"
     assert told == ["SIGTERM: the epoch that is running is finished first; Ctrl-C cuts it off"]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_run_that_is_to_stop_is_cut_off_when_its_time_is_over():
+    cut = threading.Event()
+    with stops_asked_for(lambda _: None, stop_timeout_s=0.0, cut_off=cut.set) as stops:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert cut.wait(60)
+        assert stops.is_late
+        assert not stops.is_interrupted
+    (problem,) = stops.late().problems
+    assert problem.code == "stop-timeout"
+    assert exit_code(stops.late()) == 1

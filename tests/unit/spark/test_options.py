@@ -7,7 +7,7 @@ import pytest
 from support.repo.pinned import assert_pinned
 
 import cutwater as cw
-from cutwater.errors import RunError
+from cutwater.errors import RefusedError, RunError
 from cutwater.spark import load_config
 from cutwater.spark.connectors.registry import SINK_KINDS, SOURCE_KINDS
 
@@ -217,3 +217,36 @@ def test_every_kind_can_be_asked_for_its_settings(kind):
     settings = kind.settings()
     assert settings
     assert "kind" not in settings
+
+
+ACCOUNT_KEY = "spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [ACCOUNT_KEY, "spark.ssl.keyPassword", "spark.authenticate.secret", "spark.hadoop.x.token"],
+)
+def test_a_secret_of_sparks_is_not_written_down(tmp_path, name):
+    (tmp_path / "run.toml").write_text(f'[spark]\n"{name}" = "hunter2"\n')
+    with pytest.raises(RefusedError) as error:
+        load_config(tmp_path / "run.toml", cw.Flow("empty"))
+    (problem,) = error.value.problems
+    assert problem.code == "inline-secret"
+    assert "hunter2" not in str(problem)
+    assert f"{name}_env" in problem.hint
+
+
+def test_a_secret_of_sparks_is_named_and_handed_over(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHOP_KEY", "hunter2")
+    (tmp_path / "token").write_text("hunter3\n")
+    (tmp_path / "run.toml").write_text(
+        f'[spark]\n"{ACCOUNT_KEY}_env" = "SHOP_KEY"\n"spark.hadoop.x.token_file" = "token"\n'
+    )
+    found = load_config(tmp_path / "run.toml", cw.Flow("empty")).spark
+    assert found == {ACCOUNT_KEY: "hunter2", "spark.hadoop.x.token": "hunter3"}
+
+
+def test_a_secret_that_is_not_where_it_is_said_is_a_sentence(tmp_path):
+    (tmp_path / "run.toml").write_text(f'[spark]\n"{ACCOUNT_KEY}_env" = "NOT_SET_ANYWHERE"\n')
+    with pytest.raises(RefusedError, match="no-password"):
+        load_config(tmp_path / "run.toml", cw.Flow("empty"))

@@ -10,9 +10,10 @@ from cutwater import spark as cutwater_spark
 from cutwater.errors import (
     ConnectorError,
     FencedError,
+    InputError,
     Problem,
+    RefusedError,
     RunError,
-    RunFailure,
     StepError,
     embed,
 )
@@ -158,7 +159,8 @@ def test_the_cause_is_the_line_that_says_what_happened(text, cause):
     [
         (FencedError.because("words"), FencedError),
         (ConnectorError(Problem("unavailable", "words")), ConnectorError),
-        (RunError(Problem("damaged", "words")), RunFailure),
+        (RefusedError(Problem("damaged", "words")), RefusedError),
+        (InputError(Problem("bad-record", "words")), InputError),
         (StepError(Problem("step-failed", "words")), StepError),
         (RunError(Problem("late-event", "words")), RunError),
     ],

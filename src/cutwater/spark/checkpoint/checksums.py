@@ -6,10 +6,11 @@ also writes the length of some files into ``name.crc``, as JSON.
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from pathlib import Path
+
+from cutwater.spark.storage.durable import parse_json
 
 __all__ = ["are_sums", "why_altered"]
 
@@ -47,6 +48,6 @@ def why_altered(path: Path) -> str | None:
 
 def _length_by_spark(path: Path) -> int | None:
     try:
-        return int(json.loads(path.read_bytes())["mainFileSize"])
+        return int(parse_json(path.read_bytes())["mainFileSize"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

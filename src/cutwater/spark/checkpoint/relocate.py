@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.spark.checkpoint.store import Checkpoint
-from cutwater.spark.storage.durable import write_file
+from cutwater.spark.storage.durable import damaged, parse_json, write_file
 
 __all__ = ["relocate"]
 
@@ -31,10 +31,14 @@ def relocate(place: Checkpoint) -> list[Path]:
 
 def _relocate_file(path: Path) -> bool:
     operator = path.parents[2]
-    version, _, text = path.read_text().partition("\n")
-    said = json.loads(text)
+    try:
+        version, _, text = path.read_text().partition("\n")
+        said = parse_json(text)
+        found = list(_schemas(said))
+    except (ValueError, AttributeError, TypeError) as error:
+        raise damaged(path, "Spark's file of an operator", error) from None
     is_changed = False
-    for schemas in _schemas(said):
+    for schemas in found:
         for number, schema in enumerate(schemas):
             here = operator / _SCHEMAS / schema.rpartition(f"/{_SCHEMAS}/")[2]
             if schema != f"file:{here}" and here.exists():

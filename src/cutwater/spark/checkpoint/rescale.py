@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RefusedError
@@ -20,7 +20,7 @@ from cutwater.spark.checkpoint.compatibility import Identity
 from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
 from cutwater.spark.checkpoint.relocate import relocate
 from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled, no_checkpoint
-from cutwater.spark.embedded.session import check_session, embedded_session
+from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
 from cutwater.spark.state.partitions import check_partitions
 
 __all__ = ["Rescaled", "rescale"]
@@ -60,8 +60,9 @@ def rescale(
     identity = _movable(place, partitions)
     if identity.partitions == partitions and place.rescaling_to() is None:
         return Rescaled(identity.flow, partitions, partitions, place.next_epoch())
-    session = spark or embedded_session(place.root / "scratch", master=master)
-    try:
+    scratch = place.root / "scratch"
+    session = spark or embedded_session(scratch, master=master)
+    with looked_after(session, scratch, is_ours=spark is None):
         check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             identity = _movable(place, partitions)
@@ -69,9 +70,6 @@ def rescale(
             _move(session, place, identity, partitions)
             place.save(replace(identity, partitions=partitions))
             return Rescaled(identity.flow, identity.partitions, partitions, place.next_epoch())
-    finally:
-        if spark is None:
-            session.stop()
 
 
 def _movable(place: Checkpoint, partitions: int) -> Identity:
@@ -98,6 +96,8 @@ def _move(spark: SparkSession, place: Checkpoint, identity: Identity, partitions
         return
     try:
         spark._streamingCheckpointManager.repartition(str(place.spark), partitions)
+    except Py4JNetworkError:
+        raise
     except Py4JError as error:
         raise RefusedError(_not_moved(place, partitions, error)) from error
 

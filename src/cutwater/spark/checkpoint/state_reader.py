@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -23,7 +23,7 @@ from cutwater.spark.checkpoint.compatibility import Identity, StepIdentity
 from cutwater.spark.checkpoint.readable_keys import key_of
 from cutwater.spark.checkpoint.readable_states import column_of, state_of
 from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
-from cutwater.spark.embedded.session import check_session, embedded_session
+from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
 from cutwater.spark.exchange.bucket_hash import labels
 from cutwater.spark.state.cache import Copy
 from cutwater.spark.state.changelog import HEAD_KEY, Entry
@@ -218,6 +218,8 @@ def _rows(
                     buckets.setdefault(row.label, {})[row.sequence] = bytes(row.data)
             for label in sorted(buckets):
                 yield from rows_of_log(buckets[label], step, kept, keys)
+    except Py4JNetworkError:
+        raise
     except (PySparkException, Py4JError) as error:
         raise RefusedError(_unreadable(place, epoch, error)) from error
 
@@ -231,9 +233,9 @@ def _session(spark: SparkSession | None, master: str) -> Iterator[SparkSession]:
     scratch = Path(tempfile.mkdtemp(prefix="cutwater-"))
     session = embedded_session(scratch, master=master)
     try:
-        yield session
+        with looked_after(session, scratch, is_ours=True):
+            yield session
     finally:
-        session.stop()
         shutil.rmtree(scratch, ignore_errors=True)
 
 

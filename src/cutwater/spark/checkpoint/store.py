@@ -18,7 +18,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Collection
 from dataclasses import asdict, replace
@@ -27,6 +26,7 @@ from typing import Any
 
 import msgspec
 
+from cutwater.endings import kind_of_errno
 from cutwater.errors import Problem, RefusedError
 from cutwater.spark.checkpoint.compatibility import FORMAT, Identity
 from cutwater.spark.checkpoint.power_loss import SparkFiles
@@ -34,6 +34,7 @@ from cutwater.spark.state.partitions import SETTING
 from cutwater.spark.storage.durable import (
     damaged,
     make_folder,
+    parse_json,
     read_json,
     why_unwritable,
     write_json,
@@ -114,7 +115,8 @@ class Checkpoint:
             probe.touch()
             probe.unlink()
         except OSError as error:
-            raise RefusedError(_unwritable(self.root, error.strerror or str(error))) from None
+            problem = _unwritable(self.root, error.strerror or str(error))
+            raise kind_of_errno(error.errno)(problem) from None
 
     def next_epoch(self) -> int:
         """The first epoch that Spark's offset log does not have."""
@@ -135,7 +137,7 @@ class Checkpoint:
             return dict.fromkeys(sources, 0)
         try:
             offsets = [
-                None if o == "-" else json.loads(o) for o in path.read_text().splitlines()[2:]
+                None if o == "-" else parse_json(o) for o in path.read_text().splitlines()[2:]
             ]
         except ValueError as error:
             raise damaged(path, "Spark's offset log", error) from None
@@ -159,11 +161,11 @@ class Checkpoint:
     def _partitions_in(self, epoch: int) -> int | None:
         """The number that an epoch began with; None if Spark's log does not say."""
         path = self.spark / "offsets" / str(epoch)
-        lines = path.read_text().splitlines()[1:2] if path.exists() else []
         try:
-            said = json.loads(lines[0])["conf"][SETTING] if lines else None
+            lines = path.read_text().splitlines()[1:2] if path.exists() else []
+            said = parse_json(lines[0])["conf"][SETTING] if lines else None
             return None if said is None else int(said)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise damaged(path, "Spark's offset log", error) from None
         except KeyError:
             return None
@@ -183,9 +185,9 @@ class Checkpoint:
     def is_ending(self) -> bool:
         """Is the end of the input the newest epoch that was begun? Our own offsets say so."""
         newest = self.spark / "offsets" / str(self.next_epoch() - 1)
-        lines = newest.read_text().splitlines() if newest.exists() else []
         try:
-            return any(_is_end(json.loads(line)) for line in lines[2:] if line.startswith("{"))
+            lines = newest.read_text().splitlines() if newest.exists() else []
+            return any(_is_end(parse_json(line)) for line in lines[2:] if line.startswith("{"))
         except ValueError as error:
             raise damaged(newest, "Spark's offset log", error) from None
 

@@ -17,9 +17,9 @@ them, and then they are checked to say which file it is.
 
 from __future__ import annotations
 
-import json
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,9 +35,25 @@ from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_e
 from cutwater.spark.connectors.base.sink import Sink
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.files.sink import Folder
+from cutwater.spark.storage.durable import parse_json
 from cutwater.spark.storage.entry_log import EntryLog
 
 __all__ = ["Verified", "damages_of_logs", "verify"]
+
+_NO_SNAPSHOT = (
+    zipfile.BadZipFile,
+    zlib.error,
+    OSError,  # it points outside of itself
+    EOFError,
+    NotImplementedError,  # a way to compress that is none
+    RuntimeError,  # it says that it is encrypted
+    KeyError,
+    ValueError,
+    IndexError,
+    TypeError,
+    AttributeError,
+)
+"""What a damaged archive, and what is in it, may raise."""
 
 _RESTORE = (
     "restore the checkpoint from a backup, whole; without one, start with a new checkpoint and an "
@@ -208,13 +224,13 @@ class _Looking:
                 broken = archive.testzip()
                 if broken:
                     return f"{broken} in it is not what was written"
-                said = json.loads(archive.read("metadata").decode().split("\n", 1)[1])
-        except (zipfile.BadZipFile, KeyError, ValueError, IndexError) as error:
+                said = parse_json(archive.read("metadata").decode().split("\n", 1)[1])
+                for table in said.get("sstFiles", []):
+                    there = path.parent / "SSTs" / table["dfsSstFileName"]
+                    if not there.exists() or there.stat().st_size != table["sizeBytes"]:
+                        return f"{there}, which it needs, is missing or of another length"
+        except _NO_SNAPSHOT as error:
             return f"it is no snapshot: {error}"
-        for table in said.get("sstFiles", []):
-            there = path.parent / "SSTs" / table["dfsSstFileName"]
-            if not there.exists() or there.stat().st_size != table["sizeBytes"]:
-                return f"{there}, which it needs, is missing or of another length"
         return None
 
     def _chains(self, epoch: int) -> None:
@@ -248,10 +264,12 @@ class _Looking:
         """For each operator the name of the newest state of each partition."""
         try:
             text = (self._place.spark / "commits" / str(epoch)).read_text()
-            said = json.loads(text.split("\n", 1)[1]).get("stateUniqueIds") or {}
-            return {number: [ids[0] for ids in parts] for number, parts in said.items()}
-        except (OSError, ValueError, IndexError, TypeError, AttributeError):
+            said = parse_json(text.split("\n", 1)[1]).get("stateUniqueIds") or {}
+            found = {number: [ids[0] for ids in parts] for number, parts in said.items()}
+        except (OSError, ValueError, IndexError, TypeError, AttributeError, KeyError):
             return {}
+        names = [*found, *(name for parts in found.values() for name in parts)]
+        return found if all(map(_is_name, names)) else {}
 
     # --- ledgers ---------------------------------------------------------------------------------
 
@@ -281,6 +299,11 @@ class _Looking:
         self.problems.append(Problem("damaged-file", f"{what} {path} {said}", hint))
 
 
+def _is_name(found: Any) -> bool:
+    """Can it be the name of a file, or a part of one?"""
+    return isinstance(found, str) and re.fullmatch(r"[\w-]{1,100}", found) is not None
+
+
 def _gaps(found: Collection[int]) -> list[int]:
     """The epochs that are missing among the newest."""
     newest = max(found, default=-1)
@@ -294,22 +317,26 @@ def _read_chunks(kept: list[dict[str, Any]]) -> None:
 
 
 def _json_lines(text: str) -> Any:
-    return [json.loads(line) for line in text.splitlines()]
+    return [parse_json(line) for line in text.splitlines()]
 
 
 def _offsets(text: str) -> list[Any]:
     """The offset of each source; None where nothing was read yet."""
     version, about, *sources = text.splitlines()
-    if not re.fullmatch(r"v\d+", version) or not isinstance(json.loads(about), dict):
+    if not re.fullmatch(r"v\d+", version) or not isinstance(parse_json(about), dict):
         raise ValueError("it does not begin as an offset log does")
-    return [None if source == "-" else json.loads(source) for source in sources]
+    offsets = [None if source == "-" else parse_json(source) for source in sources]
+    for offset in offsets:
+        if isinstance(offset, dict) and type(offset.get("entry", 0)) is not int:
+            raise ValueError(f"its entry is {offset['entry']!r}, which is no number")
+    return offsets
 
 
 def _commit(text: str) -> Any:
     version, *about = text.splitlines()
     if not re.fullmatch(r"v\d+", version) or not about:
         raise ValueError("it does not begin as a commit log does")
-    return [json.loads(line) for line in about]
+    return [parse_json(line) for line in about]
 
 
 def _commit_hint(path: Path, is_newest: bool) -> str:

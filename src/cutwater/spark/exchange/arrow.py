@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from cutwater.annotations import describe, fields_of, members, plain_type
-from cutwater.errors import InputError, Problem, RunError
+from cutwater.errors import InputError, Problem, RefusedError
 from cutwater.spark.exchange.columns import Numbering, Records, objects
 from cutwater.vectors import Layout
 from cutwater.vectors.layouts import Columns
@@ -79,7 +79,7 @@ def schema_of(layout: Layout, what: str) -> pa.Schema:
     found = {name or "value": arrow_type(tp) for name, tp in layout.declared.items()}
     for name, tp in layout.declared.items():
         if found[name or "value"] is None:
-            raise RunError(
+            raise RefusedError(
                 Problem(
                     "no-column-type",
                     f"{what} carries {describe(layout.type)}, and {describe(tp)} is no type of a "

@@ -18,6 +18,7 @@ import msgspec
 from pyspark import cloudpickle
 
 from cutwater.codec import Codec
+from cutwater.endings import of_unexpected
 from cutwater.errors import CutwaterError, Problem, RefusedError, embed
 from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
@@ -345,3 +346,5 @@ def speaking() -> Iterator[None]:
         yield
     except CutwaterError as error:
         raise RuntimeError(embed(error)) from error
+    except (OSError, MemoryError) as error:
+        raise RuntimeError(embed(of_unexpected(error))) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,11 +13,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cutwater.errors import FlowError, InputError, Problem, RunError, RunFailure, StepError, recover
+from cutwater.endings import of_machine
+from cutwater.errors import (
+    CutwaterError,
+    Problem,
+    RefusedError,
+    ResourceError,
+    RunFailure,
+    recover,
+)
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.checkpoint.verify import verify
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.dataframe.source import Frame
+from cutwater.spark.embedded.jvm import out_of_memory
 from cutwater.spark.embedded.session import make_active
 from cutwater.spark.exchange.envelope import ROW_SCHEMA
 from cutwater.spark.job.spec import Job
@@ -56,8 +67,8 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
     return rows
 
 
-_OF_THE_USER = ("late-event",)
-"""What ends a run and will end the next one too: a record, not what runs it."""
+_OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
+_OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EROFS)
 
 
 class Drive:
@@ -164,19 +175,19 @@ def _reports_since(query: StreamingQuery, finished: int) -> Iterator[StreamingQu
             yield report
 
 
-def _sentence(
-    error: StreamingQueryException, place: Checkpoint
-) -> RunError | InputError | FlowError:
+def _sentence(error: StreamingQueryException, place: Checkpoint) -> CutwaterError:
+    """What ended the query: our own words if it was one of us, else what can be told of Spark's."""
     ours = recover(str(error))
-    if isinstance(ours, RunFailure):
+    if ours is not None:
         return ours
-    if isinstance(ours, RunError) and not _is_of_the_user(ours):
-        return RunFailure(ours.problems)
-    if isinstance(ours, (RunError, InputError, FlowError)):
-        return ours
+    if _OUT_OF_MEMORY in str(error):
+        return ResourceError(out_of_memory(place.root / "scratch"))
+    failed = _failure_of_the_machine(str(error), place)
+    if failed:  # before looking for damages: what could not be written is no damage
+        return failed
     damages = verify(place.root).problems
     if damages:
-        return RunFailure(damages)
+        return RefusedError(damages)
     return RunFailure(
         Problem(
             "spark-failed",
@@ -186,8 +197,13 @@ def _sentence(
     )
 
 
-def _is_of_the_user(error: RunError) -> bool:
-    return isinstance(error, StepError) or error.problems[0].code in _OF_THE_USER
+def _failure_of_the_machine(text: str, place: Checkpoint) -> CutwaterError | None:
+    """What the operating system said to the JVM, which hands on its words and not its number."""
+    found = [number for number in _OF_THE_MACHINE if os.strerror(number) in text]
+    if not found and os.statvfs(place.root).f_bavail:
+        return None
+    number = found[0] if found else errno.ENOSPC
+    return of_machine(OSError(number, os.strerror(number), str(place.root)))
 
 
 def cause_of(text: str) -> str:

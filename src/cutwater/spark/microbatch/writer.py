@@ -11,7 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError, RunFailure
 from cutwater.spark.checkpoint.sink_records import note_shown
 from cutwater.spark.connectors.base.sink import Receipt
 from cutwater.spark.exchange.sink_rows import lane_of
@@ -75,7 +75,7 @@ class _Writer(DataSourceStreamArrowWriter):
             job = load_job(self._job)
             written = [message for message in messages if isinstance(message, _Written)]
             if any(message.epoch != batchId for message in written):
-                raise RunError(_epochs_disagree(batchId, [m.epoch for m in written]))
+                raise RunFailure(_epochs_disagree(batchId, [m.epoch for m in written]))
             for name, sink in job.sinks.items():
                 receipts = [r for m in written for r in m.receipts if r.sink == name]
                 sink.publish(job.claim_of(name), batchId, receipts)
@@ -103,7 +103,7 @@ def epoch_of_task() -> int:
     context = TaskContext.get()
     value = context.getLocalProperty("streaming.sql.batchId") if context else None
     if value is None:
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "no-epoch",
                 "Spark did not tell a task which epoch it belongs to",

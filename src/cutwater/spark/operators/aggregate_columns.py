@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cutwater.annotations import plain_type
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, StepError
 from cutwater.operators.aggregates import Aggregate
 from cutwater.vectors import Keys
 from cutwater.vectors.arrays import Array
@@ -107,7 +107,7 @@ class ColumnAggregate:
         if values.dtype.kind == "i":
             most = _magnitude(values) * len(values) + _magnitude(start)
             if most > _LARGEST and not _has_whole_sums(how, values, start):
-                raise RunError(_too_large(self.name))
+                raise StepError(_too_large(self.name))
         return values
 
 

@@ -13,13 +13,14 @@ from typing import Any, BinaryIO
 
 import xxhash
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 
 __all__ = [
     "SYNC_LOG",
     "create_file",
     "damaged",
     "make_folder",
+    "parse_json",
     "read_json",
     "sync_file",
     "sync_folder",
@@ -83,22 +84,30 @@ def write_json(path: Path, value: dict[str, Any] | list[Any], *, is_new: bool = 
 def read_json(path: Path, what: str) -> Any | None:
     """What `write_json` wrote; None if there is no file; a sentence if it is damaged."""
     try:
-        return _without_sum(json.loads(path.read_bytes()))
+        return _without_sum(parse_json(path.read_bytes()))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise damaged(path, what, error) from None
 
 
+def parse_json(data: bytes | str) -> Any:
+    """What JSON says; whatever is wrong with it is a `ValueError`."""
+    try:
+        return json.loads(data.decode() if isinstance(data, bytes) else data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def _without_sum(noted: Any) -> Any:
-    """The value, if the sum that is noted with it is its own; without a sum as it is."""
+    """The value, if the sum that is noted with it is its own."""
     value, note = noted, None
     if isinstance(noted, dict):
         value = {name: inner for name, inner in noted.items() if name != _SUM}
         note = noted.get(_SUM)
     elif isinstance(noted, list) and noted and _is_note(noted[-1]):
         value, note = noted[:-1], noted[-1][_SUM]
-    if note is not None and note != _sum(value):
+    if note != _sum(value):
         raise ValueError("its content is not what was written")
     return value
 
@@ -111,9 +120,9 @@ def _sum(value: Any) -> str:
     return xxhash.xxh64_hexdigest(json.dumps(value).encode())
 
 
-def damaged(path: Path, what: str, error: Exception) -> RunError:
+def damaged(path: Path, what: str, error: Exception) -> RefusedError:
     """What is said of a file that does not hold what was written to it."""
-    return RunError(
+    return RefusedError(
         Problem(
             "damaged-file",
             f"{what} {path} is damaged: {error}",

@@ -12,6 +12,8 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+from cutwater.spark.storage.durable import parse_json
+
 __all__ = ["EPOCHS_KEPT", "note_rows", "noted_rows"]
 
 EPOCHS_KEPT = 100
@@ -32,7 +34,7 @@ def note_rows(checkpoint: str | Path, epoch: int, rows: Mapping[str, int]) -> No
 def noted_rows(checkpoint: str | Path) -> dict[int, dict[str, int]]:
     """The rows of each of the newest epochs, by sink."""
     try:
-        found = json.loads(_file(checkpoint).read_bytes())
+        found = parse_json(_file(checkpoint).read_bytes())
         return {int(epoch): dict(rows) for epoch, rows in found.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}

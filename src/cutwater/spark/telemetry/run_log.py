@@ -9,12 +9,13 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from cutwater.endings import kind_of_errno
 from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.spark.storage.local_paths import is_url, not_local
 from cutwater.spark.telemetry.progress import Progress
@@ -43,7 +44,7 @@ class RunLog:
         """Something happened."""
         moment = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
         said = {"at": moment, "flow": self._flow, "event": event, **about}
-        with self._lock:
+        with self._lock, _writing(getattr(self._file, "name", "")):
             self._file.write(json.dumps(said, default=str) + "\n")
             self._file.flush()
 
@@ -53,14 +54,27 @@ def logging_to(path: str | Path, flow: str) -> Iterator[RunLog]:
     """Append to a file, for its owner only if it is new."""
     if is_url(path):
         raise RefusedError(not_local("the log", path))
-    try:
+    with _writing(path):
         target = Path(path)
         is_new = not target.exists()
         file = target.open("a")
         if is_new:
             target.chmod(0o600)
-    except OSError as error:
-        said = f"the log {path} cannot be written: {error.strerror}"
-        raise RefusedError(Problem("unwritable-log", said, "choose another file")) from None
-    with file:
+    try:
         yield RunLog(file, flow)
+    finally:
+        with suppress(OSError):  # what could not be written then cannot be now
+            file.close()
+
+
+@contextmanager
+def _writing(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        problem = Problem(
+            "unwritable-log",
+            f"the log {path} cannot be written: {error.strerror}",
+            "choose another file, or make room",
+        )
+        raise kind_of_errno(error.errno)(problem) from None

@@ -11,6 +11,7 @@ from cutwater.spark.checkpoint.compatibility import FORMAT, differences, identit
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.job.spec import Job
 from cutwater.spark.state.partitions import SETTING
+from cutwater.spark.storage.durable import write_json
 
 
 @dataclass(frozen=True)
@@ -113,15 +114,22 @@ def test_a_checkpoint_that_lost_its_identity_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "code"),
+    ("said", "code"),
     [
-        ("{", "damaged-file"),
-        (f'{{"format": {FORMAT}, "flow": 1}}', "damaged-file"),
-        ('{"format": 99}', "checkpoint-format"),
+        ({"format": FORMAT, "flow": 1}, "damaged-file"),
+        ({"format": 99}, "checkpoint-format"),
     ],
 )
-def test_a_damaged_or_foreign_identity_is_a_sentence(tmp_path, text, code):
+def test_a_foreign_identity_is_a_sentence(tmp_path, said, code):
+    write_json(tmp_path / "cutwater.json", said)
+    with pytest.raises(RunError, match=code):
+        Checkpoint(tmp_path).identity()
+
+
+@pytest.mark.parametrize("text", ["{", f'{{"format": {FORMAT}}}', "[]", "null"])
+def test_an_identity_without_its_sum_is_damaged(tmp_path, text):
     (tmp_path / "cutwater.json").write_text(text)
+    code = "damaged-file"
     with pytest.raises(RunError, match=code):
         Checkpoint(tmp_path).identity()
 

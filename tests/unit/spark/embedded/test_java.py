@@ -93,12 +93,24 @@ def test_packaged_is_insisted_on_even_where_there_is_another(bare, tmp_path):
     assert "cutwater-java" in java_home().name
 
 
-def test_a_packaged_home_of_somebody_else_is_not_used(bare, tmp_path, monkeypatch):
+def test_a_link_that_somebody_planted_is_not_followed(bare, tmp_path):
+    """Whatever lies in the temporary folder under any name: the home is new, and private."""
     bare.setenv("CUTWATER_JAVA", "packaged")
-    owner = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    with pytest.raises(RunError, match="no-java"):
-        java_home()
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    major = java_version(java_home() / "bin" / "java") or 21
+    for name in (f"cutwater-java-{os.getuid()}-{major}", f"cutwater-java-{os.getuid()}-21"):
+        planted = tmp_path / name / "bin"
+        planted.mkdir(parents=True, exist_ok=True)
+        for link in ("java", f"java.{os.getpid()}"):
+            (planted / link).unlink(missing_ok=True)
+            (planted / link).symlink_to(victim)
+    before = set(tmp_path.iterdir())
+    home = java_home()
+    assert home not in before
+    assert home.stat().st_mode & 0o077 == 0
+    assert not (home / "bin" / "java").is_symlink()
+    assert victim.read_text() == "precious"
 
 
 @pytest.mark.usefixtures("bare", "no_package")

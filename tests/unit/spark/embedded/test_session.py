@@ -1,8 +1,12 @@
 """The embedded session, and what is asked of a session that a user brings."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from cutwater.errors import RunError
+from cutwater.spark.embedded import jvm
 from cutwater.spark.embedded.session import check_session, embedded_session
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -62,3 +66,17 @@ def test_a_second_session_in_a_process_is_refused_in_a_sentence(spark, tmp_path)
     with pytest.raises(RunError, match="session-already-there"):
         embedded_session(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spark
+def test_no_setting_is_on_the_command_line_and_the_ports_want_a_secret(spark):
+    """Every user of the machine can read the one and reach the others."""
+    process = jvm.own()
+    assert process is not None
+    command = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+    assert b"--conf" not in command
+    assert b"spark.sql.session.timeZone" not in command
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.sparkContext.getConf().get("spark.authenticate") == "true"
+    (left,) = re.findall(rb"--properties-file\0([^\0]+)", command)
+    assert not Path(left.decode()).exists()

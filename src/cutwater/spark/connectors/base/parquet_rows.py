@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cutwater.annotations import describe
-from cutwater.errors import CutwaterError, InputError, Problem, RunError
+from cutwater.errors import CutwaterError, InputError, Problem
 from cutwater.spark.exchange.arrow import arrays_of, schema_of
 from cutwater.spark.exchange.columns import Records
 from cutwater.vectors import Layout
@@ -24,7 +24,7 @@ _UNWRITABLE = (pa.ArrowException, TypeError, ValueError, OverflowError, Recursio
 
 
 def schema_of_record(sink: str, record: Any) -> pa.Schema:
-    """The columns of a table of records; raises `RunError` if a field is no column."""
+    """The columns of a table of records; raises `RefusedError` if a field is no column."""
     return schema_of(Layout.of(record), f"sink '{sink}'")
 
 
@@ -81,7 +81,7 @@ def _culprit(sink: str, values: Records, schema: pa.Schema) -> Exception:
                         "map it to a value of that type before the sink, or leave such rows out",
                     )
                 )
-    return RunError(
+    return InputError(
         Problem(
             "no-column-value",
             f"sink '{sink}' cannot write {len(values)} rows at once as columns",

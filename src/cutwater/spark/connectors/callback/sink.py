@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from cutwater.errors import CutwaterError, Problem, RunError, many
+from cutwater.errors import CutwaterError, Problem, StepError, many
 from cutwater.spark.connectors.base.sink import (
     AT_LEAST_ONCE,
     Claim,
@@ -119,7 +119,7 @@ class Call(Sink):
             raise
         except (Exception, SystemExit) as error:
             rows = many(len(lane.orders), "row")
-            raise RunError(
+            raise StepError(
                 Problem(
                     "call-failed",
                     f"sink '{sink}': {_named(self.function)}, called with {rows} of lane "

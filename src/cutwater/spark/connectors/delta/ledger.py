@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 import xxhash
 from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import (
+    CommitFailedError,
+    DeltaError,
+    SchemaMismatchError,
+    TableNotFoundError,
+)
 from deltalake.transaction import AddAction, RemoveAction
 
-from cutwater.errors import Problem, RunError
+from cutwater.endings import kind_of_errno
+from cutwater.errors import ConnectorError, CutwaterError, Problem, RefusedError, StepError
 from cutwater.spark.connectors.base.sink import Claim, fenced, refuse_if_taken
 from cutwater.spark.connectors.delta.checks import hindrances, misfits
 from cutwater.spark.connectors.delta.files import files_of
@@ -119,7 +125,7 @@ class DeltaLog:
             if before == claim.query_id:
                 return
             if not keep and table.metadata().configuration.get("delta.appendOnly") == "true":
-                raise RunError(_append_only(self._sink, self.path))
+                raise RefusedError(_append_only(self._sink, self.path))
             way = "adopt" if keep else "fresh"
             _enter(table, claim, **{"takes_over": way, "from": before})
 
@@ -234,7 +240,7 @@ class DeltaLog:
         try:
             yield
         except (DeltaError, OSError) as error:
-            raise RunError(
+            raise _kind(error)(
                 Problem(
                     "delta-failed",
                     f"sink '{self._sink}' cannot use the Delta table {self.path}: "
@@ -243,6 +249,15 @@ class DeltaLog:
                     "again, which goes on where this run ended",
                 )
             ) from None
+
+
+def _kind(error: Exception) -> type[CutwaterError]:
+    """Deltalake says little more than that it failed; a store that is away is then likeliest."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return kind_of_errno(error.errno)
+    if isinstance(error, TableNotFoundError):
+        return RefusedError
+    return StepError if isinstance(error, SchemaMismatchError) else ConnectorError
 
 
 def _application(flow: str, sink: str, query_id: str) -> str:

@@ -21,7 +21,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cutwater.errors import Problem, RunError, many
+from cutwater.endings import kind_of_errno
+from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.merging import in_order
 from cutwater.spark.connectors.base.parquet_rows import (
     column_problems,
@@ -159,7 +160,7 @@ class Delta(Sink):
                 make_folder(Path(self.path))
             except OSError as error:
                 why = error.strerror or str(error)
-                raise RunError(unwritable(name, Path(self.path), why)) from None
+                raise kind_of_errno(error.errno)(unwritable(name, Path(self.path), why)) from None
         self._log(name).create(schema_of_record(name, record))
 
     def newest_epoch(self, name: str, query_id: str) -> int | None:
@@ -253,7 +254,7 @@ def _no_table(sink: str, path: str) -> Problem:
 def _no_durations(sink: str, record: Any) -> Iterator[Problem]:
     try:
         schema = schema_of_record(sink, record)
-    except RunError:
+    except RefusedError:
         return
     for column in schema:
         if "duration" in str(column.type):

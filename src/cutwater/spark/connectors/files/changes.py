@@ -13,16 +13,17 @@ from typing import Any
 
 import xxhash
 
-from cutwater.errors import InputError, Problem
+from cutwater.endings import kind_of_errno
+from cutwater.errors import CutwaterError, InputError, Problem
 from cutwater.spark.connectors.base.source import Chunk
 
 __all__ = [
+    "cannot_be_read",
     "changed",
     "check_unchanged",
     "fingerprint",
     "is_beginning_kept",
     "state_of",
-    "unreadable",
 ]
 
 _SAMPLE_BYTES = 4 << 10
@@ -60,7 +61,7 @@ def check_unchanged(chunk: Chunk) -> None:
         if is_beginning_kept(about, now):
             return
     except OSError as error:
-        raise InputError(unreadable(about["path"], error)) from None
+        raise cannot_be_read(about["path"], error) from None
     raise InputError(changed(about["path"], about["size"], now.st_size))
 
 
@@ -79,10 +80,11 @@ def changed(path: str, size: int, size_now: int, *, grows: bool = False) -> Prob
     )
 
 
-def unreadable(path: str, error: OSError) -> Problem:
-    """Why a file cannot be read."""
-    return Problem(
+def cannot_be_read(path: str, error: OSError) -> CutwaterError:
+    """Why a file cannot be read: it is not there, or the machine fails."""
+    problem = Problem(
         "unreadable-file",
         f"{path} cannot be read: {error.strerror or error}",
         "put it back, or start with a new checkpoint; files stay until they are read",
     )
+    return kind_of_errno(error.errno, InputError)(problem)

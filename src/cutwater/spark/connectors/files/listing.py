@@ -17,10 +17,10 @@ from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.source import Chunk, Feed, Planner, Replay
 from cutwater.spark.connectors.files.changes import (
+    cannot_be_read,
     changed,
     check_unchanged,
     state_of,
-    unreadable,
 )
 from cutwater.spark.connectors.files.watching import FolderWatch, RollingLook, files_in
 from cutwater.spark.storage.local_paths import is_url, not_local
@@ -200,7 +200,7 @@ class FilesPlanner(Planner):
             try:
                 self._keep(self._feed.grown(self._growing[path], found))
             except OSError as error:
-                raise InputError(unreadable(path, error)) from None
+                raise cannot_be_read(path, error) from None
             self._read[path] = state_of(found)
             self._look.favour(path)
 
@@ -224,7 +224,7 @@ class FilesPlanner(Planner):
         except FileNotFoundError:  # taken away before it was read
             return None
         except OSError as error:
-            raise InputError(unreadable(path, error)) from None
+            raise cannot_be_read(path, error) from None
         if chunk.start != chunk.end:
             return chunk
         if path not in self._empty:

@@ -22,7 +22,7 @@ from cutwater.annotations import describe, members, plain_type
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.source import BadRecord, Chunk, RecordReader, Run
-from cutwater.spark.connectors.files.changes import check_unchanged
+from cutwater.spark.connectors.files.changes import cannot_be_read, check_unchanged
 from cutwater.spark.connectors.files.listing import FilesFeed
 from cutwater.spark.exchange.arrow import misfit, records_in
 from cutwater.spark.exchange.columns import Records, objects
@@ -124,6 +124,8 @@ def _sound(path: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, EOFError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # not what is in the file
+            raise cannot_be_read(path, error) from None
         said = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
             Problem(

@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cutwater.annotations import describe, fields_of
-from cutwater.errors import Problem, RunError, many
+from cutwater.endings import kind_of_errno
+from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.merging import in_order
 from cutwater.spark.connectors.base.parquet_rows import column_problems, write_parquet
 from cutwater.spark.connectors.base.refusals import (
@@ -238,7 +239,7 @@ class Folder(Sink):
             yield
         except OSError as error:
             why = error.strerror or str(error)
-            raise RunError(unwritable(claim.sink, self.root, why)) from None
+            raise kind_of_errno(error.errno)(unwritable(claim.sink, self.root, why)) from None
 
     def _sweep(self) -> None:
         """Delete what earlier runs staged.
@@ -348,7 +349,7 @@ def _refuse_of_another(claim: Claim, folder: Path) -> None:
     """What is shown already is this checkpoint's, or its own epoch would be lost."""
     manifest = _manifest(folder)
     if manifest and manifest["query_id"] != claim.query_id:
-        raise RunError(
+        raise RefusedError(
             Problem(
                 ANOTHER_CHECKPOINT,
                 f"sink '{claim.sink}' has an epoch for {folder}, which another checkpoint has "

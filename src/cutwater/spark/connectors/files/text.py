@@ -11,13 +11,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from cutwater.errors import InputError
 from cutwater.spark.connectors.base.source import Chunk, Run
 from cutwater.spark.connectors.files.changes import (
+    cannot_be_read,
     check_unchanged,
     fingerprint,
     is_beginning_kept,
-    unreadable,
 )
 from cutwater.spark.connectors.files.listing import FilesFeed
 
@@ -75,7 +74,7 @@ def bytes_of(chunk: Chunk) -> bytes:
             file.seek(chunk.start)
             data = file.read(chunk.end - chunk.start)
     except OSError as error:
-        raise InputError(unreadable(path, error)) from None
+        raise cannot_be_read(path, error) from None
     check_unchanged(chunk)
     return data
 

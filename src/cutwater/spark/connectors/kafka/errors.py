@@ -6,10 +6,20 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from cutwater.errors import ConnectorError, Problem
+from cutwater.endings import kind_of_kafka
+from cutwater.errors import ConnectorError, CutwaterError, Problem
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
-__all__ = ["LastError", "failure", "in_words", "is_down", "is_fenced", "is_hopeless", "overdue"]
+__all__ = [
+    "LastError",
+    "failed",
+    "failure",
+    "in_words",
+    "is_down",
+    "is_fenced",
+    "is_hopeless",
+    "overdue",
+]
 
 _UNREACHABLE = "_TRANSPORT _ALL_BROKERS_DOWN _TIMED_OUT _RESOLVE _TIMED_OUT_QUEUE _MSG_TIMED_OUT"
 _LOGIN = "_AUTHENTICATION SASL_AUTHENTICATION_FAILED UNSUPPORTED_SASL_MECHANISM _SSL"
@@ -80,7 +90,7 @@ def is_down(error: Any) -> bool:
 
 def is_hopeless(error: Any) -> bool:
     """Will it be the same however often it is tried?"""
-    return _is(error, f"{_LOGIN} {_FORBIDDEN} {_TOO_LARGE} {_SETTINGS} {_TIMEOUT}")
+    return kind_of_kafka(error.name()) is not ConnectorError and not _is(error, _UNKNOWN)
 
 
 def failure(who: str, cluster: Cluster, topic: str, error: Any) -> Problem:
@@ -150,13 +160,18 @@ def overdue(who: str, cluster: Cluster, topic: str, epoch: int) -> Problem:
     )
 
 
+def failed(who: str, cluster: Cluster, topic: str, error: Any) -> CutwaterError:
+    """An error of the client as one of ours: its class by its code, and its sentence."""
+    return kind_of_kafka(error.name())(failure(who, cluster, topic, error))
+
+
 @contextlib.contextmanager
 def in_words(who: str, cluster: Cluster, topic: str) -> Iterator[None]:
     """Turn errors of the client into sentences."""
     try:
         yield
     except client_module().KafkaException as error:
-        raise ConnectorError(failure(who, cluster, topic, error.args[0])) from None
+        raise failed(who, cluster, topic, error.args[0]) from None
 
 
 def _is(error: Any, names: str) -> bool:

@@ -23,7 +23,7 @@ import msgspec
 from pyspark import TaskContext
 
 from cutwater.annotations import describe, fields_of
-from cutwater.errors import Problem, RunError, many
+from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.merging import in_order
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
 from cutwater.spark.connectors.base.sink import (
@@ -252,7 +252,7 @@ class KafkaTopic(Sink):
             is_emptied = not keep and topics.find(self.topic) is not None
             policy = topics.settings(self.topic).get("cleanup.policy") if is_emptied else None
             if policy and "delete" not in policy:
-                raise RunError(_never_deleted(claim.sink, self.topic, policy))
+                raise RefusedError(_never_deleted(claim.sink, self.topic, policy))
             fence(self._desk(claim))
             owners = self._look(claim.sink, is_committed=False).owners(self.topic)
             others = [

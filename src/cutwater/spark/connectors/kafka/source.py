@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
-from cutwater.errors import ConnectorError, InputError, Problem, RunError
+from cutwater.errors import ConnectorError, InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.defaults import filler_of
 from cutwater.spark.connectors.base.source import (
@@ -30,7 +30,7 @@ from cutwater.spark.connectors.base.source import (
     Run,
 )
 from cutwater.spark.connectors.kafka.checks import Topic, topics_of
-from cutwater.spark.connectors.kafka.errors import failure, in_words, is_hopeless
+from cutwater.spark.connectors.kafka.errors import failed, in_words, is_hopeless
 from cutwater.spark.connectors.kafka.polling import polled
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
@@ -309,9 +309,7 @@ def _patiently(feed: KafkaMessages, look: Callable[[], T]) -> T:
             return look()
         except kafka.KafkaException as error:
             if is_hopeless(error.args[0]) or time.monotonic() > deadline:
-                raise RunError(
-                    failure(feed._who, feed.cluster, feed.topic, error.args[0])
-                ) from None
+                raise failed(feed._who, feed.cluster, feed.topic, error.args[0]) from None
             time.sleep(0.5)
 
 
@@ -369,7 +367,7 @@ def _messages(feed: KafkaMessages, chunk: Chunk) -> Iterator[Run]:
                 yield Run(raws, positions)
                 raws, positions = [], []
             if time.monotonic() > deadline:
-                raise RunError(_no_progress(feed, chunk, reached))
+                raise ConnectorError(_no_progress(feed, chunk, reached))
     finally:
         consumer.close()
     if raws:
@@ -408,7 +406,7 @@ def _reached_at(feed: KafkaMessages, chunk: Chunk, message: Any) -> int:
         starts = _patiently(feed, lambda: topics.starts(feed.topic, [chunk.number]))
         raise InputError(_expired(feed, chunk.number, chunk.start, starts[chunk.number]))
     if is_hopeless(error):
-        raise ConnectorError(failure(feed._who, feed.cluster, feed.topic, error))
+        raise failed(feed._who, feed.cluster, feed.topic, error)
     return 0
 
 

@@ -25,11 +25,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from cutwater.errors import ConnectorError, FencedError, Problem, RunError
+from cutwater.errors import ConnectorError, FencedError, Problem, RefusedError
 from cutwater.spark.connectors.kafka.checks import topics_of
 from cutwater.spark.connectors.kafka.errors import (
     LastError,
-    failure,
+    failed,
     in_words,
     is_down,
     is_fenced,
@@ -118,7 +118,7 @@ def put(desk: Desk, slot: str, epoch: int, lanes: Mapping[int, Sequence[Message]
         is_overdue = now - began > desk.cluster.transaction_timeout_ms / 1000 and not is_down(cause)
         if is_hopeless(cause) or now > deadline:
             say = (desk.who, desk.cluster, desk.account.topic)
-            raise ConnectorError(overdue(*say, epoch) if is_overdue else failure(*say, cause))
+            raise ConnectorError(overdue(*say, epoch)) if is_overdue else failed(*say, cause)
         if is_overdue or not is_fenced(cause):
             time.sleep(0.5)
         elif is_new and _was_done_by_another(desk, epoch, lanes):
@@ -354,7 +354,7 @@ def _done(slots: Mapping[str, Slot], epoch: int, lanes: Mapping[int, Any], desk:
     if EVERY_LANE in there:
         return set(lanes)
     if EVERY_LANE in lanes and there:
-        raise RunError(_released_early(desk, epoch))
+        raise RefusedError(_released_early(desk, epoch))
     return there & set(lanes)
 
 

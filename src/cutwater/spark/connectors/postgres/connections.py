@@ -1,29 +1,55 @@
-"""Connections that are kept for the next epoch; what is tried again, and how often."""
+"""Connections that are kept for the next epoch; what is tried again, how often and how long.
+
+Nothing waits without end. What each wait is bounded by:
+
+==========================================  ==================================================
+until a connection stands                   ``connect_timeout`` of the dsn, else 10 s
+an answer, while the server's machine lives `Connection.wait`: the session's statement_timeout
+                                            and 10 s more; 120 s if it has none
+an answer, when the machine is gone         ``tcp_user_timeout`` and keepalives: 30 s
+all attempts together                       `PAUSES_S` in number, `GIVE_UP_S` in time
+==========================================  ==================================================
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from cutwater.errors import ConnectorError, Problem, RunError
+from cutwater.endings import kind_of_sqlstate
+from cutwater.errors import ConnectorError, CutwaterError, Problem, RefusedError, many
 from cutwater.spark.connectors.postgres.settings import Database
 
-__all__ = ["PAUSES_S", "Connection", "connected", "persist", "refused", "said"]
+__all__ = ["GIVE_UP_S", "PAUSES_S", "Connection", "connected", "persist", "said"]
 
-Connection = psycopg.Connection[Any]
 T = TypeVar("T")
 
 PAUSES_S = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)
 """How long to wait before each further attempt; a server takes some seconds to come back."""
 
-_PATIENCE_S = 10
-"""How long a server may take to answer, if the dsn does not say it."""
+GIVE_UP_S = 120.0
+"""No further attempt is made after so long: each may wait for an answer, too."""
+
+_ANSWER_S = 120.0
+"""How long a server may take for a statement, if its role has no statement_timeout."""
+_SPARE_S = 10.0
+"""How much longer than the server a client waits, so that the server says it first."""
+
+_UNLESS_SAID = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+"""Settings of a connection that a dsn may have otherwise."""
 
 _SESSION = [
     # Spark goes on when a transaction is done: one that the server may still lose is not done.
@@ -33,9 +59,46 @@ _SESSION = [
 ]
 """Settings of a session: what each is not left at, and what it is then."""
 
-_PASSING_CLASSES = ("08", "40")
-_PASSING = ("25P03", "53300", "57P01", "57P02", "57P03", "57P05")
-"""SQL states after which another attempt may succeed: too many connections, shutting down …"""
+_TOO_MANY = ("too many", "connection slots")
+"""Libpq hands over no SQLSTATE of a connection that was refused; so PostgreSQL says 53300."""
+
+
+class Connection(psycopg.Connection[Any]):
+    """A connection that waits for an answer only so long."""
+
+    answer_s = _ANSWER_S
+    """How long it waits for the server to go on."""
+
+    def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+        """Wait as psycopg does, but not longer than for `answer_s`."""
+        try:
+            return super().wait(_bounded(gen, self.answer_s), *arguments, **options)
+        except _NoAnswer:
+            self.close()  # else a rollback would wait as long once more
+            raise
+
+
+class _NoAnswer(psycopg.OperationalError):
+    """The server did not answer in time."""
+
+
+def _bounded(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any, T]:
+    """The same exchange with the server, given up if it takes too long.
+
+    A server that is frozen keeps its end of the connection open: only a clock tells.
+    """
+    deadline = time.monotonic() + seconds
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > deadline:
+                raise _NoAnswer(f"no answer for {seconds:.0f} s")
+            wanted = gen.send(ready)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
 
 _idle: dict[tuple[int, Database], list[Connection]] = {}
 """Connections nobody uses at the moment, by process: one that was forked has none of them."""
@@ -61,8 +124,13 @@ def _opened(database: Database, owner: str) -> Connection:
     settings = conninfo_to_dict(
         database.dsn, fallback_application_name="cutwater", password=database.password(owner)
     )
-    settings.setdefault("connect_timeout", _PATIENCE_S)
-    connection = psycopg.connect(make_conninfo("", **settings), autocommit=True)
+    conninfo = make_conninfo("", **{**_UNLESS_SAID, **settings})
+    try:
+        connection = Connection.connect(conninfo, autocommit=True)
+    except psycopg.OperationalError as error:
+        if _is_turned_away(conninfo, error):
+            raise RefusedError(_turned_away(owner, error)) from None
+        raise
     # What a statement waits for is seen by the next: whatever the server's default is.
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     for name, unwanted, wanted in _SESSION:
@@ -70,7 +138,21 @@ def _opened(database: Database, owner: str) -> Connection:
             "SELECT set_config(%s, %s, false) WHERE current_setting(%s) = %s",
             (name, wanted, name, unwanted),
         )
+    connection.answer_s = _answer_s(connection)
     return connection
+
+
+def _answer_s(connection: Connection) -> float:
+    found = connection.execute(
+        "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'"
+    ).fetchone()
+    return found[0] / 1000 + _SPARE_S if found and found[0] else _ANSWER_S
+
+
+def _is_turned_away(conninfo: str, error: psycopg.OperationalError) -> bool:
+    """Does the server run, and refuse this login? Then it will the next time, too."""
+    is_full = any(words in str(error) for words in _TOO_MANY)
+    return not is_full and psycopg.pq.PGconn.ping(conninfo.encode()) == psycopg.pq.Ping.OK
 
 
 def persist(database: Database, owner: str, doing: str, work: Callable[[Connection], T]) -> T:
@@ -84,26 +166,25 @@ def persist(database: Database, owner: str, doing: str, work: Callable[[Connecti
         What could not be done, if so: ``write epoch 3 to public.total``.
     """
     started = time.monotonic()
-    for pause in (*PAUSES_S, None):
+    for attempt, pause in enumerate((*PAUSES_S, None), 1):
         try:
             with connected(database, owner) as connection:
                 return work(connection)
         except psycopg.Error as error:
-            if not _is_passing(error):
-                raise RunError(refused(owner, doing, error)) from None
-            if pause is None:
-                seconds = time.monotonic() - started
-                raise ConnectorError(_unavailable(owner, doing, error, seconds)) from None
+            kind = _kind(error)
+            if kind is not ConnectorError:
+                raise kind(_refused(owner, doing, error)) from None
+            seconds = time.monotonic() - started
+            if pause is None or seconds > GIVE_UP_S:
+                raise kind(_unavailable(owner, doing, error, attempt, seconds)) from None
             _close_idle(database)  # they are as old as the one that broke
             time.sleep(pause)
     raise AssertionError("the last attempt returns or raises")
 
 
-def _is_passing(error: psycopg.Error) -> bool:
-    state = error.sqlstate
-    if state is None:  # nothing came from the server
-        return isinstance(error, psycopg.OperationalError)
-    return state.startswith(_PASSING_CLASSES) or state in _PASSING
+def _kind(error: psycopg.Error) -> type[CutwaterError]:
+    is_of_the_client = error.sqlstate is None and not isinstance(error, psycopg.OperationalError)
+    return RefusedError if is_of_the_client else kind_of_sqlstate(error.sqlstate)
 
 
 def _close_idle(database: Database) -> None:
@@ -121,14 +202,13 @@ def said(error: psycopg.Error) -> str:
     return text if len(text) <= 500 else f"{text[:500]}…"
 
 
-def refused(owner: str, doing: str, error: psycopg.Error) -> Problem:
+def _refused(owner: str, doing: str, error: psycopg.Error) -> Problem:
     """What the server does not let someone do, and what it says."""
     hints: dict[type[psycopg.Error], str] = {
         psycopg.errors.InsufficientPrivilege: "grant the role what docs/postgres.md lists",
         psycopg.errors.UniqueViolation: "to replace rows with the same key, use mode='upsert'",
         psycopg.errors.IntegrityError: "correct the constraint, or what the flow sends",
         psycopg.errors.DataError: "widen the column, or correct what the flow sends",
-        psycopg.errors.DiskFull: "make room, and run it again: nothing is lost",
     }
     hint = next((text for kind, text in hints.items() if isinstance(error, kind)), "")
     return Problem(
@@ -138,10 +218,20 @@ def refused(owner: str, doing: str, error: psycopg.Error) -> Problem:
     )
 
 
-def _unavailable(owner: str, doing: str, error: psycopg.Error, seconds: float) -> Problem:
+def _turned_away(owner: str, error: psycopg.Error) -> Problem:
+    return Problem(
+        "login-refused",
+        f"{owner} cannot connect, though the server runs: {said(error)}",
+        "correct the dsn, the role or the password",
+    )
+
+
+def _unavailable(
+    owner: str, doing: str, error: psycopg.Error, attempts: int, seconds: float
+) -> Problem:
     return Problem(
         "database-unavailable",
-        f"{owner} could not {doing}: {said(error)} (tried {len(PAUSES_S) + 1} times in "
+        f"{owner} could not {doing}: {said(error)} (tried {many(attempts, 'time')} in "
         f"{seconds:.0f} s)",
         "see that the server runs and can be reached, and run it again: nothing is lost",
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, StepError
 from cutwater.spark.connectors.base.sink import Lane
 from cutwater.spark.connectors.postgres.fields import Field, Unwritable, array_literal
 from cutwater.spark.connectors.postgres.tables import Column
@@ -64,7 +64,7 @@ def _parcels(
             found = _values_of(field, values)
             arrays.append(array_literal(field, columns[field.column], found))
         except Unwritable as error:
-            raise RunError(_unwritable(owner, field, values[error.index], error)) from None
+            raise StepError(_unwritable(owner, field, values[error.index], error)) from None
     if sum(map(len, arrays)) > _MAX_BYTES and len(labels) > 1:
         middle = len(labels) // 2
         yield from _parcels(fields, columns, values[:middle], labels[:middle], owner)

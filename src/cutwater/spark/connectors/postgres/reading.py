@@ -9,21 +9,14 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 import msgspec
-import psycopg
 from psycopg.rows import dict_row
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
-from cutwater.errors import InputError, Problem, RunError
+from cutwater.errors import InputError, Problem, RefusedError
 from cutwater.schema import schema_of
 from cutwater.spark.connectors.base.defaults import filler_of
 from cutwater.spark.connectors.base.source import Chunk, Planner, RecordReader, Run
-from cutwater.spark.connectors.postgres.connections import (
-    Connection,
-    connected,
-    persist,
-    refused,
-    said,
-)
+from cutwater.spark.connectors.postgres.connections import Connection, persist
 from cutwater.spark.connectors.postgres.fields import Field, fields_of_record
 from cutwater.spark.connectors.postgres.source import PostgresRows
 from cutwater.spark.connectors.postgres.tables import Column, Table, quoted, read_table
@@ -290,31 +283,25 @@ def _said(position: _Position) -> str:
 def table_problems(feed: PostgresRows, name: str, tp: Any) -> list[Problem]:
     """Why a table cannot be a source of records of a type, by a look at it."""
     owner = f"source '{name}'"
+
+    def look(connection: Connection) -> list[Problem]:
+        table = read_table(connection, feed.name)
+        if table is None:
+            return [_missing_table(owner, feed)]
+        return [*_column_problems(owner, feed, table), *_field_problems(owner, table, tp)]
+
     try:
-        with connected(feed.database, owner) as connection:
-            table = read_table(connection, feed.name)
-            if table is None:
-                return [
-                    Problem(
-                        "missing-table",
-                        f"{owner} reads {feed.name}, and there is no such table, or this role "
-                        "cannot see it",
-                        "correct the name, or make the table",
-                    )
-                ]
-            return [*_column_problems(owner, feed, table), *_field_problems(owner, table, tp)]
-    except RunError as error:
+        return persist(feed.database, owner, f"look at {feed.name}", look)
+    except RefusedError as error:
         return list(error.problems)
-    except psycopg.errors.InsufficientPrivilege as error:
-        return [refused(owner, f"look at {feed.name}", error)]
-    except psycopg.Error as error:
-        return [
-            Problem(
-                "unreachable-database",
-                f"{owner} cannot look at {feed.name}: {said(error)}",
-                "correct the dsn, the role or the password, or start the server",
-            )
-        ]
+
+
+def _missing_table(owner: str, feed: PostgresRows) -> Problem:
+    return Problem(
+        "missing-table",
+        f"{owner} reads {feed.name}, and there is no such table, or this role cannot see it",
+        "correct the name, or make the table",
+    )
 
 
 def _column_problems(owner: str, feed: PostgresRows, table: Table) -> Iterator[Problem]:

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-import psycopg
-
 from cutwater.annotations import describe
-from cutwater.errors import Problem, RunError, many
+from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.sink import (
     EXACTLY_ONCE,
     Claim,
@@ -21,13 +19,7 @@ from cutwater.spark.connectors.base.sink import (
     Sink,
 )
 from cutwater.spark.connectors.postgres.checks import ledger_problems, missing_table, table_problems
-from cutwater.spark.connectors.postgres.connections import (
-    Connection,
-    connected,
-    persist,
-    refused,
-    said,
-)
+from cutwater.spark.connectors.postgres.connections import Connection, persist
 from cutwater.spark.connectors.postgres.fields import fields_of_record
 from cutwater.spark.connectors.postgres.ledger import Entry, Ledger
 from cutwater.spark.connectors.postgres.packed_rows import (
@@ -177,21 +169,11 @@ class PostgresTable(Sink):
         return self._looked(name, look)
 
     def _looked(self, name: str, look: Callable[[Connection], Iterable[Problem]]) -> list[Problem]:
+        """What is wrong, by a look; a server that is away is waited for, and then raises."""
         try:
-            with connected(self._database, _owner(name)) as connection:
-                return list(look(connection))
-        except RunError as error:
+            return self._persist(name, f"look at {self.name}", lambda c: list(look(c)))
+        except RefusedError as error:
             return list(error.problems)
-        except psycopg.errors.InsufficientPrivilege as error:
-            return [refused(_owner(name), f"look at {self.name}", error)]
-        except psycopg.Error as error:
-            return [
-                Problem(
-                    "unreachable-database",
-                    f"sink '{name}' cannot look at {self.name}: {said(error)}",
-                    "correct the dsn, the role or the password, or start the server",
-                )
-            ]
 
     def make_ready(self, name: str, record: Any) -> None:
         """Make the table, if it is missing and that is wanted."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from psycopg import sql
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RefusedError
 from cutwater.spark.connectors.base.sink import Claim
 from cutwater.spark.connectors.postgres.connections import Connection, persist
 from cutwater.spark.connectors.postgres.fields import Field
@@ -31,7 +31,7 @@ def known_table(database: Database, name: TableName, claim: Claim) -> Table:
     owner, doing = f"sink '{claim.sink}'", f"read the columns of {name}"
     found = persist(database, owner, doing, lambda connection: read_table(connection, name))
     if found is None:
-        raise RunError(
+        raise RefusedError(
             Problem(
                 "missing-table",
                 f"{owner} goes to {name}, and that table is not there any more",

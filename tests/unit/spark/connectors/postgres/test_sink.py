@@ -7,7 +7,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from cutwater.errors import RunError
+from cutwater.errors import ConnectorError, RunError
 from cutwater.spark.connectors.postgres import connections
 from cutwater.spark.connectors.postgres.ledger import Entry
 from cutwater.spark.connectors.postgres.settings import Database
@@ -236,10 +236,12 @@ class TestCheck:
     def test_another_sink_of_the_checkpoint_is_refused(self, out):
         assert self.problem(out, "q", 0, name="totals").code == "another-sink"
 
-    def test_a_server_that_is_not_there_is_said(self, make_out):
+    def test_a_server_that_is_not_there_is_waited_for_and_then_said(self, make_out, monkeypatch):
+        monkeypatch.setattr(connections, "PAUSES_S", (0.0, 0.0))
         out = make_out()
         out.sink = replace(out.sink, dsn="host=127.0.0.1 port=1 dbname=postgres user=tester")
-        assert self.problem(out, None, 0).code == "unreachable-database"
+        with pytest.raises(ConnectorError, match=r"database-unavailable.*tried 3 times"):
+            self.problem(out, None, 0)
 
 
 class TestPlace:

@@ -1,0 +1,141 @@
+"""The JVM that this process started: what it died of, and how to end it without its help.
+
+Nothing here calls into the JVM, so it works for one that is frozen, too. A JVM that somebody else
+started is never touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from cutwater.errors import Problem
+
+__all__ = ["OUT_OF_MEMORY_OPTION", "death_of", "kill_own", "out_of_memory", "own", "set_own"]
+
+OUT_OF_MEMORY_OPTION = "-XX:+ExitOnOutOfMemoryError"
+"""After that error threads are missing in a JVM, and it may wait for them for ever."""
+
+_OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
+_EXIT_OUT_OF_MEMORY = 3
+_ENDED_BY_SIGTERM = 128 + signal.SIGTERM
+_DYING_S = 5.0
+"""How long a JVM may take to be gone once its connection broke."""
+_TAIL = 64 << 10
+_CGROUP_EVENTS = Path("/sys/fs/cgroup/memory.events")
+
+_MORE = "give it more: [spark] 'spark.driver.memory' (it has 1g if nothing is set), or let epochs "
+_SMALLER = "be smaller: max_bytes_per_epoch, max_rows_per_epoch; run it again: nothing is lost"
+
+_own: subprocess.Popen[bytes] | None = None
+
+
+def set_own(process: subprocess.Popen[bytes] | None) -> None:
+    """Take note of the JVM that was started; it leads a process group of its own."""
+    global _own
+    _own = process
+
+
+def own() -> subprocess.Popen[bytes] | None:
+    """The JVM that this process started, dead or alive; None if it started none."""
+    return _own
+
+
+def kill_own() -> bool:
+    """Kill the JVM and what is in its process group; False if there is none that lives.
+
+    What was forked for it ends as its connections break.
+    """
+    if _own is None or _own.poll() is not None:
+        return False
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(_own.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        _own.wait(_DYING_S)
+    return True
+
+
+def death_of(process: subprocess.Popen[bytes], scratch: Path) -> Problem | None:
+    """What a JVM died of, what it said last, and what to set; None if it lives."""
+    try:
+        code = process.wait(_DYING_S)
+    except subprocess.TimeoutExpired:
+        return None
+    if code == _EXIT_OUT_OF_MEMORY or _OUT_OF_MEMORY in _tail(scratch / "jvm.log"):
+        return out_of_memory(scratch)
+    why, hint = _cause(code, scratch)
+    last = _last_line(scratch)
+    return Problem("jvm-died", f"the JVM of the run {why}{last}", hint)
+
+
+def out_of_memory(scratch: Path) -> Problem:
+    """The heap was too small for what it had to hold."""
+    return Problem(
+        "jvm-out-of-memory",
+        f"the JVM of the run had no memory left ({_kind_of_memory(scratch)})",
+        _MORE + _SMALLER,
+    )
+
+
+def _kind_of_memory(scratch: Path) -> str:
+    for name in ("jvm.log", "spark.log"):
+        for line in reversed(_tail(scratch / name).splitlines()):
+            if _OUT_OF_MEMORY in line:
+                return line[line.index(_OUT_OF_MEMORY) :].rstrip()[:200]
+    return _OUT_OF_MEMORY
+
+
+def _cause(code: int, scratch: Path) -> tuple[str, str]:
+    again = "run it again: nothing is lost"
+    if code == -signal.SIGKILL:
+        killer = (
+            f"the kernel's OOM killer, by {_CGROUP_EVENTS}"
+            if _oom_kills()
+            else "most likely by the kernel's OOM killer (see dmesg), or by hand"
+        )
+        return (
+            f"was killed by SIGKILL: {killer}",
+            "let heap and Python workers fit the machine or the container: raise its memory, or "
+            "lower [spark] 'spark.driver.memory' and the partitions that work at once "
+            f"(master 'local[N]'); {again}",
+        )
+    if code in (-signal.SIGTERM, _ENDED_BY_SIGTERM):
+        return (
+            "was ended by SIGTERM, which it got besides the run",
+            f"send SIGTERM to the run alone (systemd: KillMode=mixed); {again}",
+        )
+    if code < 0:
+        return (
+            f"was ended by {signal.Signals(-code).name}",
+            f"it crashed: see hs_err_pid*.log and {scratch / 'jvm.log'}; use another Java "
+            f"(JAVA_HOME, CUTWATER_JAVA) if it does so again; {again}",
+        )
+    return f"ended with exit code {code}", f"see {scratch / 'jvm.log'}; {again}"
+
+
+def _oom_kills() -> bool:
+    try:
+        counts = dict(line.split() for line in _CGROUP_EVENTS.read_text().splitlines())
+    except (OSError, ValueError):
+        return False
+    return int(counts.get("oom_kill", 0)) > 0
+
+
+def _last_line(scratch: Path) -> str:
+    for name in ("jvm.log", "spark.log"):
+        lines = [line for line in _tail(scratch / name).splitlines() if line.strip()]
+        if lines:
+            return f"; {name} ends with: {lines[-1].strip()[:200]}"
+    return ""
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,149 @@
+"""How a run ends when what it rests on dies, freezes or is away: in time, and in a sentence."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from support.endings.supervisor import supervise
+from support.faults.victims import Victim, children, descendants, kill_all, wait_until, write_inputs
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def victim(tmp_path):
+    return Victim(tmp_path / "victim", write_inputs(tmp_path / "inputs", seed=1, epochs=12))
+
+
+def processes(process, name):
+    """The processes of a run that run such a program."""
+    found = []
+    for pid in descendants(process.pid):
+        try:
+            said = Path(f"/proc/{pid}/comm").read_text().strip()
+        except OSError:
+            continue
+        if name in said:
+            found.append(pid)
+    return found
+
+
+def running(victim, *more):
+    process = victim.start("--until", "stopped", *more)
+    wait_until(process, lambda: len(victim.epochs()) >= 2)
+    return process
+
+
+def sentence_of(process, code, seconds=300):
+    try:
+        _, said = process.communicate(timeout=seconds)
+    finally:
+        kill_all(process)
+    assert process.returncode == code, said
+    assert "Traceback" not in said
+    return said
+
+
+def test_a_killed_jvm_is_a_sentence_and_the_supervisor_starts_it_again(victim):
+    starts = []
+
+    def start():
+        process = victim.start()
+        try:
+            if not starts:
+                wait_until(process, lambda: len(victim.epochs()) >= 2)
+                (jvm,) = [p for p in children()[process.pid] if p in processes(process, "java")]
+                os.kill(jvm, signal.SIGKILL)
+            starts.append(process)
+            _, said = process.communicate(timeout=600)
+        finally:
+            kill_all(process)
+        return process.returncode, said
+
+    service = supervise(start)
+    assert service.codes == [1, 0], service.said
+    assert "[jvm-died] the JVM of the run was killed by SIGKILL" in service.said[0]
+    assert "Traceback" not in service.said[0]
+    written = (victim.inputs / "readings" / "1.jsonl").read_bytes().splitlines()
+    assert sum(map(len, victim.seen().values())) == len(written)
+
+
+def test_a_jvm_without_memory_is_a_sentence(victim, tmp_path):
+    """With such a heap Spark does not get as far as its first epoch."""
+    config = tmp_path / "run.toml"
+    config.write_text('[spark]\n"spark.driver.extraJavaOptions" = "-XX:MaxHeapSize=60m"\n')
+    said = sentence_of(victim.start("--config", str(config)), 1)
+    assert "[jvm-out-of-memory]" in said
+    assert "spark.driver.memory" in said
+
+
+def test_a_frozen_jvm_is_cut_off_when_the_time_to_stop_is_over(victim):
+    process = running(victim, "--stop-timeout", "3")
+    jvms = processes(process, "java")
+    for pid in jvms:
+        os.kill(pid, signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)
+    assert "[stop-timeout]" in sentence_of(process, 1, seconds=60)
+    assert not [pid for pid in jvms if Path(f"/proc/{pid}").exists()]
+    victim.finish()
+
+
+def test_the_second_interrupt_ends_a_run_whose_jvm_is_frozen(victim):
+    process = running(victim)
+    for pid in processes(process, "java"):
+        os.kill(pid, signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    threading.Event().wait(1)  # so that they are two signals and not one
+    process.send_signal(signal.SIGINT)
+    sentence_of(process, 130, seconds=60)
+    victim.finish()
+
+
+def test_a_hung_worker_is_killed_by_its_idle_timeout(victim, tmp_path):
+    config = tmp_path / "run.toml"
+    config.write_text('[spark]\n"spark.python.worker.idleTimeoutSeconds" = 5\n')
+    process = running(victim, "--config", str(config))
+    workers = processes(process, "pyspark.daemon")
+    assert workers
+    for pid in workers[1:]:  # the first forks the others
+        os.kill(pid, signal.SIGSTOP)
+    said = sentence_of(process, 1, seconds=300)
+    assert "[spark-failed]" in said
+    victim.finish()
+
+
+def test_a_server_that_is_down_at_the_start_is_waited_for(victim, tmp_path, postgres):
+    """Down for a while: the same command goes on. Down for good: 1, and a sentence."""
+    postgres.execute("CREATE TABLE IF NOT EXISTS down (sensor text, at bigint, mean float)")
+    config = tmp_path / "run.toml"
+    config.write_text(
+        f'[sources.readings]\nkind = "json-lines"\npath = "{victim.inputs}/readings"\n'
+        f'[sources.resets]\nkind = "json-lines"\npath = "{victim.inputs}/resets"\n'
+        f'[sinks.means]\nkind = "postgres"\ntable = "down_means"\ncreate = true\n'
+        f'dsn = "{postgres.dsn}"\n'
+    )
+    flow = Path(__file__).parents[2] / "examples" / "averages.py"
+    command = [sys.executable, "-c", "from cutwater.cli import main; main()", "run"]
+    command += [f"{flow}:flow", "--config", str(config), "--checkpoint", str(victim.checkpoint)]
+
+    def start():
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    postgres.stop()
+    try:
+        assert "[database-unavailable]" in sentence_of(start(), 1)
+        process = start()
+    finally:
+        threading.Event().wait(5)
+        postgres.start()
+    sentence_of(process, 0, seconds=600)

@@ -1,0 +1,183 @@
+"""Every kind of failure that the table of exit codes has, raised as its system raises it."""
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cutwater.errors import (
+    ConnectorError,
+    CutwaterError,
+    FencedError,
+    FlowError,
+    InputError,
+    Problem,
+    RefusedError,
+    ResourceError,
+    RunError,
+    RunFailure,
+    StepError,
+    TargetError,
+    embed,
+    recover,
+)
+
+AGAIN, CHANGE = 1, 2
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One row: what fails, and what a process must end with."""
+
+    fail: Callable[[], None]
+    code: int
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    """Raise an error, as if it came from below."""
+
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+def across(error: CutwaterError) -> Callable[[], None]:
+    """Raise an error of ours that came out of a worker, through the words of Spark."""
+
+    def fail() -> None:
+        found = recover(f"Caused by: org.apache.spark.SparkException: {embed(error)}")
+        assert found
+        raise found
+
+    return fail
+
+
+def of_postgres(state: str | None) -> Callable[[], None]:
+    """Let the server refuse the work of a sink, with an SQLSTATE; None: it does not answer."""
+
+    def fail() -> None:
+        import psycopg
+
+        from cutwater.spark.connectors.postgres import connections
+        from cutwater.spark.connectors.postgres.settings import Database
+
+        kind = psycopg.errors.lookup(state) if state else psycopg.OperationalError
+
+        def opened(*_: object) -> None:
+            raise kind("it is so")
+
+        connections._opened = opened
+        connections.PAUSES_S = (0.0,)
+        connections.persist(Database("host=nowhere"), "sink 'out'", "write epoch 3", lambda _: None)
+
+    return fail
+
+
+def of_kafka(name: str) -> Callable[[], None]:
+    """Let the client raise an error with one of Kafka's codes."""
+
+    def fail() -> None:
+        import confluent_kafka
+
+        from cutwater.spark.connectors.kafka.errors import in_words
+        from cutwater.spark.connectors.kafka.settings import Cluster
+
+        code = getattr(confluent_kafka.KafkaError, name)
+        with in_words("sink 'out'", Cluster("kafka-1:9092"), "rows"):
+            raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(code))
+
+    return fail
+
+
+def of_the_machine(number: int) -> Callable[[], None]:
+    """Let a call of the operating system fail."""
+    return raising(OSError(number, os.strerror(number), "state/cutwater.json"))
+
+
+def of_a_worker(number: int) -> Callable[[], None]:
+    """Let a call of the operating system fail in a process of Spark's."""
+
+    def fail() -> None:
+        from cutwater.spark.job.spec import speaking
+
+        try:
+            with speaking():
+                of_the_machine(number)()
+        except RuntimeError as error:
+            found = recover(f"PythonException: {error}")
+            assert found
+            raise found from None
+
+    return fail
+
+
+def of_a_log(number: int) -> Callable[[], None]:
+    """Let the log of a run be on a disk that fails."""
+
+    def fail() -> None:
+        from cutwater.spark.telemetry.run_log import RunLog
+
+        class Full:
+            name = "run.log"
+
+            def write(self, text: str) -> None:
+                raise OSError(number, os.strerror(number))
+
+        RunLog(Full(), "items").event("epoch")
+
+    return fail
+
+
+def _kind(kind: type[CutwaterError]) -> CutwaterError:
+    return kind(Problem("some-code", "it failed"))
+
+
+KINDS: dict[str, Kind] = {
+    **{
+        f"class-{kind.__name__}": Kind(raising(_kind(kind)), code)
+        for code, kinds in (
+            (AGAIN, (RunFailure, FencedError, ConnectorError, ResourceError)),
+            (CHANGE, (RunError, RefusedError, StepError, InputError, FlowError, TargetError)),
+        )
+        for kind in kinds
+    },
+    "worker-fenced": Kind(across(_kind(FencedError)), AGAIN),
+    "worker-late-event": Kind(across(_kind(RunError)), CHANGE),
+    "worker-step-failed": Kind(across(_kind(StepError)), CHANGE),
+    "worker-damaged-file": Kind(across(_kind(RefusedError)), CHANGE),
+    "bug": Kind(raising(KeyError("x")), CHANGE),
+    "memory": Kind(raising(MemoryError()), AGAIN),
+    **{
+        f"errno-{errno.errorcode[number]}": Kind(of_the_machine(number), code)
+        for code, numbers in (
+            (AGAIN, (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EROFS)),
+            (AGAIN, (errno.ENOMEM, errno.EMFILE, errno.ECONNREFUSED, errno.ETIMEDOUT)),
+            (CHANGE, (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR)),
+        )
+        for number in numbers
+    },
+    "worker-errno-ENOSPC": Kind(of_a_worker(errno.ENOSPC), AGAIN),
+    "worker-errno-EACCES": Kind(of_a_worker(errno.EACCES), CHANGE),
+    "log-errno-ENOSPC": Kind(of_a_log(errno.ENOSPC), AGAIN),
+    "log-errno-EACCES": Kind(of_a_log(errno.EACCES), CHANGE),
+    **{
+        f"postgres-{state}": Kind(of_postgres(state), code)
+        for code, states in (
+            (AGAIN, (None, "08006", "25006", "25P03", "40001", "40P01", "53100", "53300", "55006")),
+            (AGAIN, ("55P03", "57014", "57P01", "57P03", "58030", "XX000")),
+            (CHANGE, ("22003", "22P02", "23505", "23502", "28P01", "42501", "42P01", "3D000")),
+        )
+        for state in states
+    },
+    **{
+        f"kafka-{name}": Kind(of_kafka(name), code)
+        for code, names in (
+            (AGAIN, ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_MSG_TIMED_OUT")),
+            (AGAIN, ("LEADER_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS", "COORDINATOR_NOT_AVAILABLE")),
+            (CHANGE, ("MSG_SIZE_TOO_LARGE", "_AUTHENTICATION", "TOPIC_AUTHORIZATION_FAILED")),
+            (CHANGE, ("UNKNOWN_TOPIC_OR_PART", "_INVALID_ARG")),
+        )
+        for name in names
+    },
+}

@@ -1,0 +1,120 @@
+"""A checkpoint with every kind of file that there is, written without a JVM."""
+
+import json
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from support.spark.toy_spark import make_job
+
+import cutwater as cw
+from cutwater.spark.checkpoint.compatibility import identity_of
+from cutwater.spark.checkpoint.store import Checkpoint
+from cutwater.spark.connectors.base.sink import Claim
+from cutwater.spark.connectors.files.json_source import JsonLines
+from cutwater.spark.connectors.files.sink import Folder
+from cutwater.spark.job.spec import Job
+from cutwater.spark.storage import entry_log
+from cutwater.spark.telemetry.row_counts import note_rows
+
+EPOCHS = 2
+
+
+@dataclass(frozen=True)
+class Item:
+    name: str
+    size: int
+
+
+@cw.task(initial=0)
+def total(state: int, item: Item) -> tuple[int, list[Item]]:
+    return state + item.size, [item]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A checkpoint and the job whose it is."""
+
+    place: Checkpoint
+    job: Job
+
+    def file(self, name: str) -> Path:
+        """A file, by its path in the folder of all."""
+        return self.place.root.parent / name
+
+
+def make_checkpoint(folder: Path) -> Made:
+    """Two epochs that are finished, with a snapshot of the state after the second."""
+    flow = cw.Flow("totals")
+    flow.sink("out", flow.source("items", Item).key_by("name").apply(total))
+    (folder / "in").mkdir()
+    job = make_job(flow, folder)
+    sources = {"items": JsonLines(str(folder / "in"))}
+    job = replace(
+        job,
+        sources=sources,
+        sinks={"out": Folder(str(folder / "out"))},
+        checkpoint=str(folder / "state"),
+    )
+    place = Checkpoint(folder / "state")
+    place.create()
+    identity = replace(identity_of(job, 1), generation=1)
+    place.save(identity)
+    job = replace(job, query_id=identity.query_id, generation=1)
+    _logs(place, folder / "in")
+    _states(place)
+    _output(job)
+    return Made(place, job)
+
+
+def _logs(place: Checkpoint, source: Path) -> None:
+    _put(place.spark / "metadata", b'{"id":"5ee0"}')
+    folder = place.root / "sources" / "items"
+    folder.mkdir(parents=True)
+    log = entry_log.EntryLog(folder, "the log")
+    chunk = {"number": 0, "path": str(source / "1"), "size": 9, "modified_ns": 1}
+    for epoch in range(EPOCHS):
+        log.append([{**chunk, "start": epoch, "end": epoch + 1}])
+        about = json.dumps({"conf": {"spark.sql.shuffle.partitions": "1"}})
+        offset = f"v1\n{about}\n" + json.dumps({"entry": epoch + 1})
+        _put(place.spark / "offsets" / str(epoch), offset.encode())
+        ids = json.dumps({"stateUniqueIds": {"0": [[f"id{epoch}"]]}})
+        _put(place.spark / "commits" / str(epoch), f"v2\n{ids}".encode())
+    log._compact(1)
+
+
+def _states(place: Checkpoint) -> None:
+    state = place.spark / "state" / "0"
+    for epoch in range(EPOCHS):
+        _put(state / "0" / f"{epoch + 1}_id{epoch}.changelog", bytes(range(64 + epoch)))
+    _put(state / "0" / "SSTs" / "8-x.sst", b"table" * 30)
+    snapshot = state / "0" / "2_id1.zip"
+    with zipfile.ZipFile(snapshot, "w") as archive:
+        about = {"sstFiles": [{"dfsSstFileName": "8-x.sst", "sizeBytes": 150}]}
+        archive.writestr("metadata", "v1\n" + json.dumps(about))
+    _put(snapshot, snapshot.read_bytes())
+    schema = state / "_stateSchema" / "default" / "0"
+    _put(schema, b"v3\nx")
+    moved = f"file:/elsewhere/state/0/_stateSchema/{schema.relative_to(state / '_stateSchema')}"
+    about = {"operatorInfo": {}, "stateStoreInfo": [{"stateSchemaFilePaths": [moved]}]}
+    _put(state / "_metadata" / "v2" / "0", f"v2\n{json.dumps(about)}".encode())
+
+
+def _output(job: Job) -> None:
+    claim = job.claim_of("out")
+    assert isinstance(claim, Claim)
+    sink = job.sinks["out"]
+    sink.make_ready("out", Item)
+    sink.take(claim)
+    note_rows(job.checkpoint, EPOCHS - 1, {"out": 3})
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Write a file with the sums that Hadoop's file system writes beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    sums = [zlib.crc32(data[at : at + 512]) for at in range(0, len(data), 512)]
+    beside = path.with_name(f".{path.name}.crc")
+    beside.write_bytes(b"crc\0" + struct.pack(">i", 512) + struct.pack(f">{len(sums)}I", *sums))

@@ -1,0 +1,46 @@
+"""Every row of the table of exit codes, under a supervisor that restarts on 1 and gives up on 2."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.endings import failing_run
+from support.endings.kinds import AGAIN, KINDS
+from support.endings.supervisor import supervise
+
+TESTS = Path(__file__).parents[2]
+FAILURES = 2
+"""So many starts fail before the trouble is over by itself."""
+
+
+@pytest.fixture(scope="module")
+def service():
+    """Starts runs that fail, each in a process of its own."""
+    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    with subprocess.Popen(
+        [sys.executable, failing_run.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, "NO_COLOR": "1"},
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_supervisor_brings_back_what_can_come_back(kind, tmp_path, service):
+    def start():
+        service.stdin.write(json.dumps([kind, FAILURES, str(tmp_path)]) + "\n")
+        service.stdin.flush()
+        return int(service.stdout.readline()), (tmp_path / "said").read_text()
+
+    supervised = supervise(start)
+    expected = [AGAIN] * FAILURES + [0] if KINDS[kind].code == AGAIN else [KINDS[kind].code]
+    assert supervised.codes == expected, supervised.said
+    for said in supervised.said[: -1 if supervised.is_up else None]:
+        assert said.count("error: [") == 1
+        assert "Traceback" not in said

@@ -1,0 +1,69 @@
+"""No file of a checkpoint, however damaged, gives a traceback: a start, `verify` and `show`."""
+
+import pytest
+from support.fuzz.checkpoints import make_checkpoint
+from support.fuzz.mutations import mutations, tolerate
+
+from cutwater.errors import CutwaterError
+from cutwater.spark import describe, verify
+from cutwater.spark.checkpoint.relocate import relocate
+from cutwater.spark.recovery import Resumption, _refuse_damaged, agree, refuse_closed
+from cutwater.spark.telemetry.row_counts import noted_rows
+
+FILES = {
+    "identity": "state/cutwater.json",
+    "spark-metadata": "state/spark/metadata",
+    "spark-offsets": "state/spark/offsets/1",
+    "spark-offsets-before": "state/spark/offsets/0",
+    "spark-commits": "state/spark/commits/1",
+    "spark-sums": "state/spark/offsets/.1.crc",
+    "spark-operator": "state/spark/state/0/_metadata/v2/0",
+    "state-changes": "state/spark/state/0/0/1_id0.changelog",
+    "state-snapshot": "state/spark/state/0/0/2_id1.zip",
+    "source-entry": "state/sources/items/2.json",
+    "source-compacted": "state/sources/items/compacted.jsonl",
+    "rows": "state/tally.json",
+    "folder-ledger": "out/_cutwater/ledger.json",
+}
+
+
+def start(made):
+    """Do what a start does before it needs a session, in the same order; nothing is synced."""
+    agree(made.place, made.job, Resumption())
+    refuse_closed(made.place, close=False)
+    _refuse_damaged(made.place)
+    relocate(made.place)
+    sink, claim = made.job.sinks["out"], made.job.claim_of("out")
+    sink.generation("out")
+    sink.rows(claim)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make_checkpoint(tmp_path_factory.mktemp("fuzzed"))
+
+
+def test_as_it_was_made_it_is_whole(made):
+    assert verify(made.place.root, made.job.sinks).problems == []
+    assert describe(made.place.root).next_epoch == 2
+    start(made)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_damaged_file_is_a_sentence(made, kind):
+    """Every other time the sums beside it are gone: a copy may leave out dotted names."""
+    file = made.file(FILES[kind])
+    sums = file.with_name(f".{file.name}.crc")
+    before = {path: path.read_bytes() for path in (file, sums) if path.exists()}
+    try:
+        for number, data in enumerate(mutations(before[file], seed=len(kind))):
+            file.write_bytes(data)
+            if sums in before:
+                sums.unlink(missing_ok=True) if number % 2 else sums.write_bytes(before[sums])
+            tolerate(data, lambda: verify(made.place.root, made.job.sinks), CutwaterError)
+            tolerate(data, lambda: describe(made.place.root), CutwaterError)
+            tolerate(data, lambda: start(made), CutwaterError)
+            tolerate(data, lambda: noted_rows(made.place.root), CutwaterError)
+    finally:
+        for path, data in before.items():
+            path.write_bytes(data)

@@ -1,0 +1,65 @@
+"""No ledger of a sink, however damaged, gives a traceback."""
+
+import pytest
+from support.connectors.delta_means import Mean, stage, take
+from support.connectors.sink_rows import claim, lane
+from support.fuzz.mutations import mutations, tolerate
+
+from cutwater.errors import CutwaterError
+from cutwater.spark.connectors.callback.sink import Call
+from cutwater.spark.connectors.delta.sink import Delta
+from cutwater.spark.connectors.files.sink import Folder
+
+
+def send(epoch, lane, rows):
+    """Take rows, as a function of a user's."""
+
+
+def folder(root):
+    made, who = Folder(str(root / "out")), claim()
+    made.make_ready("means", Mean)
+    made.take(who)
+    made.publish(who, 0, [made.write(who, 0, Mean, [lane(Mean, [Mean("a", 1.0)])])])
+    return made, who
+
+
+def delta(root):
+    made = Delta(str(root / "out"), compact_every=0)
+    who = take(made)
+    made.publish(who, 0, [stage(made, 0, 1.0)])
+    return made, who
+
+
+def call(root):
+    made, who = Call(send), claim(checkpoint=str(root))
+    made.take(who)
+    made.write(who, 0, Mean, [lane(Mean, [Mean("a", 1.0)])])
+    return made, who
+
+
+KINDS = {
+    "folder-ledger": (folder, "out/_cutwater/ledger.json"),
+    "folder-manifest": (folder, "out/epoch=0/_manifest.json"),
+    "delta-first": (delta, "out/_delta_log/00000000000000000000.json"),
+    "delta-newest": (delta, "out/_delta_log/00000000000000000002.json"),
+    "call-taken": (call, "calls/means/taken.json"),
+    "call-note": (call, "calls/means/lane-1.json"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_ledger_is_a_sentence(tmp_path, kind):
+    make, name = KINDS[kind]
+    sink, who = make(tmp_path)
+    file = tmp_path / name
+
+    def look():
+        sink.check("means", who.query_id, 1)
+        sink.misfits("means", Mean)
+        sink.generation("means")
+        sink.rows(who)
+
+    look()
+    for data in mutations(file.read_bytes(), seed=7):
+        file.write_bytes(data)
+        tolerate(data, look, CutwaterError)

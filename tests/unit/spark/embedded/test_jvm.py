@@ -1,0 +1,70 @@
+"""What a JVM died of, in a sentence with the setting to change; a small process stands for it."""
+
+import signal
+import subprocess
+
+import pytest
+
+from cutwater.spark.embedded import jvm
+
+
+def ended(script):
+    """A process that has ended, as a JVM of ours would."""
+    process = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+    process.wait(60)
+    return process
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "words", "hint"),
+    [
+        ("kill -KILL $$", "jvm-died", "killed by SIGKILL", "spark.driver.memory"),
+        ("kill -TERM $$", "jvm-died", "ended by SIGTERM", "KillMode=mixed"),
+        ("exit 143", "jvm-died", "ended by SIGTERM", "KillMode=mixed"),
+        ("kill -SEGV $$", "jvm-died", "ended by SIGSEGV", "hs_err_pid"),
+        ("exit 1", "jvm-died", "ended with exit code 1", "jvm.log"),
+        ("exit 3", "jvm-out-of-memory", "no memory left", "spark.driver.memory"),
+    ],
+)
+def test_the_cause_is_named(tmp_path, script, code, words, hint):
+    problem = jvm.death_of(ended(script), tmp_path)
+    assert problem.code == code
+    assert words in problem.message
+    assert hint in problem.hint
+
+
+def test_what_its_log_says_last_is_quoted(tmp_path):
+    (tmp_path / "jvm.log").write_text("first\nthe last words\n\n")
+    assert "jvm.log ends with: the last words" in jvm.death_of(ended("exit 1"), tmp_path).message
+
+
+@pytest.mark.parametrize("name", ["jvm.log", "spark.log"])
+def test_which_memory_was_exhausted_is_said(tmp_path, name):
+    said = "java.lang.OutOfMemoryError: Java heap space"
+    (tmp_path / name).write_text(f"Terminating due to {said}\n")
+    assert f"({said})" in jvm.out_of_memory(tmp_path).message
+
+
+def test_a_log_of_any_bytes_is_read(tmp_path):
+    (tmp_path / "jvm.log").write_bytes(b"\xff\xfe" * 100_000)
+    assert jvm.death_of(ended("exit 1"), tmp_path).code == "jvm-died"
+
+
+def test_one_that_lives_has_died_of_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(jvm, "_DYING_S", 0.01)
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
+        try:
+            assert jvm.death_of(process, tmp_path) is None
+        finally:
+            process.kill()
+
+
+def test_only_our_own_is_killed_with_its_group_even_if_it_is_frozen(monkeypatch):
+    monkeypatch.setattr(jvm, "_own", None)
+    assert not jvm.kill_own()
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
+        process.send_signal(signal.SIGSTOP)
+        jvm.set_own(process)
+        assert jvm.kill_own()
+        assert process.wait(60) == -signal.SIGKILL
+    assert not jvm.kill_own()

@@ -29,6 +29,7 @@ from cutwater.spark.connectors.files.csv_columns import (
     plain_rows,
     records_of,
 )
+from cutwater.spark.connectors.files.lines import MAX_FILES_PER_EPOCH, MAX_ROWS_PER_EPOCH
 from cutwater.spark.connectors.files.text import RUN_BYTES, TextFeed, bytes_of, runs_of
 from cutwater.spark.exchange.batch import much_at_once
 
@@ -68,6 +69,8 @@ class Csv(TextFeed):
     """How much one epoch reads at the most; a bucket's share of it is sorted in memory."""
     idle_after: float | None = None
     """Seconds without new input after which the source holds others back no longer."""
+    max_rows_per_epoch: int = MAX_ROWS_PER_EPOCH
+    max_files_per_epoch: int = MAX_FILES_PER_EPOCH
 
     kind: ClassVar[str] = "CSV"
 

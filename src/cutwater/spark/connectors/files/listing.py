@@ -25,6 +25,8 @@ class FilesFeed(Feed):
 
     path: str
     max_bytes_per_epoch: int
+    max_rows_per_epoch: int
+    max_files_per_epoch: int
 
     pieces: ClassVar[str] = "files"
     unit: ClassVar[str] = "bytes"
@@ -36,6 +38,10 @@ class FilesFeed(Feed):
 
         Raises `InputError` if it cannot hold records of the type.
         """
+
+    @abstractmethod
+    def within_rows(self, chunk: Chunk, rows: int) -> tuple[Chunk, int]:
+        """The beginning of a chunk that has about so many rows at the most; and how many it has."""
 
     def end_of(self, chunk: Chunk) -> Any:
         """Where the file of a chunk ends."""
@@ -52,13 +58,15 @@ class FilesFeed(Feed):
                 f"source '{name}' reads {self.path}, which is no folder",
                 "create it, or correct the path",
             )
-        if self.max_bytes_per_epoch < 1:
-            yield Problem(
-                "no-progress",
-                f"source '{name}' may read {self.max_bytes_per_epoch} bytes in an epoch; "
-                "an epoch reads at least one",
-                "leave max_bytes_per_epoch out, or make it larger",
-            )
+        for what in ("bytes", "rows", "files"):
+            limit = f"max_{what}_per_epoch"
+            if getattr(self, limit) < 1:
+                yield Problem(
+                    "no-progress",
+                    f"source '{name}' may read {getattr(self, limit)} {what} in an epoch; "
+                    "an epoch reads at least one",
+                    f"leave {limit} out, or make it larger",
+                )
 
     def why_empty(self) -> str | None:
         return None if files_in(Path(self.path)) else f"{self.path} has no files"
@@ -107,13 +115,16 @@ class FilesPlanner(Planner):
 
     def take(self) -> list[Chunk]:
         chunks: list[Chunk] = []
-        left = self._feed.max_bytes_per_epoch
+        left, rows = self._feed.max_bytes_per_epoch, self._feed.max_rows_per_epoch
         files = [path for path in self.unread() if self._until is None or path in self._until]
         for chunk in self._candidates(files):
-            if left <= 0:
+            if left <= 0 or rows <= 0 or len(chunks) == self._feed.max_files_per_epoch:
                 break
-            chunks.append(replace(chunk, end=self._feed.cut(chunk, left)))
-            left -= self._feed.amount(chunks[-1])
+            part = replace(chunk, end=self._feed.cut(chunk, left))
+            part, count = self._feed.within_rows(part, rows)
+            chunks.append(part)
+            left -= self._feed.amount(part)
+            rows -= count
         return chunks
 
     def _candidates(self, files: list[str]) -> Iterator[Chunk]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from cutwater.errors import InputError
 from cutwater.spark.connectors.base.source import Chunk, Run
+from cutwater.spark.connectors.files.lines import end_of_line, line_starts, until_line
 from cutwater.spark.connectors.files.listing import FilesFeed, check_unchanged, unreadable
 
 __all__ = ["RUN_BYTES", "TextFeed", "bytes_of", "runs_of", "split_at_lines"]
@@ -26,6 +28,11 @@ class TextFeed(FilesFeed):
     def whole(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
         about = {"path": path, "size": found.st_size, "modified_ns": found.st_mtime_ns}
         return Chunk(number, 0, found.st_size, about)
+
+    def within_rows(self, chunk: Chunk, rows: int) -> tuple[Chunk, int]:
+        """As many lines as that, or a few more where a record has several."""
+        size, count = until_line(chunk.about["path"], chunk.start, chunk.end, rows)
+        return replace(chunk, end=self.cut(chunk, size)), count
 
     def place(self, chunk: Chunk, position: int) -> str:
         return f"{chunk.about['path']}:{_line_number(chunk, position)}"
@@ -62,12 +69,7 @@ def runs_of(raws: list[Any], positions: list[int]) -> Iterator[Run]:
 
 def split_at_lines(path: str, start: int, end: int, size: int) -> int:
     """The first end of a line at or after ``start + size``, or `end`."""
-    if start + size >= end:
-        return end
-    with Path(path).open("rb") as file:
-        file.seek(start + size - 1)
-        file.readline()
-        return min(file.tell(), end)
+    return end if start + size >= end else end_of_line(path, start + size - 1, end)
 
 
 def _line_number(chunk: Chunk, position: int) -> int:
@@ -76,8 +78,6 @@ def _line_number(chunk: Chunk, position: int) -> int:
 
 
 @lru_cache(maxsize=8)
-def _line_starts(path: str, end: int) -> list[int]:
+def _line_starts(path: str, end: int) -> array[int]:
     """Where the lines of a file begin; worked out once, however many records are bad."""
-    with Path(path).open("rb") as file:
-        lines = file.read(end).split(b"\n")
-    return list(accumulate((len(line) + 1 for line in lines), initial=0))
+    return line_starts(path, end)

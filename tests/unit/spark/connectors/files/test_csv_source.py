@@ -368,3 +368,14 @@ def test_plain_rows_stay_columns(tmp_path):
     records = reader.decode(run)
     assert isinstance(records, Records)
     assert list(records) == [Plain("a", 1, 0.5), Plain("b", -2, 2.0)]
+
+
+def test_a_limit_of_rows_does_not_cut_a_record(tmp_path):
+    (tmp_path / "a.csv").write_text('name,size\n"a\nb\nc",1\nd,2\ne,3\n')
+    feed = Csv(str(tmp_path), max_rows_per_epoch=1)
+    planner, reader, found = feed.planner(Item, lambda: 0), feed.reader(Item), []
+    while chunks := planner.take():
+        for chunk in chunks:
+            planner.note(chunk)
+            found.append([v.name for run in reader.runs(chunk) for v in reader.decode(run)])
+    assert found == [["a\nb\nc"], ["d"], ["e"]]

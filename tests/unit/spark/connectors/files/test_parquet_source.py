@@ -291,3 +291,19 @@ def test_settings_that_cannot_work_are_refused_before(folder):
         (Parquet(str(folder / "no"), max_bytes_per_epoch=0), ["missing-folder", "no-progress"]),
     ):
         assert [problem.code for problem in feed.problems("items", step)] == codes
+
+
+def test_a_file_that_inflates_is_planned_and_read_by_what_it_decodes_to(tmp_path):
+    """A text that comes often is stored once; 65,536 times 4,000 bytes are 250 MiB."""
+    text = "x" * 4000
+    column = pa.array([text] * 65_536)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"value": column}), path, row_group_size=32_768)
+    assert path.stat().st_size < 1 << 20
+    feed = Parquet(str(tmp_path))
+    [chunk] = feed.planner(str, lambda: 0).take()
+    limit = feed.max_bytes_per_epoch
+    assert 0.5 * limit < (chunk.end - chunk.start) * len(text) <= 1.1 * limit
+    sizes = [run.raws.batch.nbytes for run in feed.reader(str).runs(chunk)]
+    assert max(sizes) < 48 << 20
+    assert sum(sizes) >= (chunk.end - chunk.start) * len(text)

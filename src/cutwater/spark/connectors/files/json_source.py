@@ -22,7 +22,7 @@ from cutwater.spark.connectors.files.lines import (
     LongLine,
     lines_of,
 )
-from cutwater.spark.connectors.files.text import RUN_BYTES, TextFeed, split_at_lines
+from cutwater.spark.connectors.files.text import RUN_BYTES, TextFeed, runs_of, split_at_lines
 
 __all__ = ["JsonLines"]
 
@@ -58,8 +58,7 @@ class _Lines(RecordReader):
     def runs(self, chunk: Chunk) -> Iterator[Run]:
         for texts, places in lines_of(chunk, self._longest, RUN_BYTES):
             is_full = [bool(text) and not text.isspace() for text in texts]
-            if any(is_full):
-                yield Run(list(compress(texts, is_full)), list(compress(places, is_full)))
+            yield from runs_of(list(compress(texts, is_full)), list(compress(places, is_full)))
 
     def decode(self, run: Run) -> list[Any]:
         _refuse_long(run.raws)

@@ -16,10 +16,12 @@ from cutwater.spark.connectors.base.source import Chunk, Run
 from cutwater.spark.connectors.files.lines import end_of_line, line_starts, until_line
 from cutwater.spark.connectors.files.listing import FilesFeed, check_unchanged, unreadable
 
-__all__ = ["RUN_BYTES", "TextFeed", "bytes_of", "runs_of", "split_at_lines"]
+__all__ = ["RUN_BYTES", "RUN_ROWS", "TextFeed", "bytes_of", "runs_of", "split_at_lines"]
 
 RUN_BYTES = 4 << 20
 """About so many bytes of text are decoded and sent together."""
+RUN_ROWS = 50_000
+"""And so many records at the most: a short one takes a kilobyte while it is worked on."""
 
 
 class TextFeed(FilesFeed):
@@ -59,10 +61,11 @@ def bytes_of(chunk: Chunk) -> bytes:
 
 
 def runs_of(raws: list[Any], positions: list[int]) -> Iterator[Run]:
-    """Records of a file, about `RUN_BYTES` at a time."""
+    """Records of a file, about `RUN_BYTES` or `RUN_ROWS` at a time."""
     start = 0
     while start < len(raws):
         end = bisect_left(positions, positions[start] + RUN_BYTES, lo=start + 1)
+        end = min(end, start + RUN_ROWS)
         yield Run(raws[start:end], positions[start:end])
         start = end
 

@@ -22,6 +22,8 @@ __all__ = [
     "end_of_line",
     "line_starts",
     "lines_of",
+    "longest_line",
+    "too_long",
     "until_line",
 ]
 
@@ -53,9 +55,18 @@ class LongLine(bytes):
 
     def refuse(self) -> None:
         """Raise `BadRecord`: whatever it begins with, it is none."""
-        raise BadRecord(
-            f"it has {self.size} bytes, and a record has at most {self.limit} (max_record_bytes)"
-        )
+        raise BadRecord(too_long(self.size, self.limit))
+
+
+def too_long(size: int, limit: int) -> str:
+    """Why what is too long is no record."""
+    return f"it has {size} bytes, and a record has at most {limit} (max_record_bytes)"
+
+
+def longest_line(data: bytes) -> int:
+    """How many bytes the longest line has."""
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+    return int(np.diff(ends, prepend=-1, append=len(data)).max()) - 1
 
 
 def lines_of(

@@ -16,12 +16,13 @@ import msgspec
 import msgspec.inspect as mi
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cutwater.annotations import describe, members, plain_type
 from cutwater.errors import InputError, Problem
 from cutwater.spark.connectors.base.source import BadRecord, Chunk, RecordReader, Run
-from cutwater.spark.connectors.files.lines import MAX_FILES_PER_EPOCH
+from cutwater.spark.connectors.files.lines import MAX_FILES_PER_EPOCH, MAX_RECORD_BYTES, too_long
 from cutwater.spark.connectors.files.listing import FilesFeed, check_unchanged
 from cutwater.spark.exchange.arrow import misfit, records_in
 from cutwater.spark.exchange.columns import Records, objects
@@ -57,6 +58,8 @@ class Parquet(FilesFeed):
     idle_after: float | None = None
     """Seconds without new input after which the source holds others back no longer."""
     max_files_per_epoch: int = MAX_FILES_PER_EPOCH
+    max_record_bytes: int = MAX_RECORD_BYTES
+    """A row with a longer text, or more bytes, in one of its columns is a bad record."""
 
     kind: ClassVar[str] = "Parquet"
     unit: ClassVar[str] = "rows"
@@ -94,7 +97,7 @@ class Parquet(FilesFeed):
         return min(chunk.start + ceil(amount / chunk.about["row_bytes"]), chunk.end)
 
     def reader(self, tp: Any) -> RecordReader:
-        return _Rows(tp)
+        return _Rows(tp, self.max_record_bytes)
 
     def place(self, chunk: Chunk, position: int) -> str:
         return f"row {position + 1} of {chunk.about['path']}"
@@ -184,8 +187,9 @@ class _Batch(Sequence[pa.RecordBatch]):
 
 
 class _Rows(RecordReader):
-    def __init__(self, tp: Any) -> None:
+    def __init__(self, tp: Any, longest: int) -> None:
         self._layout = Layout.of(tp)
+        self._longest = longest
         self._many = list[tp]
         self._defaults = _Defaults(self._layout)
 
@@ -232,6 +236,8 @@ class _Rows(RecordReader):
         return self._records(raw)[0]
 
     def _records(self, batch: pa.RecordBatch) -> Sequence[Any]:
+        if batch.nbytes > self._longest and (size := _longest_value(batch)) > self._longest:
+            raise BadRecord(too_long(size, self._longest))
         try:
             records = self._found(batch)
         except InputError as error:
@@ -273,6 +279,21 @@ class _Rows(RecordReader):
 
     def count(self, chunk: Chunk) -> int:
         return int(chunk.end - chunk.start)
+
+
+def _longest_value(batch: pa.RecordBatch) -> int:
+    """How many bytes the longest text of a batch has."""
+    texts = [c for c in map(_plain, batch.columns) if _is_binary(c.type)]
+    found = (pc.max(pc.binary_length(text)).as_py() for text in texts)
+    return max((size for size in found if size is not None), default=0)
+
+
+def _is_binary(tp: pa.DataType) -> bool:
+    return bool(pa.types.is_string(tp) or pa.types.is_binary(tp) or _is_large(tp))
+
+
+def _is_large(tp: pa.DataType) -> bool:
+    return bool(pa.types.is_large_string(tp) or pa.types.is_large_binary(tp))
 
 
 def _decoded_row_bytes(file: pq.ParquetFile, columns: Sequence[str]) -> int:

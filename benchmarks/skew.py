@@ -66,7 +66,8 @@ def job_in(root: Path) -> Job:
     flow = cw.Flow("skew")
     means = flow.source("readings", Reading).key_by("sensor").apply(mean)
     flow.sink("means", means)
-    sources = {"readings": json_lines(str(root / "in"), max_bytes_per_epoch=1 << 40)}
+    endless = {"max_bytes_per_epoch": 1 << 40, "max_rows_per_epoch": 1 << 40}
+    sources = {"readings": json_lines(str(root / "in"), **endless)}
     sinks = {"means": folder(str(root / "out"))}
     return Job(flow, sources, sinks, "skew", 1, 16, str(root / "checkpoint"), parallelism=1)
 

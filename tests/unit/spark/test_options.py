@@ -47,12 +47,16 @@ until = "stopped"
 partitions = 4
 require = "exactly-once"
 forget = ["old"]
+finish_with_this_flow = true
 metrics_port = 9100
 
 [sources.items]
 kind = "json-lines"
 path = "in"
 max_bytes_per_epoch = 100
+max_rows_per_epoch = 10
+max_files_per_epoch = 2
+max_record_bytes = 50
 
 [sources.others]
 kind = "json-lines"
@@ -75,7 +79,10 @@ def test_what_a_file_says(load, tmp_path):
     assert (config.run.until, config.run.partitions, config.run.forget) == ("stopped", 4, ["old"])
     assert (config.run.close, config.run.master) == (None, None)
     assert config.sources["items"].path == str(tmp_path / "conf" / "in")
-    assert config.sources["items"].max_bytes_per_epoch == 100
+    assert config.run.finish_with_this_flow is True
+    items = config.sources["items"]
+    assert (items.max_bytes_per_epoch, items.max_rows_per_epoch) == (100, 10)
+    assert (items.max_files_per_epoch, items.max_record_bytes) == (2, 50)
     assert config.sinks["out"].path == str(tmp_path / "conf" / "out")
     assert config.sinks["more"].path == "/somewhere/else"
     assert config.spark == {
@@ -130,7 +137,7 @@ def test_settings_that_cannot_work_have_a_line_too(load):
         load(GOOD.replace('path = "in"\nmax_bytes_per_epoch = 100', 'path = "gone"'))
     (problem,) = refused.value.problems
     assert problem.code == "missing-folder"
-    assert problem.message.startswith("conf/run.toml:10: source 'items' reads ")
+    assert problem.message.startswith("conf/run.toml:11: source 'items' reads ")
 
 
 def numbers(number: int) -> Item:

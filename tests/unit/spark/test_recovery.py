@@ -127,6 +127,17 @@ def test_a_file_that_is_corrected_after_its_epoch_was_planned_is_planned_anew(wo
     assert [Path(path).name for path in world.unread()][:1] == [name]
 
 
+def test_an_epoch_that_was_planned_too_large_is_planned_smaller(world):
+    name = "b.jsonl" if world.epoch else "a.jsonl"
+    before = world.log().read(world.log().newest)[0]
+    assert (before.start, before.end > 2) == (0, True)
+    world.start(more)
+    world.job = make_job(flow_of(more), world.root, max_bytes_per_epoch=1)
+    log = world.log()
+    [chunk] = log.read(log.extend())
+    assert (Path(chunk.about["path"]).name, chunk.start, chunk.end) == (name, 0, 2)
+
+
 @pytest.mark.parametrize("shown", ["out", "copy"])
 def test_an_epoch_of_which_something_was_shown_is_finished_by_the_flow_that_began_it(world, shown):
     world.show(shown)

@@ -29,6 +29,13 @@ from cutwater.spark.connectors.files.csv_columns import (
     plain_rows,
     records_of,
 )
+from cutwater.spark.connectors.files.lines import (
+    MAX_FILES_PER_EPOCH,
+    MAX_RECORD_BYTES,
+    MAX_ROWS_PER_EPOCH,
+    longest_line,
+    too_long,
+)
 from cutwater.spark.connectors.files.text import (
     RUN_BYTES,
     TextFeed,
@@ -81,6 +88,10 @@ class Csv(TextFeed):
     recheck_every: float = 60.0
     """Every file that was read is looked at again within so many seconds; a changed one is
     refused."""
+    max_rows_per_epoch: int = MAX_ROWS_PER_EPOCH
+    max_files_per_epoch: int = MAX_FILES_PER_EPOCH
+    max_record_bytes: int = MAX_RECORD_BYTES
+    """A row with more bytes is a bad record."""
 
     kind: ClassVar[str] = "CSV"
 
@@ -139,7 +150,7 @@ class Csv(TextFeed):
         return min(chunk.start + len(head), chunk.end)
 
     def reader(self, tp: Any) -> RecordReader:
-        return _Rows(tp, self.delimiter)
+        return _Rows(tp, self.delimiter, self.max_record_bytes)
 
 
 @dataclass(frozen=True)
@@ -157,7 +168,8 @@ _Row = list[str] | _Malformed
 
 
 class _Rows(RecordReader):
-    def __init__(self, tp: Any, delimiter: str) -> None:
+    def __init__(self, tp: Any, delimiter: str, longest: int = MAX_RECORD_BYTES) -> None:
+        self._longest = longest
         self._delimiter = delimiter
         self._fields = {field.encode_name: field for field in _fields_of(tp) or ()}
         self._type = tp
@@ -176,11 +188,13 @@ class _Rows(RecordReader):
         self.turn_to(chunk)
         data = bytes_of(chunk)
         is_whole = self._plain is not None and len(self._columns) == len(self._fields)
+        if len(data) > self._longest and longest_line(data) > self._longest:
+            is_whole = False
         plain = plain_rows(data, RUN_BYTES) if is_whole else None
         if plain is not None:
             return (Run(rows, (at + chunk.start).tolist()) for rows, at in plain)
         with much_at_once():
-            rows, positions = _rows(data, self._delimiter)
+            rows, positions = _rows(data, self._delimiter, self._longest)
         return runs_of(rows, [chunk.start + position for position in positions])
 
     def decode(self, run: Run) -> Sequence[Any]:
@@ -236,7 +250,9 @@ def _reader(lines: Any, delimiter: str) -> Any:
     return csv.reader(lines, delimiter=delimiter, strict=True)
 
 
-def _rows(data: bytes, delimiter: str) -> tuple[list[_Row], list[int]]:
+def _rows(
+    data: bytes, delimiter: str, longest: int = MAX_RECORD_BYTES
+) -> tuple[list[_Row], list[int]]:
     """The rows in some text, and where each begins; a blank line is none."""
     starts = list(accumulate((len(line) + 1 for line in data.split(b"\n")), initial=0))
     text, is_clean = _decoded(data)
@@ -256,6 +272,11 @@ def _rows(data: bytes, delimiter: str) -> tuple[list[_Row], list[int]]:
         end = starts[reader.line_num]
         if row and not is_clean and not _is_text(row):
             why = "it is not UTF-8"
+        if end - start > longest + 1:
+            rows.append(_Malformed(too_long(end - start - 1, longest), data[start : start + 200]))
+            positions.append(start)
+            start = end
+            continue
         if row or why:
             rows.append(_Malformed(why, data[start:end].rstrip()) if why else row or [])
             positions.append(start)

@@ -6,16 +6,23 @@ which also gives the line number of a bad record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, compress
+from itertools import compress
 from typing import Any, ClassVar
 
 import msgspec
 
 from cutwater.spark.connectors.base.defaults import filler_of
 from cutwater.spark.connectors.base.source import Chunk, RecordReader, Run
-from cutwater.spark.connectors.files.text import TextFeed, bytes_of, runs_of, split_at_lines
+from cutwater.spark.connectors.files.lines import (
+    MAX_FILES_PER_EPOCH,
+    MAX_RECORD_BYTES,
+    MAX_ROWS_PER_EPOCH,
+    LongLine,
+    lines_of,
+)
+from cutwater.spark.connectors.files.text import RUN_BYTES, TextFeed, runs_of, split_at_lines
 
 __all__ = ["JsonLines"]
 
@@ -34,6 +41,10 @@ class JsonLines(TextFeed):
     recheck_every: float = 60.0
     """Every file that was read is looked at again within so many seconds; a changed one is
     refused."""
+    max_rows_per_epoch: int = MAX_ROWS_PER_EPOCH
+    max_files_per_epoch: int = MAX_FILES_PER_EPOCH
+    max_record_bytes: int = MAX_RECORD_BYTES
+    """A line with more bytes is a bad record, and is not held in memory."""
 
     kind: ClassVar[str] = "JSON lines"
 
@@ -41,27 +52,30 @@ class JsonLines(TextFeed):
         return split_at_lines(chunk.about["path"], chunk.start, chunk.end, amount)
 
     def reader(self, tp: Any) -> RecordReader:
-        return _Lines(tp)
+        return _Lines(tp, self.max_record_bytes)
 
 
 class _Lines(RecordReader):
-    def __init__(self, tp: Any) -> None:
+    def __init__(self, tp: Any, longest: int) -> None:
         self._decode = _decoder(tp)
+        self._longest = longest
 
     def runs(self, chunk: Chunk) -> Iterator[Run]:
-        texts = bytes_of(chunk).split(b"\n")
-        positions = list(accumulate((len(text) + 1 for text in texts), initial=chunk.start))[:-1]
-        is_full = [bool(text) and not text.isspace() for text in texts]
-        return runs_of(list(compress(texts, is_full)), list(compress(positions, is_full)))
+        for texts, places in lines_of(chunk, self._longest, RUN_BYTES):
+            is_full = [bool(text) and not text.isspace() for text in texts]
+            yield from runs_of(list(compress(texts, is_full)), list(compress(places, is_full)))
 
     def decode(self, run: Run) -> list[Any]:
+        _refuse_long(run.raws)
         return list(map(self._decode, run.raws))
 
     def times(self, run: Run, field: str) -> list[Any]:
+        _refuse_long(run.raws)
         decode = self._decode  # records are let go at once: to keep them all takes longer
         return [getattr(decode(raw), field) for raw in run.raws]
 
     def decode_one(self, raw: bytes) -> Any:
+        _refuse_long([raw])
         return self._decode(raw)
 
     def text(self, raw: bytes) -> bytes:
@@ -70,8 +84,11 @@ class _Lines(RecordReader):
     def line(self, raw: bytes, value: Any) -> bytes:
         return raw.rstrip()
 
-    def count(self, chunk: Chunk) -> int:
-        return sum(bool(line) and not line.isspace() for line in bytes_of(chunk).split(b"\n"))
+
+def _refuse_long(raws: Sequence[bytes]) -> None:
+    """A line that is too long comes alone."""
+    if isinstance(raws[0], LongLine):
+        raws[0].refuse()
 
 
 def _decoder(tp: Any) -> Callable[[bytes], Any]:

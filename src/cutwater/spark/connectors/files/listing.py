@@ -37,6 +37,8 @@ class FilesFeed(Feed):
     """Are files appended to after they were read? Then what is new is read on."""
     recheck_every: float
     """Every file that was read is looked at again within so many seconds."""
+    max_rows_per_epoch: int
+    max_files_per_epoch: int
 
     pieces: ClassVar[str] = "files"
     unit: ClassVar[str] = "bytes"
@@ -48,6 +50,10 @@ class FilesFeed(Feed):
 
         Raises `InputError` if it cannot hold records of the type.
         """
+
+    @abstractmethod
+    def within_rows(self, chunk: Chunk, rows: int) -> tuple[Chunk, int]:
+        """The beginning of a chunk that has about so many rows at the most; and how many it has."""
 
     def end_of(self, chunk: Chunk) -> Any:
         """Where the file of a chunk ends, as far as it can be read."""
@@ -74,13 +80,15 @@ class FilesFeed(Feed):
                 f"source '{name}' reads {self.path}, which is no folder",
                 "create it, or correct the path",
             )
-        if self.max_bytes_per_epoch < 1:
-            yield Problem(
-                "no-progress",
-                f"source '{name}' may read {self.max_bytes_per_epoch} bytes in an epoch; "
-                "an epoch reads at least one",
-                "leave max_bytes_per_epoch out, or make it larger",
-            )
+        for what in ("bytes", "rows", "files"):
+            limit = f"max_{what}_per_epoch"
+            if getattr(self, limit) < 1:
+                yield Problem(
+                    "no-progress",
+                    f"source '{name}' may read {getattr(self, limit)} {what} in an epoch; "
+                    "an epoch reads at least one",
+                    f"leave {limit} out, or make it larger",
+                )
         if not self.recheck_every > 0:
             yield Problem(
                 "not-a-duration",
@@ -169,13 +177,16 @@ class FilesPlanner(Planner):
     def take(self) -> list[Chunk]:
         self._look_at(self._look.due())
         chunks: list[Chunk] = []
-        left = self._feed.max_bytes_per_epoch
+        left, rows = self._feed.max_bytes_per_epoch, self._feed.max_rows_per_epoch
         files = [path for path in self.unread() if self._until is None or path in self._until]
         for chunk in self._candidates(files):
-            if left <= 0:
+            if left <= 0 or rows <= 0 or len(chunks) == self._feed.max_files_per_epoch:
                 break
-            chunks.append(replace(chunk, end=self._feed.cut(chunk, left)))
-            left -= self._feed.amount(chunks[-1])
+            part = replace(chunk, end=self._feed.cut(chunk, left))
+            part, count = self._feed.within_rows(part, rows)
+            chunks.append(part)
+            left -= self._feed.amount(part)
+            rows -= count
         return sorted(chunks, key=lambda chunk: chunk.number)
 
     def _look_at(self, files: list[str]) -> None:

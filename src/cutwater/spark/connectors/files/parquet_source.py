@@ -7,7 +7,7 @@ import os
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ import msgspec
 import msgspec.inspect as mi
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cutwater.annotations import describe, members, plain_type
@@ -23,6 +24,7 @@ from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.source import BadRecord, Chunk, RecordReader, Run
 from cutwater.spark.connectors.files.changes import cannot_be_read, check_unchanged
+from cutwater.spark.connectors.files.lines import MAX_FILES_PER_EPOCH, MAX_RECORD_BYTES, too_long
 from cutwater.spark.connectors.files.listing import FilesFeed
 from cutwater.spark.exchange.arrow import misfit, records_in
 from cutwater.spark.exchange.columns import Records, objects
@@ -36,6 +38,10 @@ NUMBERED_ROWS = 200_000
 """And so many where the values of a field are numbered, which pays if they come again."""
 _NUMBERED_BYTES = 32 << 20
 """If they are so many bytes at the most."""
+_DECODED_ROWS = 500
+"""So many rows are decoded at once: nobody knows before how large they are."""
+_SAMPLED_GROUPS = 8
+"""The rows of so many groups of a file are looked at when it is planned."""
 
 
 @dataclass(frozen=True)
@@ -58,19 +64,15 @@ class Parquet(FilesFeed):
     recheck_every: float = 60.0
     """Every file that was read is looked at again within so many seconds; a changed one is
     refused."""
+    max_files_per_epoch: int = MAX_FILES_PER_EPOCH
+    max_record_bytes: int = MAX_RECORD_BYTES
+    """A row with a longer text, or more bytes, in one of its columns is a bad record."""
 
     kind: ClassVar[str] = "Parquet"
     unit: ClassVar[str] = "rows"
 
     def problems(self, name: str, step: Source) -> Iterator[Problem]:
         yield from super().problems(name, step)
-        if self.max_rows_per_epoch < 1:
-            yield Problem(
-                "no-progress",
-                f"source '{name}' may read {self.max_rows_per_epoch} rows in an epoch; "
-                "an epoch reads at least one",
-                "leave max_rows_per_epoch out, or make it larger",
-            )
         if self.grows:
             yield Problem(
                 "cannot-grow",
@@ -84,6 +86,7 @@ class Parquet(FilesFeed):
             meta, schema = file.metadata, file.schema_arrow
             groups = range(meta.num_row_groups)
             size = sum(meta.row_group(group).total_byte_size for group in groups)
+            decoded = _decoded_row_bytes(file, [name or "value" for name in Layout.of(tp).columns])
         for problem in _schema_problems(path, schema, Layout.of(tp)):
             raise InputError(problem)
         rows = meta.num_rows
@@ -93,9 +96,13 @@ class Parquet(FilesFeed):
             "size": found.st_size,
             "modified_ns": found.st_mtime_ns,
             "rows": rows,
-            "row_bytes": max(size // max(rows, 1), least),
+            "row_bytes": max(size // max(rows, 1), decoded, least),
         }
         return Chunk(number, 0, rows, about)
+
+    def within_rows(self, chunk: Chunk, rows: int) -> tuple[Chunk, int]:
+        end = min(chunk.start + rows, chunk.end)
+        return replace(chunk, end=end), int(end - chunk.start)
 
     def end_of(self, chunk: Chunk) -> Any:
         return chunk.about["rows"]
@@ -107,7 +114,7 @@ class Parquet(FilesFeed):
         return min(chunk.start + ceil(amount / chunk.about["row_bytes"]), chunk.end)
 
     def reader(self, tp: Any) -> RecordReader:
-        return _Rows(tp)
+        return _Rows(tp, self.max_record_bytes)
 
     def place(self, chunk: Chunk, position: int) -> str:
         return f"row {position + 1} of {chunk.about['path']}"
@@ -199,8 +206,9 @@ class _Batch(Sequence[pa.RecordBatch]):
 
 
 class _Rows(RecordReader):
-    def __init__(self, tp: Any) -> None:
+    def __init__(self, tp: Any, longest: int) -> None:
         self._layout = Layout.of(tp)
+        self._longest = longest
         self._many = list[tp]
         self._defaults = _Defaults(self._layout)
 
@@ -220,8 +228,8 @@ class _Rows(RecordReader):
             for group in range(file.metadata.num_row_groups):
                 end = first + file.metadata.row_group(group).num_rows
                 if first < chunk.end and end > chunk.start:
-                    batches = file.iter_batches(rows, row_groups=[group], columns=wanted)
-                    yield from _between(batches, first, chunk)
+                    batches = file.iter_batches(_DECODED_ROWS, row_groups=[group], columns=wanted)
+                    yield from _between(_gathered(batches, rows), first, chunk)
                 first = end
         check_unchanged(chunk)
 
@@ -247,6 +255,8 @@ class _Rows(RecordReader):
         return self._records(raw)[0]
 
     def _records(self, batch: pa.RecordBatch) -> Sequence[Any]:
+        if batch.nbytes > self._longest and (size := _longest_value(batch)) > self._longest:
+            raise BadRecord(too_long(size, self._longest))
         try:
             records = self._found(batch)
         except InputError as error:
@@ -288,6 +298,55 @@ class _Rows(RecordReader):
 
     def count(self, chunk: Chunk) -> int:
         return int(chunk.end - chunk.start)
+
+
+def _longest_value(batch: pa.RecordBatch) -> int:
+    """How many bytes the longest text of a batch has."""
+    texts = [c for c in map(_plain, batch.columns) if _is_binary(c.type)]
+    found = (pc.max(pc.binary_length(text)).as_py() for text in texts)
+    return max((size for size in found if size is not None), default=0)
+
+
+def _is_binary(tp: pa.DataType) -> bool:
+    return bool(pa.types.is_string(tp) or pa.types.is_binary(tp) or _is_large(tp))
+
+
+def _is_large(tp: pa.DataType) -> bool:
+    return bool(pa.types.is_large_string(tp) or pa.types.is_large_binary(tp))
+
+
+def _decoded_row_bytes(file: pq.ParquetFile, columns: Sequence[str]) -> int:
+    """What a row takes once it is decoded, by the first rows of some groups.
+
+    The sizes that a file states are of what it encodes: a text that comes a million times counts
+    once there.
+    """
+    wanted = [column for column in columns if column in file.schema_arrow.names]
+    groups = file.metadata.num_row_groups
+    largest = 0
+    for group in range(0, groups, max(groups // _SAMPLED_GROUPS, 1)):
+        try:
+            batches = file.iter_batches(_DECODED_ROWS, row_groups=[group], columns=wanted)
+            first = next(batches, None)
+        except (pa.ArrowException, OSError):  # whoever reads the rows says what is wrong
+            continue
+        if first is not None and first.num_rows:
+            largest = max(largest, first.nbytes // first.num_rows)
+    return largest
+
+
+def _gathered(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of about so many, or of about so many bytes once decoded."""
+    waiting: list[pa.RecordBatch] = []
+    count = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        count, size = count + batch.num_rows, size + batch.nbytes
+        if count + _DECODED_ROWS > rows or size >= _NUMBERED_BYTES:
+            yield pa.concat_batches(waiting) if len(waiting) > 1 else waiting[0]
+            waiting, count, size = [], 0, 0
+    if waiting:
+        yield pa.concat_batches(waiting) if len(waiting) > 1 else waiting[0]
 
 
 def _why(batch: pa.RecordBatch, error: Exception) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,23 @@ from cutwater.spark.connectors.files.changes import (
     fingerprint,
     is_beginning_kept,
 )
+from cutwater.spark.connectors.files.lines import end_of_line, line_starts, until_line
 from cutwater.spark.connectors.files.listing import FilesFeed
 
-__all__ = ["RUN_BYTES", "TextFeed", "bytes_of", "last_line_end", "runs_of", "split_at_lines"]
+__all__ = [
+    "RUN_BYTES",
+    "RUN_ROWS",
+    "TextFeed",
+    "bytes_of",
+    "last_line_end",
+    "runs_of",
+    "split_at_lines",
+]
 
 RUN_BYTES = 4 << 20
 """About so many bytes of text are decoded and sent together."""
+RUN_ROWS = 50_000
+"""And so many records at the most: a short one takes a kilobyte while it is worked on."""
 
 
 class TextFeed(FilesFeed):
@@ -55,6 +66,11 @@ class TextFeed(FilesFeed):
     def end_of(self, chunk: Chunk) -> Any:
         return chunk.about.get("complete", chunk.about["size"])
 
+    def within_rows(self, chunk: Chunk, rows: int) -> tuple[Chunk, int]:
+        """As many lines as that, or a few more where a record has several."""
+        size, count = until_line(chunk.about["path"], chunk.start, chunk.end, rows)
+        return replace(chunk, end=self.cut(chunk, size)), count
+
     def place(self, chunk: Chunk, position: int) -> str:
         return f"{chunk.about['path']}:{_line_number(chunk, position)}"
 
@@ -80,22 +96,18 @@ def bytes_of(chunk: Chunk) -> bytes:
 
 
 def runs_of(raws: list[Any], positions: list[int]) -> Iterator[Run]:
-    """Records of a file, about `RUN_BYTES` at a time."""
+    """Records of a file, about `RUN_BYTES` or `RUN_ROWS` at a time."""
     start = 0
     while start < len(raws):
         end = bisect_left(positions, positions[start] + RUN_BYTES, lo=start + 1)
+        end = min(end, start + RUN_ROWS)
         yield Run(raws[start:end], positions[start:end])
         start = end
 
 
 def split_at_lines(path: str, start: int, end: int, size: int) -> int:
     """The first end of a line at or after ``start + size``, or `end`."""
-    if start + size >= end:
-        return end
-    with Path(path).open("rb") as file:
-        file.seek(start + size - 1)
-        file.readline()
-        return min(file.tell(), end)
+    return end if start + size >= end else end_of_line(path, start + size - 1, end)
 
 
 def last_line_end(path: str, start: int, end: int) -> int:
@@ -117,8 +129,6 @@ def _line_number(chunk: Chunk, position: int) -> int:
 
 
 @lru_cache(maxsize=8)
-def _line_starts(path: str, end: int) -> list[int]:
+def _line_starts(path: str, end: int) -> array[int]:
     """Where the lines of a file begin; worked out once, however many records are bad."""
-    with Path(path).open("rb") as file:
-        lines = file.read(end).split(b"\n")
-    return list(accumulate((len(line) + 1 for line in lines), initial=0))
+    return line_starts(path, end)

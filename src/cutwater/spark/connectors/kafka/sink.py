@@ -11,7 +11,6 @@ Readers that read what is committed (``isolation.level=read_committed``) see eve
 
 from __future__ import annotations
 
-import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,7 +48,7 @@ from cutwater.spark.connectors.kafka.transactions import (
     put,
     put_out,
 )
-from cutwater.spark.storage.durable import create_file
+from cutwater.spark.storage.durable import create_file, sync_file
 
 __all__ = ["LEDGER_SETTINGS", "KafkaTopic", "Staged", "keys_of"]
 
@@ -278,8 +277,7 @@ class KafkaTopic(Sink):
         path = claim.staging / f"{epoch}-{uuid.uuid4().hex}.jsonl"
         with create_file(path) as file:
             file.writelines(in_order(lanes))
-            file.flush()
-            os.fsync(file.fileno())
+            sync_file(file)
         return Staged(claim.sink, str(path), max(lane.last_order for lane in lanes).hex())
 
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:

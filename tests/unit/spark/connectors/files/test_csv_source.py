@@ -368,3 +368,30 @@ def test_plain_rows_stay_columns(tmp_path):
     records = reader.decode(run)
     assert isinstance(records, Records)
     assert list(records) == [Plain("a", 1, 0.5), Plain("b", -2, 2.0)]
+
+
+@pytest.mark.parametrize("tp", [Item, Plain])
+def test_a_row_that_is_too_long_is_bad_and_its_neighbours_are_read(tmp_path, tp):
+    columns = list(tp.__annotations__)
+    rows = [["a", "1", "2"], ["b" * 50, "1", "2"], ["c", "1", "2"]]
+    (tmp_path / "a.csv").write_text("\n".join(map(",".join, [columns, *rows])) + "\n")
+    feed = Csv(str(tmp_path), max_record_bytes=20)
+    [chunk] = feed.planner(tp, lambda: 0).take()
+    reader = feed.reader(tp)
+    [run] = reader.runs(chunk)
+    assert [reader.decode_one(run.raws[n]).name for n in (0, 2)] == ["a", "c"]
+    with pytest.raises(BAD, match="it has 54 bytes, and a record has at most 20"):
+        reader.decode_one(run.raws[1])
+    with pytest.raises(BAD):
+        reader.decode(run)
+
+
+def test_a_limit_of_rows_does_not_cut_a_record(tmp_path):
+    (tmp_path / "a.csv").write_text('name,size\n"a\nb\nc",1\nd,2\ne,3\n')
+    feed = Csv(str(tmp_path), max_rows_per_epoch=1)
+    planner, reader, found = feed.planner(Item, lambda: 0), feed.reader(Item), []
+    while chunks := planner.take():
+        for chunk in chunks:
+            planner.note(chunk)
+            found.append([v.name for run in reader.runs(chunk) for v in reader.decode(run)])
+    assert found == [["a\nb\nc"], ["d"], ["e"]]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import cutwater as cw
 from cutwater.flow.steps import Source
+from cutwater.spark.connectors.base.source import BadRecord
 from cutwater.spark.connectors.files import parquet_source as parquet_files
 from cutwater.spark.connectors.files.parquet_source import Parquet
 from cutwater.spark.exchange.columns import Records
@@ -291,3 +292,31 @@ def test_settings_that_cannot_work_are_refused_before(folder):
         (Parquet(str(folder / "no"), max_bytes_per_epoch=0), ["missing-folder", "no-progress"]),
     ):
         assert [problem.code for problem in feed.problems("items", step)] == codes
+
+
+def test_a_file_that_inflates_is_planned_and_read_by_what_it_decodes_to(tmp_path):
+    """A text that comes often is stored once; 65,536 times 4,000 bytes are 250 MiB."""
+    text = "x" * 4000
+    column = pa.array([text] * 65_536)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"value": column}), path, row_group_size=32_768)
+    assert path.stat().st_size < 1 << 20
+    feed = Parquet(str(tmp_path))
+    [chunk] = feed.planner(str, lambda: 0).take()
+    limit = feed.max_bytes_per_epoch
+    assert 0.5 * limit < (chunk.end - chunk.start) * len(text) <= 1.1 * limit
+    sizes = [run.raws.batch.nbytes for run in feed.reader(str).runs(chunk)]
+    assert max(sizes) < 48 << 20
+    assert sum(sizes) >= (chunk.end - chunk.start) * len(text)
+
+
+def test_a_value_that_is_too_long_is_bad_and_its_neighbours_are_read(tmp_path):
+    pq.write_table(pa.table({"value": ["a", "b" * 50, "c"]}), tmp_path / "a.parquet")
+    feed = Parquet(str(tmp_path), max_record_bytes=20)
+    [chunk] = feed.planner(str, lambda: 0).take()
+    reader = feed.reader(str)
+    [run] = reader.runs(chunk)
+    assert [reader.decode_one(run.raws[n]) for n in (0, 2)] == ["a", "c"]
+    for read in (lambda: reader.decode(run), lambda: reader.decode_one(run.raws[1])):
+        with pytest.raises(BadRecord, match="it has 50 bytes, and a record has at most 20"):
+            read()

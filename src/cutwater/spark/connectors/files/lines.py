@@ -1,0 +1,169 @@
+"""Lines of a file, some at a time: in memory is a block of them, and never more than one record."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from cutwater.spark.connectors.base.source import BadRecord, Chunk
+from cutwater.spark.connectors.files.changes import cannot_be_read, check_unchanged
+
+__all__ = [
+    "MAX_FILES_PER_EPOCH",
+    "MAX_RECORD_BYTES",
+    "MAX_ROWS_PER_EPOCH",
+    "LongLine",
+    "end_of_line",
+    "line_starts",
+    "lines_of",
+    "longest_line",
+    "too_long",
+    "until_line",
+]
+
+MAX_ROWS_PER_EPOCH = 1_000_000
+"""A row that waits for its bucket takes about 250 bytes beyond itself, wherever it is: so an epoch
+of rows of one key is worked on in about a quarter of a gigabyte (``benchmarks/skew.py``)."""
+MAX_FILES_PER_EPOCH = 5_000
+"""A file takes a few hundred bytes in the log of its source, and in the plan of its epoch."""
+MAX_RECORD_BYTES = 16 << 20
+"""What is decoded, encoded and sent as one value is in memory several times."""
+
+_BLOCK = 1 << 20
+_SHOWN = 200
+
+
+class LongLine(bytes):
+    """The beginning of a line that is too long to be a record; the rest was passed over."""
+
+    size: int
+    """How many bytes the line has."""
+    limit: int
+
+    @classmethod
+    def of(cls, beginning: bytes, size: int, limit: int) -> LongLine:
+        """A line, by what is kept of it."""
+        made = cls(beginning[:_SHOWN])
+        made.size, made.limit = size, limit
+        return made
+
+    def refuse(self) -> None:
+        """Raise `BadRecord`: whatever it begins with, it is none."""
+        raise BadRecord(too_long(self.size, self.limit))
+
+
+def too_long(size: int, limit: int) -> str:
+    """Why what is too long is no record."""
+    return f"it has {size} bytes, and a record has at most {limit} (max_record_bytes)"
+
+
+def longest_line(data: bytes) -> int:
+    """How many bytes the longest line has."""
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+    return int(np.diff(ends, prepend=-1, append=len(data)).max()) - 1
+
+
+def lines_of(
+    chunk: Chunk, longest: int, block_size: int
+) -> Iterator[tuple[list[bytes], list[int]]]:
+    """The lines of a chunk, and where each begins, about a block at a time.
+
+    A line with more than `longest` bytes comes alone, as a `LongLine`. Raises `InputError` if the
+    file has changed.
+    """
+    check_unchanged(chunk)
+    path = chunk.about["path"]
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(chunk.start)
+            yield from _lines(file, chunk.start, chunk.end, longest, block_size)
+    except OSError as error:
+        raise cannot_be_read(path, error) from None
+    check_unchanged(chunk)
+
+
+def _lines(
+    file: BinaryIO, start: int, end: int, longest: int, block_size: int
+) -> Iterator[tuple[list[bytes], list[int]]]:
+    kept, size, begin = b"", 0, start  # of a line that is not over: its bytes, length and begin
+    place = start
+    while place < end and (block := file.read(min(block_size, end - place))):
+        place += len(block)
+        first, is_over, rest = block.partition(b"\n")
+        size += len(first)
+        if not is_over:
+            kept = (kept + block)[:_SHOWN] if size > longest else kept + block
+            continue
+        data, at = kept + block, begin
+        if size > longest:
+            yield [LongLine.of(kept + first[:_SHOWN], size, longest)], [begin]
+            data, at = rest, place - len(rest)
+        whole, found, kept = data.rpartition(b"\n")
+        if found:
+            yield from _parted(whole, at, longest)
+        size, begin = len(kept), place - len(kept)
+    if size > longest:
+        yield [LongLine.of(kept, size, longest)], [begin]
+    elif kept:
+        yield [kept], [begin]
+
+
+def _parted(data: bytes, start: int, longest: int) -> Iterator[tuple[list[bytes], list[int]]]:
+    """Whole lines, of which some may be too long."""
+    texts = data.split(b"\n")
+    places = list(accumulate((len(text) + 1 for text in texts), initial=start))[:-1]
+    if max(map(len, texts)) <= longest:
+        yield texts, places
+        return
+    begin = 0
+    for number, text in enumerate(texts):
+        if len(text) > longest:
+            if begin < number:
+                yield texts[begin:number], places[begin:number]
+            yield [LongLine.of(text, len(text), longest)], [places[number]]
+            begin = number + 1
+    if begin < len(texts):
+        yield texts[begin:], places[begin:]
+
+
+def end_of_line(path: str, place: int, end: int) -> int:
+    """The first end of a line at or after a place, or `end`."""
+    with Path(path).open("rb") as file:
+        file.seek(place)
+        while place < end and (block := file.read(_BLOCK)):
+            found = block.find(b"\n")
+            if found >= 0:
+                return min(place + found + 1, end)
+            place += len(block)
+    return end
+
+
+def until_line(path: str, start: int, end: int, lines: int) -> tuple[int, int]:
+    """How many bytes from a place on hold so many lines or fewer, and how many lines they are."""
+    place, count, is_open = start, 0, False
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        while place < end and (block := file.read(min(_BLOCK, end - place))):
+            found = block.count(b"\n")
+            if count + found >= lines:
+                ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+                return place + int(ends[lines - count - 1]) + 1 - start, lines
+            count, place = count + found, place + len(block)
+            is_open = not block.endswith(b"\n")
+    return end - start, count + is_open
+
+
+def line_starts(path: str, end: int) -> array[int]:
+    """Where the lines of a file begin; the file is not held in memory."""
+    starts, place = array("Q", [0]), 0
+    with Path(path).open("rb") as file:
+        while place < end and (block := file.read(min(_BLOCK, end - place))):
+            ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+            starts.extend((ends + place + 1).tolist())
+            place += len(block)
+    return starts

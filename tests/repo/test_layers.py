@@ -253,3 +253,9 @@ def test_importing_cutwater_imports_no_engine():
     loaded = subprocess.check_output([sys.executable, "-c", probe], text=True).split()
     assert "cutwater" in loaded
     assert not set(ENGINE.split()) - {"google"} & set(loaded)
+
+
+def test_every_sync_goes_through_one_function():
+    """A test of power losses rests on it: what is not noted there is taken for lost."""
+    found = [m for m, path in MODULES.items() if re.search(r"os\.f(data)?sync", path.read_text())]
+    assert found == ["cutwater.spark.storage.durable"]

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from psycopg.conninfo import make_conninfo
 from support.connectors.sink_rows import codes, lane
 
-from cutwater.errors import RunError
+from cutwater.errors import FencedError, RunError
 from cutwater.observers.delta import DeltaObserver
 from cutwater.observers.folder import FolderObserver
 from cutwater.observers.kafka import KafkaObserver
@@ -356,7 +356,7 @@ class TestFolder:
             write_json(path, value)
 
         monkeypatch.setattr(folder, "write_json", overtaken)
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FencedError):
             place.show(old, 2, 9)
         place.show(new, 0, 4)
         assert place.seen() == [1, 2, 3, 4]

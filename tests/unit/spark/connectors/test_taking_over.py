@@ -17,7 +17,16 @@ from support.connectors.sink_places import (
 )
 from support.connectors.sink_rows import codes
 
+<<<<<<< HEAD
 from cutwater.errors import RunError
+=======
+from cutwater.errors import FencedError, RunError
+from cutwater.observers.delta import DeltaObserver
+from cutwater.observers.folder import FolderObserver
+from cutwater.observers.kafka import KafkaObserver
+from cutwater.observers.postgres import PostgresObserver
+from cutwater.spark.connectors.base.sink import Claim, Lane, Sink
+>>>>>>> files
 from cutwater.spark.connectors.delta.ledger import DeltaLog
 from cutwater.spark.connectors.files import sink as folder
 from cutwater.spark.connectors.files.sink import Folder
@@ -258,7 +267,7 @@ class TestFolder:
             write_json(path, value)
 
         monkeypatch.setattr(folder, "write_json", overtaken)
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FencedError):
             place.show(old, 2, 9)
         place.show(new, 0, 4)
         assert place.seen() == [1, 2, 3, 4]

@@ -17,16 +17,7 @@ from support.connectors.sink_places import (
 )
 from support.connectors.sink_rows import codes
 
-<<<<<<< HEAD
-from cutwater.errors import RunError
-=======
 from cutwater.errors import FencedError, RunError
-from cutwater.observers.delta import DeltaObserver
-from cutwater.observers.folder import FolderObserver
-from cutwater.observers.kafka import KafkaObserver
-from cutwater.observers.postgres import PostgresObserver
-from cutwater.spark.connectors.base.sink import Claim, Lane, Sink
->>>>>>> files
 from cutwater.spark.connectors.delta.ledger import DeltaLog
 from cutwater.spark.connectors.files import sink as folder
 from cutwater.spark.connectors.files.sink import Folder

@@ -11,6 +11,8 @@ import pytest
 import cutwater as cw
 from cutwater.flow.drawing import svg
 
+pytestmark = pytest.mark.usefixtures("any_name")
+
 pytestmark = pytest.mark.browser
 
 PINNED = sorted((Path(__file__).parents[2] / "snapshots" / "drawing").glob("*.svg"))

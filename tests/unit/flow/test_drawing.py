@@ -185,6 +185,7 @@ def drawn_with(name: str) -> cw.Flow:
     return flow
 
 
+@pytest.mark.usefixtures("any_name")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_svg_of_hostile_names(name):
     root = ElementTree.fromstring(svg(drawn_with(name)).encode())
@@ -210,6 +211,7 @@ def shown(text: str) -> str:
     return plain.replace("\u2060", "").translate(str.maketrans("∗ˋ∼", "*`~"))
 
 
+@pytest.mark.usefixtures("any_name")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_mermaid_of_hostile_names(name):
     text = mermaid(drawn_with(name))

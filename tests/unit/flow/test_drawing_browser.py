@@ -11,7 +11,7 @@ import pytest
 import cutwater as cw
 from cutwater.flow.drawing import svg
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("any_name")]
 
 PINNED = sorted((Path(__file__).parents[2] / "snapshots" / "drawing").glob("*.svg"))
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ from cutwater.flow.drawing.diagram import diagram_of
 from cutwater.flow.drawing.layout import laid_out
 from cutwater.flow.drawing.lettering import clean
 from cutwater.flow.drawing.routing import Box
+
+pytestmark = pytest.mark.usefixtures("any_name")
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from cutwater.errors import RunError
-from cutwater.spark.checkpoint import store as checkpoint
+from cutwater.spark.checkpoint import lock as checkpoint
 from cutwater.spark.checkpoint.lock import locked
 from cutwater.spark.checkpoint.store import Checkpoint
 

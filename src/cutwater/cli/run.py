@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -205,6 +206,7 @@ def _run(
 ) -> RunResult:
     from cutwater.spark.embedded.jvm import kill_own
 
+    _quieten_py4j()
     with run_view(flow.name) as view, _watched(spark, flow, watching, view.note) as (note, log):
 
         def tell(sentence: str) -> None:
@@ -235,6 +237,16 @@ def _run(
         if log:
             log.event("stopped" if result.is_stopped else "finished", epochs=result.epochs)
         return result
+
+
+def _quieten_py4j() -> None:
+    """Let the connection to a JVM that died write no traceback: what it died of is said."""
+    logging.getLogger("py4j").propagate = False
+    logging.getLogger().addFilter(_is_not_of_py4j)  # some of it is logged by no name
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 @contextmanager

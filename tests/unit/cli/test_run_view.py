@@ -1,5 +1,6 @@
 """What a run shows while it runs, and how it is asked to stop."""
 
+import logging
 import os
 import signal
 import threading
@@ -7,6 +8,7 @@ import threading
 import pytest
 from rich.console import Console
 
+from cutwater.cli import run
 from cutwater.cli import run_view as views
 from cutwater.cli.run_view import RunView, plain_line, run_view
 from cutwater.cli.stopping import stops_asked_for
@@ -89,3 +91,12 @@ def test_a_run_that_is_to_stop_is_cut_off_when_its_time_is_over():
     (problem,) = stops.late().problems
     assert problem.code == "stop-timeout"
     assert exit_code(stops.late()) == 1
+
+
+def test_what_py4j_logs_of_a_broken_connection_is_not_shown():
+    of_py4j, of_others = (
+        logging.LogRecord("root", logging.ERROR, f"/lib/{name}/gateway.py", 1, "x", (), None)
+        for name in ("py4j", "mine")
+    )
+    assert not run._is_not_of_py4j(of_py4j)
+    assert run._is_not_of_py4j(of_others)

@@ -115,6 +115,10 @@ class KafkaTopic(Sink):
         """The topic and the cluster."""
         return f"topic '{self.topic}' of {self.servers}"
 
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        return "commit", "early"
+
     def guarantee(self) -> Guarantee:
         """What readers of the topic may rely on."""
         return Guarantee(

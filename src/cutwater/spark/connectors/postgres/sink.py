@@ -93,6 +93,10 @@ class PostgresTable(Sink):
         """The table and its database, in words."""
         return f"table {self.name} of {self._database}"
 
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        return "commit", "early"
+
     def guarantee(self) -> Guarantee:
         """What readers of the table may rely on."""
         keys = ", ".join(self.keys)

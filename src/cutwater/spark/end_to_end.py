@@ -10,16 +10,15 @@ from pathlib import Path
 
 from cutwater.errors import Problem
 from cutwater.flow import Flow
-from cutwater.flow.checked import noted_check
-from cutwater.flow.guarantees.end_to_end import LEVELS, Promise, SinkPart, SourcePart, promise_of
-from cutwater.flow.guarantees.order_free import orders_of
+from cutwater.flow.guarantees.end_to_end import LEVELS, Promise, SinkPart, SourcePart
+from cutwater.flow.guarantees.settings import Setting, promises_of, setting_of
 from cutwater.spark.binding import bind
 from cutwater.spark.connectors.base.sink import Sink
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.job.spec import spark_plan
 
-__all__ = ["LEVELS", "Promise", "every_promise", "guarantees", "promises", "source_part", "too_low"]
+__all__ = ["LEVELS", "Promise", "bound_setting", "guarantees", "promises", "too_low"]
 
 
 def guarantees(
@@ -36,43 +35,39 @@ def promises(
     flow: Flow, sources: Mapping[str, Feed | Frame], sinks: Mapping[str, Sink]
 ) -> dict[str, Promise]:
     """The promise for each sink of a flow whose sources and sinks are bound."""
-    return {
-        promise.sink: promise
-        for promise in every_promise(flow, sources, sinks)
-        if promise.release == sinks[promise.sink].release
-    }
+    parts = {name: _source_part(name, source) for name, source in sources.items()}
+    own = [
+        part
+        for name, sink in sinks.items()
+        for part in _sink_parts(name, sink)
+        if part.release == sink.release
+    ]
+    return {promise.sink: promise for promise in promises_of(flow, parts, own)}
 
 
-def every_promise(
+def bound_setting(
     flow: Flow,
-    sources: Mapping[str, Feed | Frame],
-    sinks: Mapping[str, Sink],
+    sources: Mapping[str, str | Path | Feed | Frame],
+    sinks: Mapping[str, str | Path | Sink],
+    title: str,
     *,
     refuted: Collection[str] = (),
     impure: Collection[str] = (),
-) -> list[Promise]:
-    """The promise for each sink and each way in which it can release rows.
-
-    `refuted` are steps that claim to be commutative and are not, `impure` those with a function
-    that is not pure.
-    """
-    checked, orders = noted_check(flow), orders_of(flow, refuted)
-    parts = {name: source_part(name, source) for name, source in sources.items()}
-    return [
-        promise_of(
-            flow,
-            parts,
-            _sink_part(name, sinks[name], release),
-            order,
-            checked=checked,
-            impure=tuple(impure),
-        )
-        for name, order in orders.items()
-        for release in sinks[name].releases
-    ]
+) -> Setting:
+    """What holds of a flow with these sources and sinks, and with every release of the sinks."""
+    bound_sources, bound_sinks = bind(spark_plan(flow), sources, sinks)
+    return setting_of(
+        flow,
+        "configured",
+        title,
+        {name: _source_part(name, source) for name, source in bound_sources.items()},
+        [part for name, sink in bound_sinks.items() for part in _sink_parts(name, sink)],
+        refuted=refuted,
+        impure=impure,
+    )
 
 
-def source_part(name: str, source: Feed | Frame) -> SourcePart:
+def _source_part(name: str, source: Feed | Frame) -> SourcePart:
     """What a source says of itself."""
     replay = source.replay()
     return SourcePart(
@@ -85,9 +80,12 @@ def source_part(name: str, source: Feed | Frame) -> SourcePart:
     )
 
 
-def _sink_part(name: str, sink: Sink, release: str) -> SinkPart:
+def _sink_parts(name: str, sink: Sink) -> list[SinkPart]:
+    """What a sink says of itself, for each way in which it can release rows."""
     own = sink.guarantee()
-    return SinkPart(name, own.level, own.because, own.provided, release)
+    return [
+        SinkPart(name, own.level, own.because, own.provided, release) for release in sink.releases
+    ]
 
 
 def too_low(found: Mapping[str, Promise], required: str) -> list[Problem]:

@@ -8,6 +8,7 @@ import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
 from cutwater.flow.checked import Checked
+from cutwater.flow.guarantees import settings
 from cutwater.spark import end_to_end as promises
 from cutwater.spark.connectors.base.sink import Guarantee
 from cutwater.spark.connectors.base.source import Replay
@@ -95,7 +96,7 @@ def test_it_is_a_sentence(say, monkeypatch):
         "of a directory (provided files stay where they are, unchanged, until they are read; a "
         "file that changed is refused)"
     )
-    monkeypatch.setattr(promises, "noted_check", lambda _flow: Checked("", 1, 400, ""))
+    monkeypatch.setattr(settings, "noted_check", lambda _flow: Checked("", 1, 400, ""))
     assert str(say(left=Passing, sink=Hasty)["lefts"]) == (
         "lefts: at-least-once: `left` is not replayable, because what it sends is gone, `same` is "
         "declared deterministic and `check` found no counterexample on 1 input with 400 events, "
@@ -145,7 +146,7 @@ def one_task(task, source, tmp_path, sink=Ledgered):
     flow = cw.Flow("one")
     flow.sink("out", flow.source("orders", Item).key_by("name").apply(task))
     bound = {"orders": source(str(tmp_path))}, {"out": sink(str(tmp_path / "out"))}
-    return {p.release: p for p in promises.every_promise(flow, *bound)}
+    return {p.release: p for p in promises.bound_setting(flow, *bound, "").promises}
 
 
 def test_another_order_does_no_harm_where_nothing_shows_it(tmp_path):
@@ -162,7 +163,7 @@ def test_another_order_does_no_harm_where_nothing_shows_it(tmp_path):
 
 
 def test_a_tested_claim_is_said_to_be_tested(tmp_path, monkeypatch):
-    monkeypatch.setattr(promises, "noted_check", lambda _flow: Checked("", 1, 400, ""))
+    monkeypatch.setattr(settings, "noted_check", lambda _flow: Checked("", 1, 400, ""))
     found = one_task(weighed, Reordered, tmp_path)["commit"]
     assert "which it relies on (`check` tested it)" in str(found)
 
@@ -197,9 +198,9 @@ def test_a_refuted_claim_and_an_impure_function_lower_it(tmp_path):
     flow = cw.Flow("one")
     flow.sink("out", flow.source("orders", Item).key_by("name").apply(weighed))
     bound = {"orders": Reordered(str(tmp_path))}, {"out": Folder(str(tmp_path / "out"))}
-    (refuted,) = promises.every_promise(flow, *bound, refuted=["weighed"])
+    (refuted,) = promises.bound_setting(flow, *bound, "", refuted=["weighed"]).promises
     assert refuted.level == "at-least-once"
-    (impure,) = promises.every_promise(flow, *bound, impure=["weighed"])
+    (impure,) = promises.bound_setting(flow, *bound, "", impure=["weighed"]).promises
     assert (impure.level, impure.weaknesses[0].instead) == (
         "none",
         "`weighed` made pure: exactly-once",

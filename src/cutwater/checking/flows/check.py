@@ -12,7 +12,7 @@ from cutwater.checking.flows.histories import histories_of, vectorised_steps
 from cutwater.checking.flows.interleavings import dependences_of
 from cutwater.checking.flows.report import Finding, FlowReport
 from cutwater.checking.flows.runs import explained_walks, failing, search
-from cutwater.checking.flows.samples import sample_inputs
+from cutwater.checking.flows.samples import inputs_to_try
 from cutwater.checking.flows.scenario import Given
 from cutwater.checking.flows.watermark_contract import broken_promises
 from cutwater.checking.guarantees.claims import check_claims, claiming_steps
@@ -22,7 +22,7 @@ from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source
 from cutwater.semantics.crashing import run_with_crashes
-from cutwater.semantics.inputs import Border, Crash, as_lists
+from cutwater.semantics.inputs import Border
 
 __all__ = ["check_flow"]
 
@@ -91,7 +91,7 @@ def check_flow(
     flow.validate()
     given = [
         Given(flow, sample, epoch_size, instances)
-        for sample in _samples(flow, inputs, samples, seed)
+        for sample in inputs_to_try(flow, inputs, samples, seed)
     ]
     findings: list[Finding] = []
     try:
@@ -138,7 +138,7 @@ def _findings(
         say("splitting batches")
         yield from check_batches(flow, histories, seed)
         say("testing claims")
-        yield from check_claims(flow, histories, seed)
+        yield from (finding for *_, finding in check_claims(flow, histories, seed))
     if not is_impure:  # else every two runs may differ
         say("exchanging inputs")
         yield _order(given, seed, say)
@@ -166,23 +166,6 @@ def _check_numbers(**numbers: int) -> None:
     ]
     if problems:
         raise InputError(problems)
-
-
-def _samples(
-    flow: Flow, inputs: Mapping[str, Iterable[Any]] | None, count: int, seed: int
-) -> list[dict[str, list[Any]]]:
-    if inputs is None:
-        return [sample_inputs(flow, seed * 1_000 + n) for n in range(max(1, count))]
-    given = as_lists(inputs)
-    if any(isinstance(item, Crash) for items in given.values() for item in items):
-        raise InputError(
-            Problem(
-                "crash-in-inputs",
-                "the inputs of a check have a crash in them; check tries every crash itself",
-                "leave it out, or use simulate",
-            )
-        )
-    return [given]
 
 
 def _first_runs(flow: Flow, given: Sequence[Given]) -> tuple[Calls, list[Seen]]:

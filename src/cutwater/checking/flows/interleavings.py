@@ -46,11 +46,17 @@ class Dependence:
     shown: tuple[tuple[str, ...], tuple[str, ...]]
     """What the sink holds in the epoch in one case and not in the other, each way."""
 
-    def __str__(self) -> str:
+    @property
+    def inputs(self) -> str:
+        """Which order it is, in words that follow "the order"."""
         one, two = self.sources
-        inputs = f"within '{one}'" if one == two else f"of '{one}' and '{two}'"
+        return f"within '{one}'" if one == two else f"of '{one}' and '{two}'"
+
+    def __str__(self) -> str:
         subject = f"sink '{self.sink}'" if self.sink else "whether a step fails"
-        lines = [f"{subject} depends on the order {inputs}, for instance in epoch {self.epoch}"]
+        lines = [
+            f"{subject} depends on the order {self.inputs}, for instance in epoch {self.epoch}"
+        ]
         for pair, values in zip(
             ((self.first, self.second), (self.second, self.first)), self.shown, strict=True
         ):

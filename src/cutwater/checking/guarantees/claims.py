@@ -26,11 +26,11 @@ def claiming_steps(flow: Flow) -> list[Apply]:
     return [step for step in flow.steps if isinstance(step, Apply) and step.task.claims]
 
 
-def check_claims(flow: Flow, histories: Histories, seed: int) -> Iterator[Finding]:
-    """A finding for each claim: not refuted, or violated by the calls that refute it."""
+def check_claims(flow: Flow, histories: Histories, seed: int) -> Iterator[tuple[str, str, Finding]]:
+    """For each step and claim a finding: not refuted, or violated by the calls that refute it."""
     for step in claiming_steps(flow):
         for claim in step.task.claims:
-            yield _finding(step, claim, histories.by_key(step.name), seed)
+            yield step.name, claim, _finding(step, claim, histories.by_key(step.name), seed)
 
 
 def _finding(step: Apply, claim: str, events: list[list[object]], seed: int) -> Finding:

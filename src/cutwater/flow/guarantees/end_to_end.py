@@ -106,6 +106,18 @@ class Promise:
     """What lowers it, the weakest part first; empty if it is exactly-once."""
     relies_on: tuple[str, ...] = ()
     """The steps whose claim to be commutative it rests on."""
+    sources: tuple[str, ...] = ()
+    """The sources that lead to the sink."""
+
+    @property
+    def replaced(self) -> str:
+        """What there would be with the weakest part replaced, then the next, until all are."""
+        said = []
+        for number, weak in enumerate(self.weaknesses, 1):
+            is_last = number == len(self.weaknesses)
+            left = EXACTLY_ONCE if is_last else f"still {weak.level}"
+            said.append(f"`{weak.part}` {weak.remedy}: {left}")
+        return "; and ".join(said)
 
     def __str__(self) -> str:
         provided = f" (provided {'; '.join(self.provided)})" if self.provided else ""
@@ -156,6 +168,7 @@ def promise_of(
             for part, why, remedy, _ in weak
         ),
         relies_on,
+        tuple(part.name for part in parts),
     )
 
 

@@ -23,7 +23,7 @@ from cutwater.flow.builder import Flow
 from cutwater.flow.inference import StreamType, infer
 from cutwater.operators.aggregates import Aggregate
 
-__all__ = ["Order", "Reason", "orders_of", "steps_before", "why_order_matters"]
+__all__ = ["Order", "Reason", "order_at", "orders_of", "steps_before", "why_order_matters"]
 
 _ONE_WAY = (int, bool, str, bytes, dt.date, dt.timedelta, uuid.UUID, type(None))
 """Types of which equal values look the same; 0.0 and -0.0 do not, nor do 1 and True."""
@@ -43,9 +43,9 @@ class Reason:
 
 @dataclass(frozen=True)
 class Order:
-    """Whether what a sink shows in an epoch may depend on the order of the events in it."""
+    """Whether what comes out of a step in an epoch may depend on the order of the events in it."""
 
-    sink: str
+    step: str
     reasons: tuple[Reason, ...]
     """Where it may; empty: it does not."""
     claims: tuple[str, ...]
@@ -70,9 +70,8 @@ def orders_of(flow: Flow, refuted: Collection[str] = ()) -> dict[str, Order]:
     >>> {name: order.is_free for name, order in orders_of(flow).items()}
     {'counts': True, 'newest': False}
     """
-    types = infer(flow.steps)[0]
     sinks = [(n, step) for n, step in enumerate(flow.steps) if isinstance(step, s.Sink)]
-    return {sink.name: _order(flow, number, types, refuted) for number, sink in sinks}
+    return {sink.name: order_at(flow, number, refuted) for number, sink in sinks}
 
 
 def steps_before(flow: Flow, number: int) -> list[int]:
@@ -85,7 +84,9 @@ def steps_before(flow: Flow, number: int) -> list[int]:
     return sorted(found)
 
 
-def _order(flow: Flow, number: int, types: Sequence[StreamType], refuted: Collection[str]) -> Order:
+def order_at(flow: Flow, number: int, refuted: Collection[str] = ()) -> Order:
+    """Whether order matters from the sources to a step and in it."""
+    types = infer(flow.steps)[0]
     before = steps_before(flow, number)
     reasons, claims = [], []
     for n in before:

@@ -6,6 +6,7 @@ the reason is in the title of the edge and in the list below the picture.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
@@ -22,7 +23,7 @@ __all__ = ["render"]
 _WORDS = {
     "holds": "exactly-once, in whatever order sources come",
     "order": "depends on order: exactly-once if sources come again in the same order",
-    "weak": "less than exactly-once",
+    "weak": "at-least-once, or less",
 }
 _TINT = {"yes": "order", "maybe": "order", "no": "holds"}
 
@@ -90,7 +91,7 @@ def _reasons(flow: Flow, setting: Setting) -> Iterator[str]:
         together.setdefault((verdict.status, verdict.why), []).append(edge)
     yield '<ul class="reasons">'
     for (status, why), edges in together.items():
-        said = f"{escape(', '.join(edges))}: {escape(why)}"
+        said = f"{escape(', '.join(edges))}: {_said(why)}"
         yield f'<li class="reason" data-status="{status}">{said}</li>'
     yield "</ul>"
 
@@ -103,8 +104,8 @@ def _promise(promise: Promise) -> list[str]:
         escape(promise.sink),
         promise.release,
         _tinted(promise.level, tint),
-        "<br>".join(map(escape, [*promise.because, *provided])),
-        escape(promise.replaced) or "-",
+        "<br>".join(map(_said, [*promise.because, *provided])),
+        _said(promise.replaced) or "-",
     ]
 
 
@@ -113,7 +114,7 @@ def _leaving(promise: Promise) -> list[str]:
         same = "a replay gives the same rows in the same order"
         return [escape(promise.sink), _tinted("yes", "holds"), same]
     weak = promise.weaknesses[0]
-    why = escape(f"`{weak.part}` {weak.why}")
+    why = _said(f"`{weak.part}` {weak.why}")
     return [escape(promise.sink), _tinted("must wait", "order"), why]
 
 
@@ -123,7 +124,7 @@ def _orders(found: Sensitivity) -> Iterator[str]:
         [
             escape(step.step),
             _tinted(step.matters, _TINT[step.matters]),
-            escape(step.why) + _witness([step.witness, impure.get(step.step, "")]),
+            _said(step.why) + _witness([step.witness, impure.get(step.step, "")]),
             "<br>".join(
                 escape(f"{c.claim}: {c.verdict} ({c.extent})") + _witness([c.witness])
                 for c in step.claims
@@ -138,7 +139,7 @@ def _orders(found: Sensitivity) -> Iterator[str]:
         [
             escape(sink.sink),
             _tinted(sink.matters, _TINT[sink.matters]),
-            escape(sink.why) + _witness(sink.witnesses),
+            _said(sink.why) + _witness(sink.witnesses),
         ]
         for sink in found.sinks
     ]
@@ -150,6 +151,11 @@ def _witness(texts: Sequence[str]) -> str:
     return (
         f"<details><summary>witness</summary><pre>{escape(shown)}</pre></details>" if shown else ""
     )
+
+
+def _said(text: str) -> str:
+    """A sentence, with the names in it as code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
 
 
 def _tinted(text: str, tint: str) -> str:

@@ -59,16 +59,18 @@ def _step(
     step: StepOrder, found: Sensitivity, checked: Checked | None
 ) -> tuple[str, str, str, str, str]:
     claims = [f"{claim.claim}: {_claimed(claim.verdict)}" for claim in step.claims]
-    return step.step, step.matters, _determinism(step.step, found, checked), _cell(claims), step.why
+    return step.step, step.matters, _determinism(step, found, checked), _cell(claims), step.why
 
 
 def _claimed(verdict: str) -> str:
     return {"violated": "refuted", "note": "not tried"}.get(verdict, verdict)
 
 
-def _determinism(step: str, found: Sensitivity, checked: Checked | None) -> str:
-    if step in (found.impure or {}):
+def _determinism(step: StepOrder, found: Sensitivity, checked: Checked | None) -> str:
+    if step.step in (found.impure or {}):
         return "no: a call shows it"
+    if not step.has_function:
+        return "yes"
     return "as far as check went" if checked else "not checked"
 
 

@@ -179,8 +179,9 @@ def test_early_rows_need_the_order_even_so(tmp_path):
     assert (early.level, early.relies_on) == ("at-least-once", ())
     (weak,) = early.weaknesses
     assert str(weak) == (
-        "`orders` may come in another order when it is replayed, because it has no order, and rows "
-        "of `out` leave before the snapshot of their epoch; `orders` with order=[…]: exactly-once"
+        "`orders` may come in another order when it is replayed, because it has no order, so that "
+        "rows which have left cannot be told from those which come again; `orders` with order=[…]: "
+        "exactly-once"
     )
 
 

@@ -16,7 +16,7 @@ from cutwater.checking.flows.samples import inputs_to_try
 from cutwater.checking.flows.scenario import Given
 from cutwater.checking.guarantees.claims import check_claims
 from cutwater.checking.guarantees.exchanges import find_exchange
-from cutwater.checking.purity.repeated_calls import Calls, check_purity
+from cutwater.checking.purity.repeated_calls import Calls, check_purity, functions_of
 from cutwater.errors import many
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
@@ -55,6 +55,8 @@ class StepOrder:
     witness: str = ""
     """Two events of one key that show it; empty: none was found, or none was looked for."""
     claims: tuple[Claim, ...] = ()
+    has_function: bool = True
+    """Is there a function of the user's in it?"""
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,9 @@ def _steps(
         elif step.is_stateful:
             reason = why_order_matters(step, types[step.inputs[0]])
             matters: Matters = "maybe" if reason else "no"
-            yield StepOrder(step.name, matters, reason or "it is the same in every order")
+            why = reason or "the same in every order"
+            has_function = bool(functions_of(step))
+            yield StepOrder(step.name, matters, why, has_function=has_function)
 
 
 def _task(

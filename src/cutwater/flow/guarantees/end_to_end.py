@@ -193,19 +193,19 @@ def _weaknesses(
     for part in sorted(sources, key=lambda part: part.is_reordered):
         if not part.is_replayable and part.name not in harmless:
             remedy = part.remedy or "as a source that can be replayed"
-            yield part.name, _why_weak(part, sink, order), remedy, AT_LEAST_ONCE
+            yield part.name, _why_weak(part, order), remedy, AT_LEAST_ONCE
     if sink.level != EXACTLY_ONCE:
         remedy = "as a sink that keeps a ledger with its rows"
         yield sink.name, sink.because, remedy, AT_LEAST_ONCE
 
 
-def _why_weak(part: SourcePart, sink: SinkPart, order: Order) -> str:
+def _why_weak(part: SourcePart, order: Order) -> str:
     if not part.is_reordered:
         return f"is not replayable, because {part.because}"
     why = f"may come in another order when it is replayed, because {part.because}"
     if order.reasons:
         return f"{why}, and {order.reasons[0]}"
-    return f"{why}, and rows of `{sink.name}` leave before the snapshot of their epoch"
+    return f"{why}, so that rows which have left cannot be told from those which come again"
 
 
 def _not_replayable(part: SourcePart) -> str:

@@ -44,12 +44,11 @@ def guarantee(
 ) -> None:
     """Say where order matters, which outputs must wait, and what holds from end to end.
 
-    Searches for two events whose order shows. Changes nothing. What is weak is no error:
-    exit code 0; 2 is wrong use or bad input.
+    Searches for events whose order shows; changes nothing. A weak guarantee is no error.
+    Exit codes: 0 it was said, 2 wrong use or bad input.
 
-    \b
-    Examples:  cutwater guarantee examples/averages.py:flow
-               cutwater guarantee jobs.py:flow --config run.toml --html guarantee.html
+    Example:  cutwater guarantee examples/averages.py:flow --html guarantee.html
+    Example:  cutwater guarantee jobs.py:flow --config run.toml
     """
     flow, module = load_flow(target)
     is_given = inputs is not None or hasattr(module, "inputs")

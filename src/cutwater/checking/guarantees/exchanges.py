@@ -180,19 +180,16 @@ def _pairs(
 ) -> Iterator[tuple[Sequence[Any], tuple[Any, Any]]]:
     """Neighbours in the state in which they come, then any two of a key in an earlier one."""
     drawn = random.Random(seed)
-    neighbours = [
-        (events[:i], (events[i], events[i + 1]))
-        for events in histories
-        for i in range(len(events) - 1)
-        if form(events[i]) != form(events[i + 1])
-    ]
-    yield from drawn.sample(neighbours, min(len(neighbours), _TRIES // 2))
-    long = [events for events in histories if len(events) > 1]
+    neighbours = [(h, i, i, i + 1) for h, e in enumerate(histories) for i in range(len(e) - 1)]
+    places = drawn.sample(neighbours, min(len(neighbours), _TRIES // 2))
+    long = [h for h, events in enumerate(histories) if len(events) > 1]
     for _ in range(_TRIES // 2 if long else 0):
-        events = drawn.choice(long)
-        one, two = drawn.sample(range(len(events)), 2)
+        h = drawn.choice(long)
+        one, two = sorted(drawn.sample(range(len(histories[h])), 2))
+        places.append((h, drawn.randint(0, one), one, two))  # so that no event comes twice
+    for h, start, one, two in dict.fromkeys(places):
+        events = histories[h]
         if form(events[one]) != form(events[two]):
-            start = drawn.randint(0, min(one, two))  # so that no event comes twice
             yield events[:start], (events[one], events[two])
 
 

@@ -13,6 +13,7 @@ from cutwater.cli.check import check
 from cutwater.cli.checkpoint import checkpoint
 from cutwater.cli.explain import explain
 from cutwater.cli.graph import graph
+from cutwater.cli.guarantee import guarantee
 from cutwater.cli.run import run
 from cutwater.cli.screen import errors
 from cutwater.cli.simulate import simulate
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command()(simulate)
 app.command()(check)
+app.command()(guarantee)
 app.command()(run)
 app.command()(explain)
 app.command()(graph)

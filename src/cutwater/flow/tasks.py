@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args, get_origin
 
 from cutwater.flow.where import Where, of_function
@@ -57,6 +57,16 @@ class Task:
     """The state of a key before its first event, and after its deletion."""
     name: str
     where: Where
+    commutative: bool = field(default=False, kw_only=True)
+    """Is it claimed that two events of a key may be exchanged? `check` tries to refute it."""
+    idempotent: bool = field(default=False, kw_only=True)
+    """Is it claimed that an event that comes again changes nothing? `check` tries to refute it."""
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """What is claimed of the function."""
+        claims = {"commutative": self.commutative, "idempotent": self.idempotent}
+        return tuple(claim for claim, is_made in claims.items() if is_made)
 
     @property
     def state_type(self) -> Any:
@@ -81,11 +91,24 @@ class Task:
         return self.f(state, event)
 
 
-def task(*, initial: Any, name: str | None = None) -> Callable[[TaskFunction], Task]:
+def task(
+    *,
+    initial: Any,
+    name: str | None = None,
+    commutative: bool = False,
+    idempotent: bool = False,
+) -> Callable[[TaskFunction], Task]:
     """Makes a function a task.
 
     The function is pure: it takes a state and an event and returns the new state (None deletes
     it) and a list of outputs. It stays callable, so it can be tested as it is.
+
+    Claims are tested by ``check``, and a run that relies on one says so:
+
+    - ``commutative=True``: two events of a key lead to the same state and the same outputs,
+      whichever comes first.
+    - ``idempotent=True``: an event that comes twice in a row leaves the state as it is, and emits
+      what it emitted before, or nothing.
 
     >>> @task(initial=0)
     ... def count(seen: int, event: str) -> tuple[int, list[int]]:
@@ -95,6 +118,9 @@ def task(*, initial: Any, name: str | None = None) -> Callable[[TaskFunction], T
     """
 
     def decorate(f: TaskFunction) -> Task:
-        return Task(f, initial, name or str(getattr(f, "__name__", "task")), of_function(f))
+        label = name or str(getattr(f, "__name__", "task"))
+        return Task(
+            f, initial, label, of_function(f), commutative=commutative, idempotent=idempotent
+        )
 
     return decorate

@@ -104,7 +104,11 @@ def _is_emit(tp: Any) -> bool:
 
 
 def vectorised(
-    *, initial: Any, name: str | None = None
+    *,
+    initial: Any,
+    name: str | None = None,
+    commutative: bool = False,
+    idempotent: bool = False,
 ) -> Callable[[VectorFunction], VectorisedTask]:
     """Makes a function on arrays a task: ``stream.apply`` takes it like any other.
 
@@ -121,6 +125,8 @@ def vectorised(
     of objects; what is no record is an array itself. Records are made of arrays without their
     constructor, and without ``__post_init__``.
 
+    `commutative` and `idempotent` are claims about the events one by one, as those of `task`.
+
     Examples
     --------
     >>> @vectorised(initial=0)
@@ -133,6 +139,14 @@ def vectorised(
 
     def decorate(f: VectorFunction) -> VectorisedTask:
         label = name or str(getattr(f, "__name__", "task"))
-        return VectorisedTask(OneByOne(f, initial, label), initial, label, of_function(f), f)
+        return VectorisedTask(
+            OneByOne(f, initial, label),
+            initial,
+            label,
+            of_function(f),
+            f,
+            commutative=commutative,
+            idempotent=idempotent,
+        )
 
     return decorate

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from html import escape
-from importlib.resources import files
 
 from cutwater.checking.transparency.explanation import Explanation
 from cutwater.errors import InputError, Problem
+from cutwater.report.templates import asset, filled
 from cutwater.report.timeline import Timeline, timeline_of
 
 __all__ = ["MOST_STEPS", "render"]
@@ -16,7 +16,6 @@ __all__ = ["MOST_STEPS", "render"]
 MOST_STEPS = 50_000
 """The longest run that a page holds; a browser would not open a much longer one."""
 
-_ASSETS = files("cutwater.report") / "assets"
 _STYLES = ("report.css", "diagram.css", "panel.css", "print.css")
 _SCRIPTS = (
     "data.js",
@@ -51,13 +50,7 @@ def render(explanation: Explanation) -> str:
         "script": script,
         "data": _data(timeline),
     }
-    page = _asset("report.html")
-    before, *rest = page.split("{{")
-    pieces = [before]
-    for piece in rest:
-        name, after = piece.split("}}", 1)
-        pieces += [parts[name], after]
-    return "".join(pieces)
+    return filled("report.html", parts)
 
 
 def _data(timeline: Timeline) -> str:
@@ -71,8 +64,4 @@ def _hash(script: str) -> str:
 
 
 def _joined(names: tuple[str, ...]) -> str:
-    return "\n".join(map(_asset, names))
-
-
-def _asset(name: str) -> str:
-    return (_ASSETS / name).read_text(encoding="utf-8")
+    return "\n".join(map(asset, names))

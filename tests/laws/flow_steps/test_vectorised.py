@@ -10,6 +10,7 @@ from support.flows import vector_tasks as v
 
 import cutwater as cw
 from cutwater.checking.flows.batches import check_batches
+from cutwater.checking.flows.histories import histories_of
 from cutwater.checking.flows.scenario import Given
 
 READINGS = st.builds(
@@ -107,5 +108,5 @@ def emitted(emit, event, outputs):
 def test_a_vectorised_task_made_of_folds_is_not_accused(recipe, readings):
     given_ = Given(v.flow_of(task_of(recipe)), {"readings": readings}, None, 2)
     with np.errstate(all="ignore"):
-        (finding,) = check_batches([given_], 0, is_made_up=False)
+        (finding,) = check_batches(given_.flow, histories_of([given_], 0, is_made_up=False), 0)
     assert finding.verdict == "not refuted", finding.details

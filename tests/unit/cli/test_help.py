@@ -35,6 +35,7 @@ def tidy(text):
         "",
         "simulate",
         "check",
+        "guarantee",
         "run",
         "explain",
         "graph",

@@ -8,6 +8,7 @@ import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
 from cutwater.flow.checked import Checked
+from cutwater.flow.guarantees import settings
 from cutwater.spark import end_to_end as promises
 from cutwater.spark.connectors.base.sink import Guarantee
 from cutwater.spark.connectors.base.source import Replay
@@ -26,6 +27,21 @@ class Passing(JsonLines):
 
     def replay(self):
         return Replay(False, "what it sends is gone")
+
+
+class Reordered(JsonLines):
+    """A source that comes in another order when it is read again."""
+
+    def replay(self):
+        return Replay(False, "it has no order", is_reordered=True, remedy="with order=[…]")
+
+
+class Ledgered(Folder):
+    """A sink that can be set to release rows early."""
+
+    @property
+    def releases(self):
+        return "commit", "early"
 
 
 class Hasty(Folder):
@@ -80,7 +96,7 @@ def test_it_is_a_sentence(say, monkeypatch):
         "of a directory (provided files stay where they are, unchanged, until they are read; a "
         "file that changed is refused)"
     )
-    monkeypatch.setattr(promises, "noted_check", lambda _flow: Checked("", 1, 400, ""))
+    monkeypatch.setattr(settings, "noted_check", lambda _flow: Checked("", 1, 400, ""))
     assert str(say(left=Passing, sink=Hasty)["lefts"]) == (
         "lefts: at-least-once: `left` is not replayable, because what it sends is gone, `same` is "
         "declared deterministic and `check` found no counterexample on 1 input with 400 events, "
@@ -114,3 +130,79 @@ def test_a_run_that_requires_more_is_refused_and_writes_nothing(flow, tmp_path):
     with pytest.raises(RunError, match="require is 'twice'; it is 'exactly-once' or 'at-least-on"):
         run(JsonLines(str(tmp_path)), "twice")
     assert list(tmp_path.iterdir()) == []
+
+
+@cw.task(initial=0, commutative=True)
+def weighed(total: int, item: Item) -> tuple[int, list[Item]]:
+    return total + item.size, []
+
+
+@cw.task(initial=0)
+def replaced(_: int, item: Item) -> tuple[int, list[Item]]:
+    return item.size, []
+
+
+def one_task(task, source, tmp_path, sink=Ledgered):
+    flow = cw.Flow("one")
+    flow.sink("out", flow.source("orders", Item).key_by("name").apply(task))
+    bound = {"orders": source(str(tmp_path))}, {"out": sink(str(tmp_path / "out"))}
+    return {p.release: p for p in promises.bound_setting(flow, *bound, "").promises}
+
+
+def test_another_order_does_no_harm_where_nothing_shows_it(tmp_path):
+    found = one_task(weighed, Reordered, tmp_path)
+    assert (found["commit"].level, found["commit"].relies_on) == ("exactly-once", ("weighed",))
+    assert str(found["commit"]) == (
+        "out: exactly-once: `orders` may come in another order when it is replayed, because it has "
+        "no order, which nothing on the way to `out` shows, `weighed` claims to be commutative, "
+        "which it relies on (not tested: cutwater check TARGET), `weighed` is taken to be "
+        "deterministic (not checked: cutwater check TARGET), `out` shows an epoch by one rename "
+        "of a directory"
+    )
+    assert found["commit"].weaknesses == ()
+
+
+def test_a_tested_claim_is_said_to_be_tested(tmp_path, monkeypatch):
+    monkeypatch.setattr(settings, "noted_check", lambda _flow: Checked("", 1, 400, ""))
+    found = one_task(weighed, Reordered, tmp_path)["commit"]
+    assert "which it relies on (`check` tested it)" in str(found)
+
+
+def test_it_relies_on_no_claim_where_the_order_stays(tmp_path):
+    found = one_task(weighed, JsonLines, tmp_path)
+    assert {p.level for p in found.values()} == {"exactly-once"}
+    assert {p.relies_on for p in found.values()} == {()}
+
+
+def test_early_rows_need_the_order_even_so(tmp_path):
+    early = one_task(weighed, Reordered, tmp_path)["early"]
+    assert (early.level, early.relies_on) == ("at-least-once", ())
+    (weak,) = early.weaknesses
+    assert str(weak) == (
+        "`orders` may come in another order when it is replayed, because it has no order, so that "
+        "rows which have left cannot be told from those which come again; `orders` with order=[…]: "
+        "exactly-once"
+    )
+
+
+def test_the_weakest_part_says_what_would_be_with_another_in_its_place(tmp_path):
+    found = one_task(replaced, Reordered, tmp_path)["commit"]
+    (weak,) = found.weaknesses
+    assert (found.level, weak.level) == ("at-least-once", "exactly-once")
+    assert "and `replaced` does not claim to be commutative" in weak.why
+    source, sink = one_task(replaced, Passing, tmp_path, Hasty)["commit"].weaknesses
+    assert source.instead == "`orders` as a source that can be replayed: still at-least-once"
+    assert sink.instead == "`out` as a sink that keeps a ledger with its rows: still at-least-once"
+
+
+def test_a_refuted_claim_and_an_impure_function_lower_it(tmp_path):
+    flow = cw.Flow("one")
+    flow.sink("out", flow.source("orders", Item).key_by("name").apply(weighed))
+    bound = {"orders": Reordered(str(tmp_path))}, {"out": Folder(str(tmp_path / "out"))}
+    (refuted,) = promises.bound_setting(flow, *bound, "", refuted=["weighed"]).promises
+    assert refuted.level == "at-least-once"
+    (impure,) = promises.bound_setting(flow, *bound, "", impure=["weighed"]).promises
+    assert (impure.level, impure.weaknesses[0].instead) == (
+        "none",
+        "`weighed` made pure: exactly-once",
+    )

@@ -8,20 +8,21 @@ from typing import Any
 
 from cutwater.checking.flows.batches import check_batches
 from cutwater.checking.flows.crash_witness import Seen, crash_witness, values_of
-from cutwater.checking.flows.histories import vectorised_steps
-from cutwater.checking.flows.interleavings import dependences
+from cutwater.checking.flows.histories import histories_of, vectorised_steps
+from cutwater.checking.flows.interleavings import dependences_of
 from cutwater.checking.flows.report import Finding, FlowReport
 from cutwater.checking.flows.runs import explained_walks, failing, search
-from cutwater.checking.flows.samples import sample_inputs
+from cutwater.checking.flows.samples import inputs_to_try
 from cutwater.checking.flows.scenario import Given
 from cutwater.checking.flows.watermark_contract import broken_promises
+from cutwater.checking.guarantees.claims import check_claims, claiming_steps
 from cutwater.checking.purity.repeated_calls import Calls, PurityResult, check_purity
 from cutwater.errors import CutwaterError, InputError, Problem, many
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source
 from cutwater.semantics.crashing import run_with_crashes
-from cutwater.semantics.inputs import Border, Crash, as_lists
+from cutwater.semantics.inputs import Border
 
 __all__ = ["check_flow"]
 
@@ -46,6 +47,7 @@ def check_flow(
       whole input; and the flow itself run with a crash at every place of its input.
     - **Purity** of each function: does a call depend on, or change, more than its arguments?
     - **Batches**: does a batch mean the same to a vectorised task as its events one by one?
+    - **Claims**: is a task commutative or idempotent that says so?
     - **Order**: which sinks depend on the order of which inputs.
     - **Watermarks** stay monotone and productive through every step.
 
@@ -89,7 +91,7 @@ def check_flow(
     flow.validate()
     given = [
         Given(flow, sample, epoch_size, instances)
-        for sample in _samples(flow, inputs, samples, seed)
+        for sample in inputs_to_try(flow, inputs, samples, seed)
     ]
     findings: list[Finding] = []
     try:
@@ -131,12 +133,15 @@ def _findings(
     say("crashing the flow itself")
     yield crash_witness(given, seen, seed, say)
     yield from pure
-    if not is_impure and vectorised_steps(flow):
+    if not is_impure and (vectorised_steps(flow) or claiming_steps(flow)):
+        histories = histories_of(given, seed, is_made_up=is_made_up)
         say("splitting batches")
-        yield from check_batches(given, seed, is_made_up=is_made_up)
+        yield from check_batches(flow, histories, seed)
+        say("testing claims")
+        yield from (finding for *_, finding in check_claims(flow, histories, seed))
     if not is_impure:  # else every two runs may differ
         say("exchanging inputs")
-        yield _order(flow, given, seed, say)
+        yield _order(given, seed, say)
     say("following watermarks")
     yield _watermarks(given, seed)
 
@@ -161,23 +166,6 @@ def _check_numbers(**numbers: int) -> None:
     ]
     if problems:
         raise InputError(problems)
-
-
-def _samples(
-    flow: Flow, inputs: Mapping[str, Iterable[Any]] | None, count: int, seed: int
-) -> list[dict[str, list[Any]]]:
-    if inputs is None:
-        return [sample_inputs(flow, seed * 1_000 + n) for n in range(max(1, count))]
-    given = as_lists(inputs)
-    if any(isinstance(item, Crash) for items in given.values() for item in items):
-        raise InputError(
-            Problem(
-                "crash-in-inputs",
-                "the inputs of a check have a crash in them; check tries every crash itself",
-                "leave it out, or use simulate",
-            )
-        )
-    return [given]
 
 
 def _first_runs(flow: Flow, given: Sequence[Given]) -> tuple[Calls, list[Seen]]:
@@ -217,19 +205,11 @@ def _extent(result: PurityResult) -> str:
     return f"{many(result.calls, 'call')} repeated"
 
 
-def _order(flow: Flow, given: Sequence[Given], seed: int, say: Callable[[str], None]) -> Finding:
-    found: dict[Any, Any] = {}
-    compared = 0
-    for number, one in enumerate(given, 1):
-        say(f"exchanging inputs: {number} of {many(len(given), 'input')}")
-        part = one if one.is_small else one.cut(3, 8)
-        dependent, count = dependences(plan(flow), part.words, seed=seed)
-        compared += count
-        for dependence in dependent:
-            found.setdefault((dependence.sink, dependence.sources), dependence)
+def _order(given: Sequence[Given], seed: int, say: Callable[[str], None]) -> Finding:
+    found, compared = dependences_of(given, seed, say)
     extent = f"{many(compared, 'pair')} of neighbours exchanged"
     if found:
-        details = tuple(str(dependence) for dependence in found.values())
+        details = tuple(str(dependence) for dependence in found)
         return Finding("outputs that depend on the order of inputs", extent, "note", details)
     return Finding("outputs do not depend on the order of inputs", extent, "not refuted")
 

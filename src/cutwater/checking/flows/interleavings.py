@@ -14,16 +14,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cutwater.errors import CutwaterError
+from cutwater.checking.flows.scenario import Given
+from cutwater.errors import CutwaterError, many
 from cutwater.events import Data
-from cutwater.flow.fusing import Plan
+from cutwater.flow.fusing import Plan, plan
 from cutwater.jsonable import plain, shown
 from cutwater.semantics.barrier_model import Barriers, TakeBorder, TakeEvent
 from cutwater.semantics.barriers import Configuration, Event
 from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, Word
 from cutwater.semantics.frozen import form
 
-__all__ = ["Dependence", "Epochs", "Order", "Run", "dependences", "run_in"]
+__all__ = ["Dependence", "Epochs", "Order", "Run", "dependences", "dependences_of", "run_in"]
 
 Epochs = Mapping[str, Sequence[Sequence[Word]]]
 Order = list[list[tuple[str, Word]]]
@@ -45,11 +46,17 @@ class Dependence:
     shown: tuple[tuple[str, ...], tuple[str, ...]]
     """What the sink holds in the epoch in one case and not in the other, each way."""
 
-    def __str__(self) -> str:
+    @property
+    def inputs(self) -> str:
+        """Which order it is, in words that follow "the order"."""
         one, two = self.sources
-        inputs = f"within '{one}'" if one == two else f"of '{one}' and '{two}'"
+        return f"within '{one}'" if one == two else f"of '{one}' and '{two}'"
+
+    def __str__(self) -> str:
         subject = f"sink '{self.sink}'" if self.sink else "whether a step fails"
-        lines = [f"{subject} depends on the order {inputs}, for instance in epoch {self.epoch}"]
+        lines = [
+            f"{subject} depends on the order {self.inputs}, for instance in epoch {self.epoch}"
+        ]
         for pair, values in zip(
             ((self.first, self.second), (self.second, self.first)), self.shown, strict=True
         ):
@@ -154,6 +161,22 @@ def dependences(
                     (sink, sources),
                     Dependence(sink, sources, epoch, _said(one[1]), _said(two[1]), values),
                 )
+    return list(found.values()), compared
+
+
+def dependences_of(
+    given: Sequence[Given], seed: int, say: Callable[[str], None]
+) -> tuple[list[Dependence], int]:
+    """Those that are found on any of some inputs; and how many pairs of runs were compared."""
+    found: dict[tuple[str, tuple[str, str]], Dependence] = {}
+    compared = 0
+    for number, one in enumerate(given, 1):
+        say(f"exchanging inputs: {number} of {many(len(given), 'input')}")
+        part = one if one.is_small else one.cut(3, 8)
+        dependent, count = dependences(plan(one.flow), part.words, seed=seed)
+        compared += count
+        for dependence in dependent:
+            found.setdefault((dependence.sink, dependence.sources), dependence)
     return list(found.values()), compared
 
 

@@ -17,9 +17,9 @@ from cutwater.annotations import describe, fields_of, members, plain_type
 from cutwater.errors import CutwaterError, InputError, Problem
 from cutwater.flow.builder import Flow
 from cutwater.flow.steps import Source
-from cutwater.semantics.inputs import BORDER
+from cutwater.semantics.inputs import BORDER, Crash, as_lists
 
-__all__ = ["sample_inputs", "sample_value"]
+__all__ = ["inputs_to_try", "sample_inputs", "sample_value"]
 
 _DAY = dt.datetime(2024, 1, 1)
 
@@ -66,6 +66,24 @@ def sample_inputs(
                     items.append(_record(source, drawn, len(items)))
             inputs[source.name] = items
     return inputs
+
+
+def inputs_to_try(
+    flow: Flow, inputs: Mapping[str, Iterable[Any]] | None, count: int, seed: int
+) -> list[dict[str, list[Any]]]:
+    """The inputs that are given, without crashes; else some that are made up."""
+    if inputs is None:
+        return [sample_inputs(flow, seed * 1_000 + n) for n in range(max(1, count))]
+    given = as_lists(inputs)
+    if any(isinstance(item, Crash) for items in given.values() for item in items):
+        raise InputError(
+            Problem(
+                "crash-in-inputs",
+                "the inputs of a check have a crash in them; check tries every crash itself",
+                "leave it out, or use simulate",
+            )
+        )
+    return [given]
 
 
 def _record(source: Source, drawn: random.Random, n: int) -> Any:

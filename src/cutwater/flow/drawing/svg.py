@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from html import escape
 
 from cutwater.flow.builder import Flow
@@ -15,7 +16,7 @@ from cutwater.flow.drawing.palette import style_sheet
 from cutwater.flow.drawing.routing import Box, Route, Run
 from cutwater.flow.fusing import Plan
 
-__all__ = ["svg"]
+__all__ = ["EdgeMark", "svg"]
 
 _MARGIN = 32.0
 _HEADING = 60.0
@@ -27,7 +28,22 @@ _WHERE = {
 }
 
 
-def svg(plan_or_flow: Plan | Flow, *, title: str | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class EdgeMark:
+    """What else is said of an edge."""
+
+    name: str
+    """A class that the edge has, for a style sheet of the page around it."""
+    title: str
+    """What stands in its title, below what it carries."""
+
+
+def svg(
+    plan_or_flow: Plan | Flow,
+    *,
+    title: str | None = None,
+    marks: Mapping[tuple[int, int], EdgeMark] | None = None,
+) -> str:
     """A picture of a flow, the same for the same flow, legible in light and in dark.
 
     Parameters
@@ -36,6 +52,8 @@ def svg(plan_or_flow: Plan | Flow, *, title: str | None = None) -> str:
         A plan, or a valid flow, which is planned first.
     title
         What stands above the picture; the name of the flow if there is none.
+    marks
+        What is said of the edge from one step to another, by their numbers.
 
     Examples
     --------
@@ -59,7 +77,7 @@ def svg(plan_or_flow: Plan | Flow, *, title: str | None = None) -> str:
         f"<style>\n{style_sheet()}\n</style>",
         rectangle(whole, "cw-page", 0),
         *_heading(heading, diagram, width),
-        _moved(_MARGIN, top, _drawing(diagram, layout)),
+        _moved(_MARGIN, top, _drawing(diagram, layout, marks or {})),
         _moved(_MARGIN, top + layout.height + 28, key),
         "</svg>",
     ]
@@ -99,11 +117,13 @@ def _description(diagram: Diagram) -> str:
     return clean(f"Flow {diagram.name}: " + "; ".join(said) + ".")
 
 
-def _drawing(diagram: Diagram, layout: Layout) -> Iterator[str]:
+def _drawing(
+    diagram: Diagram, layout: Layout, marks: Mapping[tuple[int, int], EdgeMark]
+) -> Iterator[str]:
     for frame in layout.frames:
         yield from _frame(diagram, frame)
     for route in sorted(layout.routes, key=lambda route: route.edge.exchange is not None):
-        yield from _edge(diagram, route)
+        yield from _edge(diagram, route, marks.get((route.edge.source, route.edge.target)))
     for badge in layout.badges:
         yield from _badge(badge)
     for node, box in zip(diagram.nodes, layout.boxes, strict=True):
@@ -120,13 +140,16 @@ def _frame(diagram: Diagram, frame: Frame) -> Iterator[str]:
     yield "</g>"
 
 
-def _edge(diagram: Diagram, route: Route) -> Iterator[str]:
+def _edge(diagram: Diagram, route: Route, mark: EdgeMark | None) -> Iterator[str]:
     edge = route.edge
     source, target = diagram.nodes[edge.source], diagram.nodes[edge.target]
     carries = f": {source.carries}" if source.carries else ""
     title = clean(f"{source.name} → {target.name}{carries}")
     sort = "cw-moved" if edge.exchange else "cw-edge"
-    yield f'<g class="cw-link" data-from="{edge.source}" data-to="{edge.target}">'
+    if mark is not None:
+        title += f"\n{mark.title}"
+    marked = f" cw-{mark.name}" if mark is not None else ""
+    yield f'<g class="cw-link{marked}" data-from="{edge.source}" data-to="{edge.target}">'
     yield f"<title>{escape(title)}</title>"
     yield f'<path class="{sort}" d="{_path(route, 0 if edge.exchange else 5)}"/>'
     if not edge.exchange:

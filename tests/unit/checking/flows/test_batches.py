@@ -7,6 +7,7 @@ from support.flows import vector_tasks as v
 
 import cutwater as cw
 from cutwater.checking.flows.batches import check_batches, witness_of
+from cutwater.checking.flows.histories import histories_of
 from cutwater.checking.flows.samples import sample_inputs
 from cutwater.checking.flows.scenario import Given
 from cutwater.errors import InputError
@@ -26,7 +27,8 @@ def findings(flow, readings=None):
     """What is found of a flow on given readings, or on ones that are made up."""
     inputs = [{"readings": readings}] if readings else [sample_inputs(flow, n) for n in range(5)]
     given = [Given(flow, one, None, 2) for one in inputs]
-    return list(check_batches(given, 0, is_made_up=not readings))
+    histories = histories_of(given, 0, is_made_up=not readings)
+    return list(check_batches(flow, histories, 0))
 
 
 @pytest.mark.parametrize("task", named(v.RIGHT))

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cutwater.errors import FencedError, Problem
+from cutwater.flow.guarantees.end_to_end import AT_LEAST_ONCE, EXACTLY_ONCE
 
 __all__ = [
     "AT_LEAST_ONCE",
@@ -39,9 +40,6 @@ __all__ = [
     "refuse_if_taken",
     "taken",
 ]
-
-EXACTLY_ONCE = "exactly-once"
-AT_LEAST_ONCE = "at-least-once"
 
 Release = Literal["commit", "early"]
 
@@ -113,6 +111,11 @@ class Sink(ABC):
     takes: Literal["lines", "records"]
     """Are the values of a lane lines of JSON, or `Records`?"""
     release: Release
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """The ways of release that it could be set to."""
+        return (self.release,)
 
     @abstractmethod
     def guarantee(self) -> Guarantee:

@@ -49,6 +49,10 @@ class Replay:
     """What makes it so, in words that follow "because"."""
     provided: str = ""
     """What the user must see to, in words that follow "provided"; empty: nothing."""
+    is_reordered: bool = False
+    """If it is not replayable: has a repeated epoch the same records, only in another order?"""
+    remedy: str = ""
+    """What would make it replayable, in words that follow its name; empty: nothing is known."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,13 @@ class Frame(Binding):
     def replay(self) -> Replay:
         """Only its order makes it so."""
         if not self.order:
-            return Replay(False, "it is a DataFrame without an order")
+            return Replay(
+                False,
+                "it is a DataFrame without an order",
+                "Spark reads the same rows when it reads them again",
+                is_reordered=True,
+                remedy="with order=[…]",
+            )
         columns = ", ".join(f"'{column}'" for column in self.order)
         return Replay(
             True,

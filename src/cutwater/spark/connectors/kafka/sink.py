@@ -119,6 +119,10 @@ class KafkaTopic(Sink):
         """The topic of the ledger."""
         return f"topic '{self.ledger}' of {self.servers}"
 
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        return "commit", "early"
+
     def guarantee(self) -> Guarantee:
         """What readers of the topic may rely on."""
         return Guarantee(

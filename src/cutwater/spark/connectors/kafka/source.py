@@ -127,6 +127,7 @@ class KafkaMessages(Feed):
                 False,
                 f"topic '{self.topic}' has cleanup.policy={policy}: a message that a newer one of "
                 "its key replaced may be gone when an epoch is read again",
+                remedy="as a topic with cleanup.policy=delete",
             )
         return Replay(
             True,

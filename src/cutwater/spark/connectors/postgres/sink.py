@@ -90,6 +90,10 @@ class PostgresTable(Sink):
         """The schema of the ledger."""
         return f"schema {self.ledger_schema or self.name.schema} of {self._database}"
 
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        return "commit", "early"
+
     def guarantee(self) -> Guarantee:
         """What readers of the table may rely on."""
         keys = ", ".join(self.keys)

@@ -59,6 +59,7 @@ class PostgresRows(Feed):
                 "larger key is left out",
                 "rows commit in the order of their keys, for instance because one session at a "
                 "time writes them",
+                remedy="with transaction=COLUMN",
             )
         return Replay(
             True,

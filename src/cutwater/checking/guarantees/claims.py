@@ -1,0 +1,49 @@
+"""Claims about tasks, tested: ``commutative=True`` and ``idempotent=True``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cutwater.checking.flows.histories import Histories
+from cutwater.checking.flows.report import Finding
+from cutwater.checking.guarantees.exchanges import (
+    Exchange,
+    Repetition,
+    find_exchange,
+    find_repetition,
+)
+from cutwater.errors import many
+from cutwater.flow.builder import Flow
+from cutwater.flow.steps import Apply
+
+__all__ = ["check_claims", "claiming_steps"]
+
+_NOTHING_TRIED = "nothing was tried: no key is given events by which it could be refuted"
+
+
+def claiming_steps(flow: Flow) -> list[Apply]:
+    """The steps of a flow of whose tasks something is claimed."""
+    return [step for step in flow.steps if isinstance(step, Apply) and step.task.claims]
+
+
+def check_claims(flow: Flow, histories: Histories, seed: int) -> Iterator[tuple[str, str, Finding]]:
+    """For each step and claim a finding: not refuted, or violated by the calls that refute it."""
+    for step in claiming_steps(flow):
+        for claim in step.task.claims:
+            yield step.name, claim, _finding(step, claim, histories.by_key(step.name), seed)
+
+
+def _finding(step: Apply, claim: str, events: list[list[object]], seed: int) -> Finding:
+    witness: Exchange | Repetition | None
+    if claim == "commutative":
+        witness, tried = find_exchange(step, events, seed)
+        extent = f"{many(tried, 'pair')} of events exchanged"
+    else:
+        witness, tried = find_repetition(step, events, seed)
+        extent = f"{many(tried, 'event')} repeated"
+    check = f"claim: '{step.name}' is {claim}"
+    if witness:
+        return Finding(check, extent, "violated", (str(witness),))
+    if not tried:
+        return Finding(check, extent, "note", (_NOTHING_TRIED,))
+    return Finding(check, extent, "not refuted")

@@ -1,0 +1,271 @@
+"""Calls of a task that refute what is claimed of it: two events exchanged, or one that comes again.
+
+===================  ===========================================================================
+P2                   here
+===================  ===========================================================================
+Definition 9         `Exchange`: a state that a run reaches and two events of one key, such that
+                     one before the other leads to another state, or to other outputs
+idempotent (IV)      `Repetition`: an event that comes again and changes something
+===================  ===========================================================================
+
+States are those after what came to a key in runs of the flow. The outputs of two events are
+compared as a bag, for a sink does not say in which order it was given them. A deleted state is
+the initial one: no later event can tell.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from cutwater.annotations import is_immutable
+from cutwater.errors import CutwaterError
+from cutwater.flow.steps import Apply
+from cutwater.jsonable import plain, shown
+from cutwater.operators.task import check_result, fresh_copies
+from cutwater.semantics.frozen import form
+
+__all__ = ["Exchange", "Repetition", "find_exchange", "find_repetition"]
+
+_TRIES = 400
+"""Pairs of events of a task that are exchanged, at the most."""
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What events lead to."""
+
+    outputs: tuple[Any, ...] = ()
+    state: Any = None
+    failure: str = ""
+    """What was raised; empty: nothing was."""
+
+    @property
+    def as_bag(self) -> tuple[Any, Any, str]:
+        """What it is compared by."""
+        return frozenset(Counter(map(form, self.outputs)).items()), form(self.state), self.failure
+
+    def __str__(self) -> str:
+        if self.failure:
+            return f"raises {self.failure}"
+        emitted = ", ".join(map(_said, self.outputs)) or "nothing"
+        return f"emits {emitted}; keeps {_said(self.state)}"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Two events of one key whose order a task shows."""
+
+    step: Apply
+    before: tuple[Any, ...]
+    """What the key is given first, from its initial state."""
+    first: Any
+    second: Any
+    outcomes: tuple[_Outcome, _Outcome]
+    """What comes of the first and then the second, and of the second and then the first."""
+
+    def __str__(self) -> str:
+        one, two = _said(self.first), _said(self.second)
+        return "\n".join(
+            [
+                f"{_subject(self.step)}: the order of two events of one key matters",
+                *_prefix(self.before),
+                f"  {one}  then  {two}:  {self.outcomes[0]}",
+                f"  {two}  then  {one}:  {self.outcomes[1]}",
+            ]
+        )
+
+    def is_replayed(self) -> bool:
+        """Do the two orders lead to different results when they are tried again?"""
+        return _exchanged(self.step, self.before, (self.first, self.second)) is not None
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """An event that changes something when it comes again."""
+
+    step: Apply
+    before: tuple[Any, ...]
+    """What the key is given first, from its initial state."""
+    event: Any
+    outcomes: tuple[_Outcome, _Outcome]
+    """What comes of the event, and of the same once more."""
+
+    def __str__(self) -> str:
+        event = _said(self.event)
+        return "\n".join(
+            [
+                f"{_subject(self.step)}: an event that comes again changes something",
+                *_prefix(self.before),
+                f"  {event}:  {self.outcomes[0]}",
+                f"  {event}  once more:  {self.outcomes[1]}",
+            ]
+        )
+
+
+def find_exchange(
+    step: Apply, histories: Sequence[Sequence[Any]], seed: int
+) -> tuple[Exchange | None, int]:
+    """Two events whose order matters, after as few others as possible; and how many were tried."""
+
+    def differs(pair: tuple[Any, Any], before: Sequence[Any]) -> bool:
+        return _exchanged(step, before, pair) is not None
+
+    witness, tried = _searched(_pairs(histories, seed), differs)
+    if witness is None:
+        return None, tried
+    before, (first, second) = witness
+    outcomes = _exchanged(step, before, (first, second))
+    assert outcomes is not None
+    return Exchange(step, tuple(before), first, second, outcomes), tried
+
+
+def find_repetition(
+    step: Apply, histories: Sequence[Sequence[Any]], seed: int
+) -> tuple[Repetition | None, int]:
+    """An event that changes something when it comes again; and how many were tried."""
+
+    def differs(event: Any, before: Sequence[Any]) -> bool:
+        return _repeated(step, before, event) is not None
+
+    witness, tried = _searched(_single(histories, seed), differs)
+    if witness is None:
+        return None, tried
+    before, event = witness
+    outcomes = _repeated(step, before, event)
+    assert outcomes is not None
+    return Repetition(step, tuple(before), event, outcomes), tried
+
+
+_Tried = TypeVar("_Tried")
+
+
+def _searched(
+    candidates: Iterator[tuple[Sequence[Any], _Tried]],
+    differs: Callable[[_Tried, Sequence[Any]], bool],
+) -> tuple[tuple[Sequence[Any], _Tried] | None, int]:
+    """The first candidate that differs, with nothing before it that can be left out."""
+    tried = 0
+    for before, events in candidates:
+        tried += 1
+        if differs(events, before):
+            return (_shortest(before, partial(differs, events)), events), tried
+    return None, tried
+
+
+def _shortest(before: Sequence[Any], differs: Callable[[Sequence[Any]], bool]) -> Sequence[Any]:
+    """The initial state if it does; else as few events as possible."""
+    if not before or differs(()):
+        return ()
+    size = max(1, len(before) // 2)
+    while size:
+        start = 0
+        while start < len(before):
+            fewer = [*before[:start], *before[start + size :]]
+            if differs(fewer):
+                before = fewer
+            else:
+                start += size
+        size //= 2
+    return before
+
+
+def _pairs(
+    histories: Sequence[Sequence[Any]], seed: int
+) -> Iterator[tuple[Sequence[Any], tuple[Any, Any]]]:
+    """Neighbours in the state in which they come, then any two of a key in an earlier one."""
+    drawn = random.Random(seed)
+    neighbours = [(h, i, i, i + 1) for h, e in enumerate(histories) for i in range(len(e) - 1)]
+    places = drawn.sample(neighbours, min(len(neighbours), _TRIES // 2))
+    long = [h for h, events in enumerate(histories) if len(events) > 1]
+    for _ in range(_TRIES // 2 if long else 0):
+        h = drawn.choice(long)
+        one, two = sorted(drawn.sample(range(len(histories[h])), 2))
+        places.append((h, drawn.randint(0, one), one, two))  # so that no event comes twice
+    for h, start, one, two in dict.fromkeys(places):
+        events = histories[h]
+        if form(events[one]) != form(events[two]):
+            yield events[:start], (events[one], events[two])
+
+
+def _single(histories: Sequence[Sequence[Any]], seed: int) -> Iterator[tuple[Sequence[Any], Any]]:
+    """Each event in the state in which it comes."""
+    found = [(events[:i], events[i]) for events in histories for i in range(len(events))]
+    yield from random.Random(seed).sample(found, min(len(found), _TRIES))
+
+
+def _exchanged(
+    step: Apply, before: Sequence[Any], pair: tuple[Any, Any]
+) -> tuple[_Outcome, _Outcome] | None:
+    """What the two orders lead to; None if it is the same, or if no order is without failure.
+
+    A function that gives another result each time is not accused of depending on order.
+    """
+    one, two = pair
+    state = _state_after(step, before)
+    if isinstance(state, _Outcome):
+        return None
+    first, second = (_outcome(step, state, events) for events in ((one, two), (two, one)))
+    if (first.failure and second.failure) or first.as_bag == second.as_bag:
+        return None
+    again = _outcome(step, state, (one, two)), _outcome(step, state, (two, one))
+    is_stable = [o.as_bag for o in again] == [first.as_bag, second.as_bag]
+    return (first, second) if is_stable else None
+
+
+def _repeated(step: Apply, before: Sequence[Any], event: Any) -> tuple[_Outcome, _Outcome] | None:
+    """What an event leads to, and the same once more; None if nothing changes."""
+    state = _state_after(step, before)
+    if isinstance(state, _Outcome):
+        return None
+    first = _outcome(step, state, (event,))
+    if first.failure:
+        return None
+    second = _outcome(step, first.state, (event,))
+    is_same = second.as_bag == first.as_bag
+    is_silent = (
+        not second.failure and not second.outputs and form(second.state) == form(first.state)
+    )
+    return None if is_same or is_silent else (first, second)
+
+
+def _state_after(step: Apply, events: Sequence[Any]) -> Any:
+    """The state, or an `_Outcome` that failed."""
+    outcome = _outcome(step, None, events)
+    return outcome if outcome.failure else outcome.state
+
+
+def _outcome(step: Apply, state: Any, events: Sequence[Any]) -> _Outcome:
+    """What events lead to from a state; None: from the initial one."""
+    fresh, outputs = fresh_copies(step.task.initial), []
+    state = fresh() if state is None else _copy(state)
+    for event in events:
+        try:
+            state, emitted = check_result(step.task.f(state, _copy(event)), step.name)
+        except Exception as error:
+            said = str(error) if isinstance(error, CutwaterError) else repr(error)
+            return _Outcome(failure=said)
+        outputs += [_copy(output) for output in emitted]
+        state = fresh() if state is None else state
+    return _Outcome(tuple(outputs), state)
+
+
+def _copy(value: Any) -> Any:
+    return value if is_immutable(value) else copy.deepcopy(value)
+
+
+def _subject(step: Apply) -> str:
+    return f"{step.verb} '{step.name}', its function at {step.task.where}"
+
+
+def _prefix(before: Sequence[Any]) -> list[str]:
+    return [f"  after  {', '.join(map(_said, before))}"] if before else []
+
+
+def _said(value: Any) -> str:
+    return shown(plain(value))

@@ -1,0 +1,236 @@
+"""Where the order of events matters in a flow: found by search, with the events that show it.
+
+Steps with a task are searched for two events of one key (`exchanges`), sinks for two neighbours of
+the input (`interleavings`). Other steps are known by what they are (`flow.guarantees.order_free`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cutwater.checking.flows.histories import Histories, histories_of
+from cutwater.checking.flows.interleavings import Dependence, dependences_of
+from cutwater.checking.flows.samples import inputs_to_try
+from cutwater.checking.flows.scenario import Given
+from cutwater.checking.guarantees.claims import check_claims
+from cutwater.checking.guarantees.exchanges import find_exchange
+from cutwater.checking.purity.repeated_calls import Calls, check_purity, functions_of
+from cutwater.errors import many
+from cutwater.flow import steps as s
+from cutwater.flow.builder import Flow
+from cutwater.flow.fusing import plan
+from cutwater.flow.guarantees.order_free import Order, orders_of, why_order_matters
+from cutwater.flow.inference import infer
+from cutwater.semantics.crashing import run_with_crashes
+from cutwater.semantics.inputs import Border
+
+__all__ = ["Claim", "Matters", "Sensitivity", "SinkOrder", "StepOrder", "order_sensitivity"]
+
+Matters = Literal["yes", "no", "maybe"]
+"""``yes``: a witness was found; ``no``: it cannot be, or a claim says so that was not refuted."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a task claims, and what became of it."""
+
+    claim: str
+    verdict: str
+    """``not refuted``, ``violated``, or ``note`` if nothing could be tried."""
+    extent: str
+    """How far it was tried."""
+    witness: str = ""
+
+
+@dataclass(frozen=True)
+class StepOrder:
+    """What is known of a step that keeps a state."""
+
+    step: str
+    matters: Matters
+    """Does the order of the events of a key matter?"""
+    why: str
+    witness: str = ""
+    """Two events of one key that show it; empty: none was found, or none was looked for."""
+    claims: tuple[Claim, ...] = ()
+    has_function: bool = True
+    """Is there a function of the user's in it?"""
+
+
+@dataclass(frozen=True)
+class SinkOrder:
+    """What is known of all that leads to a sink."""
+
+    sink: str
+    matters: Matters
+    """Does what it shows in an epoch depend on the order of the inputs in it?"""
+    why: str
+    witnesses: tuple[str, ...] = ()
+    """For each pair of sources, two events that show it."""
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Where the order of events matters in a flow."""
+
+    flow: str
+    seed: int
+    inputs: int
+    """How many inputs were tried."""
+    events: int
+    """How many events they had, all together."""
+    steps: tuple[StepOrder, ...]
+    sinks: tuple[SinkOrder, ...]
+    refuted: tuple[str, ...] = ()
+    """Steps that claim to be commutative and are not."""
+    impure: Mapping[str, str] | None = None
+    """Steps with a function that is not pure, and the call that shows it."""
+
+    def as_data(self) -> dict[str, Any]:
+        """What was found, as plain data."""
+        return {
+            "flow": self.flow,
+            "seed": self.seed,
+            "inputs": self.inputs,
+            "events": self.events,
+            "steps": [
+                {
+                    "step": step.step,
+                    "order_matters": step.matters,
+                    "why": step.why,
+                    "witness": step.witness or None,
+                    "claims": [vars(claim) for claim in step.claims],
+                    "impurity": (self.impure or {}).get(step.step),
+                }
+                for step in self.steps
+            ],
+            "sinks": [
+                {
+                    "sink": sink.sink,
+                    "order_matters": sink.matters,
+                    "why": sink.why,
+                    "witnesses": list(sink.witnesses),
+                }
+                for sink in self.sinks
+            ],
+        }
+
+
+def order_sensitivity(
+    flow: Flow,
+    inputs: Mapping[str, Iterable[Any]] | None = None,
+    *,
+    epoch_size: int | None = None,
+    samples: int = 10,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> Sensitivity:
+    """Search a flow for events whose order matters, on inputs that are given or made up.
+
+    Parameters are those of `check_flow`; the same seed finds the same.
+    """
+    say = progress or (lambda _text: None)
+    flow.validate()
+    tried = inputs_to_try(flow, inputs, samples, seed)
+    given = [Given(flow, sample, epoch_size, 2) for sample in tried]
+    say("calling every function again")
+    impure = _impure(flow, given)
+    say("exchanging events of one key")
+    histories = histories_of(given, seed, is_made_up=inputs is None)
+    claims = _claims(flow, histories, seed)
+    steps = tuple(_steps(flow, histories, claims, impure, seed))
+    # Where a call gives another result each time, every two runs may differ.
+    dependences = [] if impure else dependences_of(given, seed, say)[0]
+    refuted = _refuted(flow, claims, dependences)
+    return Sensitivity(
+        flow.name,
+        seed,
+        len(given),
+        sum(not isinstance(item, Border) for one in given for item in one.items()),
+        steps,
+        tuple(_sink(order, dependences) for order in orders_of(flow, refuted).values()),
+        refuted,
+        impure,
+    )
+
+
+def _impure(flow: Flow, given: Sequence[Given]) -> dict[str, str]:
+    calls = Calls()
+    watched = plan(flow, watch=calls.watch)
+    for one in given:
+        run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size)
+    return {r.step: str(r.impurity) for r in check_purity(calls) if r.impurity}
+
+
+def _claims(flow: Flow, histories: Histories, seed: int) -> dict[str, list[Claim]]:
+    found: dict[str, list[Claim]] = {}
+    for step, claim, finding in check_claims(flow, histories, seed):
+        witness = "\n".join(finding.details) if finding.verdict == "violated" else ""
+        tried = Claim(claim, finding.verdict, finding.extent, witness)
+        found.setdefault(step, []).append(tried)
+    return found
+
+
+def _refuted(
+    flow: Flow, claims: Mapping[str, list[Claim]], found: Sequence[Dependence]
+) -> tuple[str, ...]:
+    """Claims with a witness of their own, and all that lead to a sink that shows the order."""
+    refuted = {
+        step: None
+        for step, made in claims.items()
+        if any(c.claim == "commutative" and c.verdict == "violated" for c in made)
+    }
+    orders, shown = orders_of(flow), {dependence.sink for dependence in found}
+    for sink, order in orders.items():
+        if sink in shown and order.is_free:
+            refuted |= dict.fromkeys(order.claims)
+    return tuple(refuted)
+
+
+def _steps(
+    flow: Flow,
+    histories: Histories,
+    claims: Mapping[str, list[Claim]],
+    impure: Mapping[str, str],
+    seed: int,
+) -> Iterator[StepOrder]:
+    types = infer(flow.steps)[0]
+    for step in flow.steps:
+        if isinstance(step, s.Apply):
+            made = tuple(claims.get(step.name, ()))
+            if step.name in impure:
+                why = "it is not a function of its arguments, so nothing can be compared"
+                yield StepOrder(step.name, "maybe", why, claims=made)
+            else:
+                yield _task(step, histories.by_key(step.name), made, seed)
+        elif step.is_stateful:
+            reason = why_order_matters(step, types[step.inputs[0]])
+            matters: Matters = "maybe" if reason else "no"
+            why = reason or "the same in every order"
+            has_function = bool(functions_of(step))
+            yield StepOrder(step.name, matters, why, has_function=has_function)
+
+
+def _task(
+    step: s.Apply, events: Sequence[Sequence[Any]], claims: tuple[Claim, ...], seed: int
+) -> StepOrder:
+    witness, tried = find_exchange(step, events, seed)
+    extent = f"{many(tried, 'pair')} of events exchanged"
+    if witness is not None:
+        return StepOrder(step.name, "yes", "two events show it", str(witness), claims)
+    if step.task.commutative:
+        return StepOrder(step.name, "no", f"it claims so; {extent}", claims=claims)
+    return StepOrder(step.name, "maybe", f"no witness found; {extent}", claims=claims)
+
+
+def _sink(order: Order, found: Sequence[Dependence]) -> SinkOrder:
+    mine = tuple(d for d in found if d.sink in (order.step, ""))
+    if mine:
+        inputs = ", ".join(dict.fromkeys(d.inputs for d in mine))
+        return SinkOrder(order.step, "yes", f"the order {inputs}", tuple(map(str, mine)))
+    if order.is_free:
+        claims = "".join(f", as `{name}` claims" for name in order.claims)
+        return SinkOrder(order.step, "no", f"nothing on the way shows it{claims}")
+    return SinkOrder(order.step, "maybe", str(order.reasons[0]))

@@ -1,0 +1,96 @@
+"""``cutwater guarantee``: what does a flow guarantee, and what would it take for more?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cutwater.checking.guarantees.order_sensitivity import Sensitivity, order_sensitivity
+from cutwater.cli.files import write_text
+from cutwater.cli.screen import live, output, print_json, table
+from cutwater.cli.targets import load_flow, load_inputs, spark_package
+from cutwater.flow import Flow
+from cutwater.flow.checked import noted_check
+from cutwater.flow.guarantees.settings import Setting, supposed_settings
+from cutwater.report import guarantee_page
+from cutwater.report.guarantee_text import details, screens
+
+__all__ = ["guarantee"]
+
+
+def guarantee(
+    target: Annotated[str, typer.Argument(help="The flow: module:name or file.py:name")],
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A TOML file with sources and sinks; default: ones are supposed"),
+    ] = None,
+    inputs: Annotated[
+        str | None,
+        typer.Option(
+            help="A dict from source to values: module:name; default: 'inputs' beside the flow, "
+            "else made up from the types of the sources"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="What inputs and pairs are drawn from")] = 0,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show witnesses and whole sentences")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Where to write a page with the flow drawn")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+) -> None:
+    """Say where order matters, which outputs must wait, and what holds from end to end.
+
+    Searches for events whose order shows; changes nothing. A weak guarantee is no error.
+    Exit codes: 0 it was said, 2 wrong use or bad input.
+
+    Example:  cutwater guarantee examples/averages.py:flow --html guarantee.html
+    Example:  cutwater guarantee jobs.py:flow --config run.toml
+    """
+    flow, module = load_flow(target)
+    is_given = inputs is not None or hasattr(module, "inputs")
+    with live(f"searching '{flow.name}'") as line:
+        found = order_sensitivity(
+            flow,
+            load_inputs(inputs, target, module) if is_given else None,
+            seed=seed,
+            progress=line.say,
+        )
+        settings = _settings(flow, config, found)
+    if html is not None:
+        write_text(html, guarantee_page.render(flow, found, settings))
+    if as_json:
+        print_json({**found.as_data(), "settings": [setting.as_data() for setting in settings]})
+    else:
+        _show(flow, found, settings, is_verbose=verbose)
+
+
+def _settings(flow: Flow, config: Path | None, found: Sensitivity) -> list[Setting]:
+    impure = tuple(found.impure or ())
+    if config is None:
+        return supposed_settings(flow, refuted=found.refuted, impure=impure)
+    bound = spark_package().load_config(config, flow)
+    from cutwater.spark.end_to_end import bound_setting
+
+    title = f"as {config.name} says"
+    return [
+        bound_setting(flow, bound.sources, bound.sinks, title, refuted=found.refuted, impure=impure)
+    ]
+
+
+def _show(flow: Flow, found: Sensitivity, settings: list[Setting], *, is_verbose: bool) -> None:
+    checked = noted_check(flow)
+    for number, screen in enumerate(screens(found, settings, checked)):
+        _say(("\n" if number else "") + screen.title)
+        table(screen.columns, screen.rows)
+    if is_verbose:
+        _say("\n" + details(found, settings))
+    if checked is None:
+        _say("\nnot checked: cutwater check TARGET looks for crashes that can be seen")
+
+
+def _say(text: str) -> None:
+    output.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,264 @@
+"""The guarantee from end to end of a sink: what its observer may rely on, why, and what lacks.
+
+It is as weak as the weakest of what lies on the way: the sources that lead to the sink, the steps
+between, and the sink itself. Each says in words what it rests on. Sources and sinks are described
+here, not known: an engine describes those it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cutwater.errors import many
+from cutwater.flow import steps as s
+from cutwater.flow.builder import Flow
+from cutwater.flow.checked import Checked
+from cutwater.flow.guarantees.order_free import Order, steps_before
+
+__all__ = [
+    "AT_LEAST_ONCE",
+    "EXACTLY_ONCE",
+    "LEVELS",
+    "NO_GUARANTEE",
+    "Promise",
+    "SinkPart",
+    "SourcePart",
+    "Weakness",
+    "promise_of",
+]
+
+EXACTLY_ONCE = "exactly-once"
+AT_LEAST_ONCE = "at-least-once"
+NO_GUARANTEE = "none"
+"""What is left if a function is known to be impure."""
+LEVELS = (AT_LEAST_ONCE, EXACTLY_ONCE)
+"""What a sink may have, from the weakest to the strongest."""
+
+
+@dataclass(frozen=True)
+class SourcePart:
+    """What a source brings to the guarantee."""
+
+    name: str
+    is_replayable: bool
+    """Does an epoch that is repeated have the same records in the same order?"""
+    is_reordered: bool
+    """Does it have the same records, but perhaps in another order?"""
+    because: str
+    """Why, in words that follow "because"."""
+    provided: str = ""
+    """What the user must see to; empty: nothing."""
+    remedy: str = ""
+    """What would make it replayable, in words that follow its name; empty: nothing is known."""
+
+
+@dataclass(frozen=True)
+class SinkPart:
+    """What a sink brings to the guarantee."""
+
+    name: str
+    level: str
+    """What it gives if its input is replayed as it was."""
+    because: str
+    provided: str = ""
+    release: str = "commit"
+    """``commit``: rows appear with the snapshot of their epoch; ``early``: before it."""
+
+
+@dataclass(frozen=True)
+class Weakness:
+    """A part that lowers the guarantee of a sink."""
+
+    part: str
+    """The name of a source, a step or the sink."""
+    why: str
+    """Completes "``orders`` …": "may come in another order when it is replayed"."""
+    remedy: str
+    """What it would have to be, in words that follow its name."""
+    level: str
+    """What the sink has if this part is replaced and all others stay."""
+
+    def __str__(self) -> str:
+        return f"`{self.part}` {self.why}; {self.instead}"
+
+    @property
+    def instead(self) -> str:
+        """What there would be with another part in its place."""
+        is_still = "" if self.level == EXACTLY_ONCE else "still "
+        return f"`{self.part}` {self.remedy}: {is_still}{self.level}"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What an observer of a sink may rely on."""
+
+    sink: str
+    level: str
+    """``exactly-once`` or ``at-least-once``; ``none`` if a function is known to be impure."""
+    because: tuple[str, ...]
+    """Why, one clause for the sources, the steps and the sink each."""
+    provided: tuple[str, ...]
+    """What the user has to see to; empty: nothing."""
+    release: str = "commit"
+    """How rows leave: with the snapshot of their epoch, or before it."""
+    weaknesses: tuple[Weakness, ...] = ()
+    """What lowers it, the weakest part first; empty if it is exactly-once."""
+    relies_on: tuple[str, ...] = ()
+    """The steps whose claim to be commutative it rests on."""
+    sources: tuple[str, ...] = ()
+    """The sources that lead to the sink."""
+
+    @property
+    def replaced(self) -> str:
+        """What there would be with the weakest part replaced, then the next, until all are."""
+        said = []
+        for number, weak in enumerate(self.weaknesses, 1):
+            is_last = number == len(self.weaknesses)
+            left = EXACTLY_ONCE if is_last else f"still {weak.level}"
+            said.append(f"`{weak.part}` {weak.remedy}: {left}")
+        return "; and ".join(said)
+
+    def __str__(self) -> str:
+        provided = f" (provided {'; '.join(self.provided)})" if self.provided else ""
+        return f"{self.sink}: {self.level}: {', '.join(self.because)}{provided}"
+
+
+def promise_of(
+    flow: Flow,
+    sources: Mapping[str, SourcePart],
+    sink: SinkPart,
+    order: Order,
+    *,
+    checked: Checked | None = None,
+    impure: Sequence[str] = (),
+) -> Promise:
+    """What a sink has, given what leads to it, where order matters, and what is known of functions.
+
+    A source that is replayed in another order does no harm if nothing on the way shows the order,
+    and rows wait for the snapshot of their epoch: then the epoch that is shown and the state that
+    is kept are those of one run, whichever it was.
+    """
+    number = next(n for n, step in enumerate(flow.steps) if _is_sink(step, sink.name))
+    before = [flow.steps[n] for n in steps_before(flow, number)]
+    parts = [sources[step.name] for step in before if isinstance(step, s.Source)]
+    is_harmless = order.is_free and sink.release == "commit"
+    again = [p.name for p in parts if p.is_replayable]
+    reordered = [p.name for p in parts if p.is_reordered and is_harmless]
+    because = [f"{_names(again)} {_are(again)} replayable"] if again else []
+    because += [
+        _harmless(part, sink.name) if part.name in reordered else _not_replayable(part)
+        for part in parts
+        if not part.is_replayable
+    ]
+    relies_on = order.claims if reordered else ()
+    because += _of_claims(relies_on, checked)
+    because += _of_steps([step.name for step in before if _has_function(step)], checked)
+    because.append(f"`{sink.name}` {sink.because}")
+    weak = list(_weaknesses(parts, reordered, sink, order, [x for x in before if x.name in impure]))
+    provided = dict.fromkeys([*(p.provided for p in parts), sink.provided])
+    return Promise(
+        sink.name,
+        _level(weak),
+        tuple(because),
+        tuple(filter(None, provided)),
+        sink.release,
+        tuple(
+            Weakness(part, why, remedy, _level([w for w in weak if w[0] != part]))
+            for part, why, remedy, _ in weak
+        ),
+        relies_on,
+        tuple(part.name for part in parts),
+    )
+
+
+_Weak = tuple[str, str, str, str]
+"""Part, why, remedy, and what is left with it."""
+
+
+def _level(weak: Sequence[_Weak]) -> str:
+    left = {level for *_, level in weak}
+    return next((level for level in (NO_GUARANTEE, AT_LEAST_ONCE) if level in left), EXACTLY_ONCE)
+
+
+def _weaknesses(
+    sources: Sequence[SourcePart],
+    harmless: Sequence[str],
+    sink: SinkPart,
+    order: Order,
+    impure: Sequence[s.Step],
+) -> Iterator[_Weak]:
+    for step in impure:
+        yield step.name, "is not a function of its arguments", "made pure", NO_GUARANTEE
+    for part in sorted(sources, key=lambda part: part.is_reordered):
+        if not part.is_replayable and part.name not in harmless:
+            remedy = part.remedy or "as a source that can be replayed"
+            yield part.name, _why_weak(part, order), remedy, AT_LEAST_ONCE
+    if sink.level != EXACTLY_ONCE:
+        remedy = "as a sink that keeps a ledger with its rows"
+        yield sink.name, sink.because, remedy, AT_LEAST_ONCE
+
+
+def _why_weak(part: SourcePart, order: Order) -> str:
+    if not part.is_reordered:
+        return f"is not replayable, because {part.because}"
+    why = f"may come in another order when it is replayed, because {part.because}"
+    if order.reasons:
+        return f"{why}, and {order.reasons[0]}"
+    return f"{why}, so that rows which have left cannot be told from those which come again"
+
+
+def _not_replayable(part: SourcePart) -> str:
+    return f"`{part.name}` is not replayable, because {part.because}"
+
+
+def _harmless(part: SourcePart, sink: str) -> str:
+    return (
+        f"`{part.name}` may come in another order when it is replayed, because {part.because}, "
+        f"which nothing on the way to `{sink}` shows"
+    )
+
+
+def _of_claims(names: Sequence[str], checked: Checked | None) -> Iterator[str]:
+    """That it rests on claims, and whether these were tested."""
+    if names:
+        claim = "claims" if len(names) == 1 else "claim"
+        tested = "`check` tested it" if checked else "not tested: cutwater check TARGET"
+        yield f"{_names(names)} {claim} to be commutative, which it relies on ({tested})"
+
+
+def _of_steps(names: Sequence[str], checked: Checked | None) -> Iterator[str]:
+    """Why the steps between give the same again."""
+    if not names:
+        return
+    if checked is None:
+        are = f"{_names(names)} {_are(names)} taken to be deterministic"
+        yield f"{are} (not checked: cutwater check TARGET)"
+        return
+    yield (
+        f"{_names(names)} {_are(names)} declared deterministic and `check` found no counterexample "
+        f"on {many(checked.inputs, 'input')} with {many(checked.events, 'event')}"
+    )
+
+
+def _has_function(step: s.Step) -> bool:
+    """Is there a function of the user's in it? All others are deterministic by themselves."""
+    match step:
+        case s.KeyBy():
+            return step.f is not None
+        case s.Map() | s.FlatMap() | s.Filter() | s.Apply() | s.Join() | s.OnComplete():
+            return True
+    return False
+
+
+def _is_sink(step: s.Step, name: str) -> bool:
+    return isinstance(step, s.Sink) and step.name == name
+
+
+def _names(names: Sequence[str]) -> str:
+    *most, last = (f"`{name}`" for name in names)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _are(names: Sequence[str]) -> str:
+    return "are" if len(names) > 1 else "is"

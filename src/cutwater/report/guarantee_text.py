@@ -1,0 +1,114 @@
+"""What a flow guarantees, as tables and sentences for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cutwater.checking.guarantees.order_sensitivity import Sensitivity, StepOrder
+from cutwater.errors import many
+from cutwater.flow.checked import Checked
+from cutwater.flow.guarantees.end_to_end import EXACTLY_ONCE, Promise
+from cutwater.flow.guarantees.settings import Setting
+
+__all__ = ["Screen", "details", "screens"]
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A table with a line above it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def screens(
+    found: Sensitivity, settings: Sequence[Setting], checked: Checked | None
+) -> Iterator[Screen]:
+    """The tables, from the steps to the guarantees from end to end."""
+    extent = f"{many(found.inputs, 'input')} with {many(found.events, 'event')}"
+    rows = [_step(step, found, checked) for step in found.steps]
+    rows += [
+        (name, "-", "no: a call shows it", "-", "")
+        for name in found.impure or {}
+        if name not in {step.step for step in found.steps}
+    ]
+    if rows:
+        columns = ("step", "order matters", "deterministic", "claims", "why")
+        yield Screen(f"steps of '{found.flow}', searched on {extent}", columns, tuple(rows))
+    yield Screen(
+        "what sinks show",
+        ("sink", "order matters", "why"),
+        tuple((sink.sink, sink.matters, sink.why) for sink in found.sinks),
+    )
+    for setting in settings:
+        yield Screen(
+            f"{setting.title}: may outputs leave before the snapshot?",
+            ("sink", "may leave", "why"),
+            tuple(_leaving(promise) for promise in setting.early),
+        )
+        yield Screen(
+            f"{setting.title}: from end to end",
+            ("sources", "sink", "release", "guarantee", "with the weakest part replaced"),
+            tuple(_end_to_end(promise) for promise in setting.promises),
+        )
+
+
+def _step(
+    step: StepOrder, found: Sensitivity, checked: Checked | None
+) -> tuple[str, str, str, str, str]:
+    claims = [f"{claim.claim}: {_claimed(claim.verdict)}" for claim in step.claims]
+    return step.step, step.matters, _determinism(step, found, checked), _cell(claims), step.why
+
+
+def _claimed(verdict: str) -> str:
+    return {"violated": "refuted", "note": "not tried"}.get(verdict, verdict)
+
+
+def _determinism(step: StepOrder, found: Sensitivity, checked: Checked | None) -> str:
+    if step.step in (found.impure or {}):
+        return "no: a call shows it"
+    if not step.has_function:
+        return "yes"
+    return "as far as check went" if checked else "not checked"
+
+
+def _leaving(promise: Promise) -> tuple[str, str, str]:
+    if promise.level == EXACTLY_ONCE:
+        return promise.sink, "yes", "a replay gives the same rows in the same order"
+    weak = promise.weaknesses[0]
+    return promise.sink, "must wait", f"`{weak.part}` {weak.why}"
+
+
+def _end_to_end(promise: Promise) -> tuple[str, str, str, str, str]:
+    relies = [f"relies on the claim of `{name}`" for name in promise.relies_on]
+    said = _cell([*filter(None, [promise.replaced]), *relies])
+    return ", ".join(promise.sources), promise.sink, promise.release, promise.level, said
+
+
+def _cell(parts: Sequence[str]) -> str:
+    return "; ".join(parts) or "-"
+
+
+def details(found: Sensitivity, settings: Sequence[Setting]) -> str:
+    """The witnesses, and the whole of each promise."""
+    lines = [step.witness for step in found.steps if step.witness]
+    lines += [c.witness for step in found.steps for c in step.claims if _is_more(c.claim, step)]
+    lines += [witness for sink in found.sinks for witness in sink.witnesses]
+    lines += (found.impure or {}).values()
+    for setting in settings:
+        lines.append(setting.title)
+        for promise in setting.promises:
+            lines.append(f"  {promise}, released {_released(promise.release)}")
+            lines += [f"    {weak}" for weak in promise.weaknesses]
+    return "\n".join(lines)
+
+
+def _is_more(claim: str, step: StepOrder) -> bool:
+    """Is the witness another than that of the step itself?"""
+    return claim != "commutative" and any(c.claim == claim and c.witness for c in step.claims)
+
+
+def _released(release: str) -> str:
+    return "on commit" if release == "commit" else "early"

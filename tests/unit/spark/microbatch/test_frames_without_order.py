@@ -1,7 +1,7 @@
 """A DataFrame without an order may come again in another one.
 
-Sinks that are free of order show the same rows for it, in this epoch and, as states are the same, in
-all that follow.
+Sinks that are free of order show the same rows for it, in this epoch and, as states are the same,
+in all that follow.
 """
 
 from collections import Counter

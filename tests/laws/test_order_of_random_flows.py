@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from support.flows.random_flows import (
@@ -102,6 +103,7 @@ def has_state_before(flow, sink):
     return any(flow.steps[n].is_stateful for n in steps_before(flow, number))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6))
 def test_a_sink_that_is_free_of_order_is_never_found_to_depend_on_it(seed):

@@ -63,7 +63,8 @@ def guarantee(
     if html is not None:
         write_text(html, guarantee_page.render(flow, found, settings))
     if as_json:
-        print_json({**found.as_data(), "settings": [setting.as_data() for setting in settings]})
+        data = {"checked": noted_check(flow), "settings": [one.as_data() for one in settings]}
+        print_json({**found.as_data(), **data})
     else:
         _show(flow, found, settings, is_verbose=verbose)
 

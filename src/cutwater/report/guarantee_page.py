@@ -21,7 +21,7 @@ from cutwater.report.templates import asset, filled
 __all__ = ["render"]
 
 _WORDS = {
-    "holds": "exactly-once, in whatever order sources come",
+    "holds": "exactly-once on commit, in whatever order sources come",
     "order": "depends on order: exactly-once if sources come again in the same order",
     "weak": "at-least-once, or less",
 }

@@ -76,6 +76,7 @@ def test_the_data(cli, write):
     done = cli("guarantee", f"{write(SHOPS)}:flow", "--json")
     data = json.loads(done.out)
     assert (done.code, data["flow"], data["inputs"], data["events"]) == (0, "shops", 1, 3)
+    assert data["checked"] is None
     turnover, newest = data["steps"]
     assert (turnover["order_matters"], newest["order_matters"]) == ("no", "yes")
     assert [c["verdict"] for c in newest["claims"]] == ["violated", "not refuted"]
@@ -104,13 +105,14 @@ def test_inputs_are_made_up_where_there_are_none(cli, write):
     assert json.loads(named.out)["inputs"] == 1
 
 
-def test_a_check_that_found_nothing_is_known(cli, write, monkeypatch):
+def test_a_check_that_found_nothing_is_known(cli, write):
     path = write(SHOPS.replace("commutative=True, idempotent=True", "idempotent=True"))
     assert cli("check", f"{path}:flow", "--crashes", "1").code == 0
     out = cli("guarantee", f"{path}:flow", "--verbose").out
     assert "as far as check went" in out
     assert "which it relies on (`check` tested it)" in out
     assert "not checked" not in out
+    assert json.loads(cli("guarantee", f"{path}:flow", "--json").out)["checked"]["inputs"] == 1
 
 
 def test_what_is_wrong_is_a_sentence(cli, write):

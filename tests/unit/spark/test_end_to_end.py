@@ -12,6 +12,7 @@ from cutwater.flow.guarantees import settings
 from cutwater.spark import end_to_end as promises
 from cutwater.spark.connectors.base.sink import Guarantee
 from cutwater.spark.connectors.base.source import Replay
+from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.connectors.files.sink import Folder
 
@@ -206,3 +207,16 @@ def test_a_refuted_claim_and_an_impure_function_lower_it(tmp_path):
         "none",
         "`weighed` made pure: exactly-once",
     )
+
+
+def test_a_dataframe_says_what_an_order_would_make_of_it(tmp_path):
+    flow = cw.Flow("one")
+    flow.sink("out", flow.source("orders", Item).key_by("name").apply(replaced))
+
+    def found(order):
+        sinks = {"out": Folder(str(tmp_path / "out"))}
+        return promises.promises(flow, {"orders": Frame(None, order)}, sinks)["out"]
+
+    assert (found([]).level, found(["at"]).level) == ("at-least-once", "exactly-once")
+    assert found([]).replaced == "`orders` with order=[…]: exactly-once"
+    assert "Spark reads the same rows when it reads them again" in found([]).provided

@@ -1,8 +1,9 @@
 """Delivery guarantees (P2, section III): which one a system gives, and what its outputs wait for.
 
 `classify` compares a system with its reference; `determinism` holds Definitions 9 and 10,
-`snapshot_condition` Theorem 1, `release` what an output waits for, `table` the table in the docs.
-Imports `explorer`, `transparency`, `semantics` and the leaves. Begin with `classify`.
+`recoverability` Theorem 1, `release` what an output waits for, `table` the table in the docs. For
+flows, `order_sensitivity` searches for events whose order matters, `claims` tests what tasks claim.
+Imports the rest of `checking`, `semantics`, `flow` and the leaves. Begin with `classify`.
 """
 
 __all__: list[str] = []

@@ -72,8 +72,7 @@ def make_checkpoint(folder: Path) -> Made:
 def _logs(place: Checkpoint, source: Path) -> None:
     _put(place.spark / "metadata", b'{"id":"5ee0"}')
     folder = place.root / "sources" / "items"
-    folder.mkdir(parents=True)
-    log = entry_log.EntryLog(folder, "the log")
+    log = entry_log.EntryLog(folder, "the log", generation=1)
     chunk = {"number": 0, "path": str(source / "1"), "size": 9, "modified_ns": 1}
     for epoch in range(EPOCHS):
         log.append([{**chunk, "start": epoch, "end": epoch + 1}])

@@ -177,12 +177,12 @@ def test_modules_beside_the_flow_and_odd_names(run, place, write):
     text = Path("job.py").read_text()
     write("from __future__ import annotations\nimport beside_job\n" + text.replace(
         "state + item.size, [", "state + beside_job.doubled(item.size), ["
-    ).replace('"totals"', '"[/red] [bold]"'), "my job.py")  # fmt: skip
+    ).replace('"totals"', '"[red] [bold]"'), "my job.py")  # fmt: skip
     put(place, A, B)
     done = run(target="my job.py:flow")
     assert done.code == 0
-    assert done.err == "[/red] [bold]: starting\n" + PROMISE
-    assert done.out.startswith("[/red] [bold]: 1 epoch in run 1")
+    assert done.err == "[red] [bold]: starting\n" + PROMISE
+    assert done.out.startswith("[red] [bold]: 1 epoch in run 1")
     assert rows(place / "out") == [A, {"name": "a", "size": 4}]
 
 

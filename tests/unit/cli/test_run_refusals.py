@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import cutwater.spark.runner as runner
+from cutwater.spark.storage.durable import write_json
 
 UNKNOWN = """
 import cutwater as cw
@@ -187,7 +188,7 @@ def test_a_flow_with_problems_is_refused(refuse):
 def test_an_output_of_another_checkpoint_is_refused(refuse, tmp_path):
     ledger = tmp_path / "out" / "_cutwater" / "ledger.json"
     ledger.parent.mkdir(parents=True)
-    ledger.write_text('{"format": 1, "query_id": "gone", "sink": "sums", "generation": 1}')
+    write_json(ledger, {"format": 1, "query_id": "gone", "sink": "sums", "generation": 1})
     said = refuse(*GOOD)
     assert "[another-checkpoint]" in said
     assert "--adopt keeps what is there, --fresh deletes it" in said

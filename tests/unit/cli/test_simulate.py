@@ -99,8 +99,8 @@ ODD = """
 import cutwater as cw
 from fractions import Fraction
 
-flow = cw.Flow("[/red] odd [bold]")
-flow.sink("[/red][b]", flow.source("[x]", int).map(lambda n: Fraction(n, 3)))
+flow = cw.Flow("[red] odd [bold]")
+flow.sink("[red][b]", flow.source("[x]", int).map(lambda n: Fraction(n, 3)))
 inputs = {"[x]": [1]}
 """
 
@@ -109,14 +109,14 @@ def test_brackets_are_not_markup(cli, write):
     write(ODD)
     done = cli("simulate", "job.py:flow")
     assert (done.code, done.err) == (0, "")
-    assert done.out == "[/red][b]\n  epoch 1\n    Fraction(1, 3)\n"
+    assert done.out == "[red][b]\n  epoch 1\n    Fraction(1, 3)\n"
 
 
 def test_values_that_json_does_not_have_are_shown_as_python_does(cli, write):
     write(ODD)
     done = cli("simulate", "job.py:flow", "--json")
     assert (done.code, done.err) == (0, "")
-    assert json.loads(done.out)["sinks"] == {"[/red][b]": [["Fraction(1, 3)"], []]}
+    assert json.loads(done.out)["sinks"] == {"[red][b]": [["Fraction(1, 3)"], []]}
 
 
 @pytest.mark.parametrize("value", ["{(n, n): 1}", "2**90", "float('nan')", "'\\ud800'", "{n: {n}}"])

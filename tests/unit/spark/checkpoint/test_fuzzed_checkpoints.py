@@ -20,8 +20,8 @@ FILES = {
     "spark-operator": "state/spark/state/0/_metadata/v2/0",
     "state-changes": "state/spark/state/0/0/1_id0.changelog",
     "state-snapshot": "state/spark/state/0/0/2_id1.zip",
-    "source-entry": "state/sources/items/2.json",
-    "source-compacted": "state/sources/items/compacted.jsonl",
+    "source-entry": "state/sources/items/1/2.json",
+    "source-summary": "state/sources/items/1/summary.jsonl",
     "rows": "state/tally.json",
     "folder-ledger": "out/_cutwater/ledger.json",
 }

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from support.flows.random_flows import (
     ALL_VERBS,
@@ -106,6 +106,7 @@ def has_state_before(flow, sink):
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6))
+@example(939)  # counts that are equal and listed in another order, seen by a later function
 def test_a_sink_that_is_free_of_order_is_never_found_to_depend_on_it(seed):
     assert_free_sinks_show_no_order(*made(seed))
 

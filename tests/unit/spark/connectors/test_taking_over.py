@@ -241,7 +241,7 @@ class TestFolder:
         place.take_over(new, keep=True)
         foreign = place.sink.root / "epoch=2"
         foreign.mkdir()
-        (foreign / "_manifest.json").write_text('{"query_id": "old", "rows": 1}')
+        write_json(foreign / "_manifest.json", {"query_id": "old", "rows": 1})
         with pytest.raises(RunError) as error:
             place.show(new, 0, 4)
         assert codes(error.value.problems) == ["another-checkpoint"]

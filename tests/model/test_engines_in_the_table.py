@@ -1,4 +1,4 @@
-"""Our own engines are rows of the table of guarantees, computed from the models of their protocols."""
+"""Our own engines are rows of the table of guarantees, computed from models of their protocols."""
 
 from support.models import broken_microbatches, broken_realtime
 from support.models.protocols import explored, finding, model_of

@@ -4,6 +4,8 @@ import pytest
 from support.faults.counting_victims import CountingVictim
 from support.faults.pairs import make_pair
 
+from cutwater.spark.checkpoint import power_loss
+
 
 @pytest.fixture
 def seed():
@@ -11,6 +13,12 @@ def seed():
     chosen = random.randrange(1_000_000)
     print(f"seed {chosen}")
     return chosen
+
+
+@pytest.fixture
+def rebooted(monkeypatch):
+    """Starts in this process are on a machine that was booted meanwhile."""
+    monkeypatch.setattr(power_loss, "boot_id", lambda: "another boot")
 
 
 @pytest.fixture

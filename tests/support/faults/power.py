@@ -7,6 +7,7 @@ hold if the machine had died at that moment.
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from support.faults.counting import SOURCE, flow_to
+from support.faults.counting import SOURCE, expected, flow_to
 from support.faults.counting_victims import CountingVictim
 from support.faults.pairs import Pair, make_pair
 from support.faults.victims import kill_all, signal_all, wait_until
@@ -134,3 +135,15 @@ def recovered(copy: Path, victim: CountingVictim, spark: SparkSession) -> Pair:
         checkpoint=copy / "checkpoint",
     )
     return pair
+
+
+def lose_power(
+    victim: CountingVictim, folder: Path, seed: int, count: int, spark: SparkSession
+) -> int:
+    """Every copy is gone on with and shows all rows once and in order; how much was lost."""
+    losses = 0
+    for copy, lost in frozen_copies(victim, folder, random.Random(seed), count):
+        losses += len(lost)
+        assert recovered(copy, victim, spark).seen() == expected(victim.fed), lost
+        shutil.rmtree(copy)
+    return losses

@@ -51,7 +51,12 @@ class EndTxnProxy:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, socket.create_connection((HOST, self._port)) as server:
+        try:
+            server = socket.create_connection((HOST, self._port))
+        except OSError:  # the broker is down, and so is the way to it
+            client.close()
+            return
+        with client, server:
             answers = threading.Thread(target=self._answer, args=(client, server), daemon=True)
             answers.start()
             with contextlib.suppress(OSError):

@@ -154,7 +154,9 @@ def embedded_session(
     except (Py4JError, PySparkRuntimeError, ConnectionError) as error:
         process = jvm.own()
         death = jvm.death_of(process, scratch) if process else None
-        raise ResourceError(death or _not_started(error, scratch)) from error
+        if death:
+            raise ResourceError(death) from error
+        raise RefusedError(_not_started(error, scratch)) from error
 
 
 def _quieten(context: SparkContext) -> None:

@@ -69,10 +69,10 @@ class LastError:
             yield
         except (kafka.KafkaException, SystemError) as error:
             # The client calls `delivered` with a fatal error raised already, which Python minds.
+            # Sometimes it loses the error on the way: then the connection is gone.
             raised = error.__cause__ if isinstance(error, SystemError) else error
-            if not isinstance(raised, kafka.KafkaException):
-                raise
-            cause = raised.args[0]
+            is_known = isinstance(raised, kafka.KafkaException)
+            cause = raised.args[0] if is_known else kafka.KafkaError(kafka.KafkaError._TRANSPORT)
             if not is_fenced(cause):
                 cause = self.failed or self.or_else(cause)
             raise kafka.KafkaException(cause) from None

@@ -230,8 +230,7 @@ def test_a_checkpoint_that_began_with_its_first_message_goes_on(feed, tmp_path):
     send(feed, 1, 2, partition=1)
     identity = topics.topics_of(feed.cluster).find(feed.topic).identity
     began = {"topic": feed.topic, "topic_id": identity, "began": {"0": 1, "1": 1}}
-    (tmp_path / "log").mkdir()
-    EntryLog(tmp_path / "log", "the log").append([Chunk(0, 1, 2, began).to_json()])
+    EntryLog(tmp_path / "log", "the log", generation=0).append([Chunk(0, 1, 2, began).to_json()])
     assert caught_up(replace(feed, begin="latest"), tmp_path) == [(1, 1, 2)]
 
 

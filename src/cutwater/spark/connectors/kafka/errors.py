@@ -71,8 +71,10 @@ class LastError:
             # The client calls `delivered` with a fatal error raised already, which Python minds.
             # Sometimes it loses the error on the way: then the connection is gone.
             raised = error.__cause__ if isinstance(error, SystemError) else error
-            is_known = isinstance(raised, kafka.KafkaException)
-            cause = raised.args[0] if is_known else kafka.KafkaError(kafka.KafkaError._TRANSPORT)
+            if isinstance(raised, kafka.KafkaException):
+                cause = raised.args[0]
+            else:
+                cause = kafka.KafkaError(kafka.KafkaError._TRANSPORT)
             if not is_fenced(cause):
                 cause = self.failed or self.or_else(cause)
             raise kafka.KafkaException(cause) from None

@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import replace
 
+import psycopg
 import pytest
 from support.connectors.cutting_proxy import cutting_proxy
 from support.connectors.postgres_server import PASSWORD, postgres_server
@@ -97,6 +98,23 @@ def test_a_server_that_stays_away_is_given_up_with_a_sentence(make_out, monkeypa
         server.start()
         out.write(1, {1: [2]})
         assert out.lanes() == {1: [1, 2]}
+
+
+def test_a_server_that_was_just_starting_is_asked_again(make_out, monkeypatch):
+    """It refuses a connection, and accepts the next: that is no refused login."""
+    out = make_out()
+    connect = connections.Connection.connect
+    refusals = iter(["FATAL:  the database system is not yet accepting connections"])
+
+    def starting(*arguments, **settings):
+        for words in refusals:
+            raise psycopg.OperationalError(words)
+        return connect(*arguments, **settings)
+
+    monkeypatch.setattr(connections.Connection, "connect", starting)
+    out.ready()
+    out.publish(0, [out.write(0, {1: [1]})])
+    assert out.lanes() == {1: [1]}
 
 
 @pytest.fixture

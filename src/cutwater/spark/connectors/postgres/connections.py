@@ -125,12 +125,7 @@ def _opened(database: Database, owner: str) -> Connection:
         database.dsn, fallback_application_name="cutwater", password=database.password(owner)
     )
     conninfo = make_conninfo("", **{**_UNLESS_SAID, **settings})
-    try:
-        connection = Connection.connect(conninfo, autocommit=True)
-    except psycopg.OperationalError as error:
-        if _is_turned_away(conninfo, error):
-            raise RefusedError(_turned_away(owner, error)) from None
-        raise
+    connection = _logged_in(conninfo, owner)
     # What a statement waits for is seen by the next: whatever the server's default is.
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     for name, unwanted, wanted in _SESSION:
@@ -149,10 +144,32 @@ def _answer_s(connection: Connection) -> float:
     return found[0] / 1000 + _SPARE_S if found and found[0] else _ANSWER_S
 
 
-def _is_turned_away(conninfo: str, error: psycopg.OperationalError) -> bool:
-    """Does the server run, and refuse this login? Then it will the next time, too."""
-    is_full = any(words in str(error) for words in _TOO_MANY)
-    return not is_full and psycopg.pq.PGconn.ping(conninfo.encode()) == psycopg.pq.Ping.OK
+def _logged_in(conninfo: str, owner: str) -> Connection:
+    """A new connection. A login is refused if it fails while the server accepts connections.
+
+    The first error alone does not tell: a server that was just starting may accept
+    connections a moment later. So the login is tried once more when it does.
+    """
+    try:
+        return Connection.connect(conninfo, autocommit=True)
+    except psycopg.OperationalError as error:
+        if _is_full(error) or not _accepts_connections(conninfo):
+            raise
+        first = str(error)
+    try:
+        return Connection.connect(conninfo, autocommit=True)
+    except psycopg.OperationalError as error:
+        if str(error) == first and _accepts_connections(conninfo):
+            raise RefusedError(_turned_away(owner, error)) from None
+        raise
+
+
+def _is_full(error: psycopg.OperationalError) -> bool:
+    return any(words in str(error) for words in _TOO_MANY)
+
+
+def _accepts_connections(conninfo: str) -> bool:
+    return psycopg.pq.PGconn.ping(conninfo.encode()) == psycopg.pq.Ping.OK
 
 
 def persist(database: Database, owner: str, doing: str, work: Callable[[Connection], T]) -> T:

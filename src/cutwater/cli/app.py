@@ -12,6 +12,7 @@ import cutwater
 from cutwater.cli.check import check
 from cutwater.cli.checkpoint import checkpoint
 from cutwater.cli.explain import explain
+from cutwater.cli.frontier import frontier
 from cutwater.cli.graph import graph
 from cutwater.cli.guarantee import guarantee
 from cutwater.cli.run import run
@@ -36,6 +37,7 @@ app.command()(run)
 app.command()(explain)
 app.command()(graph)
 app.command()(state)
+app.command()(frontier)
 app.add_typer(checkpoint, name="checkpoint")
 
 

@@ -31,6 +31,7 @@ from cutwater.spark.microbatch.query import Drive
 from cutwater.spark.recovery import Resumption, agree, recover, refuse_closed
 from cutwater.spark.support import check_support
 from cutwater.spark.telemetry.progress import Progress
+from cutwater.spark.telemetry.topology import topology_of, write_topology
 
 __all__ = [
     "RunResult",
@@ -179,6 +180,7 @@ def run(
         check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             job = recover(place, draft, asked, session, tell)
+            write_topology(place.root, topology_of(job))
             drive = Drive(session, job, place, on_progress, is_to_stop)
             drive.run(until)
             if close and not drive.is_stopped:

@@ -40,6 +40,20 @@ def test_a_line_says_what_matters():
     )
 
 
+def test_a_line_says_which_step_is_held_by_what():
+    slow, fast = spark.Position("in", "3"), spark.Position("in", "0")
+    source = spark.SourceProgress(positions=(fast, slow))
+    frontiers = {
+        "hourly": spark.FrontierProgress(None, 90.0, (fast,)),
+        "daily": spark.FrontierProgress(None, float("inf"), (slow,)),
+    }
+    view = RunView("copy")
+    view.note(spark.Progress(0, 200, sources={"in": source}, frontiers=frontiers))
+    assert ", daily held by in[3], " in plain_line(view)
+    view.note(spark.Progress(1, 200, sources={"in": spark.SourceProgress()}, frontiers=frontiers))
+    assert "held by" not in plain_line(view)
+
+
 def test_lines_come_every_few_seconds(monkeypatch, capsys):
     console = Console(stderr=True, force_terminal=False)
     monkeypatch.setattr(views, "errors", console)

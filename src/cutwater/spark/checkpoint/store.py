@@ -5,6 +5,7 @@
     checkpoint/
       cutwater.json     identity: query id, flow, generation, steps that keep states
       lock              held by the driver's JVM while a run lives
+      topology.json     which steps read which, and the clocks of sources
       sinks.json        where each sink has its output and its ledger
       shown.json        the newest epoch with rows for each sink
       sources/<name>/   the log of what each source has read, in a folder of each generation

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = [
     "Clock",
     "Numbering",
     "PartitionClock",
+    "PartitionTimes",
     "SourceClock",
     "is_time",
     "newest_of",
@@ -65,6 +67,10 @@ class Clock:
     def brief(self, kept: Any) -> Any:
         """What is kept, as far as it tells what is complete."""
         return kept
+
+    def newest_in(self, kept: Any) -> Any | None:
+        """The newest time itself in what is kept of it."""
+        return self._time(newest_of(kept))
 
     def newest(self, before: Any, times: Iterable[Any]) -> Any:
         """The newest time once records of these times are read, in a form that JSON keeps."""
@@ -137,6 +143,16 @@ class Clock:
         return None if kept is None else msgspec.convert(kept, self._time_type)
 
 
+@dataclass(frozen=True)
+class PartitionTimes:
+    """How far a partition is."""
+
+    newest: Any
+    completed: Any | None
+    seen: float
+    """When it had input last, in seconds of the wall clock."""
+
+
 class PartitionClock(Clock):
     """The clock of a source whose partitions go each at its own pace.
 
@@ -190,6 +206,14 @@ class PartitionClock(Clock):
     def completed(self, newest: Any) -> Any | None:
         kept = self._whole(newest)
         return _later(self._least(kept[_PARTITIONS]), self._time(kept[_FOLLOWED]))
+
+    def partitions(self, kept: Any) -> dict[str, PartitionTimes]:
+        """How far each partition is that is waited for."""
+        found = {}
+        for name, each in self._whole(kept)[_PARTITIONS].items():
+            newest = self._time(each["newest"])
+            found[name] = PartitionTimes(newest, self._by_rule(newest), each["seen"])
+        return found
 
     def _marked(self, newest: Any, mark: Any) -> Any:
         return {**self._whole(newest), _FOLLOWED: msgspec.to_builtins(mark)}

@@ -112,6 +112,10 @@ def run(
             help="Seconds that an epoch may take once the run is to stop; default: 240", min=0
         ),
     ] = None,
+    hung_after: Annotated[
+        float | None,
+        typer.Option(help="Seconds without any progress until the run is cut off; default: 1800"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
     """Run a flow on Spark; after a crash, run the same command again.
@@ -139,6 +143,7 @@ def run(
         partitions=partitions,
         require=require,
         master=master,
+        hung_after=hung_after,
     )
     watching = order.settle(log=log, metrics_port=metrics_port, metrics_host=metrics_host)
     stopping = order.settle(stop_timeout=stop_timeout)

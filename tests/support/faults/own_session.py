@@ -35,6 +35,7 @@ def main(folder: Path) -> None:
     (folder / "in").mkdir()
     (folder / "in" / "1.jsonl").write_text(json.dumps({"key": "a"}) + "\n")
     os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_MAX_BYTES = 32 << 20
-
 
 def run(
     target: Annotated[str, typer.Argument(help="The flow: module:name or file.py:name")],
@@ -84,6 +82,18 @@ def run(
         int | None,
         typer.Option(help="How much of each --source one epoch reads at the most", min=1),
     ] = None,
+    max_rows_per_epoch: Annotated[
+        int | None,
+        typer.Option(help="How many rows of each --source one epoch reads at the most", min=1),
+    ] = None,
+    max_files_per_epoch: Annotated[
+        int | None,
+        typer.Option(help="How many files of each --source one epoch reads at the most", min=1),
+    ] = None,
+    max_record_bytes: Annotated[
+        int | None,
+        typer.Option(help="A line of a --source with more bytes is a bad record", min=1),
+    ] = None,
     idle_after: Annotated[
         Bindings | None,
         typer.Option(help="SOURCE=SECONDS without input until it holds others back no longer"),
@@ -112,6 +122,10 @@ def run(
             help="Seconds that an epoch may take once the run is to stop; default: 240", min=0
         ),
     ] = None,
+    hung_after: Annotated[
+        float | None,
+        typer.Option(help="Seconds without any progress until the run is cut off; default: 1800"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
     """Run a flow on Spark; after a crash, run the same command again.
@@ -125,7 +139,14 @@ def run(
     flow.validate()
     spark = spark_package()
     order = _Order(spark, flow, config)
-    order.bind(source or [], sink or [], max_bytes_per_epoch, idle_after or [])
+    limits = {
+        "max_bytes_per_epoch": max_bytes_per_epoch,
+        "max_rows_per_epoch": max_rows_per_epoch,
+        "max_files_per_epoch": max_files_per_epoch,
+        "max_record_bytes": max_record_bytes,
+    }
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    order.bind(source or [], sink or [], given, idle_after or [])
     said = order.settle(
         checkpoint=checkpoint,
         until=until,
@@ -139,6 +160,7 @@ def run(
         partitions=partitions,
         require=require,
         master=master,
+        hung_after=hung_after,
     )
     watching = order.settle(log=log, metrics_port=metrics_port, metrics_host=metrics_host)
     stopping = order.settle(stop_timeout=stop_timeout)
@@ -170,7 +192,7 @@ class _Order:
     config: Path | None
 
     def bind(
-        self, source: Bindings, sink: Bindings, max_bytes: int | None, idle_after: Bindings
+        self, source: Bindings, sink: Bindings, limits: Mapping[str, int], idle_after: Bindings
     ) -> None:
         """Bind sources and sinks; those of the command line go before those of the file."""
         folders, sinks = pairs("--source", source), pairs("--sink", sink)
@@ -182,8 +204,7 @@ class _Order:
         )
         lines = self.spark.json_lines
         own = {
-            name: lines(path, max_bytes or _MAX_BYTES, idle.get(name))
-            for name, path in folders.items()
+            name: lines(path, idle_after=idle.get(name), **limits) for name, path in folders.items()
         }
         self.sources: dict[str, Any] = {**(self.file.sources if self.file else {}), **own}
         self.sinks: dict[str, Any] = {**(self.file.sinks if self.file else {}), **sinks}

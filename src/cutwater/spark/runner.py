@@ -24,10 +24,12 @@ from cutwater.spark.connectors.base.sink import Sink as Place
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.connectors.files.sink import Folder
+from cutwater.spark.embedded.jvm import kill_own
 from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
 from cutwater.spark.end_to_end import Promise, promises, too_low
 from cutwater.spark.job.spec import BUCKETS, Job, spark_plan
 from cutwater.spark.microbatch.query import Drive
+from cutwater.spark.microbatch.watchdog import HUNG_AFTER_S, ended_if_hung
 from cutwater.spark.recovery import Resumption, agree, recover, refuse_closed
 from cutwater.spark.support import check_support
 from cutwater.spark.telemetry.progress import Progress
@@ -81,6 +83,7 @@ def run(
     require: str | None = None,
     master: str = "local[*]",
     settings: Mapping[str, str] = MappingProxyType({}),
+    hung_after: float = HUNG_AFTER_S,
     permute: int | None = None,
     is_to_stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
@@ -131,6 +134,10 @@ def run(
         ``"exactly-once"``: refuse to start if a sink has less than that from end to end.
     settings
         Settings of Spark for the embedded session, besides our own.
+    hung_after
+        End the run if for so many seconds no task was finished and nothing was planned: a
+        function does not return, or a process is paused. The embedded session is killed then; of
+        one that was passed only the query is stopped. ``float("inf")``: wait for ever.
     is_to_stop
         Asked several times a second; once it says True, the epoch that is running is finished
         and the run ends. With a DataFrame among the sources, an epoch may be cut off; the next
@@ -142,7 +149,7 @@ def run(
     """
     planned = spark_plan(flow)
     check_support(planned)
-    _check_choices(until, on_bad_record, adopt, fresh)
+    _check_choices(until, on_bad_record, adopt, fresh, hung_after)
     others: Literal["refuse", "adopt", "fresh"] = (
         "adopt" if adopt else "fresh" if fresh else "refuse"
     )
@@ -176,12 +183,15 @@ def run(
     place.create()
     scratch = place.root / "scratch"
     session = spark or embedded_session(scratch, master=master, more=settings)
-    with looked_after(session, scratch, is_ours=spark is None):
+    with (
+        looked_after(session, scratch, is_ours=spark is None),
+        ended_if_hung(hung_after, kill_own if spark is None else _kill_nothing) as watchdog,
+    ):
         check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             job = recover(place, draft, asked, session, tell)
             write_topology(place.root, topology_of(job))
-            drive = Drive(session, job, place, on_progress, is_to_stop)
+            drive = Drive(session, job, place, on_progress, is_to_stop, watchdog)
             drive.run(until)
             if close and not drive.is_stopped:
                 drive.close()
@@ -214,8 +224,18 @@ def _asides(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Place]:
     return sinks
 
 
-def _check_choices(until: str, on_bad_record: str, adopt: bool, fresh: bool) -> None:
+def _kill_nothing() -> None:
+    """A session that was passed is its owner's."""
+
+
+def _check_choices(
+    until: str, on_bad_record: str, adopt: bool, fresh: bool, hung_after: float
+) -> None:
     problems = []
+    if not hung_after > 0:
+        said = f"hung_after is {hung_after!r}; it is a number of seconds above 0"
+        hint = "for example 1800, half an hour; infinity waits for ever"
+        problems.append(Problem("not-seconds", said, hint))
     for what, value, choices in (
         ("until", until, ("caught-up", "stopped")),
         ("on_bad_record", on_bad_record, ("fail", "skip")),

@@ -53,7 +53,7 @@ def engine(kind, count, folder):
             late={},
         )
 
-    return SimpleNamespace(run=run, json_lines=lambda *_: None)
+    return SimpleNamespace(run=run, json_lines=lambda *_, **__: None)
 
 
 def run(kind, count, folder):

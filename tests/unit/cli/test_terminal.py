@@ -105,7 +105,7 @@ def test_run(cli, write, monkeypatch, more):
             late={},
         )
 
-    engine = SimpleNamespace(run=run, json_lines=lambda *_: None)
+    engine = SimpleNamespace(run=run, json_lines=lambda *_, **__: None)
     monkeypatch.setattr(run_command, "spark_package", lambda: engine)
     if more:
         monkeypatch.setattr(run_command, "print_json", lambda found: screen.print_json(vars(found)))

@@ -217,16 +217,25 @@ class Stream:
         complete: Callable[[Any, Any], Any],
         *,
         initial: Any,
+        requests: Iterable[Any] = (),
         name: str | None = None,
     ) -> Stream:
         """A step that asks to be told when times are complete (P3's notification).
 
         ``receive(state, time, value)`` and ``complete(state, time)`` return a state and a list
         of outputs; a `Notify` among them asks for ``complete`` to be called, once, after all
-        events at or before that time, minimal times first.
+        events at or before that time, minimal times first. `requests` are times that are asked
+        for from the start, whether an event comes or not; only where the stream has no key.
         """
         label = name or _name_of(complete)
-        return self._then(s.OnComplete, label, receive=receive, complete=complete, initial=initial)
+        return self._then(
+            s.OnComplete,
+            label,
+            receive=receive,
+            complete=complete,
+            initial=initial,
+            requests=tuple(requests),
+        )
 
     def iterate(self, body: Callable[[Stream], Stream], *, name: str | None = None) -> Stream:
         """A loop (P3); not there yet, as `validate` says."""

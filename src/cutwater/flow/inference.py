@@ -14,6 +14,7 @@ from cutwater.errors import CutwaterError, FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.lengths import has_predecessors, is_length, is_total, length_in_words
 from cutwater.flow.tasks import Task, element_of, signature_of
+from cutwater.flow.timely.requests import request_problems
 from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.operators.aggregates import Aggregate
@@ -112,6 +113,7 @@ def _output(
         case s.OnComplete():
             _check_takes(step, step.receive, 2, given.value, problems)
             _check_is_function(step, step.complete, problems)
+            problems += request_problems(step, given.declared_time, given.key is not None)
             return replace(given, value=_output_of(step.receive, step.complete))
         case s.Iterate():
             problems.append(

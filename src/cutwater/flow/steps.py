@@ -206,6 +206,8 @@ class OnComplete(Step):
     receive: Callable[[Any, Any, Any], Any]
     complete: Callable[[Any, Any], Any]
     initial: Any
+    requests: tuple[Any, ...] = ()
+    """The times that are asked for before the first event."""
 
 
 @dataclass(frozen=True, kw_only=True)

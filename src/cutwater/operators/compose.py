@@ -82,6 +82,7 @@ def compose(*operators: Operator) -> Operator:
             op.is_blank(inner) for op, inner in zip(operators, state, strict=True)
         ),
         due=lambda state: _least_due(operators, state),
+        is_awake=any(op.is_awake for op in operators),
     )
 
 

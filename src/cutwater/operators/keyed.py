@@ -9,6 +9,7 @@ from typing import Any
 from cutwater.annotations import is_immutable
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.operator import Operator
+from cutwater.ordering import NO_KEY
 
 __all__ = ["Emitted", "Keyed"]
 
@@ -36,6 +37,8 @@ class Keyed:
         self.states: dict[bytes, tuple[Any, Any]] = {}
         self._busy: set[bytes] = set()
         self._touched: set[bytes] = set()
+        if op.is_awake:
+            self._keep(None, NO_KEY, op.initial)
 
     def copy(self) -> Keyed:
         """One with states of its own, whatever is done to a state in place."""

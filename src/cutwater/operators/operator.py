@@ -64,6 +64,9 @@ class Operator:
     None if any can."""
     is_blank: Callable[[Any], bool] = _never
     """Is this as good as the initial state, so that it need not be kept?"""
+    is_awake: bool = False
+    """Does it wait for something before the first event? Only without keys: a key is not known
+    before its first event. The initial state is there from the start, and is never blank."""
 
     def at(self, state: Any) -> Operator:
         """The operator evolved to a state."""

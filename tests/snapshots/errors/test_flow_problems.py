@@ -44,6 +44,14 @@ def to_name(reading: Reset) -> str:
     return reading.sensor
 
 
+def receive(state, time, value):
+    return state, []
+
+
+def complete(state, time):
+    return state, []
+
+
 def flow_for(name):
     """Registers a function that builds, from a flow and its readings, one that is wrong."""
 
@@ -236,6 +244,17 @@ def _(flow, readings):
 @flow_for("not-a-function: complete")
 def _(flow, readings):
     return readings.on_complete(lambda state, time, value: (state, []), None, initial=0)
+
+
+@flow_for("requests-of-keys")
+def _(flow, readings):
+    keyed = readings.key_by("sensor")
+    return keyed.on_complete(receive, complete, initial=0, requests=[5])
+
+
+@flow_for("request-of-another-kind")
+def _(flow, readings):
+    return readings.on_complete(receive, complete, initial=0, requests=[5, "noon"])
 
 
 @flow_for("not-batches")

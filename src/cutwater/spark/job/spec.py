@@ -25,6 +25,7 @@ from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.flow.steps import Source
 from cutwater.flow.user_modules import held_by, own_modules
+from cutwater.ordering import NO_KEY, bucket_of
 from cutwater.spark.connectors.base.sink import Claim, Sink
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.base.watermarks import Clock, Numbering, PartitionClock, SourceClock
@@ -146,6 +147,15 @@ class Job:
             for segment in self.plan.segments
         }
         return {number: aggregation for number, aggregation in found.items() if aggregation}
+
+    def wakes(self, segment: Segment, label: int) -> bool:
+        """Has the segment a state in this bucket before its first event?"""
+        return segment.operator.is_awake and label == self.home
+
+    @cached_property
+    def home(self) -> int:
+        """The label of the bucket of what has no key."""
+        return self.labels[bucket_of(NO_KEY, self.buckets)]
 
     def minds_order(self, segment: Segment) -> bool:
         """Does anyone need to know in which order a segment emits?"""

@@ -1,0 +1,4 @@
+"""What flows have of timely dataflow (P3): requests before the first event, and loops.
+
+Imports `operators`, and of `flow` what comes before it. Begin with `requests`.
+"""

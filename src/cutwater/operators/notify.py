@@ -110,6 +110,7 @@ def on_complete(
         finish,
         is_idle=lambda kept: kept is None or not kept[1],
         due=lambda kept: min(kept[1]),
+        awaits=lambda kept: () if kept is None else kept[1],
         is_blank=lambda kept: kept is None,
         is_awake=bool(first),
     )

@@ -62,6 +62,8 @@ class Operator:
     due: Callable[[Any], Any | None] | None = None
     """Over totally ordered times: the least watermark that can matter to a state that is not idle;
     None if any can."""
+    awaits: Callable[[Any], Iterable[Any]] | None = None
+    """The times, in any order, at which a state that is not idle waits to be complete."""
     is_blank: Callable[[Any], bool] = _never
     """Is this as good as the initial state, so that it need not be kept?"""
     is_awake: bool = False

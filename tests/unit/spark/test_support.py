@@ -60,10 +60,23 @@ def test_a_flow_of_supported_steps_is_let_through():
     check_support(spark_plan(flow))
 
 
-def test_only_loops_are_not_run():
-    assert [kind for kind, (is_supported, _) in SUPPORT.items() if not is_supported] == [
-        steps.Iterate
-    ]
+def test_every_step_runs():
+    assert all(is_supported for is_supported, _ in SUPPORT.values())
+
+
+def test_a_loop_whose_body_leaves_its_key_is_refused_in_a_sentence_also_one_that_is_nested():
+    flow = cw.Flow("loops")
+    by_user = clicks(flow).key_by("user")
+    fine = by_user.iterate(lambda s: s.filter(bool, name="more"), name="stays")
+    flow.sink("a", fine)
+
+    def nested(stream):
+        return stream.iterate(lambda s: s.key_by("user", name="anew"), name="inner")
+
+    flow.sink("b", by_user.iterate(nested, name="leaves"))
+    (problem,) = problems_of(flow)
+    assert problem.code == "loop-with-exchange"
+    assert "iterate 'leaves'" in problem.message
 
 
 def test_steps_that_wait_for_times_are_let_through():

@@ -2,3 +2,7 @@
 
 Imports `operators`, and of `flow` what comes before it. Begin with `requests`.
 """
+
+from cutwater.flow.timely.bodies import with_bodies
+
+__all__ = ["with_bodies"]

@@ -24,6 +24,7 @@ from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.flow.steps import Source
+from cutwater.flow.timely.bodies import with_bodies
 from cutwater.flow.user_modules import held_by, own_modules
 from cutwater.ordering import NO_KEY, bucket_of
 from cutwater.spark.connectors.base.sink import Claim, Sink
@@ -273,7 +274,8 @@ class Job:
         Other processes need not be able to import the file in which the flow is defined.
         """
         bound = [*self.sources.values(), *self.sinks.values()]
-        modules = [sys.modules[name] for name in own_modules(held_by([*self.flow.steps, *bound]))]
+        held = held_by([*with_bodies(self.flow.steps), *bound])
+        modules = [sys.modules[name] for name in own_modules(held)]
         for module in modules:
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:

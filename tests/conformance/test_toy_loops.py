@@ -87,7 +87,26 @@ def joining(source: cw.Stream) -> cw.Stream:
     return source.iterate(body, name="join")
 
 
-LOOPS = {"growing": growing, "telling": telling, "joining": joining}
+def passed_on(item: Item) -> Item:
+    return Item("abcde"[len(item.text) % 5], item.at, item.text)
+
+
+def exchanging(source: cw.Stream) -> cw.Stream:
+    """What goes round changes its key; in one place, whatever the stream was keyed by."""
+
+    def body(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
+        longer = stream.key_by("key", name="anew").apply(grown)
+        return longer.map(passed_on).filter(is_short), longer
+
+    return source.iterate(body, name="grow")
+
+
+LOOPS = {
+    "growing": growing,
+    "telling": telling,
+    "joining": joining,
+    "exchanging": exchanging,
+}
 FILES = [
     [Item("abcde"[(3 * n + m) % 5], 2 * n + m % 3, "xyz"[m % 3] * (1 + m % 2)) for m in range(4)]
     for n in range(5)

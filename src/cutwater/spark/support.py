@@ -40,7 +40,7 @@ SUPPORT: dict[type[s.Step], tuple[bool, str]] = {
     s.AggregateWindows: (True, WAITS),
     s.OnComplete: (True, WAITS),
     s.Enter: (True, "in the operator of its loop"),
-    s.Iterate: (True, f"{WAITS}; all rounds inside one epoch, in memory; no key_by in its body"),
+    s.Iterate: (True, f"{WAITS}; all rounds inside one epoch; with a key_by inside: in one bucket"),
 }
 
 
@@ -57,21 +57,9 @@ def check_support(plan: Plan) -> None:
                     "cutwater simulate runs it in memory",
                 )
             )
-    problems += [*_loops_with_exchange(plan), *_unencodable(plan)]
+    problems += _unencodable(plan)
     if problems:
         raise RefusedError(problems)
-
-
-def _loops_with_exchange(plan: Plan) -> Iterator[Problem]:
-    for step in plan.flow.steps:
-        if isinstance(step, s.Iterate) and step.has_exchange:
-            yield Problem(
-                "loop-with-exchange",
-                f"{step.title} has a key_by in its body; on Spark a loop runs where its stream is, "
-                "so what goes round must stay with its key",
-                "key the stream before the loop by what all rounds share (a tenant, an order, a "
-                "graph); cutwater simulate runs any loop in memory",
-            )
 
 
 def _unencodable(plan: Plan) -> Iterator[Problem]:

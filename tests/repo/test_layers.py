@@ -31,7 +31,7 @@ LAYERS = {
     "_lazy": ("", ""),
     "trace": ("errors times events jsonable", CODEC),
     "annotations": ("errors", CODEC),
-    "codec": ("errors annotations", CODEC),
+    "codec": ("errors annotations times", CODEC),
     "schema": ("errors annotations codec", CODEC),
     "ordering": ("errors annotations", CODEC),
     "vectors": ("errors annotations", f"{CODEC} numpy"),

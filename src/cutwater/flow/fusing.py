@@ -9,21 +9,23 @@ before its watermarks, and what these complete still belongs to the epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from cutwater import operators as op
+from cutwater.annotations import is_known
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
-from cutwater.flow.inference import StreamType
-from cutwater.flow.lowering import key_function, operator_of
-from cutwater.flow.state_snapshots import is_known
+from cutwater.flow.inference import StreamType, loop_types
+from cutwater.flow.lowering import key_bytes_of, key_function, operator_of
 from cutwater.flow.validation import checked
+from cutwater.operators.loop import Body, Node, loop
+from cutwater.operators.loop import Input as LoopInput
 from cutwater.times import Left, Right
 
-__all__ = ["Input", "Part", "Placement", "Plan", "Segment", "plan"]
+__all__ = ["Input", "Part", "Placement", "Plan", "Segment", "body_of", "plan"]
 
 Placement = Literal["anywhere", "by key", "in one place"]
 
@@ -152,8 +154,27 @@ def plan(
     """
     steps = flow.steps
     types = checked(steps, flow=flow.name, numbered=numbered)
-    at_work = tuple(map(watch, steps)) if watch else steps
-    chains = _chains(steps, types)
+    at_work = tuple(_watched(step, watch) for step in steps) if watch else steps
+    segments, holder = _segments(steps, at_work, types, fuse)
+    sinks = tuple((sk, holder[sk.inputs[0]]) for sk in steps if isinstance(sk, s.Sink))
+    return Plan(flow, segments, sinks)
+
+
+def _watched(step: s.Step, watch: Callable[[s.Step], s.Step]) -> s.Step:
+    if isinstance(step, s.Iterate):
+        step = replace(step, body=tuple(_watched(inner, watch) for inner in step.body))
+    return watch(step)
+
+
+def _segments(
+    steps: Sequence[s.Step],
+    at_work: Sequence[s.Step],
+    types: Sequence[StreamType],
+    fuse: bool,
+    leaving: Collection[int] = (),
+) -> tuple[tuple[Segment, ...], dict[int, int]]:
+    """The segments, and for each step the one that it is in."""
+    chains = _chains(steps, types, leaving)
     pieces = [(tuple(chain), chain[0], 0) for chain in chains]
     if not fuse:
         pieces = [((n,), chain[0], depth) for chain in chains for depth, n in enumerate(chain)]
@@ -166,7 +187,7 @@ def plan(
             number=i,
             steps=tuple(steps[n] for n in piece),
             inputs=_edges(steps[piece[0]], holder),
-            parts=_parts(piece, at_work, types),
+            parts=_parts(piece, steps, at_work, types),
             key=_key_of(at_work[piece[0]]),
             placement=places[piece[-1]],
             given=_given(piece[0], steps, types),
@@ -177,12 +198,54 @@ def plan(
         )
         for i, (piece, rank, depth) in enumerate(pieces)
     )
-    sinks = tuple((sk, holder[sk.inputs[0]]) for sk in steps if isinstance(sk, s.Sink))
-    return Plan(flow, segments, sinks)
+    return segments, holder
 
 
-def _chains(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[list[int]]:
-    readers: dict[int, list[int]] = {n: [] for n in range(len(steps))}
+def body_of(
+    step: s.Iterate, given: StreamType, at_work: s.Iterate | None = None
+) -> tuple[Body, tuple[Segment, ...]]:
+    """The body of a loop, and the segments that its nodes are."""
+    types = loop_types(step, given)[0]
+    leaving = {step.again, step.out}
+    segments, holder = _segments(step.body, (at_work or step).body, types, True, leaving)
+    body = Body(
+        tuple(map(_node_of, segments)),
+        again=holder[step.again],
+        out=holder[step.out],
+        title=step.title,
+        max_rounds=step.max_rounds,
+        is_keyed=types[0].key is not None,
+    )
+    return body, segments
+
+
+def _node_of(segment: Segment) -> Node:
+    return Node(
+        segment.operator,
+        tuple(LoopInput(edge.segment, edge.side) for edge in segment.inputs),
+        _key_and_bytes(segment),
+        segment.placement == "by key",
+        segment.rank,
+        segment.stage,
+    )
+
+
+def _key_and_bytes(segment: Segment) -> Callable[[Any], tuple[Any, bytes]] | None:
+    key_of, step = segment.key, segment.steps[0]
+    if key_of is None:
+        return None
+
+    def keyed(value: Any) -> tuple[Any, bytes]:
+        key = key_of(value)
+        return key, key_bytes_of(step, key)
+
+    return keyed
+
+
+def _chains(
+    steps: Sequence[s.Step], types: Sequence[StreamType], leaving: Collection[int]
+) -> list[list[int]]:
+    readers: dict[int, list[int]] = {n: [_OUTSIDE] * (n in leaving) for n in range(len(steps))}
     for number, step in enumerate(steps):
         for i in step.inputs:
             readers[i].append(number)
@@ -209,6 +272,10 @@ def _chains(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[list[i
         chain.append(number)
         chains[number] = chain
     return list({id(chain): chain for chain in chains.values()}.values())
+
+
+_OUTSIDE = -1
+"""Reads what goes round a loop again, or leaves it."""
 
 
 def _taking_batches(
@@ -240,7 +307,8 @@ def _followed(number: int, links: Mapping[int, int]) -> Iterator[int]:
 
 
 def _emits_per_epoch(step: s.Step) -> bool:
-    return isinstance(step, s.AggregateAll) and step.emit == "epoch"
+    is_aggregate = isinstance(step, s.AggregateAll) and step.emit == "epoch"
+    return is_aggregate or isinstance(step, s.Iterate)
 
 
 def _stages(steps: Sequence[s.Step], chains: Sequence[Sequence[int]]) -> dict[int, int]:
@@ -284,12 +352,15 @@ def _given(number: int, steps: Sequence[s.Step], types: Sequence[StreamType]) ->
 
 
 def _parts(
-    piece: Sequence[int], steps: Sequence[s.Step], types: Sequence[StreamType]
+    piece: Sequence[int],
+    steps: Sequence[s.Step],
+    at_work: Sequence[s.Step],
+    types: Sequence[StreamType],
 ) -> tuple[Part, ...]:
     return tuple(
         Part(
-            steps[n],
-            operator_of(steps[n], _given(n, steps, types), types[n]),
+            at_work[n],
+            _operator(steps[n], at_work[n], _given(n, steps, types), types[n]),
             tuple(types[i] for i in steps[n].inputs),
         )
         for n in piece
@@ -297,5 +368,11 @@ def _parts(
     )
 
 
+def _operator(step: s.Step, at_work: s.Step, given: StreamType, output: StreamType) -> op.Operator:
+    if isinstance(step, s.Iterate) and isinstance(at_work, s.Iterate):
+        return loop(body_of(step, given, at_work)[0])
+    return operator_of(at_work, given, output)
+
+
 def _works(step: s.Step) -> bool:
-    return not isinstance(step, (s.Source, s.KeyBy, s.Merge, s.Union))
+    return not isinstance(step, (s.Source, s.Enter, s.KeyBy, s.Merge, s.Union))

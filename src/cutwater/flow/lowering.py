@@ -73,7 +73,9 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
             return aggregate_windows(step.window, aggregates, make, number=number)
         case s.OnComplete():
             receive, complete = named(step, step.receive), named(step, step.complete)
-            return on_complete(receive, complete, step.initial, name=step.name)
+            return on_complete(
+                receive, complete, step.initial, requests=step.requests, name=step.name
+            )
     return op.identity()
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, get_args
+from typing import Any
 
-from cutwater.annotations import fields_of, members, union_of
+from cutwater.annotations import fields_of, is_known, members, union_of
 from cutwater.codec import Codec, Plain
 from cutwater.errors import FlowError
 from cutwater.flow import steps as s
+from cutwater.flow.fusing import body_of
 from cutwater.flow.inference import StreamType
 from cutwater.flow.lengths import is_total
 from cutwater.flow.tasks import signature_of
@@ -20,12 +21,13 @@ from cutwater.operators.batch import batch_form
 from cutwater.operators.histogram import histogram_form
 from cutwater.operators.histogram_total import histogram_total_form
 from cutwater.operators.join_by_time import join_form
+from cutwater.operators.loop import loop_form
 from cutwater.operators.notify import on_complete_form
 from cutwater.operators.snapshot import Form
 from cutwater.operators.task import task_form
 from cutwater.operators.windows import aggregate_windows_form
 
-__all__ = ["form_of", "is_known", "key_kept_as", "time_kept_as"]
+__all__ = ["form_of", "key_kept_as", "time_kept_as"]
 
 
 def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
@@ -53,7 +55,21 @@ def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
             return aggregate_windows_form(key_kept_as(inputs), time, kept)
         case s.OnComplete():
             return on_complete_form(time, _state_type(step))
+        case s.Iterate():
+            return _loop_form(step, given)
     return None
+
+
+def _loop_form(step: s.Iterate, given: StreamType) -> Form:
+    body, segments = body_of(step, given)
+    kept = [
+        (
+            key_kept_as([segment.output]),
+            [form_of(part.step, part.given) for part in segment.parts],
+        )
+        for segment in segments
+    ]
+    return loop_form(body, key_kept_as([given]) if body.is_keyed else None, kept)
 
 
 def time_kept_as(tp: Any) -> Any:
@@ -76,15 +92,6 @@ def key_kept_as(inputs: Sequence[StreamType]) -> Any:
     except FlowError:
         return Plain
     return tp if is_known(tp) else Plain
-
-
-def is_known(tp: Any) -> bool:
-    """Is no part of the type unknown, as far as it is spelled out?
-
-    >>> is_known(tuple[int, ...]), is_known(tuple[Any, ...]), is_known(Any)
-    (True, False, False)
-    """
-    return tp is not Any and all(is_known(arg) for arg in get_args(tp) if arg is not ...)
 
 
 def _kept(aggregates: Sequence[tuple[str, Aggregate]], given: StreamType) -> list[Any]:

@@ -22,6 +22,7 @@ __all__ = [
     "AggregateWindows",
     "Apply",
     "Batch",
+    "Enter",
     "Filter",
     "FlatMap",
     "Histogram",
@@ -206,6 +207,15 @@ class OnComplete(Step):
     receive: Callable[[Any, Any, Any], Any]
     complete: Callable[[Any, Any], Any]
     initial: Any
+    requests: tuple[Any, ...] = ()
+    """The times that are asked for before the first event."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enter(Step):
+    """The first step of a loop's body: what comes into the loop, and what is fed back."""
+
+    verb: ClassVar[str] = "enter"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +224,22 @@ class Iterate(Step):
 
     verb: ClassVar[str] = "iterate"
     is_stateful: ClassVar[bool] = True
-    body: Callable[[Any], Any]
+    waits: ClassVar[bool] = True
+    body: tuple[Step, ...]
+    """Steps of its own, the first of them `Enter`; their inputs are numbers within the body."""
+    again: int
+    """The step whose output goes round again; -1 if the body named none of its own."""
+    out: int
+    """The step whose output leaves the loop; -1 likewise."""
+    max_rounds: int | None = None
+
+    @property
+    def has_exchange(self) -> bool:
+        """Does its body key streams anew?"""
+        return any(
+            isinstance(step, KeyBy) or (isinstance(step, Iterate) and step.has_exchange)
+            for step in self.body
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

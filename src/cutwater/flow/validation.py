@@ -8,6 +8,7 @@ from typing import Any
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.inference import StreamType, infer
+from cutwater.flow.timely.bodies import with_bodies
 
 __all__ = ["checked", "problems_of"]
 
@@ -17,7 +18,10 @@ def problems_of(
 ) -> list[Problem]:
     """Everything that is wrong with a flow of these steps, its name too."""
     found = infer(steps, numbered=numbered)[1]
-    return [*_flow_name(flow), *_names(steps), *_inputs(steps), *_ends(steps), *found]
+    bodies = [step.body for step in with_bodies(steps) if isinstance(step, s.Iterate)]
+    inputs = [problem for body in [steps, *bodies] for problem in _inputs(body)]
+    every = [step for step in with_bodies(steps) if not isinstance(step, s.Enter)]
+    return [*_flow_name(flow), *_names(every), *inputs, *_ends(steps), *found]
 
 
 def checked(
@@ -100,11 +104,15 @@ def _inputs(steps: Sequence[s.Step]) -> list[Problem]:
                 )
             )
         elif any(i < 0 or i >= len(steps) for i in step.inputs):
+            is_body = isinstance(steps[0], s.Enter)
             problems.append(
                 Problem(
                     "foreign-stream",
-                    f"{step.title} reads something that is no stream of this flow",
-                    "pass a stream that was made from this flow",
+                    f"{step.title} reads something that is no stream of this "
+                    + ("loop" if is_body else "flow"),
+                    "merge it with the stream of the loop, before the loop"
+                    if is_body
+                    else "pass a stream that was made from this flow",
                 )
             )
         elif any(i >= number for i in step.inputs):

@@ -9,6 +9,7 @@ from typing import Any
 from cutwater.annotations import is_immutable
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.operator import Operator
+from cutwater.ordering import NO_KEY
 
 __all__ = ["Emitted", "Keyed"]
 
@@ -36,6 +37,8 @@ class Keyed:
         self.states: dict[bytes, tuple[Any, Any]] = {}
         self._busy: set[bytes] = set()
         self._touched: set[bytes] = set()
+        if op.is_awake:
+            self._keep(None, NO_KEY, op.start_for(None))
 
     def copy(self) -> Keyed:
         """One with states of its own, whatever is done to a state in place."""
@@ -46,6 +49,22 @@ class Keyed:
         }
         other._busy, other._touched = set(self._busy), set(self._touched)
         return other
+
+    @property
+    def is_idle(self) -> bool:
+        """Would a watermark change nothing and emit nothing?"""
+        return not self._busy
+
+    def awaited(self) -> Iterable[Any]:
+        """The times at which some key waits to be complete."""
+        awaits = self.op.awaits
+        if awaits is not None:
+            for key_bytes in self._busy:
+                yield from awaits(self.states[key_bytes][1])
+
+    def put(self, key: Any, key_bytes: bytes, state: Any) -> None:
+        """Give a key a state that was kept elsewhere."""
+        self._keep(key, key_bytes, state)
 
     @property
     def touched(self) -> frozenset[bytes]:

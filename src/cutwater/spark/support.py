@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from cutwater.annotations import describe
+from cutwater.annotations import describe, is_known
 from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
-from cutwater.flow.state_snapshots import form_of, is_known, time_kept_as
+from cutwater.flow.state_snapshots import form_of, time_kept_as
 from cutwater.spark.exchange.event_codec import values_of
 from cutwater.spark.job.column_requirements import Needs
 
@@ -39,7 +39,8 @@ SUPPORT: dict[type[s.Step], tuple[bool, str]] = {
     s.AggregateAll: (True, f"{STATE}; once an epoch: after the bucket's last event"),
     s.AggregateWindows: (True, WAITS),
     s.OnComplete: (True, WAITS),
-    s.Iterate: (False, "loops cannot be run by this version"),
+    s.Enter: (True, "in the operator of its loop"),
+    s.Iterate: (True, f"{WAITS}; all rounds inside one epoch; with a key_by inside: in one bucket"),
 }
 
 

@@ -52,7 +52,7 @@ def test_all_problems_of_a_flow_are_reported_at_once():
         "unknown-field",
         "not-a-function",
         "not-a-task",
-        "no-loops-yet",
+        "endless-loop",
     ]
     assert str(raised.value) == "\n".join(map(str, raised.value.problems))
 

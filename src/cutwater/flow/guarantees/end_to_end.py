@@ -248,6 +248,8 @@ def _has_function(step: s.Step) -> bool:
             return step.f is not None
         case s.Map() | s.FlatMap() | s.Filter() | s.Apply() | s.Join() | s.OnComplete():
             return True
+        case s.Iterate():
+            return any(map(_has_function, step.body))
     return False
 
 

@@ -24,7 +24,9 @@ from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.flow.steps import Source
+from cutwater.flow.timely.bodies import with_bodies
 from cutwater.flow.user_modules import held_by, own_modules
+from cutwater.ordering import NO_KEY, bucket_of
 from cutwater.spark.connectors.base.sink import Claim, Sink
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.base.watermarks import Clock, Numbering, PartitionClock, SourceClock
@@ -147,6 +149,15 @@ class Job:
         }
         return {number: aggregation for number, aggregation in found.items() if aggregation}
 
+    def wakes(self, segment: Segment, label: int) -> bool:
+        """Has the segment a state in this bucket before its first event?"""
+        return segment.operator.is_awake and label == self.home
+
+    @cached_property
+    def home(self) -> int:
+        """The label of the bucket of what has no key."""
+        return self.labels[bucket_of(NO_KEY, self.buckets)]
+
     def minds_order(self, segment: Segment) -> bool:
         """Does anyone need to know in which order a segment emits?"""
         if self.sinks_after[segment.number] and not self.shows_records:
@@ -263,7 +274,8 @@ class Job:
         Other processes need not be able to import the file in which the flow is defined.
         """
         bound = [*self.sources.values(), *self.sinks.values()]
-        modules = [sys.modules[name] for name in own_modules(held_by([*self.flow.steps, *bound]))]
+        held = held_by([*with_bodies(self.flow.steps), *bound])
+        modules = [sys.modules[name] for name in own_modules(held)]
         for module in modules:
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from cutwater.errors import InputError, Problem
-from cutwater.ordering import NO_KEY, bucket_of, canonical, order_bytes, terminated
+from cutwater.ordering import NO_KEY, canonical, order_bytes, terminated
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.exchange.arrow import arrays_of, records_in, schema_of
 from cutwater.spark.exchange.batch import Batch, much_at_once
@@ -95,7 +95,7 @@ class _FrameWork:
         self.numbered = [] if source in job.gated else self._sender.numbered
         """Fields of which it pays to know which of their values are the same."""
         self._is_timed = segment.number in job.needs.times
-        self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
+        self._home = job.home
         self._unordered = count()
         self._gated = Gated(job, source) if source in job.gated else None
         self._newest: Any = None

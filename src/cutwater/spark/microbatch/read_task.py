@@ -50,7 +50,7 @@ class Reading:
         self._is_timed = segment.number in job.needs.times
         self._rank = job.source_ranks[source]
         self._clock = job.clock_of(source)
-        self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
+        self._home = job.home
         self._waiting: list[_Waiting] = []
         self._records_waiting = 0
 

@@ -126,7 +126,8 @@ def _epoch(
     for segment in job.levels[level]:
         mail = inbox.mail.get(segment.number, [])
         completed = job.newly_completed(segment, before, after) if inbox.marks else None
-        if not (mail or inbox.has_ended or (completed is not None and bucket.busy)):
+        is_told = completed is not None and (bucket.busy or job.wakes(segment, bucket.label))
+        if not (mail or inbox.has_ended or is_told):
             continue
         work = _work_of(job, segment, bucket, outbox)
         try:

@@ -14,7 +14,7 @@ from typing import Any
 
 from cutwater.events import Data, Watermark
 from cutwater.flow.fusing import Segment
-from cutwater.ordering import AFTER_DATA, order_bytes
+from cutwater.ordering import AFTER_DATA, NO_KEY, order_bytes
 from cutwater.spark.exchange.batch import Batch, joined
 from cutwater.spark.exchange.envelope import Outbox
 from cutwater.spark.exchange.router import Emitted, Sender
@@ -180,6 +180,7 @@ class SegmentWork(Work):
         self._sender.events(emitted, self._label)
 
     def watermark(self, time: Any) -> None:
+        self._wake()
         order = order_bytes((AFTER_DATA, self._segment.stage, 1))
         emitted: list[Emitted] = []
         for key_bytes in self._live.due(time):
@@ -190,6 +191,7 @@ class SegmentWork(Work):
         self._sender.events(emitted, self._label)
 
     def finish(self) -> None:
+        self._wake()
         order = order_bytes((AFTER_DATA + 1, self._segment.stage, 0))
         emitted: list[Emitted] = []
         for key_bytes in self._live.all():
@@ -200,6 +202,11 @@ class SegmentWork(Work):
 
     def save(self) -> None:
         self._live.write_back()
+
+    def _wake(self) -> None:
+        """Put a state that is there before the first event where watermarks and the end find it."""
+        if self._job.wakes(self._segment, self._label):
+            self._live.put(NO_KEY, None, self._live.get(NO_KEY, None))
 
 
 def _data(events: Any) -> list[Data]:

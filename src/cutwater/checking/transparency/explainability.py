@@ -30,7 +30,7 @@ import msgspec
 
 from cutwater.checking.explorer.model import Model, always
 from cutwater.checking.explorer.paths import Path
-from cutwater.checking.explorer.reduction import ample_by, can_reduce
+from cutwater.checking.explorer.reduction import ample_by, can_reduce, is_acyclic
 from cutwater.checking.explorer.search import Checked, check
 
 __all__ = [
@@ -180,7 +180,7 @@ class _Explaining:
         self.model, self.observe = model, observe
         self.translation = tuple(translation)
         self.candidates = _Candidates(other, observe_other, order, reduce)
-        self.is_acyclic = getattr(model, "is_acyclic", False)
+        self.is_acyclic = is_acyclic(model)
         if can_reduce(model) and _is_of(observe, model):
             self.ample = lambda beside, actions: ample_by(model)(beside.state, actions)
 
@@ -212,8 +212,7 @@ class _Candidates:
         self._known: dict[tuple[frozenset[Any], Hashable], frozenset[Any]] = {}
         self._next: dict[Any, list[Any]] = {}
         self._seen: dict[Any, Hashable] = {}
-        is_reduced = reduce and getattr(model, "is_acyclic", False)
-        is_reduced = is_reduced and can_reduce(model) and _is_of(observe, model)
+        is_reduced = reduce and is_acyclic(model) and can_reduce(model) and _is_of(observe, model)
         self._ample = ample_by(model) if is_reduced else None
 
     def showing(self, starts: frozenset[Any], wanted: Hashable) -> frozenset[Any]:

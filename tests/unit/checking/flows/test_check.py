@@ -119,8 +119,6 @@ def test_a_random_run_that_cannot_be_explained_is_shrunk():
 class KeepsPositions(Barriers):
     """Recovery leaves the stream positions (broken)."""
 
-    forgets = False
-
     def recover(self, c: Configuration) -> Configuration | None:
         after = latest_common_snapshot(c)
         return Configuration(after.graph, after.states, c.positions, after.messages, after.inputs)

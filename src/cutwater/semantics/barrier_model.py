@@ -28,6 +28,7 @@ from cutwater.semantics.barriers import (
     take_step,
 )
 from cutwater.semantics.overriding import overridden
+from cutwater.semantics.wellformed import checked
 
 __all__ = [
     "BarrierModel",
@@ -141,6 +142,9 @@ class Barriers:
 class BarrierModel:
     """All executions from a configuration, with so many crashes at most.
 
+    `FlowError` if it is none to start from (P1, Definition 6.8): a graph without circles, inputs of
+    equally many epochs, each closed by a border, and tasks that have done nothing yet.
+
     Examples
     --------
     >>> from cutwater.semantics.barriers import Graph, Task, initial_configuration
@@ -154,7 +158,7 @@ class BarrierModel:
     def __init__(
         self, initial: Configuration, *, crashes: int = 0, protocol: Barriers | None = None
     ) -> None:
-        self.initial = initial
+        self.initial = checked(initial)
         self.crashes = crashes
         self.protocol = protocol or Barriers()
 

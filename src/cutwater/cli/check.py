@@ -10,7 +10,7 @@ import typer
 from cutwater.checking import Finding, FlowReport, check_flow, explain
 from cutwater.cli.files import write_text
 from cutwater.cli.screen import errors, live, output, print_json, table
-from cutwater.cli.targets import load_flow, load_inputs
+from cutwater.cli.targets import load_flow, load_function, load_inputs
 from cutwater.errors import InputError, Problem
 from cutwater.flow import Flow
 from cutwater.flow.checked import forget_check, note_check
@@ -40,6 +40,13 @@ def check(
     epoch_size: Annotated[int | None, typer.Option(help="Items in an epoch; default: all")] = None,
     max_states: Annotated[int, typer.Option(help="States to explore, at most")] = 20_000,
     seed: Annotated[int, typer.Option(help="What inputs and random runs are drawn from")] = 0,
+    observe: Annotated[
+        str | None,
+        typer.Option(
+            help="What is looked at: module:name of a function of a dict from sink to the values "
+            "it shows; default: all of them"
+        ),
+    ] = None,
     trace: Annotated[
         Path | None, typer.Option(help="Where to write the run of a counterexample")
     ] = None,
@@ -70,6 +77,7 @@ def check(
             samples=10 if samples is None else samples,
             max_states=max_states,
             seed=seed,
+            observe=load_function(observe) if observe else None,
             progress=line.say,
         )
     if as_json:

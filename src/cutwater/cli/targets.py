@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +15,15 @@ from typing import Any
 from cutwater.errors import CutwaterError, InputError, Problem, RefusedError, TargetError
 from cutwater.flow import Flow
 
-__all__ = ["load", "load_flow", "load_inputs", "load_module", "spark_package", "split_target"]
+__all__ = [
+    "load",
+    "load_flow",
+    "load_function",
+    "load_inputs",
+    "load_module",
+    "spark_package",
+    "split_target",
+]
 
 
 def split_target(target: str) -> tuple[str, str | None]:
@@ -59,6 +67,18 @@ def load(module: ModuleType, place: str, name: str) -> Any:
     close = difflib.get_close_matches(name, [n for n in vars(module) if n[0] != "_"], 1)
     hint = f"did you mean '{close[0]}'?" if close else _names_hint(module, Flow)
     raise TargetError(Problem("unknown-name", f"{place} has no '{name}'", hint or "define it"))
+
+
+def load_function(target: str) -> Callable[..., Any]:
+    """The function that a target names."""
+    place, name = split_target(target)
+    found: Callable[..., Any] | None = load(load_module(place), place, name) if name else None
+    if found is None or not callable(found):
+        said = f"is a {type(found).__name__}" if name else "names no function"
+        raise TargetError(
+            Problem("not-a-function", f"{target} {said}; a function is needed", "use module:name")
+        )
+    return found
 
 
 def load_inputs(inputs: str | None, target: str, module: ModuleType) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from cutwater.checking.explorer.liveness import unfulfilled
 from cutwater.checking.explorer.model import A, Model, Property, S
 from cutwater.checking.explorer.paths import Path, shrink
-from cutwater.checking.explorer.reduction import Ample, ample_by, can_reduce
+from cutwater.checking.explorer.reduction import Ample, ample_by, can_reduce, is_acyclic
 from cutwater.errors import InputError, Problem
 
 __all__ = ["Checked", "Discovery", "Progress", "Search", "check"]
@@ -184,7 +184,7 @@ class _Search:
             and all(claim.is_of_observation for claim in properties)
         )
         self.ample: Ample | None = ample_by(model) if self.is_reduced else None
-        self.is_acyclic = bool(getattr(model, "is_acyclic", False))
+        self.is_acyclic = is_acyclic(model)
         self.parents: dict[Any, tuple[Any, Any] | None] = {}
         self.edges: dict[Any, list[tuple[Any, Any]]] = {}
         self.found: dict[str, Discovery] = {}

@@ -10,10 +10,11 @@ from cutwater.checking.flows.batches import check_batches
 from cutwater.checking.flows.crash_witness import Seen, crash_witness, values_of
 from cutwater.checking.flows.histories import histories_of, vectorised_steps
 from cutwater.checking.flows.interleavings import dependences_of
+from cutwater.checking.flows.liveness import liveness
 from cutwater.checking.flows.report import Finding, FlowReport
 from cutwater.checking.flows.runs import explained_walks, failing, search
 from cutwater.checking.flows.samples import inputs_to_try
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Given, Observer
 from cutwater.checking.flows.watermark_contract import broken_promises
 from cutwater.checking.guarantees.claims import check_claims, claiming_steps
 from cutwater.checking.purity.repeated_calls import Calls, PurityResult, check_purity
@@ -38,6 +39,7 @@ def check_flow(
     max_states: int = 20_000,
     walks: int = 20,
     seed: int = 0,
+    observe: Observer | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> FlowReport:
     """Look for crashes that can be seen, and for what makes them possible.
@@ -45,6 +47,7 @@ def check_flow(
     - **Failure transparency**: every interleaving of the tasks of a small input with every crash,
       as far as `max_states` goes, each run explained by one without failures; random runs of the
       whole input; and the flow itself run with a crash at every place of its input.
+    - **Liveness**: every fair run commits every epoch of its input.
     - **Purity** of each function: does a call depend on, or change, more than its arguments?
     - **Batches**: does a batch mean the same to a vectorised task as its events one by one?
     - **Claims**: is a task commutative or idempotent that says so?
@@ -71,6 +74,9 @@ def check_flow(
         How many random runs of the whole input to explain.
     seed
         What inputs and random runs are drawn from: the same seed, the same report.
+    observe
+        What somebody looks at: given for each sink the list of values it shows so far, returns
+        what is seen of them. It must never take back what it has shown. Default: all of it.
     progress
         Called with what is being done.
 
@@ -90,7 +96,7 @@ def check_flow(
     )
     flow.validate()
     given = [
-        Given(flow, sample, epoch_size, instances)
+        Given(flow, sample, epoch_size, instances, observe)
         for sample in inputs_to_try(flow, inputs, samples, seed)
     ]
     findings: list[Finding] = []
@@ -128,6 +134,8 @@ def _findings(
     yield every
     if every.is_interrupted:
         raise KeyboardInterrupt
+    say("looking for runs that never end")
+    yield liveness(given[0], crashes, max_states, say)
     say("explaining random runs")
     yield explained_walks(given, crashes, walks, seed, say)
     say("crashing the flow itself")

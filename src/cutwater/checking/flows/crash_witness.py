@@ -49,8 +49,8 @@ def crash_witness(
     count = 0
     for one, before in zip(given, first, strict=True):
         base = _events(one, one.inputs)
-        if _differ(base, before):
-            return _unsteady(check, one, before, base, seed)
+        if _differ(base, one.observed(before)):
+            return _unsteady(check, one, one.observed(before), base, seed)
         places = [(name, i) for name, items in one.inputs.items() for i in range(len(items) + 1)]
         few = max(3, min(tries, _RUNS_OF_ITEMS // max(1, one.size)))
         for place in drawn.sample(places, min(few, len(places))):
@@ -61,16 +61,16 @@ def crash_witness(
     return Finding(check, f"run with {many(count, 'crash')}, one at a time", "not refuted")
 
 
-def _events(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Seen | Any:
-    """What the sinks show; a failure of the flow is a result like another."""
+def _events(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Any:
+    """What is observed of the sinks; a failure of the flow is a result like another."""
     try:
         result = _simulated(given, inputs)
     except CutwaterError as error:
         return str(error)
-    return {sink: result.by_epoch(sink) for sink in result.events}
+    return given.observed({sink: result.by_epoch(sink) for sink in result.events})
 
 
-def _differ(one: Seen | str, other: Seen | str) -> bool:
+def _differ(one: Any, other: Any) -> bool:
     return form(one) != form(other)  # NaN is itself here
 
 
@@ -103,7 +103,7 @@ def _crash_shows(given: Given, inputs: Mapping[str, Sequence[Any]]) -> tuple[str
     return None
 
 
-def _unsteady(check: str, given: Given, one: Seen, other: Seen | str, seed: int) -> Finding:
+def _unsteady(check: str, given: Given, one: Any, other: Any, seed: int) -> Finding:
     """Two runs differ; on less input too, unless it was the first run alone that did."""
     is_steady_now = not _is_unsteady(given, given.inputs)
     inputs, free = shrink_inputs(given, lambda i: not is_steady_now and _is_unsteady(given, i))

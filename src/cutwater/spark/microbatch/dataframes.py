@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from cutwater.errors import InputError, Problem
+from cutwater.errors import InputError, Problem, StepError
 from cutwater.ordering import NO_KEY, bucket_of, canonical, order_bytes, terminated
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.exchange.arrow import arrays_of, in_utc, records_in, schema_of
@@ -25,6 +26,7 @@ from cutwater.spark.exchange.columns import Records, record_codec
 from cutwater.spark.exchange.envelope import ROW_SCHEMA, Outbox, record_batches
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job, load_job, speaking
+from cutwater.spark.microbatch.origin import first_failure
 from cutwater.spark.operators.late_filter import Gated
 from cutwater.vectors import Layout
 
@@ -87,6 +89,7 @@ def _together(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Recor
 class _FrameWork:
     def __init__(self, job: Job, source: str) -> None:
         self._source = source
+        self._job = job
         segment = job.source_segment(source)
         self._step = job.source_step(source)
         self._layout = Layout.of(self._step.type)
@@ -113,8 +116,24 @@ class _FrameWork:
         times = values.columns[self._step.time or ""].tolist() if self._is_timed else None
         orders = self._orders(batch) if self._sender.minds_order else []
         sent = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
-        self._sender.through(sent)
+        try:
+            self._sender.through(sent)
+        except StepError as error:
+            raise self._with_origin(batch, sent, error) from error.__cause__
         return list(record_batches(self._outbox.ready()))
+
+    def _with_origin(self, batch: pa.RecordBatch, sent: Batch, error: StepError) -> StepError:
+        """The error with the row that it came from, by the columns that say where it stands."""
+        sender = Sender(self._job, self._job.source_segment(self._source), self._outbox)
+        orders = sent.orders or [b""] * len(sent)
+        rows = replace(sent, orders=orders)
+        alone = [rows.take([row]) for row in range(len(rows))]
+        found = first_failure(alone, sender.through)
+        if not found or not self._order:
+            return error
+        row, failed = found
+        said = ", ".join(f"{name} {batch.column(name)[row].as_py()}" for name in self._order)
+        return failed.came_from(f"the row of source '{self._source}' with {said}")
 
     def _to_gate(
         self, gated: Gated, batch: pa.RecordBatch, values: Records

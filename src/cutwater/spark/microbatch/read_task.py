@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from cutwater.codec import UNENCODABLE, codec_of
-from cutwater.errors import InputError, Problem, RunError
+from cutwater.errors import InputError, Problem, RunError, StepError
 from cutwater.ordering import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
 from cutwater.spark.connectors.base.source import BAD, BadRecord, Chunk, Run, times_of
@@ -23,6 +23,7 @@ from cutwater.spark.exchange.columns import Records
 from cutwater.spark.exchange.envelope import Outbox, Parcel, pack_lines, record_batches
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
+from cutwater.spark.microbatch.origin import first_failure
 
 __all__ = ["WORTH_SENDING", "Reading"]
 
@@ -90,10 +91,26 @@ class Reading:
             batches = [self._batch(each, self._decoded(each)) for each in waiting]
             if batches:
                 self._sender.through(joined(batches))
+        except StepError as error:
+            raise self._with_origin(waiting, error) from error.__cause__
         except UNENCODABLE:
             self._outbox.drop()
             return False
         return True
+
+    def _with_origin(self, waiting: Sequence[_Waiting], error: StepError) -> StepError:
+        """The error with the place of its record, which is looked for one by one."""
+        sender = Sender(self.job, self.job.source_segment(self._source), Outbox(self.job.labels))
+        for each in waiting:
+            chunk, run, _ = each
+            places, values = self._in_time(chunk, run, *self._decoded(each))
+            batch = self._batch(each, (places, values))
+            alone = [batch.take([row]) for row in range(len(batch))]
+            found = first_failure(alone, sender.through)
+            if found:
+                row, failed = found
+                return failed.came_from(self._feed.place(chunk, run.positions[places[row]]))
+        return error
 
     def _send_carefully(self, each: _Waiting) -> None:
         """Send what becomes of the records of a run that can be sent; the others are bad."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import io
 import pickle
 import sys
@@ -316,6 +318,8 @@ class _Pickler(cloudpickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if obj is dataclasses.MISSING:  # a copy of it would be taken for a field's default
             return "MISSING"
+        if type(obj) is msgspec.Meta:  # what an annotation asks for, which has no pickle
+            return functools.partial(msgspec.Meta, **_asked_for(obj)), ()
         if isinstance(obj, type) and "__msgspec_cache__" in vars(obj):
             delattr(obj, "__msgspec_cache__")
         reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]
@@ -325,6 +329,12 @@ class _Pickler(cloudpickle.Pickler):
         if isinstance(obj, (type, FunctionType)) and isinstance(reduced, tuple) and reduced[2:]:
             _spell_out(obj, reduced[2])
         return reduced
+
+
+def _asked_for(meta: msgspec.Meta) -> dict[str, Any]:
+    names = inspect.signature(msgspec.Meta).parameters
+    said = {name: getattr(meta, name) for name in names}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _spell_out(obj: Any, state: Any) -> None:

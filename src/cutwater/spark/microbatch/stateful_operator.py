@@ -16,11 +16,12 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from cutwater.codec import UNENCODABLE
-from cutwater.errors import InputError, Problem
+from cutwater.errors import InputError, Problem, StepError
 from cutwater.flow.fusing import Segment
 from cutwater.spark.exchange.batch import much_at_once
 from cutwater.spark.exchange.envelope import DATA, END, Outbox, Parcel, row_of, unpack_mark
 from cutwater.spark.job.spec import Job, load_job, speaking
+from cutwater.spark.microbatch.origin import origin_of
 from cutwater.spark.operators.aggregate import AggregateWork
 from cutwater.spark.operators.segment_runner import SegmentWork, Work
 from cutwater.spark.operators.task import TaskWork, only_task
@@ -140,6 +141,9 @@ def _epoch(
                 if completed is not None:
                     work.watermark(completed)
                 work.save()
+        except StepError as error:
+            place = origin_of(job, error.order)
+            raise (error.came_from(place) if place else error) from error.__cause__
         except UNENCODABLE as error:  # what a step itself raises comes as a sentence
             raise InputError(_cannot_be_written(segment, error)) from None
         yield from outbox.take()

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, get_args
 
-from cutwater.annotations import fields_of, members, union_of
+from cutwater.annotations import describe, fields_of, members, union_of
 from cutwater.codec import Codec, Plain
-from cutwater.errors import FlowError
+from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.inference import StreamType
 from cutwater.flow.lengths import is_total
-from cutwater.flow.tasks import signature_of
 from cutwater.operators.accumulate import accumulate_form
 from cutwater.operators.aggregate import aggregate_form
 from cutwater.operators.aggregates import Aggregate
@@ -25,7 +24,7 @@ from cutwater.operators.snapshot import Form
 from cutwater.operators.task import task_form
 from cutwater.operators.windows import aggregate_windows_form
 
-__all__ = ["form_of", "is_known", "key_kept_as", "time_kept_as"]
+__all__ = ["form_of", "is_known", "key_kept_as", "not_kept", "time_kept_as"]
 
 
 def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
@@ -52,8 +51,18 @@ def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
             kept = _kept(step.aggregates, given)
             return aggregate_windows_form(key_kept_as(inputs), time, kept)
         case s.OnComplete():
-            return on_complete_form(time, _state_type(step))
+            return on_complete_form(time, step.state_type)
     return None
+
+
+def not_kept(step: s.Step, tp: Any, said: object) -> Problem:
+    """The sentence for a state that a snapshot does not give back as it was."""
+    return Problem(
+        "lost-in-a-snapshot",
+        f"{step.title} keeps a state, declared as {describe(tp)}, that a snapshot does not give "
+        f"back as it was: {said}",
+        "correct what the step keeps, or its annotation",
+    )
 
 
 def time_kept_as(tp: Any) -> Any:
@@ -93,12 +102,3 @@ def _kept(aggregates: Sequence[tuple[str, Aggregate]], given: StreamType) -> lis
         a.kept_as(given.value if a.field is None else fields.get(a.field, Any))
         for _, a in aggregates
     ]
-
-
-def _state_type(step: s.OnComplete) -> Any:
-    """What the state is: by annotation, else the type of the initial state."""
-    for function in (step.receive, step.complete):
-        annotated = signature_of(function).parameters[:1]
-        if annotated and annotated[0] is not Any:
-            return annotated[0]
-    return type(step.initial)

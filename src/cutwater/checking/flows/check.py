@@ -10,6 +10,7 @@ from cutwater.checking.flows.batches import check_batches
 from cutwater.checking.flows.crash_witness import Seen, crash_witness, values_of
 from cutwater.checking.flows.histories import histories_of, vectorised_steps
 from cutwater.checking.flows.interleavings import dependences_of
+from cutwater.checking.flows.losses import Losses
 from cutwater.checking.flows.report import Finding, FlowReport
 from cutwater.checking.flows.runs import explained_walks, failing, search
 from cutwater.checking.flows.samples import inputs_to_try
@@ -49,6 +50,8 @@ def check_flow(
     - **Batches**: does a batch mean the same to a vectorised task as its events one by one?
     - **Claims**: is a task commutative or idempotent that says so?
     - **Order**: which sinks depend on the order of which inputs.
+    - **Codecs**: does every state at a border, and every event at an exchange, come back from the
+      codec of its declared type as it was, and does every function emit what it declares?
     - **Watermarks** stay monotone and productive through every step.
 
     Parameters
@@ -89,14 +92,17 @@ def check_flow(
         crashes=crashes, instances=instances, max_states=max_states, samples=samples, walks=walks
     )
     flow.validate()
+    losses = Losses()
     given = [
-        Given(flow, sample, epoch_size, instances)
+        Given(flow, sample, epoch_size, instances, losses)
         for sample in inputs_to_try(flow, inputs, samples, seed)
     ]
     findings: list[Finding] = []
     try:
         say = progress or _silent
-        for finding in _findings(given, crashes, max_states, walks, seed, inputs is None, say):
+        for finding in _findings(
+            given, losses, crashes, max_states, walks, seed, inputs is None, say
+        ):
             findings.append(finding)
     except KeyboardInterrupt:
         rest = Finding("the rest", "interrupted", "not refuted", is_interrupted=True)
@@ -111,6 +117,7 @@ def _silent(_text: str) -> None:
 
 def _findings(
     given: Sequence[Given],
+    losses: Losses,
     crashes: int,
     max_states: int,
     walks: int,
@@ -144,6 +151,7 @@ def _findings(
         yield _order(given, seed, say)
     say("following watermarks")
     yield _watermarks(given, seed)
+    yield losses.finding(flow, calls)
 
 
 def _all_runs(
@@ -174,7 +182,7 @@ def _first_runs(flow: Flow, given: Sequence[Given]) -> tuple[Calls, list[Seen]]:
     watched = plan(flow, watch=calls.watch)
     seen = []
     for one in given:
-        run = run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size)
+        run = run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size, on_loss=one.on_loss)
         seen.append({sink: values_of(epochs) for sink, epochs in run.rows.items()})
     return calls, seen
 

@@ -22,6 +22,7 @@ from cutwater.errors import CutwaterError, InputError, Problem, many
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source
+from cutwater.flow.travel.unpicklable import unpicklable
 from cutwater.semantics.crashing import run_with_crashes
 from cutwater.semantics.inputs import Border
 
@@ -52,6 +53,7 @@ def check_flow(
     - **Order**: which sinks depend on the order of which inputs.
     - **Codecs**: does every state at a border, and every event at an exchange, come back from the
       codec of its declared type as it was, and does every function emit what it declares?
+    - **Travel**: can the functions be sent to other processes, with the variables they name?
     - **Watermarks** stay monotone and productive through every step.
 
     Parameters
@@ -152,6 +154,7 @@ def _findings(
     say("following watermarks")
     yield _watermarks(given, seed)
     yield losses.finding(flow, calls)
+    yield _travel(flow)
 
 
 def _all_runs(
@@ -211,6 +214,13 @@ def _purity(calls: Calls) -> Iterator[Finding]:
 
 def _extent(result: PurityResult) -> str:
     return f"{many(result.calls, 'call')} repeated"
+
+
+def _travel(flow: Flow) -> Finding:
+    """An engine sends the functions to its processes, with the variables that they name."""
+    found = tuple(str(problem) for problem in unpicklable(flow.steps))
+    check, extent = "functions can be sent to an engine", "what they name was pickled"
+    return Finding(check, extent, "violated" if found else "not refuted", found)
 
 
 def _order(given: Sequence[Given], seed: int, say: Callable[[str], None]) -> Finding:

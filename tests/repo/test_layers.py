@@ -12,7 +12,8 @@ import pytest
 from support.repo.package import MODULES
 
 LEAVES = (
-    "errors endings times events jsonable trace annotations codec schema ordering vectors _lazy"
+    "errors endings times events jsonable trace annotations codec round_trip schema ordering "
+    "vectors _lazy"
 )
 PURE = f"{LEAVES} progress operators flow semantics checking"
 CODEC = "msgspec xxhash"
@@ -32,6 +33,7 @@ LAYERS = {
     "trace": ("errors times events jsonable", CODEC),
     "annotations": ("errors", CODEC),
     "codec": ("errors annotations times", CODEC),
+    "round_trip": ("errors annotations codec", CODEC),
     "schema": ("errors annotations codec", CODEC),
     "ordering": ("errors annotations", CODEC),
     "vectors": ("errors annotations", f"{CODEC} numpy"),

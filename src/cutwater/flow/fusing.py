@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 from cutwater import operators as op
@@ -27,6 +27,9 @@ from cutwater.times import Left, Right
 
 __all__ = ["Input", "Part", "Placement", "Plan", "Segment", "body_of", "plan"]
 
+_MAKERS = (s.Map, s.FlatMap, s.Apply, s.Join, s.OnComplete)
+"""Steps whose outputs are made by a user's function."""
+
 Placement = Literal["anywhere", "by key", "in one place"]
 
 
@@ -36,6 +39,10 @@ class Input:
 
     segment: int
     """The segment it comes from."""
+    sender: s.Step
+    """The step whose output comes by it."""
+    value: Any
+    """The type of what comes by it; a merge takes all as one."""
     side: type[Left] | type[Right] | None = None
     """For a join: the side that times get."""
 
@@ -101,6 +108,12 @@ class Segment:
         Copies of an event have one order, so their outputs are counted on from copy to copy.
         """
         return port << 32 if self.reads_twice else 0
+
+    @cached_property
+    def maker(self) -> s.Step | None:
+        """The step whose function makes what the segment emits; None: no function of a user's."""
+        made = [step for step in self.steps if not isinstance(step, s.Filter)]
+        return made[-1] if made and isinstance(made[-1], _MAKERS) else None
 
     @property
     def source(self) -> s.Source | None:
@@ -186,7 +199,7 @@ def _segments(
         Segment(
             number=i,
             steps=tuple(steps[n] for n in piece),
-            inputs=_edges(steps[piece[0]], holder),
+            inputs=_edges(piece[0], steps, types, holder),
             parts=_parts(piece, steps, at_work, types),
             key=_key_of(at_work[piece[0]]),
             placement=places[piece[-1]],
@@ -337,9 +350,15 @@ def _stays_in_one_place(step: s.Step, places: Sequence[Placement]) -> bool:
     return len(step.inputs) == 1 and places[step.inputs[0]] == "in one place"
 
 
-def _edges(first: s.Step, holder: dict[int, int]) -> tuple[Input, ...]:
-    sides = (Left, Right) if isinstance(first, s.Join) else (None,) * len(first.inputs)
-    return tuple(Input(holder[n], side) for n, side in zip(first.inputs, sides, strict=True))
+def _edges(
+    number: int, steps: Sequence[s.Step], types: Sequence[StreamType], holder: Mapping[int, int]
+) -> tuple[Input, ...]:
+    first = steps[number]
+    if isinstance(first, s.Join):
+        left, right = (partial(Input, holder[n], steps[n], types[n].value) for n in first.inputs)
+        return left(Left), right(Right)
+    value = _given(number, steps, types).value
+    return tuple(Input(holder[n], steps[n], value) for n in first.inputs)
 
 
 def _key_of(first: s.Step) -> Callable[[Any], Any] | None:

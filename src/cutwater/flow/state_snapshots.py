@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from cutwater.annotations import fields_of, is_known, members, union_of
+from cutwater.annotations import describe, fields_of, is_known, members, union_of
 from cutwater.codec import Codec, Plain
-from cutwater.errors import FlowError
+from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import body_of
 from cutwater.flow.inference import StreamType
 from cutwater.flow.lengths import is_total
-from cutwater.flow.tasks import signature_of
 from cutwater.operators.accumulate import accumulate_form
 from cutwater.operators.aggregate import aggregate_form
 from cutwater.operators.aggregates import Aggregate
@@ -27,7 +26,7 @@ from cutwater.operators.snapshot import Form
 from cutwater.operators.task import task_form
 from cutwater.operators.windows import aggregate_windows_form
 
-__all__ = ["form_of", "key_kept_as", "time_kept_as"]
+__all__ = ["form_of", "key_kept_as", "not_kept", "time_kept_as"]
 
 
 def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
@@ -54,7 +53,7 @@ def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
             kept = _kept(step.aggregates, given)
             return aggregate_windows_form(key_kept_as(inputs), time, kept)
         case s.OnComplete():
-            return on_complete_form(time, _state_type(step))
+            return on_complete_form(time, step.state_type)
         case s.Iterate():
             return _loop_form(step, given)
     return None
@@ -70,6 +69,16 @@ def _loop_form(step: s.Iterate, given: StreamType) -> Form:
         for segment in segments
     ]
     return loop_form(body, key_kept_as([given]) if body.is_keyed else None, kept)
+
+
+def not_kept(step: s.Step, tp: Any, said: object) -> Problem:
+    """The sentence for a state that a snapshot does not give back as it was."""
+    return Problem(
+        "lost-in-a-snapshot",
+        f"{step.title} keeps a state, declared as {describe(tp)}, that a snapshot does not give "
+        f"back as it was: {said}",
+        "correct what the step keeps, or its annotation",
+    )
 
 
 def time_kept_as(tp: Any) -> Any:
@@ -100,12 +109,3 @@ def _kept(aggregates: Sequence[tuple[str, Aggregate]], given: StreamType) -> lis
         a.kept_as(given.value if a.field is None else fields.get(a.field, Any))
         for _, a in aggregates
     ]
-
-
-def _state_type(step: s.OnComplete) -> Any:
-    """What the state is: by annotation, else the type of the initial state."""
-    for function in (step.receive, step.complete):
-        annotated = signature_of(function).parameters[:1]
-        if annotated and annotated[0] is not Any:
-            return annotated[0]
-    return type(step.initial)

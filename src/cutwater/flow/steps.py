@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cutwater.flow.tasks import Task
+from cutwater.flow.tasks import Task, signature_of
 from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.flow.where import Where
@@ -131,6 +131,11 @@ class Apply(Step):
     expire_after: Any | None = None
 
     @property
+    def state_type(self) -> Any:
+        """What the state of a key is."""
+        return self.task.state_type
+
+    @property
     def is_vectorised(self) -> bool:
         """Is the task given whole batches, where an engine has them?"""
         return isinstance(self.task, VectorisedTask) and self.expire_after is None
@@ -209,6 +214,15 @@ class OnComplete(Step):
     initial: Any
     requests: tuple[Any, ...] = ()
     """The times that are asked for before the first event."""
+
+    @property
+    def state_type(self) -> Any:
+        """What the state is: by annotation, else the type of the initial state."""
+        for function in (self.receive, self.complete):
+            annotated = signature_of(function).parameters[:1]
+            if annotated and annotated[0] is not Any:
+                return annotated[0]
+        return type(self.initial)
 
 
 @dataclass(frozen=True, kw_only=True)

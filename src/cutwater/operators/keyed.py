@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cutwater.annotations import is_immutable
@@ -37,6 +37,7 @@ class Keyed:
         self.states: dict[bytes, tuple[Any, Any]] = {}
         self._busy: set[bytes] = set()
         self._touched: set[bytes] = set()
+        self._changed: set[bytes] = set()
         if op.is_awake:
             self._keep(None, NO_KEY, op.start_for(None))
 
@@ -48,6 +49,7 @@ class Keyed:
             for key_bytes, (key, state) in self.states.items()
         }
         other._busy, other._touched = set(self._busy), set(self._touched)
+        other._changed = set(self._changed)
         return other
 
     @property
@@ -108,7 +110,16 @@ class Keyed:
             key, state = self.states[key_bytes]
             yield key_bytes, key, [e for e in self.op.finish(state) if isinstance(e, Data)]
 
+    def snapshot(self, kept: Callable[[Any], Any]) -> None:
+        """Put in the place of each state that changed since the last time what is kept of it."""
+        changed, self._changed = self._changed, set()
+        for key_bytes in sorted(changed):
+            if key_bytes in self.states:
+                key, state = self.states[key_bytes]
+                self.states[key_bytes] = (key, kept(state))
+
     def _keep(self, key: Any, key_bytes: bytes, state: Any) -> None:
+        self._changed.add(key_bytes)
         if self.op.is_blank(state):
             self.states.pop(key_bytes, None)
             self._busy.discard(key_bytes)

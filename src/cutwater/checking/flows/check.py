@@ -11,6 +11,7 @@ from cutwater.checking.flows.crash_witness import Seen, crash_witness, values_of
 from cutwater.checking.flows.histories import histories_of, vectorised_steps
 from cutwater.checking.flows.interleavings import dependences_of
 from cutwater.checking.flows.liveness import liveness
+from cutwater.checking.flows.losses import Losses
 from cutwater.checking.flows.report import Finding, FlowReport
 from cutwater.checking.flows.runs import explained_walks, failing, search
 from cutwater.checking.flows.samples import inputs_to_try
@@ -22,6 +23,7 @@ from cutwater.errors import CutwaterError, InputError, Problem, many
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source
+from cutwater.flow.travel.unpicklable import unpicklable
 from cutwater.semantics.crashing import run_with_crashes
 from cutwater.semantics.inputs import Border
 
@@ -52,6 +54,9 @@ def check_flow(
     - **Batches**: does a batch mean the same to a vectorised task as its events one by one?
     - **Claims**: is a task commutative or idempotent that says so?
     - **Order**: which sinks depend on the order of which inputs.
+    - **Codecs**: does every state at a border, and every event at an exchange, come back from the
+      codec of its declared type as it was, and does every function emit what it declares?
+    - **Travel**: can the functions be sent to other processes, with the variables they name?
     - **Watermarks** stay monotone and productive through every step.
 
     Parameters
@@ -95,14 +100,17 @@ def check_flow(
         crashes=crashes, instances=instances, max_states=max_states, samples=samples, walks=walks
     )
     flow.validate()
+    losses = Losses()
     given = [
-        Given(flow, sample, epoch_size, instances, observe)
+        Given(flow, sample, epoch_size, instances, observe, losses)
         for sample in inputs_to_try(flow, inputs, samples, seed)
     ]
     findings: list[Finding] = []
     try:
         say = progress or _silent
-        for finding in _findings(given, crashes, max_states, walks, seed, inputs is None, say):
+        for finding in _findings(
+            given, losses, crashes, max_states, walks, seed, inputs is None, say
+        ):
             findings.append(finding)
     except KeyboardInterrupt:
         rest = Finding("the rest", "interrupted", "not refuted", is_interrupted=True)
@@ -117,6 +125,7 @@ def _silent(_text: str) -> None:
 
 def _findings(
     given: Sequence[Given],
+    losses: Losses,
     crashes: int,
     max_states: int,
     walks: int,
@@ -152,6 +161,8 @@ def _findings(
         yield _order(given, seed, say)
     say("following watermarks")
     yield _watermarks(given, seed)
+    yield losses.finding(flow, calls)
+    yield _travel(flow)
 
 
 def _all_runs(
@@ -182,7 +193,7 @@ def _first_runs(flow: Flow, given: Sequence[Given]) -> tuple[Calls, list[Seen]]:
     watched = plan(flow, watch=calls.watch)
     seen = []
     for one in given:
-        run = run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size)
+        run = run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size, on_loss=one.on_loss)
         seen.append({sink: values_of(epochs) for sink, epochs in run.rows.items()})
     return calls, seen
 
@@ -211,6 +222,13 @@ def _purity(calls: Calls) -> Iterator[Finding]:
 
 def _extent(result: PurityResult) -> str:
     return f"{many(result.calls, 'call')} repeated"
+
+
+def _travel(flow: Flow) -> Finding:
+    """An engine sends the functions to its processes, with the variables that they name."""
+    found = tuple(str(problem) for problem in unpicklable(flow.steps))
+    check, extent = "functions can be sent to an engine", "what they name was pickled"
+    return Finding(check, extent, "violated" if found else "not refuted", found)
 
 
 def _order(given: Sequence[Given], seed: int, say: Callable[[str], None]) -> Finding:

@@ -12,10 +12,12 @@ from cutwater.checking.flows.scenario import Given
 from cutwater.checking.flows.shrinking import shrink_inputs
 from cutwater.errors import CutwaterError, many
 from cutwater.events import Data
+from cutwater.flow.fusing import plan
+from cutwater.semantics.crashing import CrashingRun, run_with_crashes
 from cutwater.semantics.frozen import form
 from cutwater.semantics.inputs import CRASH
 from cutwater.semantics.segments import Row
-from cutwater.semantics.simulator import Simulation, shown, simulate
+from cutwater.semantics.simulator import shown
 
 __all__ = ["Seen", "crash_witness", "values_of"]
 
@@ -67,15 +69,17 @@ def _events(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Any:
         result = _simulated(given, inputs)
     except CutwaterError as error:
         return str(error)
-    return given.observed({sink: result.by_epoch(sink) for sink in result.events})
+    return given.observed(result.rows)
 
 
 def _differ(one: Any, other: Any) -> bool:
     return form(one) != form(other)  # NaN is itself here
 
 
-def _simulated(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Simulation:
-    return simulate(given.flow, inputs, epoch_size=given.epoch_size, trace=True)
+def _simulated(given: Given, inputs: Mapping[str, Sequence[Any]]) -> CrashingRun:
+    return run_with_crashes(
+        plan(given.flow), inputs, epoch_size=given.epoch_size, on_loss=given.on_loss
+    )
 
 
 def _with_crash(

@@ -20,6 +20,7 @@ from cutwater.semantics.flow_tasks import FlowTasks, Sent, Word, shown_word
 from cutwater.semantics.frozen import form
 from cutwater.semantics.inputs import BORDER, epochs_of
 from cutwater.semantics.recording import record
+from cutwater.semantics.snapshots import OnLoss, refuse
 from cutwater.trace import Trace
 
 __all__ = ["Given", "Observer"]
@@ -38,6 +39,8 @@ class Given:
     instances: int
     observe: Observer | None = None
     """What is looked at of the values that the sinks show; default: all of it."""
+    on_loss: OnLoss = refuse
+    """What is done about what does not come back from a snapshot or an exchange."""
 
     @cached_property
     def has_watermarks(self) -> bool:
@@ -66,7 +69,7 @@ class Given:
     def tasks(self, on_call: Callable[..., Any] | None = None, *, fuse: bool = True) -> FlowTasks:
         """The flow as tasks that take what comes; one for each step if they are not fused."""
         fused = plan(self.flow, fuse=fuse)
-        return FlowTasks(fused, instances=self.instances, on_call=on_call)
+        return FlowTasks(fused, instances=self.instances, on_call=on_call, on_loss=self.on_loss)
 
     def model(self, crashes: int, tasks: FlowTasks) -> BarrierModel:
         """All runs of the flow on this input."""

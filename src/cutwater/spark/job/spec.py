@@ -27,6 +27,7 @@ from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.flow.steps import Source
 from cutwater.flow.timely.bodies import with_bodies
+from cutwater.flow.travel.unpicklable import unpicklable
 from cutwater.flow.user_modules import held_by, own_modules
 from cutwater.ordering import NO_KEY, bucket_of
 from cutwater.spark.connectors.base.sink import Claim, Sink
@@ -285,7 +286,8 @@ class Job:
             _Pickler(buffer).dump(self)  # type: ignore[no-untyped-call]
             return buffer.getvalue()
         except (TypeError, AttributeError, pickle.PicklingError) as error:
-            raise RefusedError(_cannot_travel(self.flow, error)) from error
+            found = unpicklable(self.flow.steps) or [_cannot_travel(self.flow, error)]
+            raise RefusedError(found) from error
         finally:
             for module in modules:
                 cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]

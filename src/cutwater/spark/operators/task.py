@@ -23,6 +23,7 @@ from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
 from cutwater.spark.operators.segment_runner import Work, mail_in_pieces, stands_at
 from cutwater.spark.state.bucket import BucketStates
+from cutwater.spark.state.working_set import encode_states
 
 __all__ = ["TaskWork", "only_task"]
 
@@ -73,8 +74,7 @@ class TaskWork(Work):
         return {key: None if data is None else decode(data) for key, data in found.items()}
 
     def _keep(self, states: dict[bytes, Any]) -> None:
-        encode = self._codec.encode
-        encoded = [None if state is None else encode(state) for state in states.values()]
+        encoded = encode_states(self._step, self._codec, list(states.values()))
         self._bucket.put_many(self._step.name, list(states), encoded)
 
 

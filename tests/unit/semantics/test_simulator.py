@@ -211,7 +211,7 @@ def test_a_task_that_waits_for_the_end_of_an_epoch_takes_its_rows_in_their_order
     rows = [Row((0, 0, n), None, NO_KEY, Data(None, n)) for n in range(3)]
 
     def result(given):
-        value, sent = TaskValue(instance.start()), []
+        value, sent = TaskValue(instance.start(refuse)), []
         words = [Sent(stream, row) for row in given]
         for word in [*words, *(End(name) for name in (stream, *others))]:
             value, more = tasks.work(instance, value, Frozen(word))

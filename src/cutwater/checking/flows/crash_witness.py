@@ -69,7 +69,8 @@ def _events(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Any:
         result = _simulated(given, inputs)
     except CutwaterError as error:
         return str(error)
-    return given.observed(result.rows)
+    seen = {sink: values_of(epochs) for sink, epochs in result.rows.items()}
+    return given.observed(seen)
 
 
 def _differ(one: Any, other: Any) -> bool:

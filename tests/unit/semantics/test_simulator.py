@@ -15,6 +15,7 @@ from cutwater.ordering import NO_KEY, canonical
 from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, TaskValue
 from cutwater.semantics.frozen import Frozen
 from cutwater.semantics.segments import Row
+from cutwater.semantics.snapshots import refuse
 
 B = cw.BORDER
 

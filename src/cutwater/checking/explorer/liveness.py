@@ -15,7 +15,7 @@ from cutwater.checking.explorer.known import Known
 from cutwater.checking.explorer.model import Property
 from cutwater.checking.explorer.paths import Path
 
-__all__ = ["unfulfilled"]
+__all__ = ["Edges", "unfulfilled"]
 
 Edges = Callable[[int], Sequence[tuple[Any, int]]]
 """For the number of a state its actions and the numbers of where they lead."""

@@ -98,9 +98,35 @@ def trace(cli, write):
 def test_a_simulated_run_is_explained(cli, trace):
     done = cli("explain", trace)
     assert done.code == 0
-    assert done.out.rstrip().endswith(
-        "explained: an observer cannot tell this run from one without failures"
+    assert done.out.splitlines()[-2:] == [
+        "explained: an observer cannot tell this run from one without failures",
+        "replayed as it was recorded; with --flow the functions are called again",
+    ]
+
+
+def test_with_the_flow_its_functions_are_called_again(cli, trace):
+    done = cli("explain", trace, "--flow", "job.py:flow", "--inputs", "job.py:more")
+    assert done.code == 0
+    assert re.fullmatch(
+        r"re-executed: the functions of the flow were called again, \d+ calls",
+        done.out.splitlines()[-1],
     )
+
+
+def test_a_run_that_the_functions_do_not_make_is_exit_code_1(cli, trace):
+    """The trace says so of itself; only the functions tell."""
+    lines = trace.read_text().splitlines()
+    step = next(i for i, line in enumerate(lines) if '"state"' in line and i)
+    data = json.loads(lines[step])
+    data["state"] = "forged"
+    lines[step] = json.dumps(data)
+    (trace.parent / "forged.jsonl").write_text("\n".join(lines) + "\n")
+    done = cli(
+        "explain", trace.parent / "forged.jsonl", "--flow", "job.py:flow",
+        "--inputs", "job.py:more", "--json",
+    )  # fmt: skip
+    assert done.code == 1
+    assert "its function now gives" in json.loads(done.out)["refusal"]["reason"]
 
 
 def test_an_explanation_is_a_page_and_data(cli, trace):

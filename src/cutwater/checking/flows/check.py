@@ -139,12 +139,12 @@ def _findings(
     pure = list(_purity(calls))
     is_impure = any(finding.verdict == "violated" for finding in pure)
     say("exploring crashes and interleavings")
-    every = _all_runs(given[0], crashes, max_states, is_impure, say)
+    every = _if_pure(search(given[0], crashes, max_states, say), is_impure)
     yield every
     if every.is_interrupted:
         raise KeyboardInterrupt
     say("looking for runs that never end")
-    yield liveness(given[0], crashes, max_states, say)
+    yield _if_pure(liveness(given[0], crashes, max_states, say), is_impure)
     say("explaining random runs")
     yield explained_walks(given, crashes, walks, seed, say)
     say("crashing the flow itself")
@@ -165,11 +165,8 @@ def _findings(
     yield _travel(flow)
 
 
-def _all_runs(
-    given: Given, crashes: int, max_states: int, is_impure: bool, say: Callable[[str], None]
-) -> Finding:
-    """The search makes each call once, so it says nothing where the same call gives two results."""
-    finding = search(given, crashes, max_states, say)
+def _if_pure(finding: Finding, is_impure: bool) -> Finding:
+    """A search makes each call once, so it says nothing where the same call gives two results."""
     if not is_impure or finding.verdict == "violated":
         return finding
     extent = f"{finding.extent}, as if every function were pure"

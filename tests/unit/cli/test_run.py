@@ -138,7 +138,7 @@ def test_close_ends_the_input_and_shows_what_was_held_back(run, place, write):
 def test_a_check_is_known_to_the_run_that_follows(run, place, server):
     put(place, A)
     assert server("check", place / "job.py:flow").code == 0
-    done = run()
+    done = run("--explain")
     assert done.code == 0
     assert (
         "`total` is declared deterministic and `check` found no counterexample on 1 inp" in done.err
@@ -179,7 +179,7 @@ def test_modules_beside_the_flow_and_odd_names(run, place, write):
         "state + item.size, [", "state + beside_job.doubled(item.size), ["
     ).replace('"totals"', '"[red] [bold]"'), "my job.py")  # fmt: skip
     put(place, A, B)
-    done = run(target="my job.py:flow")
+    done = run("--explain", target="my job.py:flow")
     assert done.code == 0
     assert done.err == "[red] [bold]: starting\n" + PROMISE
     assert done.out.startswith("[red] [bold]: 1 epoch in run 1")

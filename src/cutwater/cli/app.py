@@ -15,6 +15,7 @@ from cutwater.cli.explain import explain
 from cutwater.cli.frontier import frontier
 from cutwater.cli.graph import graph
 from cutwater.cli.guarantee import guarantee
+from cutwater.cli.init import init
 from cutwater.cli.run import run
 from cutwater.cli.screen import errors
 from cutwater.cli.simulate import simulate
@@ -30,6 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(init)
 app.command()(simulate)
 app.command()(check)
 app.command()(guarantee)
@@ -79,5 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _end_with(error: CutwaterError) -> NoReturn:
-    errors.print(f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+    for problem in error.problems or (error,):
+        said = f"error: {problem}"
+        errors.print(said, style="red", highlight=False, markup=False, soft_wrap=True)
     sys.exit(exit_code(error))

@@ -53,6 +53,10 @@ def check(
     html: Annotated[
         Path | None, typer.Option(help="Where to write the picture of a counterexample")
     ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Say how far each check went, and show its witnesses"),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
     """Look for crashes that can be seen, impure functions, and dependence on order.
@@ -83,14 +87,23 @@ def check(
     if as_json:
         print_json(report.as_data())
     else:
-        table(["what", "how far", "verdict"], report.table())
-        if report.details():
-            output.print(report.details(), highlight=False, markup=False, soft_wrap=True)
+        _show(report, verbose)
     _write(report.violations, trace, html)
     _note(flow, report)
     if not report.holds:
         raise typer.Exit(1)
     raise typer.Exit(_INTERRUPTED if report.is_interrupted else 0)
+
+
+def _show(report: FlowReport, verbose: bool) -> None:
+    lines = report.lines()
+    if verbose:
+        table(["what", "how far", "verdict"], report.table())
+        lines = report.details().splitlines()
+    elif report.details():
+        lines.append("see the inputs and runs with --verbose")
+    for line in lines:
+        output.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _note(flow: Flow, report: FlowReport) -> None:

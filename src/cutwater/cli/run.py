@@ -106,6 +106,9 @@ def run(
         str | None,
         typer.Option(help="'exactly-once': do not start if a sink has less than that"),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say why each sink has the guarantee it has")
+    ] = False,
     master: Annotated[str | None, typer.Option(help="Where Spark runs; default: local[*]")] = None,
     log: Annotated[
         Path | None, typer.Option(help="A file to append to: a JSON object for each epoch")
@@ -173,7 +176,7 @@ def run(
             )
         )
     try:
-        result = _run(spark, flow, order, said, watching, **stopping)
+        result = _run(spark, flow, order, {**said, "explain": explain}, watching, **stopping)
     except KeyboardInterrupt:
         _say("stopped at once; the epoch that was running is done again by the next run")
         raise typer.Exit(INTERRUPTED) from None
@@ -304,12 +307,12 @@ def _show(result: RunResult, checkpoint: Path) -> None:
     _say(f"{result.flow}: {epochs} in run {result.generation} of this checkpoint")
     if result.is_stopped:
         _say("stopped, as asked; the next run goes on from here")
-    show_counts("sink", result.rows)
+    show_counts("sink", result.rows, "rows of all runs")
     for what, counts in (("bad records", result.bad_records), ("late events", result.late)):
         for name, count in counts.items():
             if count:
                 kept = checkpoint / what.replace(" ", "-") / name
-                _say(f"{what} of '{name}': {count}, kept in {kept}")
+                _say(f"{what} of '{name}' in all runs: {count}, kept in {kept}")
 
 
 def _say(text: str) -> None:

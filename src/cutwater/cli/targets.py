@@ -25,6 +25,9 @@ __all__ = [
     "split_target",
 ]
 
+_OF_SPARK = ("numpy", "pandas", "pyarrow", "pyspark")
+"""What the extra ``spark`` brings: `cutwater.spark` imports it when it is needed."""
+
 
 def split_target(target: str) -> tuple[str, str | None]:
     """The module or file, and the name in it if there is one.
@@ -110,17 +113,25 @@ def load_inputs(inputs: str | None, target: str, module: ModuleType) -> Mapping[
 
 def spark_package() -> ModuleType:
     """``cutwater.spark``, which not every installation can import."""
-    try:
-        from cutwater import spark
-    except ModuleNotFoundError as error:
+    missing = [name for name in _OF_SPARK if not _is_installed(name)]
+    if missing:
         raise RefusedError(
             Problem(
                 "no-spark",
-                f"running on Spark needs the package '{error.name}', which is not installed",
+                f"running on Spark needs the package '{missing[0]}', which is not installed",
                 "pip install 'cutwater[spark,java]'",
             )
-        ) from None
+        )
+    from cutwater import spark
+
     return spark
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _names_hint(module: ModuleType, kind: type) -> str:

@@ -81,6 +81,7 @@ def run(
     finish_with_this_flow: bool = False,
     partitions: int | None = None,
     require: str | None = None,
+    explain: bool = True,
     master: str = "local[*]",
     settings: Mapping[str, str] = MappingProxyType({}),
     hung_after: float = HUNG_AFTER_S,
@@ -132,6 +133,8 @@ def run(
         as far as that goes. A checkpoint keeps its number; `rescale` changes it.
     require
         ``"exactly-once"``: refuse to start if a sink has less than that from end to end.
+    explain
+        Tell why each sink has its guarantee, not only which it has.
     settings
         Settings of Spark for the embedded session, besides our own.
     hung_after
@@ -175,7 +178,7 @@ def run(
     refuse_closed(place, close)
     _check_sources(draft)
     for promise in promised.values():
-        tell(str(promise))
+        tell(str(promise) if explain else promise.line)
     for name, source in bound_sources.items():
         why = source.why_empty() if isinstance(source, Feed) else None
         if why is not None:

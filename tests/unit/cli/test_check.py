@@ -33,7 +33,7 @@ more = {"items": [Item("a", 1), cw.BORDER, Item("a", 2), cw.CRASH]}
 """
 
 
-def test_a_flow_that_holds_is_shown_as_a_table(cli, write):
+def test_a_flow_that_holds_is_shown_in_a_line_for_each_finding(cli, write):
     write()
     done = cli("check", "job.py:flow")
     assert done.code == 0
@@ -46,6 +46,16 @@ def test_a_counterexample_is_shown_and_is_exit_code_1(cli, write):
     assert done.code == 1
     shown = re.sub(r"\[\d+\] after \[\d+\]", "[N] after [M]", done.out)
     assert_pinned(SNAPSHOTS / "check-violated.txt", shown)
+
+
+def test_witnesses_are_shown_if_asked_for(cli, write):
+    write(IMPURE)
+    brief, verbose = cli("check", "job.py:flow"), cli("check", "job.py:flow", "--verbose")
+    assert verbose.code == 1
+    findings = verbose.out.count("✗")
+    assert brief.out.count("✗") == findings == 3
+    assert "    gave  (2, [3])" in verbose.out
+    assert "gave  (2, [3])" not in brief.out
 
 
 def test_a_counterexample_is_written_as_a_trace_and_as_a_page(cli, write, tmp_path):

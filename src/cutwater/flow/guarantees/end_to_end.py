@@ -119,6 +119,11 @@ class Promise:
             said.append(f"`{weak.part}` {weak.remedy}: {left}")
         return "; and ".join(said)
 
+    @property
+    def line(self) -> str:
+        """The guarantee alone, without why."""
+        return f"{self.sink}: {self.level}"
+
     def __str__(self) -> str:
         provided = f" (provided {'; '.join(self.provided)})" if self.provided else ""
         return f"{self.sink}: {self.level}: {', '.join(self.because)}{provided}"

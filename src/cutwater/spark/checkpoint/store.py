@@ -60,6 +60,19 @@ class Checkpoint:
             raise RefusedError(not_local("the checkpoint", path))
         return Checkpoint(Path(path).absolute())
 
+    @staticmethod
+    def to_read(path: str | Path) -> Checkpoint:
+        """The checkpoint of a run, or of a query of the user's own, whose files lie in it."""
+        found = Checkpoint.at(path)
+        if (found.root / "offsets").exists():
+            found.spark = found.root
+        return found
+
+    @property
+    def is_embedded(self) -> bool:
+        """Is it read as that of a query of the user's own?"""
+        return self.spark == self.root
+
     def identity(self, *, is_embedded: bool = False) -> Identity | None:
         """Whose checkpoint this is; None if there is none yet.
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 __all__ = ["duration"]
 
-_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-
 
 def duration(seconds: float) -> str:
-    """A duration in its two largest units.
+    """A duration in the unit that people would choose.
 
-    >>> duration(0.25), duration(59.4), duration(2400), duration(3 * 86400 + 7250)
-    ('0.2 s', '59 s', '40 min', '3 d 2 h')
+    >>> [duration(s) for s in (1.26, 59.96, 600, 5_400, 86_400 * 400)]
+    ['1.3 s', '60 s', '10 min', '90 min', '400 days']
     """
-    if seconds < 10:
-        return f"{max(seconds, 0):.1f} s"
-    rest, words = round(seconds), []
-    for size, unit in _UNITS:
-        count, rest = divmod(rest, size)
-        words += [f"{count} {unit}"] if count else []
-    return " ".join(words[:2])
+    for unit, size, most in (("s", 1, 120), ("min", 60, 7_200), ("h", 3600, 172_800)):
+        if abs(seconds) < most:
+            return f"{_rounded(seconds / size)} {unit}"
+    return f"{_rounded(seconds / 86_400)} days"
+
+
+def _rounded(number: float) -> str:
+    return f"{number:,.1f}".removesuffix(".0")

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from cutwater.cli.durations import duration
 from cutwater.cli.screen import errors
 
 if TYPE_CHECKING:
@@ -100,20 +101,8 @@ def _held(progress: Progress) -> list[str]:
 
 def _behind(source: Any) -> str:
     if source.lag_seconds is not None:
-        return f"{_span(source.lag_seconds)} behind"
+        return f"{duration(source.lag_seconds)} behind"
     return "" if source.watermark is None else f"at {source.watermark}"
-
-
-def _span(seconds: float) -> str:
-    """A time span in the unit that people would choose.
-
-    >>> [_span(s) for s in (1.26, 59.96, 600, 7_200, 86_400 * 400)]
-    ['1.3 s', '60.0 s', '10.0 min', '2.0 h', '400.0 days']
-    """
-    for unit, size, most in (("s", 1, 120), ("min", 60, 7_200), ("h", 3600, 172_800)):
-        if abs(seconds) < most:
-            return f"{seconds / size:,.1f} {unit}"
-    return f"{seconds / 86_400:,.1f} days"
 
 
 def _size(count: float) -> str:

@@ -94,16 +94,16 @@ def check_flow(
         crashes=crashes, instances=instances, max_states=max_states, samples=samples, walks=walks
     )
     flow.validate()
-    losses = Losses()
+    losses, calls = Losses(), Calls()
     given = [
-        Given(flow, sample, epoch_size, instances, losses)
+        Given(flow, sample, epoch_size, instances, calls.watch, losses)
         for sample in inputs_to_try(flow, inputs, samples, seed)
     ]
     findings: list[Finding] = []
     try:
         say = progress or _silent
         for finding in _findings(
-            given, losses, crashes, max_states, walks, seed, inputs is None, say
+            given, calls, losses, crashes, max_states, walks, seed, inputs is None, say
         ):
             findings.append(finding)
     except KeyboardInterrupt:
@@ -119,6 +119,7 @@ def _silent(_text: str) -> None:
 
 def _findings(
     given: Sequence[Given],
+    calls: Calls,
     losses: Losses,
     crashes: int,
     max_states: int,
@@ -128,17 +129,19 @@ def _findings(
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
     flow = given[0].flow
-    calls, seen = _first_runs(flow, given)  # what is hidden may be changed by these alone
+    seen = _first_runs(flow, given, calls)  # what is hidden may be changed by these alone
+    say("exploring crashes and interleavings")
+    every = search(given[0], crashes, max_states, say)
+    if every.is_interrupted:
+        yield every
+        raise KeyboardInterrupt
+    say("explaining random runs")
+    walked = explained_walks(given, crashes, walks, seed, say)
     say("calling every function again")
     pure = list(_purity(calls))
     is_impure = any(finding.verdict == "violated" for finding in pure)
-    say("exploring crashes and interleavings")
-    every = _all_runs(given[0], crashes, max_states, is_impure, say)
-    yield every
-    if every.is_interrupted:
-        raise KeyboardInterrupt
-    say("explaining random runs")
-    yield explained_walks(given, crashes, walks, seed, say)
+    yield _as_if_pure(every) if is_impure else every
+    yield walked
     say("crashing the flow itself")
     yield crash_witness(given, seen, seed, say)
     yield from pure
@@ -157,12 +160,9 @@ def _findings(
     yield _travel(flow)
 
 
-def _all_runs(
-    given: Given, crashes: int, max_states: int, is_impure: bool, say: Callable[[str], None]
-) -> Finding:
+def _as_if_pure(finding: Finding) -> Finding:
     """The search makes each call once, so it says nothing where the same call gives two results."""
-    finding = search(given, crashes, max_states, say)
-    if not is_impure or finding.verdict == "violated":
+    if finding.verdict == "violated":
         return finding
     extent = f"{finding.extent}, as if every function were pure"
     return replace(finding, extent=extent, verdict="not refuted")
@@ -179,15 +179,14 @@ def _check_numbers(**numbers: int) -> None:
         raise InputError(problems)
 
 
-def _first_runs(flow: Flow, given: Sequence[Given]) -> tuple[Calls, list[Seen]]:
-    """The calls that the first run of each input makes, and what its sinks show."""
-    calls = Calls()
+def _first_runs(flow: Flow, given: Sequence[Given], calls: Calls) -> list[Seen]:
+    """What the sinks show in the first run of each input, whose calls are noted."""
     watched = plan(flow, watch=calls.watch)
     seen = []
     for one in given:
         run = run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size, on_loss=one.on_loss)
         seen.append({sink: values_of(epochs) for sink, epochs in run.rows.items()})
-    return calls, seen
+    return seen
 
 
 def _purity(calls: Calls) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ import msgspec
 from cutwater.events import Watermark
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
-from cutwater.flow.steps import Source
+from cutwater.flow.steps import Source, Step
 from cutwater.semantics.barrier_model import BarrierModel, Move
 from cutwater.semantics.flow_tasks import FlowTasks, Word, shown_word
 from cutwater.semantics.inputs import BORDER, epochs_of
@@ -31,6 +31,8 @@ class Given:
     inputs: Mapping[str, list[Any]]
     epoch_size: int | None
     instances: int
+    watch: Callable[[Step], Step] | None = None
+    """Makes of each step the one that works in its place, so that its calls are noted."""
     on_loss: OnLoss = refuse
     """What is done about what does not come back from a snapshot or an exchange."""
 
@@ -60,7 +62,7 @@ class Given:
 
     def tasks(self, on_call: Callable[..., Any] | None = None, *, fuse: bool = True) -> FlowTasks:
         """The flow as tasks that take what comes; one for each step if they are not fused."""
-        fused = plan(self.flow, fuse=fuse)
+        fused = plan(self.flow, fuse=fuse, watch=self.watch)
         return FlowTasks(fused, instances=self.instances, on_call=on_call, on_loss=self.on_loss)
 
     def model(self, crashes: int, tasks: FlowTasks) -> BarrierModel:

@@ -202,7 +202,11 @@ def _purity(calls: Calls) -> Iterator[Finding]:
         said = f"{many(len(clean), 'function')}, {many(count, 'call')} repeated"
         alone = [r.step for r in clean if not r.elsewhere and r.calls]
         hint = f"; not with another hash seed: {', '.join(dict.fromkeys(alone))}" if alone else ""
-        yield Finding("purity: no impurity found", said + hint, "not refuted")
+        if count:
+            yield Finding("purity: no impurity found", said + hint, "not refuted")
+        else:
+            why = ("no event of these inputs reached a function: pass inputs that do",)
+            yield Finding("purity: nothing was looked at", said, "note", why)
     warned = [result for result in clean if result.warnings]
     if warned:
         details = [f"'{r.step}' names {', '.join(r.warnings)}" for r in warned]

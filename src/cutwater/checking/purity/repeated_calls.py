@@ -70,6 +70,8 @@ class Calls:
     )
     """By step and role: the step and the user's function."""
     made: dict[tuple[str, str], list[Call]] = field(default_factory=dict)
+    seen: dict[tuple[str, str], set[Any]] = field(default_factory=dict)
+    """What the arguments of the calls are compared by, whichever plan made them."""
 
     def watch(self, step: s.Step) -> s.Step:
         """The step, with functions that note how they are called."""
@@ -87,7 +89,7 @@ class Calls:
         self, name: str, role: str, f: Callable[..., Any], is_listing: bool
     ) -> Callable[..., Any]:
         made = self.made.setdefault((name, role), [])
-        seen: set[Any] = set()
+        seen = self.seen.setdefault((name, role), set())
 
         def noting(*arguments: Any) -> Any:
             held = form(arguments) if len(made) < self.limit else None

@@ -16,6 +16,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,26 +59,34 @@ def call_elsewhere(jobs: Sequence[Job]) -> list[Elsewhere] | None:
     try:
         data = pickle.dumps((sys.path, [job.place for job in jobs]))
         data += pickle.dumps([(list(job.arguments), job.is_listing) for job in jobs])
-        started = [_start(seed) for seed in HASH_SEEDS]
-        return [each for seed, one in started for each in _answer(seed, one, data)]
+        with ExitStack() as running:
+            started = [_start(seed, running) for seed in HASH_SEEDS]
+            return [each for seed, one in started for each in _answer(seed, one, data)]
     except (pickle.PickleError, AttributeError, TypeError, EOFError, subprocess.SubprocessError):
         return None
 
 
-def _start(seed: int) -> tuple[int, subprocess.Popen[bytes]]:
+def _start(seed: int, running: ExitStack) -> tuple[int, subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", __name__]
     env = {**os.environ, "PYTHONHASHSEED": str(seed), _INSIDE: "1"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    return seed, subprocess.Popen(command, env=env, **pipes)  # type: ignore[call-overload]
+    process = subprocess.Popen(command, env=env, **pipes)  # type: ignore[call-overload]
+    running.callback(_end, process)
+    return seed, process
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+    process.wait()
 
 
 def _answer(seed: int, process: subprocess.Popen[bytes], data: bytes) -> list[Elsewhere]:
-    try:
-        answer, _ = process.communicate(data, timeout=_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        raise
+    answer, _ = process.communicate(data, timeout=_PATIENCE_S)
     forward, backward = pickle.loads(answer)
     return [Elsewhere(seed, False, forward), Elsewhere(seed, True, backward)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
@@ -66,6 +67,8 @@ def _options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a wrong use or a bad input is a sentence on standard error and exit code 2."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and "check" in given[:2]:
+        _fix_hash_seed()
     is_debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
     try:
@@ -78,6 +81,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if is_debug:
             raise
         _end_with(of_unexpected(error))
+
+
+def _fix_hash_seed() -> None:
+    """Start anew with one hash seed for all: the same check has the same report."""
+    if "PYTHONHASHSEED" not in os.environ and sys.orig_argv[1:]:
+        env = {**os.environ, "PYTHONHASHSEED": "0"}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], env)
 
 
 def _end_with(error: CutwaterError) -> NoReturn:

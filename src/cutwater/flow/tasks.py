@@ -89,7 +89,7 @@ def are_outputs(tp: Any) -> bool:
 
 def _can_be_gone_through(tp: Any) -> bool:
     kind = get_origin(plain_type(tp)) or plain_type(tp)
-    if kind is Any or not isinstance(kind, type):
+    if kind in (Any, object) or not isinstance(kind, type):
         return True
     return hasattr(kind, "__iter__") and not issubclass(kind, (str, bytes))
 

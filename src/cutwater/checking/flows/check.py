@@ -100,16 +100,16 @@ def check_flow(
         crashes=crashes, instances=instances, max_states=max_states, samples=samples, walks=walks
     )
     flow.validate()
-    losses = Losses()
+    losses, calls = Losses(), Calls()
     given = [
-        Given(flow, sample, epoch_size, instances, observe, losses)
+        Given(flow, sample, epoch_size, instances, observe, calls.watch, losses)
         for sample in inputs_to_try(flow, inputs, samples, seed)
     ]
     findings: list[Finding] = []
     try:
         say = progress or _silent
         for finding in _findings(
-            given, losses, crashes, max_states, walks, seed, inputs is None, say
+            given, calls, losses, crashes, max_states, walks, seed, inputs is None, say
         ):
             findings.append(finding)
     except KeyboardInterrupt:
@@ -125,6 +125,7 @@ def _silent(_text: str) -> None:
 
 def _findings(
     given: Sequence[Given],
+    calls: Calls,
     losses: Losses,
     crashes: int,
     max_states: int,
@@ -134,19 +135,22 @@ def _findings(
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
     flow = given[0].flow
-    calls, seen = _first_runs(flow, given)  # what is hidden may be changed by these alone
+    seen = _first_runs(flow, given, calls)  # what is hidden may be changed by these alone
+    say("exploring crashes and interleavings")
+    every = search(given[0], crashes, max_states, say)
+    if every.is_interrupted:
+        yield every
+        raise KeyboardInterrupt
+    say("looking for runs that never end")
+    lively = liveness(given[0], crashes, max_states, say)
+    say("explaining random runs")
+    walked = explained_walks(given, crashes, walks, seed, say)
     say("calling every function again")
     pure = list(_purity(calls))
     is_impure = any(finding.verdict == "violated" for finding in pure)
-    say("exploring crashes and interleavings")
-    every = _if_pure(search(given[0], crashes, max_states, say), is_impure)
-    yield every
-    if every.is_interrupted:
-        raise KeyboardInterrupt
-    say("looking for runs that never end")
-    yield _if_pure(liveness(given[0], crashes, max_states, say), is_impure)
-    say("explaining random runs")
-    yield explained_walks(given, crashes, walks, seed, say)
+    yield _if_pure(every, is_impure)
+    yield _if_pure(lively, is_impure)
+    yield walked
     say("crashing the flow itself")
     yield crash_witness(given, seen, seed, say)
     yield from pure
@@ -184,15 +188,14 @@ def _check_numbers(**numbers: int) -> None:
         raise InputError(problems)
 
 
-def _first_runs(flow: Flow, given: Sequence[Given]) -> tuple[Calls, list[Seen]]:
-    """The calls that the first run of each input makes, and what its sinks show."""
-    calls = Calls()
+def _first_runs(flow: Flow, given: Sequence[Given], calls: Calls) -> list[Seen]:
+    """What the sinks show in the first run of each input, whose calls are noted."""
     watched = plan(flow, watch=calls.watch)
     seen = []
     for one in given:
         run = run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size, on_loss=one.on_loss)
         seen.append({sink: values_of(epochs) for sink, epochs in run.rows.items()})
-    return calls, seen
+    return seen
 
 
 def _purity(calls: Calls) -> Iterator[Finding]:
@@ -208,7 +211,11 @@ def _purity(calls: Calls) -> Iterator[Finding]:
         said = f"{many(len(clean), 'function')}, {many(count, 'call')} repeated"
         alone = [r.step for r in clean if not r.elsewhere and r.calls]
         hint = f"; not with another hash seed: {', '.join(dict.fromkeys(alone))}" if alone else ""
-        yield Finding("purity: no impurity found", said + hint, "not refuted")
+        if count:
+            yield Finding("purity: no impurity found", said + hint, "not refuted")
+        else:
+            why = ("no event of these inputs reached a function: pass inputs that do",)
+            yield Finding("purity: nothing was looked at", said, "note", why)
     warned = [result for result in clean if result.warnings]
     if warned:
         details = [f"'{r.step}' names {', '.join(r.warnings)}" for r in warned]

@@ -12,7 +12,7 @@ import msgspec
 from cutwater.events import Data, Watermark
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
-from cutwater.flow.steps import Source
+from cutwater.flow.steps import Source, Step
 from cutwater.semantics.barrier_model import BarrierModel, Move
 from cutwater.semantics.barriers import Event as BarrierEvent
 from cutwater.semantics.barriers import Message
@@ -39,6 +39,8 @@ class Given:
     instances: int
     observe: Observer | None = None
     """What is looked at of the values that the sinks show; default: all of it."""
+    watch: Callable[[Step], Step] | None = None
+    """Makes of each step the one that works in its place, so that its calls are noted."""
     on_loss: OnLoss = refuse
     """What is done about what does not come back from a snapshot or an exchange."""
 
@@ -68,7 +70,7 @@ class Given:
 
     def tasks(self, on_call: Callable[..., Any] | None = None, *, fuse: bool = True) -> FlowTasks:
         """The flow as tasks that take what comes; one for each step if they are not fused."""
-        fused = plan(self.flow, fuse=fuse)
+        fused = plan(self.flow, fuse=fuse, watch=self.watch)
         return FlowTasks(fused, instances=self.instances, on_call=on_call, on_loss=self.on_loss)
 
     def model(self, crashes: int, tasks: FlowTasks) -> BarrierModel:

@@ -243,7 +243,7 @@ def test_a_forbidden_import_is_found(module, source):
         ("cutwater.events", "from __future__ import annotations\nfrom cutwater.times import leq"),
         ("cutwater.flow.builder", "from . import steps\nfrom ..operators import batch"),
         ("cutwater.spark.runner", "import json, pyspark\nfrom cutwater.flow import Flow"),
-        ("cutwater.cli.run", "import typer\nfrom cutwater import Flow, spark"),
+        ("cutwater.cli.commands.run", "import typer\nfrom cutwater import Flow, spark"),
     ],
 )
 def test_an_allowed_import_is_let_through(module, source):

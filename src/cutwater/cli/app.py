@@ -10,17 +10,17 @@ from typing import Annotated, NoReturn
 import typer
 
 import cutwater
-from cutwater.cli.check import check
-from cutwater.cli.checkpoint import checkpoint
-from cutwater.cli.explain import explain
-from cutwater.cli.frontier import frontier
-from cutwater.cli.graph import graph
-from cutwater.cli.guarantee import guarantee
-from cutwater.cli.init import init
-from cutwater.cli.run import run
+from cutwater.cli.commands.check import check
+from cutwater.cli.commands.checkpoint import checkpoint
+from cutwater.cli.commands.explain import explain
+from cutwater.cli.commands.frontier import frontier
+from cutwater.cli.commands.graph import graph
+from cutwater.cli.commands.guarantee import guarantee
+from cutwater.cli.commands.init import init
+from cutwater.cli.commands.run import run
+from cutwater.cli.commands.simulate import simulate
+from cutwater.cli.commands.state import state
 from cutwater.cli.screen import errors
-from cutwater.cli.simulate import simulate
-from cutwater.cli.state import state
 from cutwater.endings import exit_code, of_unexpected
 from cutwater.errors import CutwaterError
 

@@ -8,8 +8,8 @@ import threading
 import pytest
 from rich.console import Console
 
-from cutwater.cli import run
 from cutwater.cli import run_view as views
+from cutwater.cli.commands import run
 from cutwater.cli.run_view import RunView, plain_line, run_view
 from cutwater.cli.stopping import stops_asked_for
 from cutwater.endings import exit_code

@@ -9,7 +9,7 @@ import pytest
 from support.repo.pinned import assert_pinned
 
 import cutwater as cw
-from cutwater.cli.graph import draw
+from cutwater.cli.commands.graph import draw
 from cutwater.flow import plan
 from cutwater.flow.drawing import mermaid, svg
 from cutwater.flow.drawing.diagram import diagram_of

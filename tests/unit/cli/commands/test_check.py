@@ -9,7 +9,7 @@ from support.repo.pinned import assert_pinned
 
 import cutwater as cw
 
-SNAPSHOTS = Path(__file__).parent.parent.parent / "snapshots" / "cli"
+SNAPSHOTS = Path(__file__).parents[3] / "snapshots" / "cli"
 
 IMPURE = """
 import cutwater as cw

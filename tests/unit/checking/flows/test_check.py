@@ -265,6 +265,7 @@ def test_interrupting_a_check_keeps_what_was_found():
     report = cw.check(averages.flow, averages.inputs, progress=stop)
     assert [f.check for f in report.findings] == [
         "failure transparency, all runs",
+        "liveness: every epoch is committed in the end",
         "failure transparency, random runs",
         "failure transparency, the flow itself",
         "purity: no impurity found",

@@ -54,8 +54,8 @@ def test_witnesses_are_shown_if_asked_for(cli, write):
     assert verbose.code == 1
     findings = verbose.out.count("✗")
     assert brief.out.count("✗") == findings == 3
-    assert "    gave  (2, [3])" in verbose.out
-    assert "gave  (2, [3])" not in brief.out
+    assert verbose.out.count("    gave  (") == 2
+    assert "    gave  (" not in brief.out
 
 
 def test_a_counterexample_is_written_as_a_trace_and_as_a_page(cli, write, tmp_path):

@@ -378,7 +378,7 @@ def _parts(
 ) -> tuple[Part, ...]:
     return tuple(
         Part(
-            at_work[n],
+            steps[n],
             _operator(steps[n], at_work[n], _given(n, steps, types), types[n]),
             tuple(types[i] for i in steps[n].inputs),
         )

@@ -94,6 +94,25 @@ def count_any(seen, event):
     return seen + 1, []
 
 
+def named_once(reading: Reading) -> str | int:
+    return reading.sensor
+
+
+@flow_for("not-several-values")
+def _(flow, readings):
+    return readings.flat_map(named_once)
+
+
+@cw.task(initial=0)
+def forgets_its_outputs(seen: int, reading: Reading) -> int:
+    return seen + 1
+
+
+@flow_for("no-state-and-outputs")
+def _(flow, readings):
+    return readings.apply(forgets_its_outputs)
+
+
 @flow_for("duplicate-step: two sources")
 def _(flow, readings):
     return readings.merge(flow.source("readings", Reading, time="at"))

@@ -76,6 +76,18 @@ def _():
     cw.simulate(cw.Flow("run"), ["a", "b"])
 
 
+def shortened(reading: Reading) -> str:
+    return reading.value
+
+
+@run_for("not-as-annotated")
+def _():
+    flow = cw.Flow("run")
+    names = flow.source("readings", Reading, time="at").map(shortened)
+    flow.sink("out", names.aggregate(n=cw.agg.count()))
+    cw.simulate(flow, {"readings": [GOOD]})
+
+
 @run_for("too-small")
 def _():
     simulated(same, [GOOD], trace=True, instances=0)

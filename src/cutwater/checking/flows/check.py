@@ -141,15 +141,19 @@ def _findings(
     if every.is_interrupted:
         yield every
         raise KeyboardInterrupt
-    say("looking for runs that never end")
-    lively = liveness(given[0], crashes, max_states, say)
-    say("explaining random runs")
-    walked = explained_walks(given, crashes, walks, seed, say)
-    say("calling every function again")
-    pure = list(_purity(calls))
+    searched = [every]
+    try:
+        say("looking for runs that never end")
+        searched.append(liveness(given[0], crashes, max_states, say))
+        say("explaining random runs")
+        walked = explained_walks(given, crashes, walks, seed, say)
+        say("calling every function again")
+        pure = list(_purity(calls))
+    except KeyboardInterrupt:
+        yield from searched
+        raise
     is_impure = any(finding.verdict == "violated" for finding in pure)
-    yield _if_pure(every, is_impure)
-    yield _if_pure(lively, is_impure)
+    yield from (_if_pure(finding, is_impure) for finding in searched)
     yield walked
     say("crashing the flow itself")
     yield crash_witness(given, seen, seed, say)

@@ -125,6 +125,8 @@ class FlowReport:
 
 def _line(finding: Finding) -> str:
     words = finding.details[0].splitlines()[0].strip() if finding.details else ""
+    if finding.is_interrupted:
+        return f"  {finding.check}: {finding.verdict}: {finding.extent}"
     is_said = words and finding.verdict in _MARKS
     line = f"{_MARKS.get(finding.verdict, '✓')} {finding.check}: {finding.verdict}"
     return f"{line}: {words}" if is_said else line

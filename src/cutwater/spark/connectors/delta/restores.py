@@ -60,10 +60,12 @@ def _after_the_log(history: Sequence[Mapping[str, Any]], query_id: str, committe
     return Standing(oldest - 1, sum(said.get("rows", 0) for said in undone))
 
 
-def _said(commit: Mapping[str, Any], query_id: str) -> Mapping[str, Any]:
-    """What a version tells of a checkpoint."""
-    said: Mapping[str, Any] = commit.get("cutwater") or {}
-    return said if said.get("query_id") == query_id else {}
+def _said(commit: Mapping[str, Any], query_id: str) -> dict[str, int]:
+    """What a version tells of a checkpoint; what is damaged tells nothing."""
+    said = commit.get("cutwater")
+    if not isinstance(said, Mapping) or said.get("query_id") != query_id:
+        return {}
+    return {name: said[name] for name in ("epoch", "rows") if isinstance(said.get(name), int)}
 
 
 def _target(commit: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> int:

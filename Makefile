@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test conformance faults soak lint bench bench-peers services setup upgrade clean
+.PHONY: help demo test mutants conformance faults soak lint bench bench-peers services setup upgrade clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -13,6 +13,9 @@ demo: $(READY)  ## run a stateful flow on Spark, kill it, and see that nothing i
 
 test: $(READY)  ## run every test, quick ones first (ARGS="-k batch" passes options to pytest)
 	@$(BIN)/python -m pytest $(ARGS)
+
+mutants: $(READY)  ## change one line at a time and see that a test notices (ARGS="frontier -j 2")
+	@$(BIN)/python tests/mutants/run.py $(ARGS)
 
 conformance: $(READY)  ## compare Spark with the simulation on many more random flows (SEEDS=200)
 	@CUTWATER_SEEDS=$(or $(SEEDS),100) HYPOTHESIS_PROFILE=thorough \

@@ -2,7 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 pytest_plugins = [
     "support.repo.not_run",
@@ -20,6 +20,10 @@ TESTS = Path(__file__).parent
 COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("default", COMMON, max_examples=100, derandomize=True)
 settings.register_profile("thorough", COMMON, max_examples=5000, derandomize=False)
+# "mutants" only has to notice: what it finds is not made small
+settings.register_profile(
+    "mutants", COMMON, max_examples=100, derandomize=True, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

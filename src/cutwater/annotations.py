@@ -14,7 +14,16 @@ import msgspec
 
 from cutwater.errors import FlowError, Problem
 
-__all__ = ["describe", "fields_of", "fits", "is_immutable", "members", "plain_type", "union_of"]
+__all__ = [
+    "describe",
+    "fields_of",
+    "fits",
+    "is_immutable",
+    "is_known",
+    "members",
+    "plain_type",
+    "union_of",
+]
 
 
 def members(tp: Any) -> tuple[Any, ...]:
@@ -112,6 +121,15 @@ def fits(given: Any, wanted: Any) -> bool:
     if given is Any or wanted is Any:
         return True
     return all(any(_fits_one(g, w) for w in members(wanted)) for g in members(given))
+
+
+def is_known(tp: Any) -> bool:
+    """Is no part of the type unknown, as far as it is spelled out?
+
+    >>> is_known(tuple[int, ...]), is_known(tuple[Any, ...]), is_known(Any)
+    (True, False, False)
+    """
+    return tp is not Any and all(is_known(arg) for arg in get_args(tp) if arg is not ...)
 
 
 def plain_type(tp: Any) -> Any:

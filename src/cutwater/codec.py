@@ -22,6 +22,7 @@ import msgspec.inspect
 
 from cutwater.annotations import describe, fields_of, fits, members
 from cutwater.errors import FlowError, InputError, Problem
+from cutwater.times import Product
 
 __all__ = ["UNENCODABLE", "Codec", "Plain", "codec_of", "is_native"]
 
@@ -108,6 +109,8 @@ def _has_custom(info: Any, seen: set[int]) -> bool:
     if not isinstance(info, (msgspec.inspect.Type, msgspec.inspect.Field)) or id(info) in seen:
         return False
     seen.add(id(info))
+    if getattr(info, "cls", None) is Product:  # its parts say themselves what they are
+        return True
     return isinstance(info, msgspec.inspect.CustomType) or any(
         _has_custom(getattr(info, name), seen) for name in info.__struct_fields__
     )
@@ -115,6 +118,8 @@ def _has_custom(info: Any, seen: set[int]) -> bool:
 
 def _by_parts(tp: Any, inside: tuple[Any, ...]) -> _Coding | None:
     origin, args = get_origin(tp), get_args(tp)
+    if tp is Product:
+        return _fixed(lambda time: (time.first, time.second), Product, (Plain, Plain), inside)
     if len(members(tp)) > 1:
         return _union(tp, inside)
     if origin is tuple and args[1:] == (...,):
@@ -234,6 +239,10 @@ _KINDS: dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     ),
     uuid.UUID: (lambda value: value.bytes, lambda data: uuid.UUID(bytes=data)),
     tuple: (lambda value: [_to_plain(item) for item in value], lambda v: tuple(map(_of_plain, v))),
+    Product: (
+        lambda time: [_to_plain(time.first), _to_plain(time.second)],
+        lambda parts: Product(*map(_of_plain, parts)),
+    ),
     frozenset: (
         lambda value: [_to_plain(item) for item in value],
         lambda v: frozenset(map(_of_plain, v)),

@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 __all__ = [
     "ConnectorError",
@@ -97,6 +97,14 @@ class RefusedError(RunError):
 
 class StepError(RunError):
     """A function of the user's failed, or made what it must not; so it would the next time."""
+
+    order: bytes = b""
+    """Where what the function was given stands in the order of its epoch, if that is known."""
+
+    def came_from(self, place: str) -> StepError:
+        """The same, with the place that the value came from."""
+        said = [replace(p, message=f"{p.message}; it came from {place}") for p in self.problems]
+        return StepError(said)
 
 
 class RunFailure(RunError):

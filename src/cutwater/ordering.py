@@ -93,6 +93,8 @@ def _canonical_slow(value: Any) -> bytes:
             return b"\x22" + _integer(value.toordinal())
         case dt.timedelta():
             return b"\x23" + _integer(value // _MICROSECOND)
+        case dt.time() if value.tzinfo is None:
+            return b"\x24" + _integer((dt.datetime.combine(_EPOCH, value) - _EPOCH) // _MICROSECOND)
         case uuid.UUID():
             return b"\x30" + value.bytes
         case enum.Enum():
@@ -109,7 +111,7 @@ def _canonical_slow(value: Any) -> bytes:
         Problem(
             "not-a-key",
             f"{value!r} is a {type(value).__name__}; a key is None, a number, text, bytes, a "
-            "date or datetime, a UUID, an enum, or a tuple, frozenset or dataclass of these",
+            "date, time or datetime, a UUID, an enum, or a tuple, frozenset or dataclass of these",
             "key by a field of one of these types, or by a function that returns one",
         )
     )

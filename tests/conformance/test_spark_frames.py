@@ -162,6 +162,10 @@ def test_a_dataframe_shows_in_every_epoch_what_the_simulator_shows(spark, tmp_pa
     result = simulated(everything(), epochs)
     for number, rows in (first | second).items():
         assert_epoch(rows, result, number)
+    kept = cutwater_spark.read_state(tmp_path / "checkpoint", "digest", spark, epoch=2)
+    states = {row["key"]: row["state"] for row in kept.rows}
+    last = {shown.name: shown.digest for shown in result["task"]}
+    assert states == last
     with pytest.raises(RunError) as error:
         epochs_of(spark, tmp_path, everything(behind=changed))
     assert "the state of step 'again' was int and is str" in str(error.value)

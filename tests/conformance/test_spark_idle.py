@@ -72,8 +72,13 @@ def test_the_others_go_on_and_what_was_decided_stays(spark, tmp_path):
         offsets = offsets_of(checkpoint, ["busy", "quiet"])
         assert_agreement(expected(flow, checkpoint, offsets), {"windows": out})
 
+    def held(step):
+        found = cutwater_spark.read_frontiers(checkpoint).steps
+        return next((f.completed, [h.label for h in f.holders]) for f in found if f.step == step)
+
     run("caught-up", None)
     assert rows() == []
+    assert held("window") == (1, ["quiet"])
     deadline = threading.Timer(PATIENCE_SECONDS, stop)
     deadline.start()
     try:
@@ -82,6 +87,7 @@ def test_the_others_go_on_and_what_was_decided_stays(spark, tmp_path):
         deadline.cancel()
     assert [row["n"] for row in rows()] == [2]
     assert cutwater_spark.describe(checkpoint).sources["quiet"].is_idle
+    assert held("window") == (22, ["busy", "quiet"])
     # A lost commit replays the epoch of the decision, without idle_after this time.
     commits = [path for path in (checkpoint / "spark" / "commits").iterdir() if path.name.isdigit()]
     newest = max(commits, key=lambda path: int(path.name))

@@ -45,10 +45,10 @@ class Note:
     at: int
 
 
-def agree(flow, root, inputs):
+def agree(flow, root, inputs, **settings):
     """Run the flow over the files of each source, killed twice, to the end of the input."""
     check_support(spark_plan(flow))
-    job = make_job(flow, root, max_bytes_per_epoch=1, permute=3)
+    job = make_job(flow, root, max_bytes_per_epoch=1, permute=3, **settings)
     for source, files in inputs.items():
         for number, items in enumerate(files):
             lines = b"".join(msgspec.json.encode(item) + b"\n" for item in items)
@@ -120,6 +120,27 @@ def test_times_of_every_sort_come_back(tmp_path, kind):
         [item(rng.choice("ab"), time(3 * n + rng.randrange(6))) for _ in range(5)] for n in range(5)
     ]
     agree(flow, tmp_path, {"items": files, "others": files[1:3]})
+
+
+@pytest.mark.parametrize("buckets", [1, 16])
+def test_what_is_asked_for_before_the_first_event_is_told(tmp_path, buckets):
+    """Once, also where the first epoch completes it and no event ever comes to the step."""
+
+    def received(state: int, at: int, value: Any) -> tuple[int, list[int | cw.Notify]]:
+        return state + 1, []
+
+    def completed(state: int, at: int) -> tuple[int | None, list[int | cw.Notify]]:
+        return None, [100 * at + state, *([cw.Notify(at + 4)] if at < 10 else [])]
+
+    flow = cw.Flow("requests")
+    items = flow.source("items", Note, time="at", watermark=cw.bounded_delay(1))
+    told = items.on_complete(received, completed, initial=0, requests=[2, 5, 900], name="all")
+    flow.sink("told", told)
+    none = items.filter(lambda item: False, name="none")
+    flow.sink("alone", none.on_complete(received, completed, initial=0, requests=[3], name="one"))
+    files = [[Note("a", at) for at in (n, n + 4)] for n in range(0, 15, 5)]
+    wanted = agree(flow, tmp_path, {"items": files}, buckets=buckets)
+    assert any(wanted["alone"][:-1])
 
 
 def test_partially_ordered_times_are_complete_at_the_end(tmp_path):

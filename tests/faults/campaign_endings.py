@@ -1,5 +1,6 @@
 """How a run ends when what it rests on dies, freezes or is away: in time, and in a sentence."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,9 @@ from support.endings.supervisor import supervise
 from support.faults.victims import Victim, children, descendants, kill_all, wait_until, write_inputs
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+OWN_SESSION = Path(__file__).parents[1] / "support" / "faults" / "own_session.py"
+HUNG_AFTER_S = 30
+"""Longer than a start takes on a busy machine."""
 
 
 @pytest.fixture
@@ -94,27 +98,62 @@ def test_the_second_interrupt_ends_a_run_whose_jvm_is_frozen(victim):
     victim.finish()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=subprocess.TimeoutExpired,
-    reason="Spark's idle timeout does not reach the workers of stateful operators",
-)
-def test_a_hung_worker_is_killed_by_its_idle_timeout(victim, tmp_path):
-    config = tmp_path / "run.toml"
-    config.write_text('[spark]\n"spark.python.worker.idleTimeoutSeconds" = 5\n')
-    process = running(victim, "--config", str(config))
+def workers(process):
+    """The Python workers of tasks, without the daemons that fork them."""
+    named = processes(process, "pyspark.worker")
+    return [pid for daemon in named for pid in children().get(daemon, []) if pid in named]
+
+
+HANGING = {
+    "workers": workers,
+    "planners": lambda process: processes(process, "source_runner"),
+    "the JVM": lambda process: processes(process, "java"),
+}
+
+
+@pytest.mark.parametrize("who", HANGING)
+def test_a_run_that_hangs_is_cut_off_and_goes_on_when_it_is_started_again(victim, who):
+    process = running(victim, "--hung-after", str(HUNG_AFTER_S))
     try:
-        named = processes(process, "pyspark.worker")
-        workers = [pid for daemon in named for pid in children().get(daemon, []) if pid in named]
-        assert workers
-        for pid in workers:
+        paused = HANGING[who](process)
+        assert paused
+        for pid in paused:
             os.kill(pid, signal.SIGSTOP)
     except BaseException:
         kill_all(process)
         raise
-    said = sentence_of(process, 1, seconds=120)
-    assert "[spark-failed]" in said
+    said = sentence_of(process, 1, seconds=240)
+    assert "[hung]" in said
+    assert not [pid for pid in paused if Path(f"/proc/{pid}").exists()]
     victim.finish()
+
+
+def test_a_run_that_waits_for_input_does_not_hang(victim):
+    """For twice as long as nothing may go on; then it is fed, and reads on."""
+    process = running(victim, "--hung-after", str(HUNG_AFTER_S))
+    try:
+        wait_until(process, lambda: len(victim.commits()) >= 12)
+        threading.Event().wait(2 * HUNG_AFTER_S)
+        before = len(victim.epochs())
+        more = {"sensor": "s1", "at": 10**9, "value": 1.0}
+        (victim.inputs / "readings" / "2.jsonl").write_text(json.dumps(more) + "\n")
+        wait_until(process, lambda: len(victim.epochs()) > before)
+        process.send_signal(signal.SIGTERM)
+        sentence_of(process, 0)
+    finally:
+        kill_all(process)
+
+
+def test_a_hanging_run_on_a_session_of_the_users_leaves_that_session_alone(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(OWN_SESSION), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "[hung]" in done.stdout
+    assert "the session answers: 3" in done.stdout
 
 
 def test_a_server_that_is_down_at_the_start_is_waited_for(victim, tmp_path, postgres):

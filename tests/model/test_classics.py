@@ -10,7 +10,8 @@ from support.models.classics import (
     is_consistent,
 )
 
-from cutwater.checking import always, check, replay, sometimes
+from cutwater.checking import always, check, eventually, replay, sometimes
+from cutwater.errors import InputError
 
 COUNTED = [
     (DieHard(), 16),
@@ -67,6 +68,71 @@ def test_two_phase_commit_is_consistent_and_can_end_both_ways():
     # prepare, note and obey for each of three, and one commit
     assert len(found.discoveries["all commit"].path) == 10
     assert not found.holds
+
+
+def like_parts_sorted(state):
+    """Resource managers differ by number alone: one state stands for all ways to number them."""
+    rms, tm, prepared, sent = state
+    parts = sorted((known, n in prepared, n in sent) for n, known in enumerate(rms))
+    orders = frozenset(message for message in sent if isinstance(message, str))
+    return (
+        tuple(known for known, _, _ in parts),
+        tm,
+        frozenset(n for n, part in enumerate(parts) if part[1]),
+        orders | {n for n, part in enumerate(parts) if part[2]},
+    )
+
+
+def managers_sorted(state):
+    """Stable, by the managers' own states alone: fewer are taken for one."""
+    rms, tm, prepared, sent = state
+    place = {n: i for i, n in enumerate(sorted(range(len(rms)), key=rms.__getitem__))}
+    return (
+        tuple(sorted(rms)),
+        tm,
+        frozenset(place[n] for n in prepared),
+        frozenset(place.get(message, message) for message in sent),
+    )
+
+
+def test_two_phase_commit_up_to_symmetry_is_the_published_number():
+    found = check(TwoPhaseCommit(5), symmetric=managers_sorted, search="depth")
+    assert (found.unique_states, found.is_exhaustive, found.is_reduced) == (665, True, True)
+
+
+@pytest.mark.parametrize("search", ["breadth", "depth"])
+def test_as_many_are_looked_at_as_there_are_classes_of_states(search):
+    model = TwoPhaseCommit(4)
+    classes = set()
+    claim = always("seen", lambda state: classes.add(like_parts_sorted(state)) or True)
+    assert check(model, [claim]).holds
+    found = check(model, symmetric=like_parts_sorted, search=search)
+    assert (found.unique_states, found.is_exhaustive) == (len(classes), True)
+    assert len(classes) < check(model).unique_states / 5
+
+
+def test_a_path_up_to_symmetry_is_one_of_the_model_itself():
+    claims = [
+        always("never all committed", lambda state: set(state[0]) != {"committed"}),
+        always("nobody aborts", lambda state: "aborted" not in state[0]),
+    ]
+    model = TwoPhaseCommit(3)
+    found = check(model, claims, symmetric=like_parts_sorted)
+    for claim in claims:
+        path = found.discoveries[claim.name].path
+        assert replay(model, path.initial, path.actions) == path
+        assert not claim.predicate(path.last)
+        assert len(path) == len(check(model, [claim]).discoveries[claim.name].path)
+
+
+@pytest.mark.parametrize(
+    ("claims", "search"),
+    [([eventually("it ends", lambda state: True, fair=str)], "breadth"), ([], "random")],
+)
+def test_symmetry_that_would_not_be_sound_is_refused(claims, search):
+    with pytest.raises(InputError) as raised:
+        check(TwoPhaseCommit(3), claims, search=search, symmetric=like_parts_sorted)
+    assert raised.value.problems[0].code == "no-symmetry"
 
 
 def test_the_hardest_position_of_the_two_by_three_puzzle_takes_21_moves():

@@ -8,14 +8,14 @@ from support.checking.random_systems import random_system
 from support.models.broken import (
     UNSAFE,
     ForgetsInputs,
-    KeepsMessages,
     RecoversOnlyTheFailed,
     StarvesTheLast,
-    UncoordinatedForgetting,
 )
 from support.models.networks import Network
 from support.models.observed import graph, sequences
-from support.models.shapes import PIPELINE, TWO_SOURCES_TWO_TASKS, start
+from support.models.shapes import PIPELINE, start
+from support.models.variants import MODELS
+from support.models.variants import PROTOCOLS as VARIANTS
 
 from cutwater.checking import always, check, failure_transparency
 from cutwater.semantics.barrier_model import BarrierModel, Barriers
@@ -24,7 +24,6 @@ from cutwater.semantics.barriers import Graph, initial_configuration
 PROTOCOLS = [
     Barriers,
     *UNSAFE.values(),
-    UncoordinatedForgetting,
     ForgetsInputs,
     RecoversOnlyTheFailed,
     StarvesTheLast,
@@ -58,39 +57,60 @@ def small_models(protocol, seeds, *, most=700):
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: p.__name__)
 def test_a_reduced_search_shows_every_sequence_of_observations(protocol):
     tried = smaller = 0
-    count = 90 if protocol is Barriers else 30
+    count = 60 if protocol is Barriers else 10
     for model in small_models(protocol, range(count)):
         assert sequences(model, reduce=True) == sequences(model, reduce=False)
         tried += 1
         smaller += len(graph(model, reduce=True)) < len(graph(model, reduce=False))
-    assert tried > count * 0.6
-    assert smaller > 1
+    assert tried > count * 0.5
+    assert (smaller > 20) == (protocol is Barriers)
+
+
+def methods(cls):
+    return {name for name in vars(cls) if callable(getattr(cls, name)) and name[:2] != "__"}
+
+
+def test_there_is_a_variant_for_each_method_of_the_protocol():
+    assert VARIANTS.keys() == methods(Barriers)
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_a_variant_of_the_protocol_is_not_reduced(variant):
+    """Regression: with what is true of the rules alone, half of the systems showed less."""
+    for model in small_models(variant, range(15)):
+        assert not check(model).is_reduced
+        assert sequences(model, reduce=True) == sequences(model, reduce=False)
+        verdicts = {
+            failure_transparency(model, model.failure_free(), reduce=reduce).holds
+            for reduce in (True, False)
+        }
+        assert len(verdicts) == 1
+
+
+@pytest.mark.parametrize("variant", MODELS.values(), ids=MODELS)
+def test_a_variant_of_the_model_shows_as_much_reduced_as_in_full(variant):
+    for model in small_models(Barriers, range(15)):
+        other = variant(model.initial, crashes=model.crashes)
+        assert sequences(other, reduce=True) == sequences(other, reduce=False)
+
+
+def test_a_rule_replaced_in_the_object_itself_counts_as_overridden():
+    protocol = Barriers()
+    protocol.recover = lambda c: c
+    model = BarrierModel(start(PIPELINE, x=[[1]]), protocol=protocol)
+    assert not check(model).is_reduced
+    assert check(BarrierModel(start(PIPELINE, x=[[1]]))).is_reduced
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: p.__name__)
 def test_a_reduced_search_comes_to_the_same_verdict(protocol):
-    for model in small_models(protocol, range(100, 130)):
+    for model in small_models(protocol, range(100, 130 if protocol is Barriers else 110)):
         verdicts = {
             failure_transparency(model, model.failure_free(), reduce=reduce).holds
             for reduce in (True, False)
         }
         assert len(verdicts) == 1
         assert protocol is not Barriers or verdicts == {True}
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_a_task_is_not_settled_while_a_second_message_may_come_to_stand_at_its_place(order):
-    """Regression: a recovery that keeps messages lets a writer write beside what it wrote.
-
-    With the reader before the writer in the graph, its reading was taken for settled, and of 22
-    sequences of observations the reduced search showed 7.
-    """
-    c = initial_configuration(
-        Graph(tuple(TWO_SOURCES_TWO_TASKS[::order])), {"x": [[1]], "y": [[3]]}
-    )
-    model = BarrierModel(c, crashes=1, protocol=KeepsMessages())
-    assert len(sequences(model, reduce=False)) == 22
-    assert sequences(model, reduce=True) == sequences(model, reduce=False)
 
 
 @pytest.mark.parametrize("is_acyclic", [True, False], ids=["acyclic", "with cycles"])
@@ -103,6 +123,31 @@ def test_independence_alone_gives_a_sound_reduction(is_acyclic):
         assert sequences(model, reduce=True) == sequences(model, reduce=False), seed
         smaller += len(reduced) < len(full)
     assert smaller > 25
+
+
+class Jointly(Network):
+    """An observer sees whether two things are so at once, or a sum: no part by itself."""
+
+    def __init__(self, drawn, *, is_acyclic):
+        super().__init__(drawn, is_acyclic=is_acyclic)
+        self.kind = drawn.choice(["all", "sum", "places"])
+
+    def observation(self, state):
+        places, counters = state
+        if self.kind == "places":
+            return places[0] > 0 and places[1] > 0
+        return all(counters) if self.kind == "all" else sum(counters) > 1
+
+
+@pytest.mark.parametrize("is_acyclic", [True, False], ids=["acyclic", "with cycles"])
+def test_what_is_seen_later_is_not_put_first(is_acyclic):
+    """A step that shows nothing now shows something once another process has gone on."""
+    smaller = 0
+    for seed in range(150):
+        model = Jointly(random.Random(seed), is_acyclic=is_acyclic)
+        assert sequences(model, reduce=True) == sequences(model, reduce=False), seed
+        smaller += len(graph(model, reduce=True)) < len(graph(model, reduce=False))
+    assert smaller > 15
 
 
 def test_independence_alone_reduces_the_barrier_model_soundly():

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from cutwater.codec import Codec, Plain
 from cutwater.errors import FlowError, InputError
+from cutwater.times import Product
 
 T = TypeVar("T")
 
@@ -227,3 +228,19 @@ def test_a_key_that_cannot_say_what_it_is_gets_a_sentence(key):
 def test_a_plain_key_may_be_part_of_a_larger_type():
     value = ((Decimal(1), Fraction(1, 3), uuid.UUID(int=5)), 7)
     assert round_trip(tuple[Plain, int], value) == value
+
+
+TIMES = [
+    Product(1, (2, 0)),
+    Product(dt.datetime(2024, 2, 28), (0,)),
+    Product(Product(dt.date(2024, 2, 28), Decimal("1.0")), ()),
+]
+
+
+@pytest.mark.parametrize("time", TIMES, ids=repr)
+@pytest.mark.parametrize("tp", [Product, Product | None, tuple[tuple[Product, str], ...]], ids=str)
+def test_the_parts_of_a_pair_of_times_come_back_as_what_they_were(tp, time):
+    """Rounds of loops are tuples; as lists they would have no place in the order."""
+    value = ((time, "a"),) if tp not in (Product, Product | None) else time
+    codec = Codec(tp)
+    assert codec.decode(codec.encode(value)) == value

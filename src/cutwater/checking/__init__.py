@@ -8,6 +8,7 @@ from cutwater.checking.explorer.model import Model, Property, always, eventually
 from cutwater.checking.explorer.paths import Path, replay
 from cutwater.checking.explorer.search import Checked, Discovery, Progress, check
 from cutwater.checking.flows.check import check_flow
+from cutwater.checking.flows.reexecution import Reexecuted, reexecute
 from cutwater.checking.flows.report import Finding, FlowReport
 from cutwater.checking.operators.check import check_operator
 from cutwater.checking.operators.report import Counterexample, OperatorReport, PropertyResult
@@ -18,7 +19,6 @@ from cutwater.checking.transparency.explainability import (
     failure_transparency,
     is_explained,
     is_monotonically_explained,
-    monotonicity,
     view,
     without,
 )
@@ -29,6 +29,7 @@ from cutwater.checking.transparency.explanation import (
     NotExplained,
     explain,
 )
+from cutwater.checking.transparency.monotonicity import Monotonicity, monotonicity
 
 __all__ = [
     "Checked",
@@ -42,12 +43,14 @@ __all__ = [
     "FlowReport",
     "Generation",
     "Model",
+    "Monotonicity",
     "NotExplained",
     "OperatorReport",
     "Path",
     "Progress",
     "Property",
     "PropertyResult",
+    "Reexecuted",
     "always",
     "check",
     "check_flow",
@@ -60,6 +63,7 @@ __all__ = [
     "is_explained",
     "is_monotonically_explained",
     "monotonicity",
+    "reexecute",
     "replay",
     "sometimes",
     "view",

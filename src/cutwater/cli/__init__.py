@@ -1,4 +1,4 @@
-"""The command line, one file per verb, and one handler for every error.
+"""The command line: its verbs in `commands`, and one handler for every error.
 
 Imports everything, most of it when it is needed: a help page starts no Spark. Begin with `app`.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
@@ -9,15 +10,17 @@ from typing import Annotated, NoReturn
 import typer
 
 import cutwater
-from cutwater.cli.check import check
-from cutwater.cli.checkpoint import checkpoint
-from cutwater.cli.explain import explain
-from cutwater.cli.graph import graph
-from cutwater.cli.guarantee import guarantee
-from cutwater.cli.run import run
+from cutwater.cli.commands.check import check
+from cutwater.cli.commands.checkpoint import checkpoint
+from cutwater.cli.commands.explain import explain
+from cutwater.cli.commands.frontier import frontier
+from cutwater.cli.commands.graph import graph
+from cutwater.cli.commands.guarantee import guarantee
+from cutwater.cli.commands.init import init
+from cutwater.cli.commands.run import run
+from cutwater.cli.commands.simulate import simulate
+from cutwater.cli.commands.state import state
 from cutwater.cli.screen import errors
-from cutwater.cli.simulate import simulate
-from cutwater.cli.state import state
 from cutwater.endings import exit_code, of_unexpected
 from cutwater.errors import CutwaterError
 
@@ -29,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(init)
 app.command()(simulate)
 app.command()(check)
 app.command()(guarantee)
@@ -36,6 +40,7 @@ app.command()(run)
 app.command()(explain)
 app.command()(graph)
 app.command()(state)
+app.command()(frontier)
 app.add_typer(checkpoint, name="checkpoint")
 
 
@@ -62,6 +67,8 @@ def _options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a wrong use or a bad input is a sentence on standard error and exit code 2."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and "check" in given[:2]:
+        _fix_hash_seed()
     is_debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
     try:
@@ -76,6 +83,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _end_with(of_unexpected(error))
 
 
+def _fix_hash_seed() -> None:
+    """Start anew with one hash seed for all: the same check has the same report."""
+    if "PYTHONHASHSEED" not in os.environ and sys.orig_argv[1:]:
+        env = {**os.environ, "PYTHONHASHSEED": "0"}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], env)
+
+
 def _end_with(error: CutwaterError) -> NoReturn:
-    errors.print(f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+    for problem in error.problems or (error,):
+        said = f"error: {problem}"
+        errors.print(said, style="red", highlight=False, markup=False, soft_wrap=True)
     sys.exit(exit_code(error))

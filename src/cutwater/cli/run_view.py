@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from cutwater.cli.durations import duration
 from cutwater.cli.screen import errors
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def plain_line(view: RunView) -> str:
         f"{view.rows_per_second:,.0f} rows/s",
         f"{last.duration_ms:,} ms (median {view.typical_ms:,} ms)",
         *(f"{name} {_behind(source)}" for name, source in last.sources.items() if _behind(source)),
+        *_held(last),
         f"state {_size(last.state_bytes)}",
     ]
     parts += [f"{view.late:,} late"] if view.late else []
@@ -87,9 +89,19 @@ def plain_line(view: RunView) -> str:
     return f"{view.flow}: {', '.join(parts)}"
 
 
+def _held(progress: Progress) -> list[str]:
+    """Which step is furthest behind, and what holds it: only where several things may."""
+    may_hold = sum(len(source.positions) for source in progress.sources.values())
+    lags = {name: f.lag_seconds for name, f in progress.frontiers.items() if f.lag_seconds}
+    if may_hold < 2 or not lags:
+        return []
+    furthest = max(lags, key=lambda name: lags[name])
+    return [f"{furthest} held by {progress.frontiers[furthest].holders[0].label}"]
+
+
 def _behind(source: Any) -> str:
     if source.lag_seconds is not None:
-        return f"{source.lag_seconds:,.1f} s behind"
+        return f"{duration(source.lag_seconds)} behind"
     return "" if source.watermark is None else f"at {source.watermark}"
 
 
@@ -114,6 +126,9 @@ def _picture(view: RunView, words: str) -> Group:
     for name, source in last.sources.items():
         rate = f"{view.read_per_second(name):,.0f} {source.unit}/s" if source.unit else ""
         shown.add_row(escape(name), rate, _behind(source))
+    for name, found in last.frontiers.items():
+        holders = ", ".join(each.label for each in found.holders)
+        shown.add_row(escape(name), f"to {found.completed}", f"held by {escape(holders)}")
     shown.add_row("state", _size(last.state_bytes), f"{_size(last.state_memory_bytes)} in memory")
     shown.add_row("aside", f"{view.late:,} late", f"{view.bad_records:,} bad")
     return Group(Text(words), shown)

@@ -105,6 +105,6 @@ def live(first: str) -> Iterator[Live]:
         yield Live(status)
 
 
-def show_counts(title: str, counts: Mapping[str, int]) -> None:
+def show_counts(title: str, counts: Mapping[str, int], unit: str) -> None:
     """A small table of counts by name."""
-    table([title, "rows"], list(counts.items()))
+    table([title, unit], list(counts.items()))

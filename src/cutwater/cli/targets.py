@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +15,18 @@ from typing import Any
 from cutwater.errors import CutwaterError, InputError, Problem, RefusedError, TargetError
 from cutwater.flow import Flow
 
-__all__ = ["load", "load_flow", "load_inputs", "load_module", "spark_package", "split_target"]
+__all__ = [
+    "load",
+    "load_flow",
+    "load_function",
+    "load_inputs",
+    "load_module",
+    "spark_package",
+    "split_target",
+]
+
+_OF_SPARK = ("numpy", "pandas", "pyarrow", "pyspark")
+"""What the extra ``spark`` brings: `cutwater.spark` imports it when it is needed."""
 
 
 def split_target(target: str) -> tuple[str, str | None]:
@@ -61,6 +72,18 @@ def load(module: ModuleType, place: str, name: str) -> Any:
     raise TargetError(Problem("unknown-name", f"{place} has no '{name}'", hint or "define it"))
 
 
+def load_function(target: str) -> Callable[..., Any]:
+    """The function that a target names."""
+    place, name = split_target(target)
+    found: Callable[..., Any] | None = load(load_module(place), place, name) if name else None
+    if found is None or not callable(found):
+        said = f"is a {type(found).__name__}" if name else "names no function"
+        raise TargetError(
+            Problem("not-a-function", f"{target} {said}; a function is needed", "use module:name")
+        )
+    return found
+
+
 def load_inputs(inputs: str | None, target: str, module: ModuleType) -> Mapping[str, Any]:
     """The dict from source to values that a target names; default: ``inputs`` beside the flow."""
     place, name = split_target(inputs) if inputs else (target, "inputs")
@@ -90,17 +113,25 @@ def load_inputs(inputs: str | None, target: str, module: ModuleType) -> Mapping[
 
 def spark_package() -> ModuleType:
     """``cutwater.spark``, which not every installation can import."""
-    try:
-        from cutwater import spark
-    except ModuleNotFoundError as error:
+    missing = [name for name in _OF_SPARK if not _is_installed(name)]
+    if missing:
         raise RefusedError(
             Problem(
                 "no-spark",
-                f"running on Spark needs the package '{error.name}', which is not installed",
+                f"running on Spark needs the package '{missing[0]}', which is not installed",
                 "pip install 'cutwater[spark,java]'",
             )
-        ) from None
+        )
+    from cutwater import spark
+
     return spark
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _names_hint(module: ModuleType, kind: type) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from cutwater.flow import steps as s
 from cutwater.flow.tasks import Task
+from cutwater.flow.timely.bodies import with_bodies
 from cutwater.flow.validation import checked
 from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.flow.where import here
@@ -31,6 +32,8 @@ class Flow:
     def __init__(self, name: str, steps: Iterable[s.Step] = ()) -> None:
         self.name = name
         self._steps: list[s.Step] = list(steps)
+        self._outer: Flow | None = None
+        """For the body of a loop: the flow, or the body, that the loop is in."""
 
     @property
     def steps(self) -> tuple[s.Step, ...]:
@@ -91,13 +94,18 @@ class Flow:
         )
 
     def _free_name(self, wanted: str) -> str:
-        taken = {step.name for step in self._steps}
+        taken = self._names()
         if wanted not in taken:
             return wanted
         number = 2
         while f"{wanted}_{number}" in taken:
             number += 1
         return f"{wanted}_{number}"
+
+    def _names(self) -> set[str]:
+        """The names that are taken, in loops and around them too."""
+        outer = self._outer._names() if self._outer else set()
+        return outer | {step.name for step in with_bodies(self._steps)}
 
     def __repr__(self) -> str:
         return f"<Flow {self.name!r} of {len(self._steps)} steps>"
@@ -217,20 +225,60 @@ class Stream:
         complete: Callable[[Any, Any], Any],
         *,
         initial: Any,
+        requests: Iterable[Any] = (),
         name: str | None = None,
     ) -> Stream:
         """A step that asks to be told when times are complete (P3's notification).
 
         ``receive(state, time, value)`` and ``complete(state, time)`` return a state and a list
         of outputs; a `Notify` among them asks for ``complete`` to be called, once, after all
-        events at or before that time, minimal times first.
+        events at or before that time, minimal times first. `requests` are times that are asked
+        for from the start, whether an event comes or not; only where the stream has no key.
         """
         label = name or _name_of(complete)
-        return self._then(s.OnComplete, label, receive=receive, complete=complete, initial=initial)
+        return self._then(
+            s.OnComplete,
+            label,
+            receive=receive,
+            complete=complete,
+            initial=initial,
+            requests=tuple(requests),
+        )
 
-    def iterate(self, body: Callable[[Stream], Stream], *, name: str | None = None) -> Stream:
-        """A loop (P3); not there yet, as `validate` says."""
-        return self._then(s.Iterate, name or "iterate", body=body)
+    def iterate(
+        self,
+        body: Callable[[Stream], Stream | tuple[Stream, Stream]],
+        *,
+        max_rounds: int | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """A loop (P3): what the body feeds back comes to it again, one round later.
+
+        ``body(stream)`` is called once, here, and returns two streams that it made of its own:
+        what goes round again, and what leaves the loop; or one stream that does both. A time ``t``
+        is ``Product(t, rounds)`` inside, with a counter for each loop around. It leaves when
+        nothing of it goes round any more.
+
+        A loop turns at the end of each epoch: all that came in the epoch is round 0, what is fed
+        back is the next round, each in the order of its causes. If the stream is keyed and the
+        body has no `key_by`, each key turns by itself and the result stays keyed. Else all turns in
+        one place.
+
+        With `max_rounds` a run ends with an error where more rounds would be needed.
+        """
+        inner = Flow(self.flow.name, [s.Enter(name="enter", where=here())])
+        inner._outer = self.flow
+        made = body(Stream(inner, 0))
+        again, out = made if isinstance(made, tuple) and len(made) == 2 else (made, made)
+        number_again, number_out = inner._numbers([again, out])
+        return self._then(
+            s.Iterate,
+            name or inner._free_name("iterate"),
+            body=inner.steps,
+            again=number_again,
+            out=number_out,
+            max_rounds=max_rounds,
+        )
 
     def sink(self, name: str) -> Stream:
         """``flow.sink(name, stream)``, the other way round."""

@@ -21,6 +21,7 @@ import msgspec
 
 from cutwater.flow.builder import Flow
 from cutwater.flow.fingerprint import flow_fingerprint
+from cutwater.flow.timely.bodies import with_bodies
 
 __all__ = ["Checked", "forget_check", "note_check", "noted_check"]
 
@@ -77,7 +78,7 @@ def _file(flow: Flow) -> Path | None:
 
 def _files(flow: Flow) -> list[Path]:
     """The files in which the steps of a flow are defined, that of the first step first."""
-    named = dict.fromkeys(Path(step.where.file) for step in flow.steps)
+    named = dict.fromkeys(Path(step.where.file) for step in with_bodies(flow.steps))
     return [path for path in named if path.is_file()]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from cutwater.annotations import is_immutable
 from cutwater.flow.builder import Flow
+from cutwater.flow.timely.bodies import with_bodies
 from cutwater.flow.user_modules import held_by, user_modules
 from cutwater.flow.where import Where
 
@@ -39,8 +40,8 @@ def flow_fingerprint(flow: Flow, bound: Iterable[Any] = ()) -> str:
     they import; comments, documentation and layout do not. Another version of Python gives another
     digest.
     """
-    held = held_by([*flow.steps, *bound])
-    modules = user_modules(held, (step.where.file for step in flow.steps))
+    held = held_by([*with_bodies(flow.steps), *bound])
+    modules = user_modules(held, (step.where.file for step in with_bodies(flow.steps)))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     parts = [version, *(_said(step) for step in flow.steps)]
     parts += [*modules.digests, *modules.packages, *map(_typed_in, modules.sourceless)]

@@ -9,21 +9,26 @@ before its watermarks, and what these complete still belongs to the epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 from cutwater import operators as op
+from cutwater.annotations import is_known
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
-from cutwater.flow.inference import StreamType
-from cutwater.flow.lowering import key_function, operator_of
-from cutwater.flow.state_snapshots import is_known
+from cutwater.flow.inference import StreamType, loop_types
+from cutwater.flow.lowering import key_bytes_of, key_function, operator_of
 from cutwater.flow.validation import checked
+from cutwater.operators.loop import Body, Node, loop
+from cutwater.operators.loop import Input as LoopInput
 from cutwater.times import Left, Right
 
-__all__ = ["Input", "Part", "Placement", "Plan", "Segment", "plan"]
+__all__ = ["Input", "Part", "Placement", "Plan", "Segment", "body_of", "plan"]
+
+_MAKERS = (s.Map, s.FlatMap, s.Apply, s.Join, s.OnComplete)
+"""Steps whose outputs are made by a user's function."""
 
 Placement = Literal["anywhere", "by key", "in one place"]
 
@@ -34,6 +39,10 @@ class Input:
 
     segment: int
     """The segment it comes from."""
+    sender: s.Step
+    """The step whose output comes by it."""
+    value: Any
+    """The type of what comes by it; a merge takes all as one."""
     side: type[Left] | type[Right] | None = None
     """For a join: the side that times get."""
 
@@ -100,6 +109,12 @@ class Segment:
         """
         return port << 32 if self.reads_twice else 0
 
+    @cached_property
+    def maker(self) -> s.Step | None:
+        """The step whose function makes what the segment emits; None: no function of a user's."""
+        made = [step for step in self.steps if not isinstance(step, s.Filter)]
+        return made[-1] if made and isinstance(made[-1], _MAKERS) else None
+
     @property
     def source(self) -> s.Source | None:
         """The source it begins with, if it does."""
@@ -152,8 +167,27 @@ def plan(
     """
     steps = flow.steps
     types = checked(steps, flow=flow.name, numbered=numbered)
-    at_work = tuple(map(watch, steps)) if watch else steps
-    chains = _chains(steps, types)
+    at_work = tuple(_watched(step, watch) for step in steps) if watch else steps
+    segments, holder = _segments(steps, at_work, types, fuse)
+    sinks = tuple((sk, holder[sk.inputs[0]]) for sk in steps if isinstance(sk, s.Sink))
+    return Plan(flow, segments, sinks)
+
+
+def _watched(step: s.Step, watch: Callable[[s.Step], s.Step]) -> s.Step:
+    if isinstance(step, s.Iterate):
+        step = replace(step, body=tuple(_watched(inner, watch) for inner in step.body))
+    return watch(step)
+
+
+def _segments(
+    steps: Sequence[s.Step],
+    at_work: Sequence[s.Step],
+    types: Sequence[StreamType],
+    fuse: bool,
+    leaving: Collection[int] = (),
+) -> tuple[tuple[Segment, ...], dict[int, int]]:
+    """The segments, and for each step the one that it is in."""
+    chains = _chains(steps, types, leaving)
     pieces = [(tuple(chain), chain[0], 0) for chain in chains]
     if not fuse:
         pieces = [((n,), chain[0], depth) for chain in chains for depth, n in enumerate(chain)]
@@ -165,8 +199,8 @@ def plan(
         Segment(
             number=i,
             steps=tuple(steps[n] for n in piece),
-            inputs=_edges(steps[piece[0]], holder),
-            parts=_parts(piece, at_work, types),
+            inputs=_edges(piece[0], steps, types, holder),
+            parts=_parts(piece, steps, at_work, types),
             key=_key_of(at_work[piece[0]]),
             placement=places[piece[-1]],
             given=_given(piece[0], steps, types),
@@ -177,12 +211,54 @@ def plan(
         )
         for i, (piece, rank, depth) in enumerate(pieces)
     )
-    sinks = tuple((sk, holder[sk.inputs[0]]) for sk in steps if isinstance(sk, s.Sink))
-    return Plan(flow, segments, sinks)
+    return segments, holder
 
 
-def _chains(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[list[int]]:
-    readers: dict[int, list[int]] = {n: [] for n in range(len(steps))}
+def body_of(
+    step: s.Iterate, given: StreamType, at_work: s.Iterate | None = None
+) -> tuple[Body, tuple[Segment, ...]]:
+    """The body of a loop, and the segments that its nodes are."""
+    types = loop_types(step, given)[0]
+    leaving = {step.again, step.out}
+    segments, holder = _segments(step.body, (at_work or step).body, types, True, leaving)
+    body = Body(
+        tuple(map(_node_of, segments)),
+        again=holder[step.again],
+        out=holder[step.out],
+        title=step.title,
+        max_rounds=step.max_rounds,
+        is_keyed=types[0].key is not None,
+    )
+    return body, segments
+
+
+def _node_of(segment: Segment) -> Node:
+    return Node(
+        segment.operator,
+        tuple(LoopInput(edge.segment, edge.side) for edge in segment.inputs),
+        _key_and_bytes(segment),
+        segment.placement == "by key",
+        segment.rank,
+        segment.stage,
+    )
+
+
+def _key_and_bytes(segment: Segment) -> Callable[[Any], tuple[Any, bytes]] | None:
+    key_of, step = segment.key, segment.steps[0]
+    if key_of is None:
+        return None
+
+    def keyed(value: Any) -> tuple[Any, bytes]:
+        key = key_of(value)
+        return key, key_bytes_of(step, key)
+
+    return keyed
+
+
+def _chains(
+    steps: Sequence[s.Step], types: Sequence[StreamType], leaving: Collection[int]
+) -> list[list[int]]:
+    readers: dict[int, list[int]] = {n: [_OUTSIDE] * (n in leaving) for n in range(len(steps))}
     for number, step in enumerate(steps):
         for i in step.inputs:
             readers[i].append(number)
@@ -209,6 +285,10 @@ def _chains(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[list[i
         chain.append(number)
         chains[number] = chain
     return list({id(chain): chain for chain in chains.values()}.values())
+
+
+_OUTSIDE = -1
+"""Reads what goes round a loop again, or leaves it."""
 
 
 def _taking_batches(
@@ -240,7 +320,8 @@ def _followed(number: int, links: Mapping[int, int]) -> Iterator[int]:
 
 
 def _emits_per_epoch(step: s.Step) -> bool:
-    return isinstance(step, s.AggregateAll) and step.emit == "epoch"
+    is_aggregate = isinstance(step, s.AggregateAll) and step.emit == "epoch"
+    return is_aggregate or isinstance(step, s.Iterate)
 
 
 def _stages(steps: Sequence[s.Step], chains: Sequence[Sequence[int]]) -> dict[int, int]:
@@ -269,9 +350,15 @@ def _stays_in_one_place(step: s.Step, places: Sequence[Placement]) -> bool:
     return len(step.inputs) == 1 and places[step.inputs[0]] == "in one place"
 
 
-def _edges(first: s.Step, holder: dict[int, int]) -> tuple[Input, ...]:
-    sides = (Left, Right) if isinstance(first, s.Join) else (None,) * len(first.inputs)
-    return tuple(Input(holder[n], side) for n, side in zip(first.inputs, sides, strict=True))
+def _edges(
+    number: int, steps: Sequence[s.Step], types: Sequence[StreamType], holder: Mapping[int, int]
+) -> tuple[Input, ...]:
+    first = steps[number]
+    if isinstance(first, s.Join):
+        left, right = (partial(Input, holder[n], steps[n], types[n].value) for n in first.inputs)
+        return left(Left), right(Right)
+    value = _given(number, steps, types).value
+    return tuple(Input(holder[n], steps[n], value) for n in first.inputs)
 
 
 def _key_of(first: s.Step) -> Callable[[Any], Any] | None:
@@ -284,12 +371,15 @@ def _given(number: int, steps: Sequence[s.Step], types: Sequence[StreamType]) ->
 
 
 def _parts(
-    piece: Sequence[int], steps: Sequence[s.Step], types: Sequence[StreamType]
+    piece: Sequence[int],
+    steps: Sequence[s.Step],
+    at_work: Sequence[s.Step],
+    types: Sequence[StreamType],
 ) -> tuple[Part, ...]:
     return tuple(
         Part(
-            steps[n],
-            operator_of(steps[n], _given(n, steps, types), types[n]),
+            at_work[n],
+            _operator(steps[n], at_work[n], _given(n, steps, types), types[n]),
             tuple(types[i] for i in steps[n].inputs),
         )
         for n in piece
@@ -297,5 +387,11 @@ def _parts(
     )
 
 
+def _operator(step: s.Step, at_work: s.Step, given: StreamType, output: StreamType) -> op.Operator:
+    if isinstance(step, s.Iterate) and isinstance(at_work, s.Iterate):
+        return loop(body_of(step, given, at_work)[0])
+    return operator_of(at_work, given, output)
+
+
 def _works(step: s.Step) -> bool:
-    return not isinstance(step, (s.Source, s.KeyBy, s.Merge, s.Union))
+    return not isinstance(step, (s.Source, s.Enter, s.KeyBy, s.Merge, s.Union))

@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, make_dataclass, replace
-from decimal import Decimal
 from functools import cache
 from typing import Any, cast, get_args
 
 from cutwater.annotations import describe, fields_of, fits, members, union_of
 from cutwater.errors import CutwaterError, FlowError, Problem
 from cutwater.flow import steps as s
-from cutwater.flow.lengths import has_predecessors, is_length, is_total, length_in_words
+from cutwater.flow.lengths import (
+    has_predecessors,
+    is_length,
+    is_total,
+    length_in_words,
+    time_of_bounds,
+)
 from cutwater.flow.tasks import Task, element_of, signature_of
+from cutwater.flow.timely.loops import body_problems, body_types, leaving
+from cutwater.flow.timely.requests import request_problems
 from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.batch import Pairs
 from cutwater.operators.windows import Session, Window
 
-__all__ = ["StreamType", "infer"]
+__all__ = ["StreamType", "infer", "loop_types"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,12 @@ class StreamType:
 
 
 def infer(
-    steps: Sequence[s.Step], *, numbered: Any = Any
+    steps: Sequence[s.Step], *, numbered: Any = Any, entering: StreamType | None = None
 ) -> tuple[list[StreamType], list[Problem]]:
     """The type of each step's output, and all problems found on the way.
 
-    `numbered` is the type of the times of a source that names no field for them.
+    `numbered` is the type of the times of a source that names no field for them, `entering` what
+    enters, if these are the steps of a loop's body.
     """
     types: list[StreamType] = []
     problems: list[Problem] = []
@@ -65,7 +73,8 @@ def infer(
             unknown.add(number)
             continue
         try:
-            types[number] = _output(step, [types[i] for i in step.inputs], problems, numbered)
+            inputs = [types[i] for i in step.inputs] or [entering or StreamType()]
+            types[number] = _output(step, inputs, problems, numbered)
         except FlowError as error:
             problems.extend(error.problems)
             unknown.add(number)
@@ -75,7 +84,7 @@ def infer(
 def _output(
     step: s.Step, inputs: list[StreamType], problems: list[Problem], numbered: Any
 ) -> StreamType:
-    given = inputs[0] if inputs else StreamType()
+    given = inputs[0]
     match step:
         case s.Source():
             return _source(step, problems, numbered)
@@ -112,17 +121,26 @@ def _output(
         case s.OnComplete():
             _check_takes(step, step.receive, 2, given.value, problems)
             _check_is_function(step, step.complete, problems)
+            problems += request_problems(step, given.declared_time, given.key is not None)
             return replace(given, value=_output_of(step.receive, step.complete))
         case s.Iterate():
-            problems.append(
-                Problem(
-                    "no-loops-yet",
-                    f"{step.title} is a loop; loops cannot be run by this version",
-                    "unroll the loop into a fixed number of steps",
-                )
-            )
-            return replace(given, value=Any)
+            return _iterate(step, given, problems)
     return given
+
+
+def _iterate(step: s.Iterate, given: StreamType, problems: list[Problem]) -> StreamType:
+    found = list(body_problems(step))
+    problems += found
+    if any(problem.code in ("not-a-body", "end-in-a-loop") for problem in found):
+        return replace(given, value=Any)
+    types, inside = loop_types(step, given)
+    problems += inside
+    return leaving(step, given, types)
+
+
+def loop_types(step: s.Iterate, given: StreamType) -> tuple[list[StreamType], list[Problem]]:
+    """The types of a loop's body, and the problems found in it."""
+    return body_types(step, given, lambda steps, enters: infer(steps, entering=enters))
 
 
 def _source(step: s.Source, problems: list[Problem], numbered: Any) -> StreamType:
@@ -400,17 +418,10 @@ def _aggregate_windows(
         problems.append(_needs_numbers(step, "a window", given.time))
     else:
         _check_window(step, step.window, given.time, problems)
-    time = _time_of_bounds(step.window, given.time)
+    time = time_of_bounds(step.window, given.time)
     bounds = [("window_start", time), ("window_end", time)]
     value = _record(step, step.aggregates, given, bounds, problems)
     return replace(given, value=value, time=time)
-
-
-def _time_of_bounds(window: Any, time: Any) -> Any:
-    """What the bounds of windows are: over whole numbers, fractions if the lengths are."""
-    lengths = [getattr(window, name, None) for name in ("size", "every", "gap", "offset")]
-    fractions = [type(length) for length in lengths if isinstance(length, (float, Decimal))]
-    return union_of([time, *fractions]) if int in members(time) else time
 
 
 def _check_window(step: s.Step, window: Window, time: Any, problems: list[Problem]) -> None:

@@ -6,9 +6,9 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
-from cutwater.annotations import members
+from cutwater.annotations import members, union_of
 
-__all__ = ["has_predecessors", "is_length", "is_total", "length_in_words"]
+__all__ = ["has_predecessors", "is_length", "is_total", "length_in_words", "time_of_bounds"]
 
 _Kind = tuple[tuple[type, ...], str]
 
@@ -88,3 +88,10 @@ def _can_add(time: Any, length: Any) -> bool:
 
 def _whole_days(length: dt.timedelta) -> dt.timedelta:
     return dt.timedelta(days=length.days)
+
+
+def time_of_bounds(window: Any, time: Any) -> Any:
+    """What the bounds of windows are: over whole numbers, fractions if the lengths are."""
+    lengths = [getattr(window, name, None) for name in ("size", "every", "gap", "offset")]
+    fractions = [type(length) for length in lengths if isinstance(length, (float, Decimal))]
+    return union_of([time, *fractions]) if int in members(time) else time

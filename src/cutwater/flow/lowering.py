@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from cutwater import operators as op
-from cutwater.annotations import members
+from cutwater.annotations import describe, members
 from cutwater.errors import CutwaterError, InputError, Problem, StepError
 from cutwater.flow import steps as s
 from cutwater.flow.inference import StreamType
@@ -20,11 +20,13 @@ from cutwater.operators.notify import on_complete
 from cutwater.operators.task import task
 from cutwater.operators.windows import aggregate_windows
 from cutwater.ordering import canonical
+from cutwater.round_trip import Loss
 
 __all__ = [
     "key_bytes_of",
     "key_function",
     "named",
+    "not_as_annotated",
     "operator_of",
     "plain_key_function",
     "step_failed",
@@ -73,7 +75,9 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
             return aggregate_windows(step.window, aggregates, make, number=number)
         case s.OnComplete():
             receive, complete = named(step, step.receive), named(step, step.complete)
-            return on_complete(receive, complete, step.initial, name=step.name)
+            return on_complete(
+                receive, complete, step.initial, requests=step.requests, name=step.name
+            )
     return op.identity()
 
 
@@ -136,6 +140,16 @@ def _guarded(step: s.Step, operator: op.Operator) -> op.Operator:
         step=named(step, operator.step, shown=1),
         finish=named(step, finish, shown=1),
         border=operator.border and named(step, operator.border, shown=1),
+    )
+
+
+def not_as_annotated(step: s.Step, tp: Any, found: Loss) -> Problem:
+    """The sentence for an output that the annotation of its step does not allow."""
+    return Problem(
+        "not-as-annotated",
+        f"{step.title} is annotated to emit {describe(tp)} and emits something else: "
+        f"{found.found}; {found.reason}",
+        "correct what the function returns, or its annotation",
     )
 
 

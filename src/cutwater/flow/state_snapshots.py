@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, get_args
+from typing import Any
 
-from cutwater.annotations import fields_of, members, union_of
+from cutwater.annotations import describe, fields_of, is_known, members, union_of
 from cutwater.codec import Codec, Plain
-from cutwater.errors import FlowError
+from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
+from cutwater.flow.fusing import body_of
 from cutwater.flow.inference import StreamType
 from cutwater.flow.lengths import is_total
-from cutwater.flow.tasks import signature_of
 from cutwater.operators.accumulate import accumulate_form
 from cutwater.operators.aggregate import aggregate_form
 from cutwater.operators.aggregates import Aggregate
@@ -20,12 +20,13 @@ from cutwater.operators.batch import batch_form
 from cutwater.operators.histogram import histogram_form
 from cutwater.operators.histogram_total import histogram_total_form
 from cutwater.operators.join_by_time import join_form
+from cutwater.operators.loop import loop_form
 from cutwater.operators.notify import on_complete_form
 from cutwater.operators.snapshot import Form
 from cutwater.operators.task import task_form
 from cutwater.operators.windows import aggregate_windows_form
 
-__all__ = ["form_of", "is_known", "key_kept_as", "time_kept_as"]
+__all__ = ["form_of", "key_kept_as", "not_kept", "time_kept_as"]
 
 
 def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
@@ -52,8 +53,32 @@ def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
             kept = _kept(step.aggregates, given)
             return aggregate_windows_form(key_kept_as(inputs), time, kept)
         case s.OnComplete():
-            return on_complete_form(time, _state_type(step))
+            return on_complete_form(time, step.state_type)
+        case s.Iterate():
+            return _loop_form(step, given)
     return None
+
+
+def _loop_form(step: s.Iterate, given: StreamType) -> Form:
+    body, segments = body_of(step, given)
+    kept = [
+        (
+            key_kept_as([segment.output]),
+            [form_of(part.step, part.given) for part in segment.parts],
+        )
+        for segment in segments
+    ]
+    return loop_form(body, key_kept_as([given]) if body.is_keyed else None, kept)
+
+
+def not_kept(step: s.Step, tp: Any, said: object) -> Problem:
+    """The sentence for a state that a snapshot does not give back as it was."""
+    return Problem(
+        "lost-in-a-snapshot",
+        f"{step.title} keeps a state, declared as {describe(tp)}, that a snapshot does not give "
+        f"back as it was: {said}",
+        "correct what the step keeps, or its annotation",
+    )
 
 
 def time_kept_as(tp: Any) -> Any:
@@ -78,27 +103,9 @@ def key_kept_as(inputs: Sequence[StreamType]) -> Any:
     return tp if is_known(tp) else Plain
 
 
-def is_known(tp: Any) -> bool:
-    """Is no part of the type unknown, as far as it is spelled out?
-
-    >>> is_known(tuple[int, ...]), is_known(tuple[Any, ...]), is_known(Any)
-    (True, False, False)
-    """
-    return tp is not Any and all(is_known(arg) for arg in get_args(tp) if arg is not ...)
-
-
 def _kept(aggregates: Sequence[tuple[str, Aggregate]], given: StreamType) -> list[Any]:
     fields = fields_of(given.value) or {}
     return [
         a.kept_as(given.value if a.field is None else fields.get(a.field, Any))
         for _, a in aggregates
     ]
-
-
-def _state_type(step: s.OnComplete) -> Any:
-    """What the state is: by annotation, else the type of the initial state."""
-    for function in (step.receive, step.complete):
-        annotated = signature_of(function).parameters[:1]
-        if annotated and annotated[0] is not Any:
-            return annotated[0]
-    return type(step.initial)

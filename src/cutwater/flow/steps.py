@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cutwater.flow.tasks import Task
+from cutwater.flow.tasks import Task, signature_of
 from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.flow.where import Where
@@ -22,6 +22,7 @@ __all__ = [
     "AggregateWindows",
     "Apply",
     "Batch",
+    "Enter",
     "Filter",
     "FlatMap",
     "Histogram",
@@ -130,6 +131,11 @@ class Apply(Step):
     expire_after: Any | None = None
 
     @property
+    def state_type(self) -> Any:
+        """What the state of a key is."""
+        return self.task.state_type
+
+    @property
     def is_vectorised(self) -> bool:
         """Is the task given whole batches, where an engine has them?"""
         return isinstance(self.task, VectorisedTask) and self.expire_after is None
@@ -206,6 +212,24 @@ class OnComplete(Step):
     receive: Callable[[Any, Any, Any], Any]
     complete: Callable[[Any, Any], Any]
     initial: Any
+    requests: tuple[Any, ...] = ()
+    """The times that are asked for before the first event."""
+
+    @property
+    def state_type(self) -> Any:
+        """What the state is: by annotation, else the type of the initial state."""
+        for function in (self.receive, self.complete):
+            annotated = signature_of(function).parameters[:1]
+            if annotated and annotated[0] is not Any:
+                return annotated[0]
+        return type(self.initial)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enter(Step):
+    """The first step of a loop's body: what comes into the loop, and what is fed back."""
+
+    verb: ClassVar[str] = "enter"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +238,22 @@ class Iterate(Step):
 
     verb: ClassVar[str] = "iterate"
     is_stateful: ClassVar[bool] = True
-    body: Callable[[Any], Any]
+    waits: ClassVar[bool] = True
+    body: tuple[Step, ...]
+    """Steps of its own, the first of them `Enter`; their inputs are numbers within the body."""
+    again: int
+    """The step whose output goes round again; -1 if the body named none of its own."""
+    out: int
+    """The step whose output leaves the loop; -1 likewise."""
+    max_rounds: int | None = None
+
+    @property
+    def has_exchange(self) -> bool:
+        """Does its body key streams anew?"""
+        return any(
+            isinstance(step, KeyBy) or (isinstance(step, Iterate) and step.has_exchange)
+            for step in self.body
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

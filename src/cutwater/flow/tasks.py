@@ -5,12 +5,21 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args, get_origin
+from typing import Any, NoReturn, get_args, get_origin
 
+from cutwater.annotations import members, plain_type
 from cutwater.flow.where import Where, of_function
 from cutwater.operators.task import TaskFunction
 
-__all__ = ["Signature", "Task", "element_of", "signature_of", "task"]
+__all__ = [
+    "Signature",
+    "Task",
+    "are_outputs",
+    "element_of",
+    "gives_outputs",
+    "signature_of",
+    "task",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,43 @@ def element_of(tp: Any) -> Any:
         origin, (list, tuple, set, frozenset, Sequence, Iterator, Iterable)
     )
     return args[0] if is_sequence and args and origin is not dict else Any
+
+
+def gives_outputs(result: Any) -> bool:
+    """May what a function is annotated to return be a state and outputs? Unknown types may.
+
+    >>> gives_outputs(tuple[int, list[str]]), gives_outputs(list[int]), gives_outputs(Any)
+    (True, False, True)
+    """
+    return all(map(_is_state_and_outputs, members(plain_type(result))))
+
+
+def _is_state_and_outputs(tp: Any) -> bool:
+    tp = plain_type(tp)
+    kind, args = get_origin(tp) or tp, get_args(tp)
+    if tp is Any or tp is NoReturn or not isinstance(kind, type):
+        return True
+    if not issubclass(kind, tuple):
+        return tp is object
+    if not args or ... in args:
+        return len(getattr(kind, "_fields", (1, 2))) == 2
+    return len(args) == 2 and are_outputs(args[1])
+
+
+def are_outputs(tp: Any) -> bool:
+    """May what is annotated so be several values? Unknown types may, and text may not.
+
+    >>> are_outputs(list[int]), are_outputs(str), are_outputs(int)
+    (True, False, False)
+    """
+    return all(map(_can_be_gone_through, members(plain_type(tp))))
+
+
+def _can_be_gone_through(tp: Any) -> bool:
+    kind = get_origin(plain_type(tp)) or plain_type(tp)
+    if kind in (Any, object) or not isinstance(kind, type):
+        return True
+    return hasattr(kind, "__iter__") and not issubclass(kind, (str, bytes))
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cutwater.annotations import describe
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.inference import StreamType, infer
+from cutwater.flow.tasks import Task, are_outputs, gives_outputs, signature_of
+from cutwater.flow.timely.bodies import with_bodies
+from cutwater.flow.where import of_function
 
 __all__ = ["checked", "problems_of"]
 
@@ -17,7 +21,17 @@ def problems_of(
 ) -> list[Problem]:
     """Everything that is wrong with a flow of these steps, its name too."""
     found = infer(steps, numbered=numbered)[1]
-    return [*_flow_name(flow), *_names(steps), *_inputs(steps), *_ends(steps), *found]
+    bodies = [step.body for step in with_bodies(steps) if isinstance(step, s.Iterate)]
+    inputs = [problem for body in [steps, *bodies] for problem in _inputs(body)]
+    every = [step for step in with_bodies(steps) if not isinstance(step, s.Enter)]
+    return [
+        *_flow_name(flow),
+        *_names(every),
+        *inputs,
+        *_ends(steps),
+        *found,
+        *_results(every),
+    ]
 
 
 def checked(
@@ -28,6 +42,49 @@ def checked(
     if problems:
         raise FlowError(problems)
     return infer(steps, numbered=numbered)[0]
+
+
+def _results(steps: Sequence[s.Step]) -> list[Problem]:
+    """Functions whose annotation says that they do not return what their step needs."""
+    return [*_without_outputs(steps), *_not_several(steps)]
+
+
+def _not_several(steps: Sequence[s.Step]) -> list[Problem]:
+    return [
+        Problem(
+            "not-several-values",
+            f"{step.title} has a function that is annotated to return "
+            f"{describe(signature_of(step.f).result)}; flat_map emits each element of a list",
+            "return a list, or use map for one value each",
+        )
+        for step in steps
+        if isinstance(step, s.FlatMap)
+        and signature_of(step.f).result is not str
+        and not are_outputs(signature_of(step.f).result)
+    ]
+
+
+def _without_outputs(steps: Sequence[s.Step]) -> list[Problem]:
+    return [
+        Problem(
+            "no-state-and-outputs",
+            f"{step.title} has a function ({of_function(f)}) that is annotated to return "
+            f"{describe(signature_of(f).result)}; it returns a pair of the new state and a list of "
+            "outputs",
+            "annotate it as  -> tuple[State, list[Output]]  and return state, []  where there is "
+            "nothing to emit",
+        )
+        for step in steps
+        for f in _functions_with_outputs(step)
+        if not gives_outputs(signature_of(f).result)
+    ]
+
+
+def _functions_with_outputs(step: s.Step) -> list[Any]:
+    if isinstance(step, s.Apply):
+        is_row_by_row = type(step.task) is Task
+        return [step.task.f] if is_row_by_row else []
+    return [step.receive, step.complete] if isinstance(step, s.OnComplete) else []
 
 
 _LONGEST_NAME = 200
@@ -100,11 +157,15 @@ def _inputs(steps: Sequence[s.Step]) -> list[Problem]:
                 )
             )
         elif any(i < 0 or i >= len(steps) for i in step.inputs):
+            is_body = isinstance(steps[0], s.Enter)
             problems.append(
                 Problem(
                     "foreign-stream",
-                    f"{step.title} reads something that is no stream of this flow",
-                    "pass a stream that was made from this flow",
+                    f"{step.title} reads something that is no stream of this "
+                    + ("loop" if is_body else "flow"),
+                    "merge it with the stream of the loop, before the loop"
+                    if is_body
+                    else "pass a stream that was made from this flow",
                 )
             )
         elif any(i >= number for i in step.inputs):

@@ -74,7 +74,15 @@ def batch(pending: Iterable[tuple[Any, Any]] = ()) -> Operator:
     def is_blank(held: Log[tuple[Any, Any]]) -> bool:
         return not held and not initial
 
-    return Operator(initial, step, finish, is_idle=operator.not_, is_blank=is_blank, due=least_time)
+    return Operator(
+        initial,
+        step,
+        finish,
+        is_idle=operator.not_,
+        is_blank=is_blank,
+        due=least_time,
+        awaits=lambda held: [time for time, _ in held],
+    )
 
 
 def least_time(held: Iterable[tuple[Any, Any]]) -> Any:

@@ -82,6 +82,8 @@ def compose(*operators: Operator) -> Operator:
             op.is_blank(inner) for op, inner in zip(operators, state, strict=True)
         ),
         due=lambda state: _least_due(operators, state),
+        awaits=lambda state: _awaited(operators, state),
+        is_awake=any(op.is_awake for op in operators),
     )
 
 
@@ -102,6 +104,11 @@ def _least_due(operators: Sequence[Operator], state: Any) -> Any | None:
                 return None
             least = time if least is None or time <= least else least
     return least
+
+
+def _awaited(operators: Sequence[Operator], state: Any) -> list[Any]:
+    parts = zip(operators, state, strict=True)
+    return [time for op, inner in parts if op.awaits for time in op.awaits(inner)]
 
 
 def _start_all(operators: Sequence[Operator]) -> Callable[[Any], tuple[Any, ...]]:

@@ -72,6 +72,7 @@ def histogram_total(
         finish,
         is_idle=lambda state: not state[1],
         due=lambda state: least_time(state[1]),
+        awaits=lambda state: [time for time, _ in state[1]],
         is_blank=lambda state: not state[0] and not state[1],
     )
 

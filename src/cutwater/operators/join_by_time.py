@@ -66,7 +66,13 @@ def join_by_time(f: Callable[[Any, Any], Any | None]) -> Operator:
             rest = [pair for pair in rest if not pair[0].time <= limit]
 
     return Operator(
-        empty, step, finish, is_idle=operator.not_, is_blank=operator.not_, due=_least_time
+        empty,
+        step,
+        finish,
+        is_idle=operator.not_,
+        is_blank=operator.not_,
+        due=_least_time,
+        awaits=lambda held: [side.time for side, _ in held],
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cutwater.annotations import is_immutable
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.operator import Operator
+from cutwater.ordering import NO_KEY
 
 __all__ = ["Emitted", "Keyed"]
 
@@ -36,6 +37,9 @@ class Keyed:
         self.states: dict[bytes, tuple[Any, Any]] = {}
         self._busy: set[bytes] = set()
         self._touched: set[bytes] = set()
+        self._changed: set[bytes] = set()
+        if op.is_awake:
+            self._keep(None, NO_KEY, op.start_for(None))
 
     def copy(self) -> Keyed:
         """One with states of its own, whatever is done to a state in place."""
@@ -45,7 +49,24 @@ class Keyed:
             for key_bytes, (key, state) in self.states.items()
         }
         other._busy, other._touched = set(self._busy), set(self._touched)
+        other._changed = set(self._changed)
         return other
+
+    @property
+    def is_idle(self) -> bool:
+        """Would a watermark change nothing and emit nothing?"""
+        return not self._busy
+
+    def awaited(self) -> Iterable[Any]:
+        """The times at which some key waits to be complete."""
+        awaits = self.op.awaits
+        if awaits is not None:
+            for key_bytes in self._busy:
+                yield from awaits(self.states[key_bytes][1])
+
+    def put(self, key: Any, key_bytes: bytes, state: Any) -> None:
+        """Give a key a state that was kept elsewhere."""
+        self._keep(key, key_bytes, state)
 
     @property
     def touched(self) -> frozenset[bytes]:
@@ -89,7 +110,16 @@ class Keyed:
             key, state = self.states[key_bytes]
             yield key_bytes, key, [e for e in self.op.finish(state) if isinstance(e, Data)]
 
+    def snapshot(self, kept: Callable[[Any], Any]) -> None:
+        """Put in the place of each state that changed since the last time what is kept of it."""
+        changed, self._changed = self._changed, set()
+        for key_bytes in sorted(changed):
+            if key_bytes in self.states:
+                key, state = self.states[key_bytes]
+                self.states[key_bytes] = (key, kept(state))
+
     def _keep(self, key: Any, key_bytes: bytes, state: Any) -> None:
+        self._changed.add(key_bytes)
         if self.op.is_blank(state):
             self.states.pop(key_bytes, None)
             self._busy.discard(key_bytes)

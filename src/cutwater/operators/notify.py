@@ -12,7 +12,8 @@ from cutwater.events import Data, Event
 from cutwater.operators.operator import Operator
 from cutwater.operators.snapshot import Form, many_of, row_of
 from cutwater.operators.task import check_result, fresh_copies
-from cutwater.times import maximal
+from cutwater.ordering import canonical
+from cutwater.times import maximal, minimal
 
 __all__ = ["Notify", "on_complete", "on_complete_form"]
 
@@ -29,15 +30,18 @@ def on_complete(
     complete: Callable[[Any, Any], tuple[Any, Sequence[Any]]],
     initial: Any,
     *,
+    requests: Iterable[Any] = (),
     name: str = "on_complete",
 ) -> Operator:
     """Calls `complete` once for each requested time, after all events at or before it.
 
     ``receive(state, time, value)`` and ``complete(state, time)`` return a state and a list of
     outputs; a `Notify` among the outputs asks for a time at or above the present one (P3,
-    Condition 1; from `complete` a strictly larger one). Minimal times come first: a request made
-    by `complete` is never delivered before an earlier one that is due. The end of the input
-    completes what was asked for; what is asked for beyond that is not delivered.
+    Condition 1; from `complete` a strictly larger one). `requests` are there before the first
+    event (P3's ``Initial(p)``). Minimal times come first, unrelated ones in the order of their
+    canonical bytes: a request made by `complete` is never delivered before an earlier one that is
+    due. The end of the input completes what was asked for; what is asked for beyond that is not
+    delivered.
 
     Keeps the state and the requested times until they are complete; None as state deletes both
     once nothing is requested.
@@ -56,6 +60,11 @@ def on_complete(
     [Data(time=1, value=2), Watermark(time=1)]
     """
     fresh = fresh_copies(initial)
+    first = tuple(dict.fromkeys(requests))
+
+    def kept_as(state: Any, requests: Sequence[Any]) -> Any:
+        is_nothing = state is None and not requests and not first  # which are asked for only once
+        return None if is_nothing else (state, tuple(requests))
 
     def emit(time: Any, outputs: Iterable[Any], requests: list[Any], is_due: bool) -> list[Event]:
         emitted: list[Event] = []
@@ -73,11 +82,11 @@ def on_complete(
         state, requests = kept[0], list(kept[1])
         emitted: list[Event] = []
         while due := [t for t in requests if any(t <= limit for limit in limits)]:
-            time = next(t for t in due if not any(s <= t and s != t for s in due))
+            time = _next(due)
             requests.remove(time)
             state, outputs = check_result(complete(_or(state, fresh), time), name)
             emitted += emit(time, outputs, requests, is_due=True)
-        return _kept(state, requests), emitted
+        return kept_as(state, requests), emitted
 
     def step(kept: Any, event: Event) -> tuple[Any, Sequence[Event]]:
         state, requests = (None, ()) if kept is None else kept
@@ -90,27 +99,36 @@ def on_complete(
         state, outputs = check_result(result, name)
         asked = list(requests)
         emitted = emit(event.time, outputs, asked, is_due=False)
-        return _kept(state, asked), emitted
+        return kept_as(state, asked), emitted
 
     def finish(kept: Any) -> Iterable[Event]:
         return () if kept is None else deliver(kept, maximal(kept[1]))[1]
 
     return Operator(
-        None,
+        (None, first) if first else None,
         step,
         finish,
         is_idle=lambda kept: kept is None or not kept[1],
         due=lambda kept: min(kept[1]),
+        awaits=lambda kept: () if kept is None else kept[1],
         is_blank=lambda kept: kept is None,
+        is_awake=bool(first),
     )
+
+
+def _next(due: Sequence[Any]) -> Any:
+    """A minimal one of the times that are due; which of several does not depend on the run."""
+    times = minimal(due)
+    if len(times) == 1:
+        return times[0]
+    try:
+        return min(times, key=canonical)
+    except InputError:  # a user's own class, which is no key: in the order of the requests
+        return times[0]
 
 
 def _or(state: Any, fresh: Callable[[], Any]) -> Any:
     return fresh() if state is None else state
-
-
-def _kept(state: Any, requests: Sequence[Any]) -> Any:
-    return None if state is None and not requests else (state, tuple(requests))
 
 
 def _into_the_past(name: str, asked: Any, time: Any) -> InputError:

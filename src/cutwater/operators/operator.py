@@ -62,8 +62,13 @@ class Operator:
     due: Callable[[Any], Any | None] | None = None
     """Over totally ordered times: the least watermark that can matter to a state that is not idle;
     None if any can."""
+    awaits: Callable[[Any], Iterable[Any]] | None = None
+    """The times, in any order, at which a state that is not idle waits to be complete."""
     is_blank: Callable[[Any], bool] = _never
     """Is this as good as the initial state, so that it need not be kept?"""
+    is_awake: bool = False
+    """Does it wait for something before the first event? Only without keys: a key is not known
+    before its first event. The initial state is there from the start, and is never blank."""
 
     def at(self, state: Any) -> Operator:
         """The operator evolved to a state."""

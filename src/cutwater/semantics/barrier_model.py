@@ -27,6 +27,8 @@ from cutwater.semantics.barriers import (
     recover,
     take_step,
 )
+from cutwater.semantics.overriding import overridden
+from cutwater.semantics.wellformed import checked
 
 __all__ = [
     "BarrierModel",
@@ -80,11 +82,6 @@ class Point(msgspec.Struct, frozen=True, cache_hash=True):
 
 class Barriers:
     """The protocol as the paper has it; a variant overrides what it does otherwise."""
-
-    forgets = True
-    """Does a recovery lead to the same configuration whatever uncommitted steps came before it?
-    It does by Definition 4.5 (P1, Lemma B.9), and then crashes need not be tried between steps
-    that no observer sees. A protocol of which this is not known says False."""
 
     def moves(self, c: Configuration, number: int) -> Sequence[Move]:
         """What a running task may do next."""
@@ -145,6 +142,9 @@ class Barriers:
 class BarrierModel:
     """All executions from a configuration, with so many crashes at most.
 
+    `FlowError` if it is none to start from (P1, Definition 6.8): a graph without circles, inputs of
+    equally many epochs, each closed by a border, and tasks that have done nothing yet.
+
     Examples
     --------
     >>> from cutwater.semantics.barriers import Graph, Task, initial_configuration
@@ -155,15 +155,25 @@ class BarrierModel:
     ['TakeEvent']
     """
 
-    is_acyclic = True
-    """Every step but a recovery brings a task forward, and crashes are counted."""
-
     def __init__(
         self, initial: Configuration, *, crashes: int = 0, protocol: Barriers | None = None
     ) -> None:
-        self.initial = initial
+        self.initial = checked(initial)
         self.crashes = crashes
         self.protocol = protocol or Barriers()
+
+    @property
+    def is_reducible(self) -> bool:
+        """Is it the protocol as the paper has it, of which `ample` and `independent` were shown?
+
+        A variant that overrides a rule is searched in full.
+        """
+        return not overridden(self.protocol, Barriers)
+
+    @property
+    def is_acyclic(self) -> bool:
+        """Every step but a recovery brings a task forward, and crashes are counted."""
+        return self.is_reducible
 
     def failure_free(self) -> BarrierModel:
         """The same without crashes (P1: I \\ F)."""
@@ -213,41 +223,31 @@ class BarrierModel:
 
         If every input of a running task has a next message, what the task can do next is settled:
         messages are only ever added behind. Whatever the other tasks do first, its steps stay
-        possible and commute with it. A recovery does not commute with them; but by Lemma B.9 it
-        leads where it leads without them, so trying it later loses nothing. Crash and recovery
-        are therefore tried only where no such task is left: just before what an observer sees.
+        possible and commute with it.
+
+        What can follow without the task shows the same before and after its step. An event is of
+        an epoch the task has not closed, so no other task can make it common. A border of epoch e
+        is passed over only where another task is behind: until the others have caught up it shows
+        nothing, and then, taken before or after them, the common epoch goes from e - 1 to e.
+
+        A recovery does not commute with the steps; but by Lemma B.9 it leads where it leads
+        without them, so trying it later loses nothing. Crash and recovery are therefore tried only
+        where no such task is left: just before what an observer sees.
         """
         c = state.configuration
-        if not self.protocol.forgets and (state.crashes or c.is_failed):
-            return None
         for number in range(len(c.graph.tasks)):
-            if not self._is_settled(c, number):
-                continue
             moves = self.protocol.moves(c, number)
-            if moves and all(self._is_unseen(c, move) for move in moves):
+            is_settled = all(self.protocol.heads(c, number))
+            if moves and is_settled and not any(self._is_seen(c, move) for move in moves):
                 return moves
         return None
 
-    def _is_settled(self, c: Configuration, number: int) -> bool:
-        """Does every input have a next message, and can no second one come to stand beside it?
-
-        By the rules none can; where a variant recovers otherwise, a writer may stand before what
-        it has already written.
-        """
-        writer = c.graph.writer
-        return all(self.protocol.heads(c, number)) and all(
-            c.position(writer[stream], stream) > c.position(number, stream)
-            for stream in c.graph.tasks[number].inputs
-            if stream in writer
-        )
-
-    def _is_unseen(self, c: Configuration, move: Move) -> bool:
-        """Does a step of a task change nothing of what is observed?"""
+    def _is_seen(self, c: Configuration, move: Move) -> bool:
+        """Does the step end an epoch that all other tasks have ended?"""
+        if not isinstance(move, TakeBorder):
+            return False
         after = self.protocol.step(c, move)
-        epoch = greatest_common_epoch(c)
-        return greatest_common_epoch(after) == epoch and all(
-            message.epoch > epoch for message in after.messages.all - c.messages.all
-        )
+        return greatest_common_epoch(after) > greatest_common_epoch(c)
 
 
 def fairness(move: Any) -> Hashable:

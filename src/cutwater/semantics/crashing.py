@@ -16,6 +16,7 @@ from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, shown_word
 from cutwater.semantics.inputs import Crash, epochs_of, split
 from cutwater.semantics.recording import Recorder
 from cutwater.semantics.segments import Row, last_row
+from cutwater.semantics.snapshots import OnLoss, refuse
 from cutwater.trace import Trace
 
 __all__ = ["CrashingRun", "run_with_crashes"]
@@ -40,12 +41,16 @@ def run_with_crashes(
     epoch_size: int | None = None,
     instances: int = 1,
     version: str = "",
+    on_loss: OnLoss = refuse,
 ) -> CrashingRun:
-    """Run a flow, each epoch in its total order, and crash where the input says so."""
+    """Run a flow, each epoch in its total order, and crash where the input says so.
+
+    `on_loss` is called for what does not come back from a snapshot, or from an exchange.
+    """
     plain, crashes = split(inputs, epoch_size)
     sources = [segment.source for segment in plan.segments if segment.source]
     cut = epochs_of(sources, plain, epoch_size)
-    tasks = FlowTasks(plan, instances=instances, in_order=True)
+    tasks = FlowTasks(plan, instances=instances, in_order=True, on_loss=on_loss)
     words, readers = tasks.read(cut)
     initial = tasks.initial(words)
     recorder = Recorder(

@@ -40,6 +40,7 @@ from cutwater.semantics.barriers import (
 from cutwater.semantics.frozen import Frozen, form
 from cutwater.semantics.inputs import SourceReader
 from cutwater.semantics.segments import Order, Row, SegmentAtWork
+from cutwater.semantics.snapshots import OnLoss, refuse
 from cutwater.semantics.wellformed import checked, graph_of
 
 __all__ = ["End", "FlowTasks", "Instance", "Sent", "TaskValue", "Word", "shown_word"]
@@ -90,10 +91,10 @@ class Instance:
     is_sorting: bool
     """Must it wait for the end of an epoch and sort, because a stream is not in order itself?"""
 
-    def start(self) -> SegmentAtWork:
+    def start(self, on_loss: OnLoss) -> SegmentAtWork:
         """The segment before the first event."""
         count = sum(len(slots) for slots in self.slots.values())
-        return SegmentAtWork(self.segment, count, self.owns if self.of > 1 else None)
+        return SegmentAtWork(self.segment, count, self.owns if self.of > 1 else None, on_loss)
 
     def owns(self, key_bytes: bytes) -> bool:
         """Is a key this instance's own?"""
@@ -169,6 +170,10 @@ class FlowTasks:
     on_call
         Called with the instance, the value before, the word, and the function that computes the
         result; default: just compute it.
+    on_loss
+        What is done about an event or a state that its codec does not give back as it was. With
+        ``in_order`` states go through their codecs at every border; without it, where a border
+        may come behind every event, behind every event.
     """
 
     def __init__(
@@ -178,8 +183,10 @@ class FlowTasks:
         instances: int = 1,
         in_order: bool = False,
         on_call: Callable[..., Any] | None = None,
+        on_loss: OnLoss = refuse,
     ) -> None:
         self.plan = plan
+        self._on_loss = on_loss
         self.in_order = in_order
         self._instances = instances
         self._on_call = on_call
@@ -199,7 +206,7 @@ class FlowTasks:
                 partial(self._call, instance),
                 instance.streams,
                 instance.name,
-                TaskValue(instance.start()),
+                TaskValue(instance.start(self._on_loss)),
             )
             for instance in self.instances.values()
         )
@@ -347,6 +354,8 @@ class FlowTasks:
             waiting = (*value.waiting, given)
             return TaskValue(work, value.ended, value.advances, waiting), []
         rows = self._take(instance, work, given)
+        if not self.in_order:
+            work.snapshot()
         after = TaskValue(work, value.ended, value.advances)
         return after, self._sent(instance, rows)
 

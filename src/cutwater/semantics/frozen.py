@@ -17,6 +17,7 @@ import msgspec
 from cutwater.annotations import is_immutable
 from cutwater.errors import InputError, Problem
 from cutwater.operators.log import Log
+from cutwater.operators.loop import LoopState
 
 __all__ = ["Frozen", "form"]
 
@@ -99,6 +100,8 @@ def _form(value: Any) -> Hashable:
 
 def _form_of_object(value: Any) -> Hashable:
     kind = type(value)
+    if isinstance(value, LoopState):
+        return (kind, _form(value.content))
     if isinstance(value, (Sequence, deque, Log)):
         return (kind, tuple(map(_form, value)))
     if isinstance(value, dict):

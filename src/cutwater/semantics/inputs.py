@@ -5,12 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from cutwater.annotations import describe, fits, members
-from cutwater.errors import InputError, Problem, RunError
+from cutwater.annotations import describe, fits, is_known, members
+from cutwater.codec import Codec, codec_of
+from cutwater.errors import FlowError, InputError, Problem, RunError
 from cutwater.events import Data, Event, Watermark
 from cutwater.flow.steps import Source
+from cutwater.round_trip import exactness, round_trip
 from cutwater.times import maximal
 
 __all__ = [
@@ -236,14 +239,33 @@ class SourceReader:
     def _event(self, item: Any) -> Event:
         if isinstance(item, Watermark):
             return item
-        value = item.value if isinstance(item, Data) else item
-        self._check(value)
+        given = item.value if isinstance(item, Data) else item
+        self._check(given)
+        value = self._as_read(given)
         if isinstance(item, Data):
-            return item
+            return item if value is given else Data(item.time, value)
         if self.source.time is not None:
             return Data(getattr(value, self.source.time), value)
         self._numbered += 1
         return Data(self._numbered - 1, value)
+
+    @cached_property
+    def _codec(self) -> Codec | None:
+        """How records of the source are encoded; None: nobody can tell."""
+        try:
+            return codec_of(self.source.type) if is_known(self.source.type) else None
+        except FlowError:
+            return None
+
+    def _as_read(self, value: Any) -> Any:
+        """The record as a source reads it: what is declared as a float is read as one.
+
+        What no source could read is left as it is; an exchange will not take it.
+        """
+        if self._codec is None or exactness(self.source.type)(value):
+            return value
+        back, loss = round_trip(value, self._codec)
+        return value if loss is None or loss.reason else back
 
     def _no_time(self, time: Any, reason: str) -> InputError:
         return InputError(

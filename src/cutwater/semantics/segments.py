@@ -14,6 +14,7 @@ from cutwater.flow.lowering import key_bytes_of
 from cutwater.operators.frontier import Frontier
 from cutwater.operators.keyed import Emitted, Keyed
 from cutwater.ordering import AFTER_DATA, NO_KEY
+from cutwater.semantics.snapshots import OnLoss, Snapshots, refuse
 from cutwater.times import maximal
 
 __all__ = ["AFTER_KEYS", "Order", "Row", "SegmentAtWork", "last_row"]
@@ -51,15 +52,22 @@ class SegmentAtWork:
         How many streams it is sent; each has a watermark of its own.
     owns
         Which keys are its own, by their canonical bytes; default: all.
+    on_loss
+        What is done about an event or a state that its codec does not give back as it was.
     """
 
     def __init__(
-        self, segment: Segment, inputs: int, owns: Callable[[bytes], bool] | None = None
+        self,
+        segment: Segment,
+        inputs: int,
+        owns: Callable[[bytes], bool] | None = None,
+        on_loss: OnLoss = refuse,
     ) -> None:
         self.segment = segment
         self.keyed = Keyed(segment.operator)
         self.frontier = Frontier.of(inputs or 1)
         self._owns = owns
+        self._snapshots = Snapshots(segment, on_loss)
 
     def copy(self) -> SegmentAtWork:
         """One that goes its own way from here."""
@@ -75,6 +83,7 @@ class SegmentAtWork:
 
     def _data(self, port: int, row: Row, event: Data) -> list[Row]:
         segment = self.segment
+        event = self._snapshots.event(port, event)
         key, key_bytes = row.key, row.key_bytes
         if segment.key is not None:
             key = segment.key(event.value)
@@ -114,7 +123,12 @@ class SegmentAtWork:
             common += self._common(number, time)
         common = maximal(common)
         rows += self._rows((AFTER_DATA, stage, 1), self.keyed.watermarks(common))
+        self.snapshot()
         return rows, common
+
+    def snapshot(self) -> None:
+        """Go on with the states as a snapshot keeps them."""
+        self.keyed.snapshot(self._snapshots.state)
 
     def finish(self) -> list[Row]:
         """What the end of the input causes."""
@@ -122,11 +136,14 @@ class SegmentAtWork:
 
     def _rows(self, order: Order, emitted: Iterable[Emitted], first: int = 0) -> list[Row]:
         rank, depth = self.segment.rank, self.segment.depth
-        return [
+        rows = [
             Row((*order, key_bytes, rank, depth, index), key, key_bytes, event)
             for key_bytes, key, outputs in emitted
             for index, event in enumerate(outputs, first)
         ]
+        for row in rows:
+            self._snapshots.emitted(row.event)
+        return rows
 
     def _common(self, number: int, time: Any) -> list[Any]:
         """What is complete at all inputs now that one has a watermark."""

@@ -39,13 +39,22 @@ if _typing.TYPE_CHECKING:
     from cutwater.spark.options import RunConfig, RunSettings, load_config
     from cutwater.spark.runner import RunResult, run
     from cutwater.spark.support import SUPPORT
-    from cutwater.spark.telemetry.progress import Progress, SourceProgress
+    from cutwater.spark.telemetry.frontiers import (
+        Frontiers,
+        Position,
+        StepFrontier,
+        read_frontiers,
+    )
+    from cutwater.spark.telemetry.progress import FrontierProgress, Progress, SourceProgress
     from cutwater.spark.transformer import transform
 
 __getattr__ = _lazily(
     __name__,
     {
         "CheckpointSummary": "checkpoint.inspect:CheckpointSummary",
+        "FrontierProgress": "telemetry.progress:FrontierProgress",
+        "Frontiers": "telemetry.frontiers:Frontiers",
+        "Position": "telemetry.frontiers:Position",
         "Progress": "telemetry.progress:Progress",
         "Promise": "end_to_end:Promise",
         "Rescaled": "checkpoint.rescale:Rescaled",
@@ -55,6 +64,7 @@ __getattr__ = _lazily(
         "SUPPORT": "support:SUPPORT",
         "SourceProgress": "telemetry.progress:SourceProgress",
         "SourceSummary": "checkpoint.inspect:SourceSummary",
+        "StepFrontier": "telemetry.frontiers:StepFrontier",
         "StepState": "checkpoint.state_reader:StepState",
         "Verified": "checkpoint.verify:Verified",
         "call": "connectors.callback.sink:Call",
@@ -72,6 +82,7 @@ __getattr__ = _lazily(
         "parquet": "connectors.files.parquet_source:Parquet",
         "postgres_rows": "connectors.postgres:postgres_rows",
         "postgres_table": "connectors.postgres:postgres_table",
+        "read_frontiers": "telemetry.frontiers:read_frontiers",
         "read_state": "checkpoint.state_reader:read_state",
         "rescale": "checkpoint.rescale:rescale",
         "run": "runner:run",
@@ -84,6 +95,9 @@ __getattr__ = _lazily(
 __all__ = [
     "SUPPORT",
     "CheckpointSummary",
+    "FrontierProgress",
+    "Frontiers",
+    "Position",
     "Progress",
     "Promise",
     "Rescaled",
@@ -92,6 +106,7 @@ __all__ = [
     "RunSettings",
     "SourceProgress",
     "SourceSummary",
+    "StepFrontier",
     "StepState",
     "Verified",
     "call",
@@ -109,6 +124,7 @@ __all__ = [
     "parquet",
     "postgres_rows",
     "postgres_table",
+    "read_frontiers",
     "read_state",
     "rescale",
     "run",

@@ -68,6 +68,7 @@ class RunSettings:
     metrics_port: int | None = None
     metrics_host: str | None = None
     stop_timeout: float | None = None
+    hung_after: float | None = None
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,16 @@ from cutwater.spark.connectors.base.sink import Sink as Place
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.connectors.files.sink import Folder
+from cutwater.spark.embedded.jvm import kill_own
 from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
 from cutwater.spark.end_to_end import Promise, promises, too_low
 from cutwater.spark.job.spec import BUCKETS, Job, spark_plan
 from cutwater.spark.microbatch.query import Drive
+from cutwater.spark.microbatch.watchdog import HUNG_AFTER_S, ended_if_hung
 from cutwater.spark.recovery import Resumption, agree, recover, refuse_closed
 from cutwater.spark.support import check_support
 from cutwater.spark.telemetry.progress import Progress
+from cutwater.spark.telemetry.topology import topology_of, write_topology
 
 __all__ = [
     "RunResult",
@@ -78,8 +81,10 @@ def run(
     finish_with_this_flow: bool = False,
     partitions: int | None = None,
     require: str | None = None,
+    explain: bool = True,
     master: str = "local[*]",
     settings: Mapping[str, str] = MappingProxyType({}),
+    hung_after: float = HUNG_AFTER_S,
     permute: int | None = None,
     is_to_stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
@@ -128,8 +133,14 @@ def run(
         as far as that goes. A checkpoint keeps its number; `rescale` changes it.
     require
         ``"exactly-once"``: refuse to start if a sink has less than that from end to end.
+    explain
+        Tell why each sink has its guarantee, not only which it has.
     settings
         Settings of Spark for the embedded session, besides our own.
+    hung_after
+        End the run if for so many seconds no task was finished and nothing was planned: a
+        function does not return, or a process is paused. The embedded session is killed then; of
+        one that was passed only the query is stopped. ``float("inf")``: wait for ever.
     is_to_stop
         Asked several times a second; once it says True, the epoch that is running is finished
         and the run ends. With a DataFrame among the sources, an epoch may be cut off; the next
@@ -141,7 +152,7 @@ def run(
     """
     planned = spark_plan(flow)
     check_support(planned)
-    _check_choices(until, on_bad_record, adopt, fresh)
+    _check_choices(until, on_bad_record, adopt, fresh, hung_after)
     others: Literal["refuse", "adopt", "fresh"] = (
         "adopt" if adopt else "fresh" if fresh else "refuse"
     )
@@ -167,7 +178,7 @@ def run(
     refuse_closed(place, close)
     _check_sources(draft)
     for promise in promised.values():
-        tell(str(promise))
+        tell(str(promise) if explain else promise.line)
     for name, source in bound_sources.items():
         why = source.why_empty() if isinstance(source, Feed) else None
         if why is not None:
@@ -175,11 +186,15 @@ def run(
     place.create()
     scratch = place.root / "scratch"
     session = spark or embedded_session(scratch, master=master, more=settings)
-    with looked_after(session, scratch, is_ours=spark is None):
+    with (
+        looked_after(session, scratch, is_ours=spark is None),
+        ended_if_hung(hung_after, kill_own if spark is None else _kill_nothing) as watchdog,
+    ):
         check_session(session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             job = recover(place, draft, asked, session, tell)
-            drive = Drive(session, job, place, on_progress, is_to_stop)
+            write_topology(place.root, topology_of(job))
+            drive = Drive(session, job, place, on_progress, is_to_stop, watchdog)
             drive.run(until)
             if close and not drive.is_stopped:
                 drive.close()
@@ -212,8 +227,18 @@ def _asides(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Place]:
     return sinks
 
 
-def _check_choices(until: str, on_bad_record: str, adopt: bool, fresh: bool) -> None:
+def _kill_nothing() -> None:
+    """A session that was passed is its owner's."""
+
+
+def _check_choices(
+    until: str, on_bad_record: str, adopt: bool, fresh: bool, hung_after: float
+) -> None:
     problems = []
+    if not hung_after > 0:
+        said = f"hung_after is {hung_after!r}; it is a number of seconds above 0"
+        hint = "for example 1800, half an hour; infinity waits for ever"
+        problems.append(Problem("not-seconds", said, hint))
     for what, value, choices in (
         ("until", until, ("caught-up", "stopped")),
         ("on_bad_record", on_bad_record, ("fail", "skip")),

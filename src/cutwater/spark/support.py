@@ -7,13 +7,12 @@ from typing import Any
 
 import msgspec
 
-from cutwater.annotations import describe
+from cutwater.annotations import describe, is_known
 from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
-from cutwater.flow.state_snapshots import form_of, is_known, time_kept_as
-from cutwater.spark.exchange.event_codec import values_of
+from cutwater.flow.state_snapshots import form_of, time_kept_as
 from cutwater.spark.job.column_requirements import Needs
 
 __all__ = ["INLINE", "STATE", "SUPPORT", "WAITS", "check_support"]
@@ -39,7 +38,8 @@ SUPPORT: dict[type[s.Step], tuple[bool, str]] = {
     s.AggregateAll: (True, f"{STATE}; once an epoch: after the bucket's last event"),
     s.AggregateWindows: (True, WAITS),
     s.OnComplete: (True, WAITS),
-    s.Iterate: (False, "loops cannot be run by this version"),
+    s.Enter: (True, "in the operator of its loop"),
+    s.Iterate: (True, f"{WAITS}; all rounds inside one epoch; with a key_by inside: in one bucket"),
 }
 
 
@@ -71,15 +71,15 @@ def _unencodable(plan: Plan) -> Iterator[Problem]:
                 yield problem
         if not segment.is_stateful:
             continue
-        for what, tp in _wanted(plan, segment, needs):
+        for what, tp in _wanted(segment, needs):
             problem = _encoding_problem(what, tp)
             if problem:
                 yield problem
                 break  # what a state holds is what came in: one sentence is enough
 
 
-def _wanted(plan: Plan, segment: Segment, needs: Needs) -> Iterator[tuple[str, Any]]:
-    for tp in dict.fromkeys(values_of(plan, segment)):
+def _wanted(segment: Segment, needs: Needs) -> Iterator[tuple[str, Any]]:
+    for tp in dict.fromkeys(edge.value for edge in segment.inputs):
         yield f"the events that come to {segment.steps[0].title}", tp
     if segment.number in needs.times:
         times = f"the times of what comes to {segment.steps[0].title}"

@@ -17,6 +17,7 @@ from cutwater.checking import (
     view,
     without,
 )
+from cutwater.errors import InputError
 
 
 class Shown:
@@ -115,13 +116,40 @@ def test_lemma_5_7_needs_the_same_order_on_both_sides():
     assert found.counterexample.actions == (1,)
 
 
+def drawn_translation(drawn, other, model):
+    """Pairs of states that may begin alike: c' T c."""
+    count = drawn.randint(1, 3)
+    pairs = [(drawn.randrange(len(other.observed)), drawn.randrange(len(model.observed)))
+             for _ in range(count)]  # fmt: skip
+    return [(a, b) for a, b in pairs if other.observed[a] <= model.observed[b]] or [(0, 0)]
+
+
+def composed(translation, further):
+    """T ∘ T': c'' and c, where some c' has c'' T' c' and c' T c."""
+    return [(a, c) for a, b in further for d, c in translation if b == d]
+
+
 @given(seeds)
-def test_lemma_5_8_transitivity(seed):
+def test_lemma_5_8_transitivity_under_composed_translations(seed):
     drawn = random.Random(seed)
-    models = [drawn_model(drawn, is_monotone=True, most=4, values=2) for _ in range(3)]
-    first, second, third = models
-    assume(explainable(first, second).holds and explainable(second, third).holds)
-    assert explainable(first, third).holds
+    first, second, third = (
+        drawn_model(drawn, is_monotone=True, most=4, values=2) for _ in range(3)
+    )
+    t, t_ = drawn_translation(drawn, second, first), drawn_translation(drawn, third, second)
+    assume(composed(t, t_))
+    assume(explainable(first, second, translation=t).holds)
+    assume(explainable(second, third, translation=t_).holds)
+    assert explainable(first, third, translation=composed(t, t_)).holds
+
+
+def test_lemma_5_8_needs_the_translations_composed():
+    """From other states than the composed ones the conclusion does not follow."""
+    first, second, third = Shown("b", {}), Shown("ab", {0: [1]}), Shown("xab", {1: [2]})
+    t, t_ = [(0, 0)], [(1, 0)]
+    assert explainable(first, second, translation=t).holds
+    assert explainable(second, third, translation=t_).holds
+    assert explainable(first, third, translation=composed(t, t_)).holds
+    assert not explainable(first, third, translation=[(0, 0)]).holds
 
 
 @given(seeds, st.lists(st.integers(0, 2), min_size=3, max_size=3))
@@ -204,21 +232,71 @@ def test_models_with_cycles():
     assert len(found.counterexample) == 3  # a b a b
 
 
+def steps_of(model):
+    """All reachable steps on which the observation changes, as pairs of observations."""
+    todo, known = list(model.starts), set(model.starts)
+    pairs = set()
+    while todo:
+        state = todo.pop()
+        for there in model.actions(state):
+            pairs.add((model.observed[state], model.observed[there]))
+            if there not in known:
+                known.add(there)
+                todo.append(there)
+    return {(a, b) for a, b in pairs if a != b}
+
+
+def closed(pairs):
+    """The transitive closure."""
+    while True:
+        more = pairs | {(a, d) for a, b in pairs for c, d in pairs if b == c}
+        if more == pairs:
+            return pairs
+        pairs = more
+
+
 @given(seeds)
-def test_definition_5_3_monotone_without_an_order(seed):
-    """No observation returns after it has changed, on no execution."""
-    model = drawn_model(random.Random(seed), is_monotone=False)
-
-    def returns(seen):
-        short = [o for i, o in enumerate(seen) if i == 0 or seen[i - 1] != o]
-        return len(set(short)) < len(short)
-
+def test_definition_5_3_some_partial_order_is_acyclicity_over_all_steps(seed):
+    model = drawn_model(random.Random(seed), is_monotone=False, values=4)
     found = monotonicity(model, model.observation)
-    assert found.holds == (not any(returns(seen) for seen in model.executions()))
-    if not found.holds:
-        seen = [model.observed[state] for state in found.counterexample.states]
-        assert returns(seen)
-        assert not returns(seen[:-1])
+    assert found.holds == all(a != b for a, b in closed(steps_of(model)))
+    seen = [[model.observed[s] for s in run.states[-2:]] for run in found.circle]
+    for step, following in zip(seen, seen[1:] + seen[:1], strict=True):
+        assert step[0] != step[1] == following[0]
+    for run in found.circle:
+        assert run.states[0] == 0
+        assert all(b in model.actions(a) for a, b in zip(run.states, run.states[1:], strict=False))
+
+
+def test_definition_5_3_two_branches_that_disagree():
+    """Each run shows each observation once; no order is right for both."""
+    model = Shown("sabba", {0: [1, 3], 1: [2], 3: [4]})
+    found = monotonicity(model, model.observation)
+    assert not found.holds
+    assert [run.states for run in found.circle] == [(0, 1, 2), (0, 3, 4)]
+    assert found.counterexample.states == (0, 3, 4)
+
+
+NO_ORDERS = {
+    "reflexivity": lambda a, b: a < b,
+    "antisymmetry": lambda a, b: True,
+    "transitivity": lambda a, b: a == b or b == a + 1,
+}
+
+
+@pytest.mark.parametrize("rule", NO_ORDERS)
+def test_an_order_that_is_none_is_refused(rule):
+    model = Shown([0, 1, 2], {0: [1], 1: [2]})
+    failure_free = without(model, lambda action: False)
+    for ask in (
+        lambda order: monotonicity(model, model.observation, order=order),
+        lambda order: explainable(model, model, order=order),
+        lambda order: failure_transparency(model, failure_free, order=order),
+    ):
+        with pytest.raises(InputError, match=rule) as raised:
+            ask(NO_ORDERS[rule])
+        assert raised.value.problems[0].code == "no-order"
+        assert ask(lambda a, b: a <= b).holds
 
 
 @given(seeds)
@@ -261,6 +339,38 @@ def test_definition_5_10_with_the_failures_of_any_model_taken_out(is_safe):
     if not is_safe:
         assert found.counterexample.actions == ("fail", "send")
         assert found.counterexample.states[-1] == ((1,), 2)
+
+
+class Retracts:
+    """Shows a number and takes it back, with failures and without."""
+
+    def initial_states(self):
+        return [0]
+
+    def actions(self, state):
+        return ["go", "fail"] if state < 2 else []
+
+    def step(self, state, action):
+        return state + 1
+
+    def observation(self, state):
+        return state % 2
+
+
+@pytest.mark.parametrize("order", [None, lambda a, b: a <= b])
+def test_definition_5_10_asks_for_a_monotone_observability_function(order):
+    """Every run is explained by the same one without failures; yet what is shown goes back."""
+    model = Retracts()
+    failure_free = without(model, lambda action: action == "fail")
+    found = failure_transparency(model, failure_free, order=order)
+    assert found.checked.holds or order
+    assert not found.holds
+    assert not found.monotone.holds
+    if found.checked.holds:
+        assert found.counterexample.states == (0, 1, 2)
+    seen_once = failure_transparency(model, failure_free, observe=lambda state: state)
+    assert seen_once.holds
+    assert seen_once.monotone is None
 
 
 def test_definition_5_4_and_5_6_by_hand():

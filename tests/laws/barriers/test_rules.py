@@ -39,8 +39,9 @@ def as_paper(messages):
 
 @given(seeds)
 def test_the_steps_and_their_results_are_those_of_the_rules(seed):
-    for c in drawn_run(seed, longest=60).configurations[::3]:
-        model = BarrierModel(c, crashes=1)
+    run = drawn_run(seed, longest=60)
+    model = BarrierModel(run.initial, crashes=1)
+    for c in run.configurations[::3]:
         point = Point(c, 1)
         mine = {}
         for move in model.actions(point):

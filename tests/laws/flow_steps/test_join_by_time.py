@@ -10,7 +10,7 @@ from cutwater.events import Data, Watermark, monotone
 from cutwater.operators import join, produce
 from cutwater.operators.frontier import Frontier
 from cutwater.operators.join_by_time import join_by_time
-from cutwater.times import Left, Right
+from cutwater.times import Left, Product, Right, maximal
 
 
 def pair(left, right):
@@ -95,3 +95,23 @@ def test_a_pair_comes_when_both_sides_are_complete_and_not_before():
     state, outputs = op.step(state, Watermark(1))
     assert outputs == [Data(1, "ab"), Watermark(1)]
     assert not state
+
+
+def test_the_end_is_a_watermark_for_each_maximal_time_one_after_the_other():
+    """finish = step over maximal(times): what the first completes comes before what it does not."""
+    earlier, other, later = Product(1, 0), Product(0, 1), Product(2, 0)
+    data = [Data(side(time), "ab"[side is Right]) for time in (earlier, other, later)
+            for side in (Left, Right)]  # fmt: skip
+    ends = [Watermark(time) for time in maximal([earlier, other, later])]
+    found = list(produce(join_by_time(pair), data))
+    told = [event for event in produce(join_by_time(pair), [*data, *ends]) if event not in ends]
+    assert found == told
+    assert [event.time for event in found] != [earlier, other, later]  # not as they came
+
+
+def test_what_is_due_first_is_the_least_time_wherever_it_stands():
+    op = join_by_time(pair)
+    state = op.initial
+    for time in (3, 1, 2):
+        state, _ = op.step(state, Data(Left(time), "a"))
+    assert op.due(state) == 1

@@ -9,7 +9,10 @@ from support.operators.paper import mono
 from cutwater.errors import InputError
 from cutwater.events import Data, Watermark
 from cutwater.operators import produce
+from cutwater.operators.keyed import Keyed
 from cutwater.operators.notify import Notify, on_complete
+from cutwater.ordering import NO_KEY, canonical
+from cutwater.times import Product
 
 
 @st.composite
@@ -173,3 +176,53 @@ def test_a_state_without_requests_is_kept_and_left_alone():
     state, _ = op.step(op.initial, Data(1, "a"))
     assert op.is_idle(state)
     assert not op.is_blank(state)
+
+
+@given(requested(), st.data())
+def test_what_is_asked_for_before_the_first_event_is_told_as_if_an_event_had_asked(drawn, data):
+    """P3's Initial(p): the same as a request made by an event before all others."""
+    case, asked, again = drawn
+    first = data.draw(st.lists(st.sampled_from(case.times), max_size=3))
+
+    def receive(count, time, value):
+        return count + 1, [("got", value), *map(Notify, asked[time])]
+
+    def complete(count, time):
+        return count + 1, [("told", count), *map(Notify, again[time])]
+
+    by_hand = on_complete(receive, complete, 0)
+    state = (None, tuple(dict.fromkeys(first))) if first else by_hand.initial
+    awake = on_complete(receive, complete, 0, requests=first)
+    assert awake.is_awake == bool(first)
+    assert list(produce(awake, case.lxs)) == list(produce(by_hand.at(state), case.lxs))
+
+
+@given(st.permutations([Product(0, 2), Product(1, 1), Product(2, 0)]))
+def test_unrelated_times_that_are_due_at_once_are_told_in_the_order_of_their_bytes(asked):
+    """Decision 26: which comes first does not depend on who asked first."""
+    op = on_complete(lambda s, t, v: (s, []), lambda s, t: (s, [("told", t)]), 0, requests=asked)
+    outputs = produce(op, [Watermark(Product(5, 5))])
+    assert told(outputs) == sorted(asked, key=canonical)
+
+
+def test_times_without_canonical_bytes_are_told_in_the_order_of_the_requests():
+    class Own:
+        def __le__(self, other):
+            return self is other or other is everything
+
+    everything, one, two = Own(), Own(), Own()
+    op = on_complete(
+        lambda s, t, v: (s, []), lambda s, t: (s, [("told", t)]), 0, requests=[two, one]
+    )
+    assert told(produce(op, [Watermark(everything)])) == [two, one]
+
+
+def test_what_was_asked_for_first_is_not_asked_for_again_when_the_state_goes_away():
+    op = on_complete(
+        lambda s, t, v: (None, []), lambda s, t: (None, [("told", t)]), 0, requests=[1]
+    )
+    held = Keyed(op)
+    assert [told(out) for *_, out in held.watermarks([1])] == [[1]]
+    held.data(None, NO_KEY, Data(2, "a"))
+    assert [told(out) for *_, out in held.watermarks([2])] == []
+    assert [told(out) for *_, out in held.finish()] == [[]]

@@ -44,6 +44,18 @@ def to_name(reading: Reset) -> str:
     return reading.sensor
 
 
+def to_number(reading: Reading) -> int:
+    return int(reading.value)
+
+
+def receive(state, time, value):
+    return state, []
+
+
+def complete(state, time):
+    return state, []
+
+
 def flow_for(name):
     """Registers a function that builds, from a flow and its readings, one that is wrong."""
 
@@ -143,9 +155,48 @@ def _(flow, readings):
     readings.filter(lambda reading: reading.value > 0)
 
 
-@flow_for("no-loops-yet")
+@flow_for("endless-loop")
 def _(flow, readings):
     return readings.iterate(lambda stream: stream)
+
+
+@flow_for("not-a-body")
+def _(flow, readings):
+    return readings.iterate(lambda stream: (stream.filter(bool), readings), name="mixed")
+
+
+@flow_for("not-a-number-of-rounds")
+def _(flow, readings):
+    return readings.iterate(lambda stream: stream.filter(bool), max_rounds=0)
+
+
+@flow_for("end-in-a-loop")
+def _(flow, readings):
+    return readings.iterate(lambda stream: stream.filter(bool).sink("inside"))
+
+
+@flow_for("unused-step: in a loop")
+def _(flow, readings):
+    def body(stream):
+        stream.map(str)
+        return stream.filter(bool)
+
+    return readings.iterate(body)
+
+
+@flow_for("foreign-stream: in a loop")
+def _(flow, readings):
+    return readings.iterate(lambda stream: stream.merge(readings))
+
+
+@flow_for("event-type: of what is fed back")
+def _(flow, readings):
+    return readings.iterate(lambda stream: stream.map(to_number).filter(bool))
+
+
+@flow_for("time-is-no-number: in a loop")
+def _(flow, readings):
+    return readings.iterate(lambda s: s.window(cw.tumbling(5)).aggregate(n=cw.agg.count()))
 
 
 @flow_for("missing-time")
@@ -236,6 +287,17 @@ def _(flow, readings):
 @flow_for("not-a-function: complete")
 def _(flow, readings):
     return readings.on_complete(lambda state, time, value: (state, []), None, initial=0)
+
+
+@flow_for("requests-of-keys")
+def _(flow, readings):
+    keyed = readings.key_by("sensor")
+    return keyed.on_complete(receive, complete, initial=0, requests=[5])
+
+
+@flow_for("request-of-another-kind")
+def _(flow, readings):
+    return readings.on_complete(receive, complete, initial=0, requests=[5, "noon"])
 
 
 @flow_for("not-batches")

@@ -1,4 +1,8 @@
-"""Drifting state with one thing left out or done wrong."""
+"""Drifting state with one thing left out or done wrong.
+
+They are there to be refuted, so they are searched reduced (`Drifting.harmless`). One is not:
+`ReplaysFromBefore` says only from where producers replay, which no delivery depends on.
+"""
 
 from msgspec.structs import replace
 
@@ -10,12 +14,16 @@ from cutwater.semantics.drifting.protocol import Drifting
 class ForgetsLast(Drifting):
     """A barrier does not take t_last from the last bundle."""
 
+    harmless = frozenset({"last_of"})
+
     def last_of(self, bundle):
         return None
 
 
 class TakesTheInputForLast(Drifting):
     """A barrier knows of which input it released something, not what."""
+
+    harmless = frozenset({"last_of"})
 
     def last_of(self, bundle):
         return Time(bundle.t.root, ((len(self.deployment.flow), 0),)) if bundle else None
@@ -24,12 +32,16 @@ class TakesTheInputForLast(Drifting):
 class ReleasesBeforeTheAcker(Drifting):
     """A barrier releases what it has, whatever is still on its way."""
 
+    harmless = frozenset({"release_before"})
+
     def release_before(self, b):
         return END
 
 
 class SnapshotsSpeculation(Drifting):
     """A snapshot holds all that a node has, inputs behind it included."""
+
+    harmless = frozenset({"state_at"})
 
     def state_at(self, n, at):
         return n.groups or ()
@@ -38,12 +50,16 @@ class SnapshotsSpeculation(Drifting):
 class ReplaysFromBefore(Drifting):
     """Replay begins one input too early: the snapshot holds it already."""
 
+    harmless = frozenset({"replay_from"})
+
     def replay_from(self, snapshot):
         return (max(0, snapshot[0] - 1), snapshot[1])
 
 
 class ReplaysFromBeforeToUnnamedState(ReplaysFromBefore):
     """The same, where a state does not know which inputs it is made of: they count as others."""
+
+    harmless = ReplaysFromBefore.harmless | frozenset({"state_at"})
 
     def state_at(self, n, at):
         return tuple(
@@ -59,6 +75,8 @@ class ReplaysFromBeforeToUnnamedState(ReplaysFromBefore):
 class ReplaysFromBehind(Drifting):
     """Replay begins one input too late."""
 
+    harmless = frozenset({"replay_from"})
+
     def replay_from(self, snapshot):
         return (snapshot[0] + 1, snapshot[1]) if snapshot[0] else snapshot
 
@@ -72,12 +90,16 @@ class SendsTwoBundles(Drifting):
 class TakesOldElements(Drifting):
     """A node or a barrier takes elements of all generations."""
 
+    harmless = frozenset({"is_fenced"})
+
     def is_fenced(self, body):
         return not isinstance(body, Work)
 
 
 class TakesOldBundles(Drifting):
     """A consumer takes the bundles of any barrier."""
+
+    harmless = frozenset({"is_current", "on_bundle"})
 
     def is_current(self, c, generation):
         return True
@@ -91,12 +113,16 @@ class TakesOldBundles(Drifting):
 class SnapshotsWithoutBarriers(Drifting):
     """P2 as printed: a snapshot is complete when the nodes have accepted it."""
 
+    harmless = frozenset({"accepting"})
+
     def accepting(self):
         return self.deployment.names("node")
 
 
 class ReplaysBeforeAllAreReady(Drifting):
     """Producers replay as soon as the first node or barrier is ready."""
+
+    harmless = frozenset({"on_ready"})
 
     def on_ready(self, c, source):
         if c.ready:

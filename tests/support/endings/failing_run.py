@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 from support.endings.kinds import KINDS
 
-import cutwater.cli.run
+import cutwater.cli.commands.run
 import cutwater.spark.connectors.kafka.errors
 import cutwater.spark.connectors.postgres.connections
 import cutwater.spark.job.spec
@@ -53,7 +53,7 @@ def engine(kind, count, folder):
             late={},
         )
 
-    return SimpleNamespace(run=run, json_lines=lambda *_: None)
+    return SimpleNamespace(run=run, json_lines=lambda *_, **__: None)
 
 
 def run(kind, count, folder):

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ class CountingVictim:
     master: str = "local[2]"
     conf: dict[str, str] = field(default_factory=dict)
     """Settings of a session that is passed to the run; without any the run makes its own."""
+    asked: dict[str, Any] = field(default_factory=dict)
+    """What else a start is asked for, such as ``adopt``."""
     fed: int = 0
     """How many events its input has."""
     traps: int = 0
@@ -71,8 +74,9 @@ class CountingVictim:
         until: str = "stopped",
         trap: Trap | None = None,
         environment: dict[str, str] | None = None,
+        before: Sequence[str] = (),
     ) -> subprocess.Popen[str]:
-        """Start a run, in a session of its own."""
+        """Start a run, in a session of its own, by the command before it."""
         settings = {
             "source": str(self.folder / "in"),
             "max_bytes_per_epoch": MAX_BYTES_PER_EPOCH,
@@ -82,21 +86,26 @@ class CountingVictim:
             "master": self.master,
             "conf": self.conf,
             "lock_wait_seconds": LOCK_WAIT_SECONDS,
+            "asked": self.asked,
         }
-        return start_job(settings, (trap.environment() if trap else {}) | (environment or {}))
+        variables = (trap.environment() if trap else {}) | (environment or {})
+        return start_job(settings, variables, before)
 
-    def finish(self, trap: Trap | None = None) -> dict[str, Any]:
+    def finish(self, trap: Trap | None = None, **environment: str) -> dict[str, Any]:
         """Run until all is read; what the run says of itself."""
-        return result_of(self.start("caught-up", trap))
+        return result_of(self.start("caught-up", trap, environment))
 
-    def refusal(self) -> str:
+    def refusal(self, **environment: str) -> str:
         """Run, expecting to be refused; the sentence."""
-        return refusal_of(self.start("caught-up"))
+        return refusal_of(self.start("caught-up", environment=environment))
 
     def kill_at(self, point: str) -> None:
         """Run into a trap and be killed there."""
         self.feed_ahead(4)
-        trap = self.trap(point)
+        self.kill_in(self.trap(point))
+
+    def kill_in(self, trap: Trap) -> None:
+        """Run into a trap and be killed in it."""
         process = self.start(trap=trap)
         try:
             wait_until(process, lambda: trap.is_reached)
@@ -156,12 +165,14 @@ class CountingVictim:
 
 
 def start_job(
-    settings: dict[str, Any], environment: dict[str, str] | None = None
+    settings: dict[str, Any],
+    environment: dict[str, str] | None = None,
+    before: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
-    """Start a run of the counting flow, in a session of its own."""
+    """Start a run of the counting flow, in a session of its own, by the command before it."""
     path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        [sys.executable, str(JOB), json.dumps(settings)],
+        [*before, sys.executable, str(JOB), json.dumps(settings)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

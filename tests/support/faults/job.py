@@ -64,6 +64,7 @@ def main(settings):
             until=settings["until"],
             master=settings["master"],
             settings=settings.get("settings", {}),
+            **settings.get("asked", {}),
             tell=lambda sentence: print(sentence, file=sys.stderr, flush=True),
         )
     except CutwaterError as error:

@@ -143,8 +143,14 @@ class Trapped(Sink):
     def generation(self, name: str) -> int:
         return self.inner.generation(name)
 
+    def take_over(self, claim: Claim, *, keep: bool) -> None:
+        at("before-take-over", claim.generation)
+        self.inner.take_over(claim, keep=keep)
+        at("after-take-over", claim.generation)
+
     def take(self, claim: Claim) -> None:
         self.inner.take(claim)
+        at("after-take", claim.generation)
 
     def shown(self, claim: Claim, epoch: int) -> str | None:
         return self.inner.shown(claim, epoch)

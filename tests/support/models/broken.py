@@ -1,8 +1,4 @@
-"""The protocol with one thing broken (after P1, Fig. 3a and what Definition 4.5 asks for).
-
-None of them is known to forget uncommitted steps in a recovery, so they say ``forgets = False``;
-one is there to say otherwise.
-"""
+"""The protocol with one thing broken (after P1, Fig. 3a and what Definition 4.5 asks for)."""
 
 from msgspec.structs import replace
 
@@ -23,8 +19,6 @@ from cutwater.semantics.barriers import (
 
 
 class Broken(Barriers):
-    forgets = False
-
     def recover(self, c):
         after = recover(c)
         return None if after is None else self.recovered(c, after)
@@ -82,12 +76,6 @@ class Uncoordinated(AnyEpoch):
         )
         archive = (*state.archive, (epoch, value))
         return LocalStep(passed, TaskState(archive, Running(epoch + 1, value)))
-
-
-class UncoordinatedForgetting(Uncoordinated):
-    """(a) again; its recovery is Definition 4.5, so it does forget, and may say so."""
-
-    forgets = True
 
 
 class OneBorderIsEnough(AnyEpoch):

@@ -44,3 +44,18 @@ def test_a_supervisor_brings_back_what_can_come_back(kind, tmp_path, service):
     for said in supervised.said[: -1 if supervised.is_up else None]:
         assert said.count("error: [") == 1
         assert "Traceback" not in said
+
+
+def test_each_of_several_problems_is_an_error_of_its_own(cli, write):
+    write(
+        """
+        import cutwater as cw
+
+        flow = cw.Flow("wrong")
+        flow.source("words", str).key_by("a").map(len).sink("out")
+        flow.source("more", str).key_by("b").map(len).sink("others")
+        """
+    )
+    done = cli("check", "job.py:flow")
+    assert done.code == 2
+    assert done.err.count("error: [") == done.err.count("  hint: ") == 2

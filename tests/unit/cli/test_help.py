@@ -33,6 +33,7 @@ def tidy(text):
     "verb",
     [
         "",
+        "init",
         "simulate",
         "check",
         "guarantee",

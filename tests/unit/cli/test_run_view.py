@@ -8,8 +8,8 @@ import threading
 import pytest
 from rich.console import Console
 
-from cutwater.cli import run
 from cutwater.cli import run_view as views
+from cutwater.cli.commands import run
 from cutwater.cli.run_view import RunView, plain_line, run_view
 from cutwater.cli.stopping import stops_asked_for
 from cutwater.endings import exit_code
@@ -38,6 +38,26 @@ def test_a_line_says_what_matters():
         "copy: epoch 2, 7 rows/s, 200 ms (median 200 ms), in 1.3 s behind, state 2 KiB, 3 late, "
         "4 bad"
     )
+
+
+def test_a_line_says_which_step_is_held_by_what():
+    slow, fast = spark.Position("in", "3"), spark.Position("in", "0")
+    source = spark.SourceProgress(positions=(fast, slow))
+    frontiers = {
+        "hourly": spark.FrontierProgress(None, 90.0, (fast,)),
+        "daily": spark.FrontierProgress(None, float("inf"), (slow,)),
+    }
+    view = RunView("copy")
+    view.note(spark.Progress(0, 200, sources={"in": source}, frontiers=frontiers))
+    assert ", daily held by in[3], " in plain_line(view)
+    view.note(spark.Progress(1, 200, sources={"in": spark.SourceProgress()}, frontiers=frontiers))
+    assert "held by" not in plain_line(view)
+
+
+def test_a_lag_of_days_is_said_in_days():
+    view = RunView("copy", lambda: 0.0)
+    view.note(epoch(0, lag=86_400 * 321.0))
+    assert "in 321 days behind" in plain_line(view)
 
 
 def test_lines_come_every_few_seconds(monkeypatch, capsys):

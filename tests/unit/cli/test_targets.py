@@ -1,5 +1,8 @@
 """Targets that lead nowhere: a sentence on standard error, exit code 2, nothing else."""
 
+import subprocess
+import sys
+
 import pytest
 
 NOT_IMPORTING = {
@@ -98,3 +101,34 @@ def test_all_problems_of_a_flow_are_told(cli, write):
         assert "Traceback" not in done.err
     assert "[no-sink]" in done.err
     assert "[unused-step]" in done.err
+
+
+WITHOUT_EXTRAS = """
+import sys
+
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"numpy", "pandas", "pyarrow", "pyspark"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Absent())
+from cutwater.cli import main
+
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("command", ["run job.py:flow", "state here step", "checkpoint show here"])
+def test_an_installation_without_spark_says_which_extra_it_lacks(write, command):
+    write()
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, *command.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: [no-spark] running on Spark needs the package 'numpy'")
+    assert "pip install 'cutwater[spark,java]'" in done.stderr

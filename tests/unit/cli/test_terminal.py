@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 from support.fuzz.checkpoints import make_checkpoint
 
-from cutwater.cli import run as run_command
-from cutwater.cli import screen, state
+from cutwater.cli import screen
+from cutwater.cli.commands import run as run_command
+from cutwater.cli.commands import state
 from cutwater.cli.screen import safe
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066\x7f\r"
@@ -105,7 +106,7 @@ def test_run(cli, write, monkeypatch, more):
             late={},
         )
 
-    engine = SimpleNamespace(run=run, json_lines=lambda *_: None)
+    engine = SimpleNamespace(run=run, json_lines=lambda *_, **__: None)
     monkeypatch.setattr(run_command, "spark_package", lambda: engine)
     if more:
         monkeypatch.setattr(run_command, "print_json", lambda found: screen.print_json(vars(found)))

@@ -2,10 +2,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import cutwater as cw
 from cutwater.flow import steps as s
+from cutwater.flow.timely.bodies import with_bodies
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def test_a_correct_flow_of_every_verb_validates_without_calling_a_function():
     verbs = {
         kind for kind in vars(s).values() if isinstance(kind, type) and issubclass(kind, s.Step)
     }
-    assert {type(step) for step in flow.steps} == verbs - {s.Step, s.Iterate}
+    assert {type(step) for step in flow.steps} == verbs - {s.Step, s.Iterate, s.Enter}
 
 
 def test_building_again_gives_the_same_steps():
@@ -66,11 +65,29 @@ def test_building_again_gives_the_same_steps():
     assert shape(every_verb()) == shape(every_verb())
 
 
-def test_iterate_does_not_run_its_body():
+def test_the_body_of_a_loop_is_built_once_and_its_functions_are_not_called():
     flow = cw.Flow("loop")
-    flow.sink("out", flow.source("a", int).iterate(explode))
-    with pytest.raises(cw.FlowError, match="no-loops-yet"):
-        flow.validate()
+    made = []
+
+    def body(stream):
+        made.append(stream.map(explode))
+        return made[-1].filter(explode), made[-1]
+
+    flow.sink("out", flow.source("a", int).iterate(body))
+    flow.validate()
+    assert len(made) == 1
+    step = flow.steps[1]
+    assert [inner.verb for inner in step.body] == ["enter", "map", "filter"]
+    assert (step.again, step.out) == (2, 1)
+
+
+def test_names_in_a_body_do_not_take_those_around_it():
+    flow = cw.Flow("loop")
+    numbers = flow.source("a", int).map(explode)
+    flow.sink("out", numbers.iterate(lambda s: s.map(explode).iterate(lambda t: t.map(explode))))
+    names = [step.name for step in with_bodies(flow.steps) if step.verb == "map"]
+    assert names == ["explode", "explode_2", "explode_3"]
+    flow.validate()
 
 
 def line_of(text: str) -> int:

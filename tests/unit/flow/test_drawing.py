@@ -9,7 +9,7 @@ import pytest
 from support.repo.pinned import assert_pinned
 
 import cutwater as cw
-from cutwater.cli.graph import draw
+from cutwater.cli.commands.graph import draw
 from cutwater.flow import plan
 from cutwater.flow.drawing import mermaid, svg
 from cutwater.flow.drawing.diagram import diagram_of
@@ -254,3 +254,17 @@ def test_what_is_cut_short_fits(font, room):
 def test_the_picture_needs_nothing_from_elsewhere():
     for address in re.findall(r"\w+://[^\"' ]+|url\([^)]*\)|@import|href", svg(plant())):
         assert address == "http://www.w3.org/2000/svg"
+
+
+def test_a_loop_says_how_it_turns_and_where():
+    flow = cw.Flow("loops")
+    words = flow.source("words", str)
+    stays = words.key_by(len).iterate(lambda s: s.filter(bool), name="stays")
+    leaves = words.iterate(lambda s: s.key_by(len, name="anew").filter(bool, name="some"))
+    flow.sink("a", stays)
+    flow.sink("b", leaves)
+    diagram = diagram_of(flow)
+    verbs = {node.name: node.verb for node in diagram.nodes}
+    assert verbs["stays"] == verbs["iterate"] == "iterate, rounds in an epoch"
+    exchanges = {diagram.nodes[group.nodes[-1]].name: group.exchange for group in diagram.exchanges}
+    assert exchanges == {"stays": "by len", "iterate": "all in one place"}

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_all_problems_of_a_flow_are_reported_at_once():
         "unknown-field",
         "not-a-function",
         "not-a-task",
-        "no-loops-yet",
+        "endless-loop",
     ]
     assert str(raised.value) == "\n".join(map(str, raised.value.problems))
 
@@ -194,3 +194,62 @@ def test_a_merge_is_keyed_where_all_its_inputs_are_keyed_alike():
     flow.validate()
     flow.sink("bad", a.key_by("sensor").merge(b).join(a.key_by("at"), lambda x, y: x))
     assert codes(flow) == ["join-of-keyed-with-unkeyed"]
+
+
+def test_functions_that_are_annotated_to_return_no_outputs_are_found():
+    def only_a_state(state: int, event: Reading) -> int:
+        return state
+
+    def only_outputs(state: int, event: Reading) -> list[int]:
+        return []
+
+    def one_output(state: int, event: Reading) -> tuple[int, int]:
+        return state, state
+
+    def text(state: int, event: Reading) -> tuple[int, str]:
+        return state, ""
+
+    def nothing(state: int, event: Reading) -> None:
+        return None
+
+    def three(state: int, event: Reading) -> tuple[int, list[int], int]:
+        return state, [], 0
+
+    for f in (only_a_state, only_outputs, one_output, text, nothing, three):
+        made = cw.task(initial=0)(f)
+        assert on_stream_of(Reading, lambda s, made=made: s.apply(made)) == ["no-state-and-outputs"]
+
+
+def test_functions_that_may_return_outputs_are_let_through():
+    class Both(NamedTuple):
+        state: int
+        outputs: list[int]
+
+    def pair(state: int, event: Reading) -> tuple[int | None, list[int]]:
+        return state, []
+
+    def either(state: int, event: Reading) -> tuple[int, list[int]] | tuple[None, tuple[()]]:
+        return state, []
+
+    def generator(state: int, event: Reading) -> tuple[int, Iterator[int]]:
+        return state, iter([])
+
+    def named(state: int, event: Reading) -> Both:
+        return Both(state, [])
+
+    def bare(state: int, event: Reading) -> tuple:
+        return state, []
+
+    def unknown(state: int, event: Reading):
+        return state, []
+
+    for f in (pair, either, generator, named, bare, unknown):
+        made = cw.task(initial=0)(f)
+        assert on_stream_of(Reading, lambda s, made=made: s.apply(made)) == []
+
+
+def test_a_flat_map_that_is_annotated_to_return_one_value_is_found():
+    def size(reading: Reading) -> int:
+        return 1
+
+    assert on_stream_of(Reading, lambda s: s.flat_map(size)) == ["not-several-values"]

@@ -1,5 +1,6 @@
 from cutwater.events import Data, Watermark
 from cutwater.operators import batch, produce
+from cutwater.operators.batch import least_time
 from cutwater.times import Left, Right
 
 
@@ -30,3 +31,9 @@ def test_a_state_that_was_left_can_be_gone_back_to():
     two, _ = op.step(one, Data(1, "c"))
     assert list(two) == [(1, "a"), (1, "c")]
     assert list(one) == [(1, "a")]
+
+
+def test_what_is_due_first_is_the_least_time_wherever_it_stands():
+    assert least_time([(3, "c"), (1, "a"), (2, "b")]) == 1
+    op = batch([(3, "c"), (1, "a"), (2, "b")])
+    assert op.due(op.initial) == 1

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from support.flows.random_flows import recipes
 
 import cutwater as cw
-from cutwater.ordering import canonical
+from cutwater.events import Data
+from cutwater.flow.fusing import plan
+from cutwater.ordering import NO_KEY, canonical
+from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, TaskValue
+from cutwater.semantics.frozen import Frozen
+from cutwater.semantics.segments import Row
+from cutwater.semantics.snapshots import refuse
 
 B = cw.BORDER
 
@@ -191,3 +197,27 @@ def test_the_end_finishes_every_step_behind_another():
     flow.sink("out", flow.source("a", int, time=None).batch().batch(name="again").map(len))
     items = [cw.Data(1, 1), cw.Data(2, 2)]
     assert cw.simulate(flow, {"a": items}).by_epoch("out") == [[], [1]]
+
+
+def test_a_task_that_waits_for_the_end_of_an_epoch_takes_its_rows_in_their_order():
+    """Where a fork meets again by ways of two lengths, rows come in any order."""
+    flow = cw.Flow("fork")
+    a = flow.source("a", int)
+    once = a.apply(history)
+    twice = once.apply(history, name="again")
+    flow.sink("out", twice.merge(once).apply(history, name="met"))
+    tasks = FlowTasks(plan(flow, fuse=False), in_order=True)
+    instance = next(one for one in tasks.instances.values() if one.is_sorting)
+    stream, *others = instance.streams
+    rows = [Row((0, 0, n), None, NO_KEY, Data(None, n)) for n in range(3)]
+
+    def result(given):
+        value, sent = TaskValue(instance.start(refuse)), []
+        words = [Sent(stream, row) for row in given]
+        for word in [*words, *(End(name) for name in (stream, *others))]:
+            value, more = tasks.work(instance, value, Frozen(word))
+            sent += more
+        return [frozen.thaw() for frozen in sent]
+
+    assert len(result(rows)) > 3
+    assert result(rows[::-1]) == result(rows)

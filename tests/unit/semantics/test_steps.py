@@ -287,7 +287,7 @@ def test_windows_hold_what_is_on_time_and_come_with_the_epoch_that_completes_the
 
 @given(EPOCHS)
 def test_on_complete_is_called_once_for_each_time_of_a_key_after_all_its_events(epochs):
-    def receive(held, time, item):
+    def receive(held: tuple[Item, ...], time, item):
         return (*held, item), [cw.Notify(time)]
 
     def complete(held, time):

@@ -52,6 +52,27 @@ def test_a_valid_configuration_is_returned():
     assert checked(none) is none
 
 
+def after_a_step(c):
+    model = BarrierModel(c)
+    (point,) = model.initial_states()
+    return model.step(point, model.actions(point)[0]).configuration
+
+
+NOT_TO_START_FROM = {
+    "cyclic-graph": start([task("a", ["z"], "y"), B]),
+    "unequal-epochs": start(inputs={"x": [[1]], "v": [[1], [2]]}),
+    "invalid-input": replace(start(), **messages(Message(0, "x", 1, Event(1)))),
+    "invalid-state": after_a_step(start()),
+}
+
+
+@pytest.mark.parametrize("code", NOT_TO_START_FROM)
+def test_definition_6_8_a_model_starts_from_a_valid_configuration(code):
+    with pytest.raises(FlowError) as raised:
+        BarrierModel(NOT_TO_START_FROM[code])
+    assert code in [problem.code for problem in raised.value.problems]
+
+
 def test_a_graph_puts_each_task_after_those_it_reads():
     assert [t.name for t in graph_of([B, A]).tasks] == ["a", "b"]
     assert graph_of([B, A]).number == {"a": 0, "b": 1}
@@ -190,6 +211,9 @@ ILL_FORMED = {
     ),
     "a writer that is not at the end": (
         lambda c: moved(c, 0, 1, -1), "'a' is at 1 of its output, which has another length",
+    ),
+    "a writer beyond the end": (
+        lambda c: moved(c, 0, 1, 1), "'a' is at 3 of its output, which has another length",
     ),
     "a reader that has read a newer epoch": (
         lambda c: moved(c, 1, 1, 3),

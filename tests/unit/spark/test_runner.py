@@ -92,6 +92,13 @@ def run(flow, tmp_path, **settings):
 
 
 @pytest.mark.usefixtures("started")
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan")])
+def test_the_time_until_a_run_hangs_is_a_time(flow, tmp_path, seconds):
+    with pytest.raises(RefusedError, match="not-seconds"):
+        run(flow, tmp_path, hung_after=seconds)
+
+
+@pytest.mark.usefixtures("started")
 def test_a_run_without_end_cannot_be_closed(flow, tmp_path):
     with pytest.raises(RunError, match="close-of-an-endless-run"):
         run(flow, tmp_path, until="stopped", close=True)

@@ -60,10 +60,24 @@ def test_a_flow_of_supported_steps_is_let_through():
     check_support(spark_plan(flow))
 
 
-def test_only_loops_are_not_run():
-    assert [kind for kind, (is_supported, _) in SUPPORT.items() if not is_supported] == [
-        steps.Iterate
-    ]
+def test_every_step_runs():
+    assert all(is_supported for is_supported, _ in SUPPORT.values())
+
+
+def test_a_loop_stays_with_its_key_unless_its_body_keys_anew_also_in_a_loop_inside():
+    flow = cw.Flow("loops")
+    by_user = clicks(flow).key_by("user")
+    flow.sink("a", by_user.iterate(lambda s: s.filter(bool, name="more"), name="stays"))
+
+    def nested(stream):
+        return stream.iterate(lambda s: s.key_by("user", name="anew"), name="inner")
+
+    flow.sink("b", by_user.iterate(nested, name="leaves"))
+    plan = spark_plan(flow)
+    check_support(plan)
+    places = {segment.steps[-1].name: segment.placement for segment in plan.segments}
+    assert places["stays"] == "by key"
+    assert places["leaves"] == "in one place"
 
 
 def test_steps_that_wait_for_times_are_let_through():

@@ -8,78 +8,87 @@ action is possible, and it is weakly fair to each class of actions.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
+from cutwater.checking.explorer.known import Known
 from cutwater.checking.explorer.model import Property
 from cutwater.checking.explorer.paths import Path
 
 __all__ = ["Edges", "unfulfilled"]
 
-Edges = Mapping[Any, Sequence[tuple[Any, Any]]]
-"""For each state that was looked at its actions and where they lead."""
+Edges = Callable[[int], Sequence[tuple[Any, int]]]
+"""For the number of a state its actions and the numbers of where they lead."""
 
 
-def unfulfilled(claim: Property, starts: Sequence[Any], edges: Edges) -> Path[Any, Any] | None:
+def unfulfilled(claim: Property, known: Known) -> Path[Any, Any] | None:
     """A fair execution on which the claim is never true; None if there is none.
 
     Its path ends where the execution stops, or goes round from ``path.loop`` for ever.
     """
-    parents = _avoiding(claim, starts, edges)
+    parents = _avoiding(claim, known)
     for state in parents:
-        is_owed = any(_class(claim, action) is not None for action, _ in edges.get(state, ()))
-        if state in edges and not is_owed:
-            return _path(parents, state)
-    inside = {
-        state: [
+        is_owed = any(_class(claim, action) is not None for action, _ in known.edges(state))
+        if known.is_expanded(state) and not is_owed:
+            return _told(known, _path(parents, state))
+
+    def inside(state: int) -> list[tuple[Any, int]]:
+        return [
             (action, there)
-            for action, there in edges.get(state, ())
+            for action, there in known.edges(state)
             if there in parents and not (claim.is_rare and claim.is_rare(action))
         ]
-        for state in parents
-    }
-    for circle in _circles(inside):
-        if _is_fair(claim, circle, inside, edges):
-            return _lasso(parents, circle, inside)
+
+    for circle in _circles(parents, inside):
+        if _is_fair(claim, circle, inside, known.edges):
+            return _told(known, _lasso(parents, circle, inside))
     return None
+
+
+def _told(known: Known, path: Path[int, Any]) -> Path[Any, Any]:
+    states = tuple(known.state(number) for number in path.states)
+    return Path(states[0], path.actions, states, path.loop)
 
 
 def _class(claim: Property, action: Any) -> Hashable:
     return claim.fairness(action) if claim.fairness else None
 
 
-def _avoiding(claim: Property, starts: Sequence[Any], edges: Edges) -> dict[Any, Any]:
+def _avoiding(claim: Property, known: Known) -> dict[int, Any]:
     """The states that can be reached while the claim was never true, with how."""
-    parents: dict[Any, Any] = {s: None for s in starts if not claim.predicate(s)}
+    parents: dict[int, Any] = {
+        n: None for n in known.starts() if not claim.predicate(known.state(n))
+    }
     waiting = deque(parents)
     while waiting:
         state = waiting.popleft()
-        for action, there in edges.get(state, ()):
-            if there not in parents and not claim.predicate(there):
-                parents[there] = (state, action)
-                waiting.append(there)
+        for action, there in known.edges(state):
+            if there < 0 or there in parents or claim.predicate(known.state(there)):
+                continue
+            parents[there] = (state, action)
+            waiting.append(there)
     return parents
 
 
-def _is_fair(claim: Property, circle: set[Any], inside: Edges, edges: Edges) -> bool:
+def _is_fair(claim: Property, circle: set[int], inside: Edges, edges: Edges) -> bool:
     """May an execution stay in a circle for ever without being unfair to a class of actions?"""
-    taken = {_class(claim, a) for s in circle for a, there in inside[s] if there in circle}
-    possible = [{_class(claim, action) for action, _ in edges[state]} for state in circle]
+    taken = {_class(claim, a) for s in circle for a, there in inside(s) if there in circle}
+    possible = [{_class(claim, action) for action, _ in edges(state)} for state in circle]
     owed = set.intersection(*possible) - {None}
     return owed <= taken
 
 
-def _circles(inside: Edges) -> list[set[Any]]:
+def _circles(states: Iterable[int], inside: Edges) -> list[set[int]]:
     """The strongly connected parts that have an edge of their own (Tarjan, without recursion)."""
     index: dict[Any, int] = {}
     low: dict[Any, int] = {}
     stack: list[Any] = []
     on_stack: set[Any] = set()
     found = []
-    for root in inside:
+    for root in states:
         if root in index:
             continue
-        work = [(root, iter([there for _, there in inside[root]]))]
+        work = [(root, iter([there for _, there in inside(root)]))]
         index[root] = low[root] = len(index)
         stack.append(root)
         on_stack.add(root)
@@ -90,7 +99,7 @@ def _circles(inside: Edges) -> list[set[Any]]:
                     index[there] = low[there] = len(index)
                     stack.append(there)
                     on_stack.add(there)
-                    work.append((there, iter([t for _, t in inside[there]])))
+                    work.append((there, iter([t for _, t in inside(there)])))
                     break
                 if there in on_stack:
                     low[state] = min(low[state], index[there])
@@ -103,7 +112,7 @@ def _circles(inside: Edges) -> list[set[Any]]:
                     while state not in part:
                         part.add(stack[-1])
                         on_stack.discard(stack.pop())
-                    if len(part) > 1 or any(there == state for _, there in inside[state]):
+                    if len(part) > 1 or any(there == state for _, there in inside(state)):
                         found.append(part)
     return found
 
@@ -122,7 +131,7 @@ def _lasso(parents: Mapping[Any, Any], circle: set[Any], inside: Edges) -> Path[
     start = next(state for state in parents if state in circle)  # the first that was found
     path = _path(parents, start)
     states, actions = list(path.states), list(path.actions)
-    owed = {(s, a, there) for s in circle for a, there in inside[s] if there in circle}
+    owed = {(s, a, there) for s in circle for a, there in inside(s) if there in circle}
     while owed or states[-1] != start:
         goal = {edge[0] for edge in owed} or {start}
         for action, there in _way(states[-1], goal, circle, inside, owed):
@@ -148,9 +157,9 @@ def _way(
                 way.append((action, here))
                 here = before
             way.reverse()
-            step = next(((a, t) for a, t in inside[state] if (state, a, t) in owed), None)
+            step = next(((a, t) for a, t in inside(state) if (state, a, t) in owed), None)
             return [*way, step] if step else way
-        for action, there in inside[state]:
+        for action, there in inside(state):
             if there in circle and there not in links:
                 links[there] = (state, action)
                 waiting.append(there)

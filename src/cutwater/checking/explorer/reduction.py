@@ -6,6 +6,9 @@ sets by itself (``ample``; the barrier model reads them off the causal order). F
 alone they are found here by looking: everything that can happen without the set is explored, up to
 a small bound, beyond which the state is not reduced.
 
+What is said of a model counts for the class that says it. A subclass that does something else says
+it anew, or it is not reduced; so is a model that says ``is_reducible = False``.
+
 Sound for sequences of observations where no run goes on for ever without the set, which holds for
 models whose states do not recur; where a state recurs, it is not reduced.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-__all__ = ["LOOKAHEAD", "Ample", "ample_by", "can_reduce"]
+__all__ = ["LOOKAHEAD", "Ample", "ample_by", "can_reduce", "is_acyclic"]
 
 LOOKAHEAD = 64
 """How many states are looked at to find that a set is ample."""
@@ -24,16 +27,47 @@ Ample = Callable[[Any, Sequence[Any]], Sequence[Any] | None]
 
 
 def can_reduce(model: Any) -> bool:
-    """Does a model say enough about itself?"""
-    return hasattr(model, "observation") and (
-        hasattr(model, "ample") or hasattr(model, "independent")
+    """Does a model say enough about itself, and does it say so of what it is?"""
+    return (
+        hasattr(model, "observation")
+        and getattr(model, "is_reducible", True)
+        and (_is_said_of(model, "ample", ()) or _is_said_of(model, "independent", _MOVES))
+    )
+
+
+_MOVES = ("initial_states", "actions", "step")
+"""What independence and acyclicity are about."""
+
+
+def is_acyclic(model: Any) -> bool:
+    """Does a model say that no state recurs?"""
+    return bool(getattr(model, "is_acyclic", False)) and _is_said_of(model, "is_acyclic", _MOVES)
+
+
+def _is_said_of(model: Any, claim: str, about: Sequence[str]) -> bool:
+    """Does a model have a claim, and no subclass another way than the class that makes it?
+
+    `about` names the methods that the claim is about; with none it is about all of them.
+    """
+    if not hasattr(model, claim):
+        return False
+    if claim in getattr(model, "__dict__", {}):
+        return True
+    classes = type(model).__mro__
+    author = next(i for i, known in enumerate(classes) if claim in vars(known))
+    said_of = set(about) or {name for known in classes[author:-1] for name in vars(known)}
+    later = [getattr(model, "__dict__", {}), *map(vars, classes[:author])]
+    return not any(
+        name in said_of and callable(value) and not name.startswith("__")
+        for names in later
+        for name, value in names.items()
     )
 
 
 def ample_by(model: Any) -> Ample:
     """The ample sets a model knows, or those that its independence gives."""
-    known: Ample | None = getattr(model, "ample", None)
-    if known is not None:
+    if _is_said_of(model, "ample", ()):
+        known: Ample = model.ample
         return known
 
     def ample(state: Any, actions: Sequence[Any]) -> Sequence[Any] | None:

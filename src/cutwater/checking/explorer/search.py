@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from cutwater.checking.explorer.known import Known
 from cutwater.checking.explorer.liveness import unfulfilled
 from cutwater.checking.explorer.model import A, Model, Property, S
 from cutwater.checking.explorer.paths import Path, shrink
-from cutwater.checking.explorer.reduction import Ample, ample_by, can_reduce
+from cutwater.checking.explorer.reduction import Ample, ample_by, can_reduce, is_acyclic
 from cutwater.errors import InputError, Problem
 
 __all__ = ["Checked", "Discovery", "Progress", "Search", "check"]
@@ -107,6 +110,7 @@ def check(
     seed: int = 0,
     reduce: bool = True,
     stop_early: bool = True,
+    symmetric: Callable[[Any], Any] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Checked:
     """Explore the states of a model and look for what settles its properties.
@@ -132,6 +136,12 @@ def check(
         the model allows it and every property is of what is observed; never to `eventually`.
     stop_early
         Whether to stop once every property is settled.
+    symmetric
+        State -> one state that stands for it and all that differ from it only in which of several
+        like parts is which, for instance the parts sorted. Of all that one stands for only the
+        first that is found is looked at. What is claimed has to be the same of all of them. Not
+        with `eventually`, whose fairness tells the parts apart, and not with ``"random"``; nothing
+        else is reduced then.
     progress
         Called now and then. Ctrl-C ends the search and keeps what was found.
     """
@@ -148,9 +158,33 @@ def check(
                 "give each a name of its own",
             )
         )
+    if symmetric is not None:
+        _refuse_symmetry(properties, search)
     return _Search(
-        model, tuple(properties), search, max_states, max_depth, seed, reduce, stop_early, progress
+        model,
+        tuple(properties),
+        search,
+        max_states,
+        max_depth,
+        seed,
+        reduce,
+        stop_early,
+        progress,
+        symmetric,
     ).run(walks)
+
+
+def _refuse_symmetry(properties: Sequence[Property], search: Search) -> None:
+    used = [claim.name for claim in properties if claim.kind == "eventually"]
+    if used or search == "random":
+        what = f"the claim '{used[0]}', which is of eventually" if used else "a random search"
+        raise InputError(
+            Problem(
+                "no-symmetry",
+                f"symmetric= does not go with {what}",
+                "leave symmetric= out, or ask in another check",
+            )
+        )
 
 
 _EVERY = 2_000
@@ -171,22 +205,24 @@ class _Search:
         reduce: bool,
         stop_early: bool,
         progress: Callable[[Progress], None] | None,
+        symmetric: Callable[[Any], Any] | None = None,
     ) -> None:
         self.model, self.properties, self.order, self.seed = model, properties, search, seed
         self.max_states, self.max_depth = max_states, max_depth
         self.stop_early, self.progress = stop_early, progress
         self.safety = [claim for claim in properties if claim.kind != "eventually"]
         self.liveness = [claim for claim in properties if claim.kind == "eventually"]
+        self.symmetric = symmetric
         self.is_reduced = (
             reduce
+            and symmetric is None
             and can_reduce(model)
             and not self.liveness
             and all(claim.is_of_observation for claim in properties)
         )
         self.ample: Ample | None = ample_by(model) if self.is_reduced else None
-        self.is_acyclic = bool(getattr(model, "is_acyclic", False))
-        self.parents: dict[Any, tuple[Any, Any] | None] = {}
-        self.edges: dict[Any, list[tuple[Any, Any]]] = {}
+        self.is_acyclic = is_acyclic(model)
+        self.known = Known(symmetric)
         self.found: dict[str, Discovery] = {}
         self.transitions = self.depth = 0
         self.is_cut = False
@@ -194,7 +230,8 @@ class _Search:
     def run(self, walks: int) -> Checked:
         stopped: Literal["", "at the bound", "interrupted", "at the first counterexample"] = ""
         try:
-            is_settled = self._walk(walks) if self.order == "random" else self._explore()
+            with _without_collections():
+                is_settled = self._walk(walks) if self.order == "random" else self._explore()
             if is_settled:
                 stopped = "at the first counterexample"
             elif self.is_cut:
@@ -205,12 +242,12 @@ class _Search:
             self._check_liveness()
         is_exhaustive = not stopped and self.order != "random"
         return Checked(
-            len(self.parents),
+            len(self.known),
             self.transitions,
             self.depth,
             is_exhaustive,
             stopped if is_exhaustive or stopped else "at the bound",
-            self.is_reduced,
+            self.is_reduced or self.symmetric is not None,
             self.properties,
             self.found,
         )
@@ -231,35 +268,40 @@ class _Search:
                 waiting.append((there, depth + 1))
             if self.progress and self.transitions // _EVERY != self._reported:
                 self._reported = self.transitions // _EVERY
-                self.progress(Progress(len(self.parents), len(waiting), self.depth))
+                self.progress(Progress(len(self.known), len(waiting), self.depth))
         return self._is_settled()
 
     _reported = 0
 
     def _starts(self) -> Iterator[Any]:
         for state in self.model.initial_states():
-            if state not in self.parents:
-                self.parents[state] = None
+            if self.known.add(state):
                 self._look(state)
                 yield state
 
-    def _expand(self, state: Any) -> Iterator[Any]:
+    def _expand(self, state: Any) -> list[Any]:
         """The states that were not known before."""
-        edges = []
-        for action in self._actions(state):
-            there = self.model.step(state, action)
-            self.transitions += 1
-            edges.append((action, there))
-            if there in self.parents:
-                continue
-            if self.max_states is not None and len(self.parents) >= self.max_states:
+        known, step = self.known, self.model.step
+        actions = self._actions(state)
+        self.transitions += len(actions)
+        number = known.number(state)
+        is_bounded, is_looked_at = self.max_states is not None, bool(self.safety)
+        new, edges = [], list[tuple[Any, int]]()
+        for action in actions:
+            there = step(state, action)
+            if is_bounded and len(known) >= self.max_states and there not in known:  # type: ignore[operator]
                 self.is_cut = True
+                edges.append((action, -1))
                 continue
-            self.parents[there] = (state, action)
-            self._look(there)
-            yield there
+            if known.add(there, number, action):
+                if is_looked_at:
+                    self._look(there)
+                new.append(there)
+            if self.liveness:
+                edges.append((action, known.number(there)))
         if self.liveness:
-            self.edges[state] = edges
+            known.add_edges(number, edges)
+        return new
 
     def _actions(self, state: Any) -> Sequence[Any]:
         actions = list(self.model.actions(state))
@@ -271,7 +313,7 @@ class _Search:
         return chosen
 
     def _leads_back(self, state: Any, actions: Sequence[Any]) -> bool:
-        return any(self.model.step(state, action) in self.parents for action in actions)
+        return any(self.model.step(state, action) in self.known for action in actions)
 
     def _look(self, state: Any) -> None:
         for claim in self.safety:
@@ -286,19 +328,10 @@ class _Search:
         return bool(claim.predicate(given)) == (claim.kind == "sometimes")
 
     def _shrunk(self, claim: Property, state: Any) -> Path[Any, Any]:
-        path = self._path_to(state)
+        path = self.known.path_to(state)
         if self.order == "breadth" and not self.is_reduced:
             return path
         return shrink(self.model, path, lambda found: self._is_shown(claim, found.last))
-
-    def _path_to(self, state: Any) -> Path[Any, Any]:
-        states, actions = [state], []
-        while (link := self.parents[states[-1]]) is not None:
-            states.append(link[0])
-            actions.append(link[1])
-        states.reverse()
-        actions.reverse()
-        return Path(states[0], tuple(actions), tuple(states))
 
     def _is_settled(self) -> bool:
         return (
@@ -316,14 +349,14 @@ class _Search:
             if self._is_settled():
                 return True
             if self.progress:
-                self.progress(Progress(len(self.parents), 0, self.depth))
-            if self.max_states is not None and len(self.parents) >= self.max_states:
+                self.progress(Progress(len(self.known), 0, self.depth))
+            if self.max_states is not None and len(self.known) >= self.max_states:
                 break
         return self._is_settled()
 
     def _walk_once(self, state: Any, drawn: random.Random) -> None:
         states, actions = [state], list[Any]()
-        self.parents.setdefault(state, None)
+        self.known.add(state)
         longest = _LONGEST_WALK if self.max_depth is None else self.max_depth
         while True:
             for claim in self.safety:
@@ -337,14 +370,25 @@ class _Search:
             action = drawn.choice(possible)
             self.transitions += 1
             there = self.model.step(states[-1], action)
-            self.parents.setdefault(there, (states[-1], action))
+            self.known.add(there, self.known.number(states[-1]), action)
             states.append(there)
             actions.append(action)
         self.depth = max(self.depth, len(actions))
 
     def _check_liveness(self) -> None:
         for claim in self.liveness:
-            starts = [state for state, link in self.parents.items() if link is None]
-            path = unfulfilled(claim, starts, self.edges)
+            path = unfulfilled(claim, self.known)
             if path is not None:
                 self.found[claim.name] = Discovery(claim, path, self.seed)
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Without looking for garbage: a search keeps all that it makes, and looking costs as much."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

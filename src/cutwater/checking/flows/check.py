@@ -10,10 +10,12 @@ from cutwater.checking.flows.batches import check_batches
 from cutwater.checking.flows.crash_witness import Seen, crash_witness, values_of
 from cutwater.checking.flows.histories import histories_of, vectorised_steps
 from cutwater.checking.flows.interleavings import dependences_of
+from cutwater.checking.flows.liveness import liveness
+from cutwater.checking.flows.losses import Losses
 from cutwater.checking.flows.report import Finding, FlowReport
 from cutwater.checking.flows.runs import explained_walks, failing, search
 from cutwater.checking.flows.samples import inputs_to_try
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Given, Observer
 from cutwater.checking.flows.watermark_contract import broken_promises
 from cutwater.checking.guarantees.claims import check_claims, claiming_steps
 from cutwater.checking.purity.repeated_calls import Calls, PurityResult, check_purity
@@ -21,6 +23,7 @@ from cutwater.errors import CutwaterError, InputError, Problem, many
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source
+from cutwater.flow.travel.unpicklable import unpicklable
 from cutwater.semantics.crashing import run_with_crashes
 from cutwater.semantics.inputs import Border
 
@@ -38,6 +41,7 @@ def check_flow(
     max_states: int = 20_000,
     walks: int = 20,
     seed: int = 0,
+    observe: Observer | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> FlowReport:
     """Look for crashes that can be seen, and for what makes them possible.
@@ -45,10 +49,14 @@ def check_flow(
     - **Failure transparency**: every interleaving of the tasks of a small input with every crash,
       as far as `max_states` goes, each run explained by one without failures; random runs of the
       whole input; and the flow itself run with a crash at every place of its input.
+    - **Liveness**: every fair run commits every epoch of its input.
     - **Purity** of each function: does a call depend on, or change, more than its arguments?
     - **Batches**: does a batch mean the same to a vectorised task as its events one by one?
     - **Claims**: is a task commutative or idempotent that says so?
     - **Order**: which sinks depend on the order of which inputs.
+    - **Codecs**: does every state at a border, and every event at an exchange, come back from the
+      codec of its declared type as it was, and does every function emit what it declares?
+    - **Travel**: can the functions be sent to other processes, with the variables they name?
     - **Watermarks** stay monotone and productive through every step.
 
     Parameters
@@ -71,6 +79,9 @@ def check_flow(
         How many random runs of the whole input to explain.
     seed
         What inputs and random runs are drawn from: the same seed, the same report.
+    observe
+        What somebody looks at: given for each sink the list of values it shows so far, returns
+        what is seen of them. It must never take back what it has shown. Default: all of it.
     progress
         Called with what is being done.
 
@@ -89,14 +100,17 @@ def check_flow(
         crashes=crashes, instances=instances, max_states=max_states, samples=samples, walks=walks
     )
     flow.validate()
+    losses, calls = Losses(), Calls()
     given = [
-        Given(flow, sample, epoch_size, instances)
+        Given(flow, sample, epoch_size, instances, observe, calls.watch, losses)
         for sample in inputs_to_try(flow, inputs, samples, seed)
     ]
     findings: list[Finding] = []
     try:
         say = progress or _silent
-        for finding in _findings(given, crashes, max_states, walks, seed, inputs is None, say):
+        for finding in _findings(
+            given, calls, losses, crashes, max_states, walks, seed, inputs is None, say
+        ):
             findings.append(finding)
     except KeyboardInterrupt:
         rest = Finding("the rest", "interrupted", "not refuted", is_interrupted=True)
@@ -111,6 +125,8 @@ def _silent(_text: str) -> None:
 
 def _findings(
     given: Sequence[Given],
+    calls: Calls,
+    losses: Losses,
     crashes: int,
     max_states: int,
     walks: int,
@@ -119,17 +135,22 @@ def _findings(
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
     flow = given[0].flow
-    calls, seen = _first_runs(flow, given)  # what is hidden may be changed by these alone
+    seen = _first_runs(flow, given, calls)  # what is hidden may be changed by these alone
+    say("exploring crashes and interleavings")
+    every = search(given[0], crashes, max_states, say)
+    if every.is_interrupted:
+        yield every
+        raise KeyboardInterrupt
+    say("looking for runs that never end")
+    lively = liveness(given[0], crashes, max_states, say)
+    say("explaining random runs")
+    walked = explained_walks(given, crashes, walks, seed, say)
     say("calling every function again")
     pure = list(_purity(calls))
     is_impure = any(finding.verdict == "violated" for finding in pure)
-    say("exploring crashes and interleavings")
-    every = _all_runs(given[0], crashes, max_states, is_impure, say)
-    yield every
-    if every.is_interrupted:
-        raise KeyboardInterrupt
-    say("explaining random runs")
-    yield explained_walks(given, crashes, walks, seed, say)
+    yield _if_pure(every, is_impure)
+    yield _if_pure(lively, is_impure)
+    yield walked
     say("crashing the flow itself")
     yield crash_witness(given, seen, seed, say)
     yield from pure
@@ -144,13 +165,12 @@ def _findings(
         yield _order(given, seed, say)
     say("following watermarks")
     yield _watermarks(given, seed)
+    yield losses.finding(flow, calls)
+    yield _travel(flow)
 
 
-def _all_runs(
-    given: Given, crashes: int, max_states: int, is_impure: bool, say: Callable[[str], None]
-) -> Finding:
-    """The search makes each call once, so it says nothing where the same call gives two results."""
-    finding = search(given, crashes, max_states, say)
+def _if_pure(finding: Finding, is_impure: bool) -> Finding:
+    """A search makes each call once, so it says nothing where the same call gives two results."""
     if not is_impure or finding.verdict == "violated":
         return finding
     extent = f"{finding.extent}, as if every function were pure"
@@ -168,15 +188,14 @@ def _check_numbers(**numbers: int) -> None:
         raise InputError(problems)
 
 
-def _first_runs(flow: Flow, given: Sequence[Given]) -> tuple[Calls, list[Seen]]:
-    """The calls that the first run of each input makes, and what its sinks show."""
-    calls = Calls()
+def _first_runs(flow: Flow, given: Sequence[Given], calls: Calls) -> list[Seen]:
+    """What the sinks show in the first run of each input, whose calls are noted."""
     watched = plan(flow, watch=calls.watch)
     seen = []
     for one in given:
-        run = run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size)
+        run = run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size, on_loss=one.on_loss)
         seen.append({sink: values_of(epochs) for sink, epochs in run.rows.items()})
-    return calls, seen
+    return seen
 
 
 def _purity(calls: Calls) -> Iterator[Finding]:
@@ -192,7 +211,11 @@ def _purity(calls: Calls) -> Iterator[Finding]:
         said = f"{many(len(clean), 'function')}, {many(count, 'call')} repeated"
         alone = [r.step for r in clean if not r.elsewhere and r.calls]
         hint = f"; not with another hash seed: {', '.join(dict.fromkeys(alone))}" if alone else ""
-        yield Finding("purity: no impurity found", said + hint, "not refuted")
+        if count:
+            yield Finding("purity: no impurity found", said + hint, "not refuted")
+        else:
+            why = ("no event of these inputs reached a function: pass inputs that do",)
+            yield Finding("purity: nothing was looked at", said, "note", why)
     warned = [result for result in clean if result.warnings]
     if warned:
         details = [f"'{r.step}' names {', '.join(r.warnings)}" for r in warned]
@@ -203,6 +226,13 @@ def _purity(calls: Calls) -> Iterator[Finding]:
 
 def _extent(result: PurityResult) -> str:
     return f"{many(result.calls, 'call')} repeated"
+
+
+def _travel(flow: Flow) -> Finding:
+    """An engine sends the functions to its processes, with the variables that they name."""
+    found = tuple(str(problem) for problem in unpicklable(flow.steps))
+    check, extent = "functions can be sent to an engine", "what they name was pickled"
+    return Finding(check, extent, "violated" if found else "not refuted", found)
 
 
 def _order(given: Sequence[Given], seed: int, say: Callable[[str], None]) -> Finding:

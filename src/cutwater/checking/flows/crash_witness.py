@@ -12,10 +12,12 @@ from cutwater.checking.flows.scenario import Given
 from cutwater.checking.flows.shrinking import shrink_inputs
 from cutwater.errors import CutwaterError, many
 from cutwater.events import Data
+from cutwater.flow.fusing import plan
+from cutwater.semantics.crashing import CrashingRun, run_with_crashes
 from cutwater.semantics.frozen import form
 from cutwater.semantics.inputs import CRASH
 from cutwater.semantics.segments import Row
-from cutwater.semantics.simulator import Simulation, shown, simulate
+from cutwater.semantics.simulator import shown
 
 __all__ = ["Seen", "crash_witness", "values_of"]
 
@@ -49,8 +51,8 @@ def crash_witness(
     count = 0
     for one, before in zip(given, first, strict=True):
         base = _events(one, one.inputs)
-        if _differ(base, before):
-            return _unsteady(check, one, before, base, seed)
+        if _differ(base, one.observed(before)):
+            return _unsteady(check, one, one.observed(before), base, seed)
         places = [(name, i) for name, items in one.inputs.items() for i in range(len(items) + 1)]
         few = max(3, min(tries, _RUNS_OF_ITEMS // max(1, one.size)))
         for place in drawn.sample(places, min(few, len(places))):
@@ -61,21 +63,24 @@ def crash_witness(
     return Finding(check, f"run with {many(count, 'crash')}, one at a time", "not refuted")
 
 
-def _events(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Seen | Any:
-    """What the sinks show; a failure of the flow is a result like another."""
+def _events(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Any:
+    """What is observed of the sinks; a failure of the flow is a result like another."""
     try:
         result = _simulated(given, inputs)
     except CutwaterError as error:
         return str(error)
-    return {sink: result.by_epoch(sink) for sink in result.events}
+    seen = {sink: values_of(epochs) for sink, epochs in result.rows.items()}
+    return given.observed(seen)
 
 
-def _differ(one: Seen | str, other: Seen | str) -> bool:
+def _differ(one: Any, other: Any) -> bool:
     return form(one) != form(other)  # NaN is itself here
 
 
-def _simulated(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Simulation:
-    return simulate(given.flow, inputs, epoch_size=given.epoch_size, trace=True)
+def _simulated(given: Given, inputs: Mapping[str, Sequence[Any]]) -> CrashingRun:
+    return run_with_crashes(
+        plan(given.flow), inputs, epoch_size=given.epoch_size, on_loss=given.on_loss
+    )
 
 
 def _with_crash(
@@ -103,7 +108,7 @@ def _crash_shows(given: Given, inputs: Mapping[str, Sequence[Any]]) -> tuple[str
     return None
 
 
-def _unsteady(check: str, given: Given, one: Seen, other: Seen | str, seed: int) -> Finding:
+def _unsteady(check: str, given: Given, one: Any, other: Any, seed: int) -> Finding:
     """Two runs differ; on less input too, unless it was the first run alone that did."""
     is_steady_now = not _is_unsteady(given, given.inputs)
     inputs, free = shrink_inputs(given, lambda i: not is_steady_now and _is_unsteady(given, i))

@@ -23,6 +23,7 @@ from cutwater.semantics.barrier_model import Barriers, TakeBorder, TakeEvent
 from cutwater.semantics.barriers import Configuration, Event
 from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, Word
 from cutwater.semantics.frozen import form
+from cutwater.semantics.snapshots import OnLoss, refuse
 
 __all__ = ["Dependence", "Epochs", "Order", "Run", "dependences", "dependences_of", "run_in"]
 
@@ -127,12 +128,13 @@ def dependences(
     *,
     seed: int = 0,
     tries: int = 60,
+    on_loss: OnLoss = refuse,
 ) -> tuple[list[Dependence], int]:
     """One dependence for each sink and pair of inputs that was found to have one.
 
     Also returns how many pairs of runs were compared.
     """
-    tasks = FlowTasks(plan)
+    tasks = FlowTasks(plan, on_loss=on_loss)
     epochs = read(tasks)
     drawn = random.Random(seed)
     found: dict[tuple[str, tuple[str, str]], Dependence] = {}
@@ -173,7 +175,7 @@ def dependences_of(
     for number, one in enumerate(given, 1):
         say(f"exchanging inputs: {number} of {many(len(given), 'input')}")
         part = one if one.is_small else one.cut(3, 8)
-        dependent, count = dependences(plan(one.flow), part.words, seed=seed)
+        dependent, count = dependences(plan(one.flow), part.words, seed=seed, on_loss=one.on_loss)
         compared += count
         for dependence in dependent:
             found.setdefault((dependence.sink, dependence.sources), dependence)

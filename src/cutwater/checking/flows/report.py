@@ -14,6 +14,9 @@ __all__ = ["Finding", "FlowReport", "Verdict"]
 Verdict = Literal["holds", "not refuted", "violated", "note"]
 
 
+_MARKS = {"violated": "✗", "note": "·"}
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that was checked."""
@@ -77,14 +80,17 @@ class FlowReport:
         """What was checked, how far, and the verdict."""
         return [(f.check, f.extent, f.verdict) for f in self.findings]
 
+    def lines(self) -> list[str]:
+        """A line for each finding; what is wrong or worth knowing in a few words."""
+        return [_line(finding) for finding in self.findings]
+
     def details(self) -> str:
         """The counterexamples and notes, for people."""
         lines: list[str] = []
         for finding in self.findings:
             if not finding.details:
                 continue
-            mark = {"violated": "✗", "note": "·"}.get(finding.verdict, " ")
-            lines.append(f"{mark} {finding.check}")
+            lines.append(f"{_MARKS.get(finding.verdict, ' ')} {finding.check}")
             shown = [*finding.details, *finding.inputs_text()]
             lines += [f"  {line}" for text in shown for line in text.splitlines()]
         return "\n".join(lines)
@@ -115,3 +121,10 @@ class FlowReport:
                 for finding in self.findings
             ],
         }
+
+
+def _line(finding: Finding) -> str:
+    words = finding.details[0].splitlines()[0].strip() if finding.details else ""
+    is_said = words and finding.verdict in _MARKS
+    line = f"{_MARKS.get(finding.verdict, '✓')} {finding.check}: {finding.verdict}"
+    return f"{line}: {words}" if is_said else line

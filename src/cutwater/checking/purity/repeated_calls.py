@@ -13,16 +13,18 @@ import dataclasses
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from cutwater.annotations import is_immutable
-from cutwater.checking.purity.other_process import call_elsewhere
+from cutwater.checking.purity.other_process import Elsewhere, Job, call_elsewhere, place_of
 from cutwater.checking.purity.static_hints import suspicions
+from cutwater.errors import Problem, StepError
 from cutwater.flow import steps as s
 from cutwater.flow.where import Where, of_function
 from cutwater.jsonable import plain, shown
@@ -41,6 +43,10 @@ __all__ = [
 ]
 
 
+MOST_OUTPUTS = 100_000
+"""So many values a function may emit for one event; an endless one would never return."""
+
+
 @dataclass(frozen=True)
 class Call:
     """A call that a run made: its arguments, copied before it, and what it gave."""
@@ -57,13 +63,15 @@ class Call:
 class Calls:
     """The calls of each of a flow's functions; `watch` makes steps that note them."""
 
-    limit: int = 200
+    limit: int = 2_000
     """How many calls of a function are kept; they are the first of it."""
     functions: dict[tuple[str, str], tuple[s.Step, Callable[..., Any]]] = field(
         default_factory=dict
     )
     """By step and role: the step and the user's function."""
     made: dict[tuple[str, str], list[Call]] = field(default_factory=dict)
+    seen: dict[tuple[str, str], set[Any]] = field(default_factory=dict)
+    """What the arguments of the calls are compared by, whichever plan made them."""
 
     def watch(self, step: s.Step) -> s.Step:
         """The step, with functions that note how they are called."""
@@ -81,15 +89,15 @@ class Calls:
         self, name: str, role: str, f: Callable[..., Any], is_listing: bool
     ) -> Callable[..., Any]:
         made = self.made.setdefault((name, role), [])
-        seen: set[Any] = set()
+        seen = self.seen.setdefault((name, role), set())
 
         def noting(*arguments: Any) -> Any:
             held = form(arguments) if len(made) < self.limit else None
             if held is None or held in seen:
-                return f(*arguments)
+                return listed(f(*arguments), is_listing, name)
             seen.add(held)
             before = Call(arguments).copies()
-            result = listed(f(*arguments), is_listing)
+            result = listed(f(*arguments), is_listing, name)
             made.append(Call(before, encoded(result)))
             return result
 
@@ -143,40 +151,77 @@ class PurityResult:
 
 def check_purity(calls: Calls) -> list[PurityResult]:
     """Repeat the calls that were noted and compare."""
+    elsewhere = _elsewhere(calls)
     results = []
     for (name, role), (step, f) in calls.functions.items():
-        made = calls.made[name, role]
+        made, others = calls.made[name, role], elsewhere.get((name, role))
         title = f"{step.verb} '{name}'"
-        found, elsewhere = _repeat(f, made, title, is_listing=isinstance(step, s.FlatMap))
-        results.append(PurityResult(name, role, len(made), elsewhere, found, suspicions(f)))
+        found = _told_apart(title, of_function(f), made, others) if others else None
+        found = found or _repeat(f, made, title, is_listing=isinstance(step, s.FlatMap))
+        is_elsewhere = others is not None
+        results.append(PurityResult(name, role, len(made), is_elsewhere, found, suspicions(f)))
     return results
+
+
+_AGAIN = "called again with the same arguments it gives another result"
+
+_Others = list[tuple[Elsewhere, list[bytes]]]
+"""For each process that made the calls again what they gave there."""
+
+
+def _elsewhere(calls: Calls) -> dict[tuple[str, str], _Others]:
+    """What the calls of functions that other processes can import gave there."""
+    jobs: dict[tuple[str, str], Job] = {}
+    for (name, role), (step, f) in calls.functions.items():
+        place = place_of(f, name, role)
+        if place is not None and calls.made[name, role]:
+            arguments = [call.copies() for call in calls.made[name, role]]
+            jobs[name, role] = Job(place, arguments, isinstance(step, s.FlatMap))
+    found = call_elsewhere(list(jobs.values()))
+    if found is None:  # of some the arguments cannot be sent
+        return {}
+    return {which: [(one, one.results[n]) for one in found] for n, which in enumerate(jobs)}
+
+
+def _told_apart(title: str, where: Where, made: Sequence[Call], others: _Others) -> Impurity | None:
+    """A call that gives another result in one process than in another."""
+    first, results = others[0]
+    for index, call in enumerate(made):
+        given = ", ".join(shown(plain(a)) for a in call.arguments)
+        for one, elsewhere in others[1:]:
+            if elsewhere[index] != results[index]:
+                what = _how_it_differs(first, one)
+                return _differing(title, where, what, given, results[index], elsewhere[index])
+    return None
+
+
+def _how_it_differs(first: Elsewhere, other: Elsewhere) -> str:
+    if other.hash_seed != first.hash_seed and not other.is_reversed:
+        return "in another process, with another hash seed, it gives another result"
+    return (
+        f"{_AGAIN}: in another process, after other calls, with another clock, time zone and "
+        "environment"
+    )
 
 
 def _repeat(
     f: Callable[..., Any], made: Sequence[Call], title: str, is_listing: bool
-) -> tuple[Impurity | None, bool]:
+) -> Impurity | None:
     with _environment(seed=1, later=0.0):
         first = [_outcome(f, call, is_listing) for call in made]
     with _environment(seed=2, later=86_400.0 * 400):
         second = [_outcome(f, call, is_listing) for call in reversed(made)][::-1]
-    other = call_elsewhere(f, [call.copies() for call in reversed(made)], is_listing)
-    other = None if other is None else other[::-1]
     where = of_function(f)
     for index, call in enumerate(made):
         given = ", ".join(shown(plain(a)) for a in call.arguments)
         one, two = first[index], second[index]
         if one.changed or two.changed:
             what = f"it changes its {one.changed or two.changed} in place"
-            return Impurity(title, where, what, given), other is not None
+            return Impurity(title, where, what, given)
         for result in (one.result, two.result):
             if call.result != result:
-                what = "called again with the same arguments it gives another result"
-                found = _differing(title, where, what, given, call.result, result)
-                return found, other is not None
-        if other is not None and one.result != other[index]:
-            what = "in another process, with another hash seed, it gives another result"
-            return _differing(title, where, what, given, one.result, other[index]), True
-    return None, other is not None
+                return _differing(title, where, _AGAIN, given, call.result, result)
+    return None
 
 
 def _differing(title: str, where: Where, what: str, given: str, one: bytes, two: bytes) -> Impurity:
@@ -212,13 +257,27 @@ def encoded_result(f: Callable[..., Any], arguments: Sequence[Any], is_listing: 
         return encoded(f"raised {type(error).__name__}: {error}")
 
 
-def listed(result: Any, is_listing: bool) -> Any:
-    """A result in which what can be gone through only once is a list."""
+def listed(result: Any, is_listing: bool, name: str = "a step") -> Any:
+    """A result in which what can be gone through only once is a list, of a bounded length."""
     if is_listing or isinstance(result, Iterator):
-        return list(result)
+        return _bounded(result, name)
     if type(result) is tuple and len(result) == 2 and isinstance(result[1], Iterator):
-        return result[0], list(result[1])
+        return result[0], _bounded(result[1], name)
     return result
+
+
+def _bounded(values: Iterable[Any], name: str) -> list[Any]:
+    found = list(islice(values, MOST_OUTPUTS + 1))
+    if len(found) > MOST_OUTPUTS:
+        raise StepError(
+            Problem(
+                "endless-outputs",
+                f"'{name}' emitted more than {MOST_OUTPUTS:,} values for one event, the most that "
+                "check waits for; it may never end",
+                "return a list that ends",
+            )
+        )
+    return found
 
 
 def encoded(result: Any) -> bytes:

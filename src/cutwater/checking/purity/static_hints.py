@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import builtins
 import dis
+import sys
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+from cutwater.flow.user_modules import is_installed
 
 __all__ = ["suspicions"]
 
@@ -36,7 +39,7 @@ _CONSTANT = (int, float, str, bytes, bool, tuple, frozenset, type(None), type, F
 
 
 def suspicions(f: Callable[..., Any]) -> tuple[str, ...]:
-    """What a function names, with the functions of its own module that it calls.
+    """What a function names, with the functions of the user's own modules that it calls.
 
     >>> import random
     >>> def roll(state, event):
@@ -68,12 +71,35 @@ def _found(f: Any, seen: set[int]) -> Iterator[str]:
             yield f"'{name}' ({_BUILTINS[name]})"
         elif name in scope and _can_change(value):
             yield f"'{name}' (a {type(value).__name__} that can change)"
-        elif isinstance(value, FunctionType) and value.__module__ == getattr(f, "__module__", ""):
+        elif isinstance(value, FunctionType) and _is_of_the_user(value, f):
             yield from _found(value, seen)
-    yield from (f"'{name}' (a global that it sets)" for name in _assigned(code))
+        yield from _through_module(value, code, seen)
+    yield from (f"'{name}' (a global that it sets)" for name in _assigned(code, "STORE_GLOBAL"))
+    outer = (name for name in _assigned(code, "STORE_DEREF") if name in code.co_freevars)
+    yield from (f"'{name}' (a variable of a function around it that it sets)" for name in outer)
     for name, cell in zip(code.co_freevars, getattr(f, "__closure__", None) or (), strict=False):
         if _is_filled(cell) and _can_change(cell.cell_contents):
             yield f"'{name}' (a {type(cell.cell_contents).__name__} that can change)"
+
+
+def _is_of_the_user(value: FunctionType, f: Any) -> bool:
+    """Is it a function of the same module, or of another one that no package brings?"""
+    module = value.__module__
+    return module == getattr(f, "__module__", "") or (
+        module in sys.modules and not is_installed(module)
+    )
+
+
+def _through_module(value: Any, code: CodeType, seen: set[int]) -> Iterator[str]:
+    """What the functions of a module of the user's name, of those that the code names."""
+    if not isinstance(value, ModuleType) or is_installed(value.__name__):
+        return
+    for name in _names(code):
+        inner = vars(value).get(name)
+        if isinstance(inner, FunctionType):
+            yield from _found(inner, seen)
+        elif name in vars(value) and _can_change(inner):
+            yield f"'{value.__name__}.{name}' (a {type(inner).__name__} that can change)"
 
 
 def _module_of(value: Any) -> str:
@@ -115,7 +141,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _assigned(code: CodeType) -> Iterator[str]:
+def _assigned(code: CodeType, opname: str) -> Iterator[str]:
     for instruction in dis.get_instructions(code):
-        if instruction.opname == "STORE_GLOBAL":
+        if instruction.opname == opname:
             yield str(instruction.argval)

@@ -3,11 +3,12 @@
 =====================================  =====================================================
 P1                                     here
 =====================================  =====================================================
-observability function O (5.3)         any function of states; `monotonicity` checks it
+observability function O (5.3)         any function of states; see `monotonicity`
 explanation, monotone (5.4, 5.6)       `is_explained`, `is_monotonically_explained`, of sequences
                                        of observations
 R explainable by R' under T (5.5)      `explainable`
-failure transparency (5.10)            `failure_transparency`, with `without` for R \\ F
+failure transparency (5.10)            `failure_transparency`, with `without` for R \\ F; O has
+                                       to be monotone
 O'' ∘ O (5.9)                          `view`: a function applied to what a model shows
 =====================================  =====================================================
 
@@ -23,31 +24,36 @@ what the lemma makes of an explanation where observations do not return.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from cutwater.checking.explorer.model import Model, always
 from cutwater.checking.explorer.paths import Path
-from cutwater.checking.explorer.reduction import ample_by, can_reduce
+from cutwater.checking.explorer.reduction import ample_by, can_reduce, is_acyclic
 from cutwater.checking.explorer.search import Checked, check
+from cutwater.checking.transparency.monotonicity import (
+    Monotonicity,
+    Observe,
+    Order,
+    Steps,
+    monotonicity,
+    refuse_no_order,
+)
 
 __all__ = [
     "Explainability",
-    "Observe",
     "View",
     "explainable",
     "failure_transparency",
     "is_explained",
     "is_monotonically_explained",
     "is_unexplained",
-    "monotonicity",
     "view",
     "without",
 ]
-
-Observe = Callable[[Any], Hashable]
 
 
 @dataclass(frozen=True)
@@ -73,18 +79,23 @@ class Explainability:
 
     checked: Checked
     claim: str
+    monotone: Monotonicity | None = None
+    """Whether what is observed only grows, where that was asked for (Definition 5.10)."""
 
     @property
     def holds(self) -> bool:
-        """Was no run found that is not explained?"""
-        return self.checked.holds
+        """Was no run found that is not explained, and nothing taken back that was observed?"""
+        return self.checked.holds and (self.monotone is None or self.monotone.holds)
 
     @property
     def counterexample(self) -> Path[Any, Any] | None:
-        """The actions of a run that nothing explains; its states are the model's own."""
+        """The actions of a run that nothing explains; its states are the model's own.
+
+        Where every run is explained and something is taken back, the run that does.
+        """
         found = self.checked.discoveries.get(self.claim)
         if found is None:
-            return None
+            return self.monotone.counterexample if self.monotone else None
         states = tuple(state.state for state in found.path.states)
         return Path(states[0], found.path.actions, states)
 
@@ -105,58 +116,6 @@ def is_monotonically_explained(seen: Sequence[Hashable], explaining: Sequence[Ha
     return True
 
 
-class _Watched(msgspec.Struct, frozen=True, cache_hash=True):
-    """A state, and what was observed on the way to it."""
-
-    state: Any
-    seen: frozenset[Hashable]
-    is_monotone: bool
-
-
-class _Watching:
-    """A model whose observations are watched for going back."""
-
-    def __init__(self, model: Any, observe: Observe, order: Callable[[Any, Any], bool] | None):
-        self.model, self.observe, self.order = model, observe, order
-
-    def initial_states(self) -> Iterable[_Watched]:
-        for state in self.model.initial_states():
-            yield _Watched(state, frozenset(), True)
-
-    def actions(self, watched: _Watched) -> Iterable[Any]:
-        return self.model.actions(watched.state) if watched.is_monotone else ()
-
-    def step(self, watched: _Watched, action: Any) -> _Watched:
-        there = self.model.step(watched.state, action)
-        before, after = self.observe(watched.state), self.observe(there)
-        if before == after:
-            return _Watched(there, watched.seen, True)
-        if self.order is not None:
-            return _Watched(there, frozenset(), bool(self.order(before, after)))
-        return _Watched(there, watched.seen | {before}, after not in watched.seen)
-
-
-def monotonicity(
-    model: Model[Any, Any],
-    observe: Observe,
-    *,
-    order: Callable[[Any, Any], bool] | None = None,
-    max_states: int | None = None,
-) -> Explainability:
-    """Definition 5.3: does what is observed only ever grow?
-
-    With an `order` every step goes up in it; with none, no observation returns after it has
-    changed. The last action of a counterexample is the step that takes something back.
-    """
-    claim = "what is observed is never taken back"
-    found = check(
-        _Watching(model, observe, order),
-        [always(claim, lambda watched: watched.is_monotone)],
-        max_states=max_states,
-    )
-    return Explainability(found, claim)
-
-
 class _Beside(msgspec.Struct, frozen=True, cache_hash=True):
     """A state, and the states of the other model in which it can be by what was shown."""
 
@@ -174,13 +133,14 @@ class _Explaining:
         observe: Observe,
         observe_other: Observe,
         translation: Iterable[tuple[Any, Any]],
-        order: Callable[[Any, Any], bool] | None,
+        order: Order | None,
         reduce: bool,
     ) -> None:
         self.model, self.observe = model, observe
+        self.steps = Steps()
         self.translation = tuple(translation)
         self.candidates = _Candidates(other, observe_other, order, reduce)
-        self.is_acyclic = getattr(model, "is_acyclic", False)
+        self.is_acyclic = is_acyclic(model)
         if can_reduce(model) and _is_of(observe, model):
             self.ample = lambda beside, actions: ample_by(model)(beside.state, actions)
 
@@ -194,26 +154,29 @@ class _Explaining:
     def step(self, beside: _Beside, action: Any) -> _Beside:
         there = self.model.step(beside.state, action)
         seen = self.observe(there)
-        if seen == self.observe(beside.state):
+        before = self.observe(beside.state)
+        if seen == before:
             return _Beside(there, beside.candidates)
+        self.steps.add(before, seen)
         return _Beside(there, self.candidates.showing(beside.candidates, seen))
 
     def observation(self, beside: _Beside) -> Hashable:
         return bool(beside.candidates)
 
+    def observed(self) -> Iterable[Hashable]:
+        """What was seen of either model."""
+        return chain(self.steps.observed(), self.candidates.seen.values())
+
 
 class _Candidates:
     """From which states of a model an observation can be seen next."""
 
-    def __init__(
-        self, model: Any, observe: Observe, order: Callable[[Any, Any], bool] | None, reduce: bool
-    ) -> None:
+    def __init__(self, model: Any, observe: Observe, order: Order | None, reduce: bool) -> None:
         self._model, self._observe, self._order = model, observe, order
         self._known: dict[tuple[frozenset[Any], Hashable], frozenset[Any]] = {}
         self._next: dict[Any, list[Any]] = {}
-        self._seen: dict[Any, Hashable] = {}
-        is_reduced = reduce and getattr(model, "is_acyclic", False)
-        is_reduced = is_reduced and can_reduce(model) and _is_of(observe, model)
+        self.seen: dict[Any, Hashable] = {}
+        is_reduced = reduce and is_acyclic(model) and can_reduce(model) and _is_of(observe, model)
         self._ample = ample_by(model) if is_reduced else None
 
     def showing(self, starts: frozenset[Any], wanted: Hashable) -> frozenset[Any]:
@@ -239,9 +202,9 @@ class _Candidates:
                     waiting.append(there)
 
     def _look(self, state: Any) -> Hashable:
-        if state not in self._seen:
-            self._seen[state] = self._observe(state)
-        return self._seen[state]
+        if state not in self.seen:
+            self.seen[state] = self._observe(state)
+        return self.seen[state]
 
     def _successors(self, state: Any) -> list[Any]:
         if state not in self._next:
@@ -265,7 +228,7 @@ def explainable(
     observe: Observe | None = None,
     observe_other: Observe | None = None,
     translation: Iterable[tuple[Any, Any]] | None = None,
-    order: Callable[[Any, Any], bool] | None = None,
+    order: Order | None = None,
     reduce: bool = True,
     **search: Any,
 ) -> Explainability:
@@ -282,19 +245,33 @@ def explainable(
         initial states, paired.
     order
         An order in which both observe monotonically, if it is known: it saves looking where an
-        observation cannot be reached any more.
+        observation cannot be reached any more. `InputError` if it is no order.
     reduce
         Whether interleavings that no observer can tell apart may be left out on both sides, where
         the models allow it and are observed through what they show.
     search
         Options of `check`: bounds, order of search, seed, progress.
     """
+    return _explained(model, other, observe, observe_other, translation, order, reduce, **search)[0]
+
+
+def _explained(
+    model: Any,
+    other: Any,
+    observe: Observe | None,
+    observe_other: Observe | None,
+    translation: Iterable[tuple[Any, Any]] | None,
+    order: Order | None,
+    reduce: bool = True,
+    **search: Any,
+) -> tuple[Explainability, Steps]:
+    """The verdict, and what was observed before what on the way."""
     claim = "every run is explained"
     explaining = _Explaining(
         model,
         other,
-        observe or model.observation,  # type: ignore[attr-defined]
-        observe_other or other.observation,  # type: ignore[attr-defined]
+        observe or model.observation,
+        observe_other or other.observation,
         zip(other.initial_states(), model.initial_states(), strict=True)
         if translation is None
         else translation,
@@ -302,7 +279,10 @@ def explainable(
         reduce,
     )
     claims = [always(claim, bool, observed=True)]
-    return Explainability(check(explaining, claims, reduce=reduce, **search), claim)
+    found = check(explaining, claims, reduce=reduce, **search)
+    if order is not None:
+        refuse_no_order(order, explaining.observed())
+    return Explainability(found, claim), explaining.steps
 
 
 def is_unexplained(
@@ -310,7 +290,7 @@ def is_unexplained(
     other: Model[Any, Any],
     actions: Sequence[Any],
     *,
-    order: Callable[[Any, Any], bool] | None = None,
+    order: Order | None = None,
 ) -> bool:
     """Can the model take these actions, and does no run of the other explain the run?
 
@@ -361,21 +341,28 @@ def failure_transparency(
     failure_free: Model[Any, Any],
     *,
     observe: Observe | None = None,
-    order: Callable[[Any, Any], bool] | None = None,
+    order: Order | None = None,
     **search: Any,
 ) -> Explainability:
     """Definition 5.10: is every run with failures explained by one without?
 
     The failure-free model starts where the model starts; both are observed alike. See `without`.
+    What is observed has to be monotone (`monotonicity`): a run that takes something back which was
+    observed before is a counterexample, too.
     """
-    return explainable(
+    found, steps = _explained(
         model,
         failure_free,
-        observe=observe,
-        observe_other=observe and _for_other(observe, failure_free),
-        order=order,
+        observe,
+        observe and _for_other(observe, failure_free),
+        None,
+        order,
         **search,
     )
+    if steps.is_monotone(order):
+        return found
+    shown = observe or model.observation  # type: ignore[attr-defined]
+    return replace(found, monotone=monotonicity(model, shown, order=order))
 
 
 def _for_other(observe: Observe, other: Any) -> Observe:

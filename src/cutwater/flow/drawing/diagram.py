@@ -112,7 +112,12 @@ def _node(number: int, step: s.Step, carries: str) -> Node:
         sort = "source"
     elif isinstance(step, s.Sink):
         sort = "sink"
-    return Node(number, step.verb, step.name, sort, carries)
+    return Node(number, _verb(step), step.name, sort, carries)
+
+
+def _verb(step: s.Step) -> str:
+    """The verb; of a loop also how it turns."""
+    return f"{step.verb}, rounds in an epoch" if isinstance(step, s.Iterate) else step.verb
 
 
 def _groups(planned: Plan) -> tuple[Group, ...]:

@@ -119,6 +119,11 @@ class Promise:
             said.append(f"`{weak.part}` {weak.remedy}: {left}")
         return "; and ".join(said)
 
+    @property
+    def line(self) -> str:
+        """The guarantee alone, without why."""
+        return f"{self.sink}: {self.level}"
+
     def __str__(self) -> str:
         provided = f" (provided {'; '.join(self.provided)})" if self.provided else ""
         return f"{self.sink}: {self.level}: {', '.join(self.because)}{provided}"
@@ -248,6 +253,8 @@ def _has_function(step: s.Step) -> bool:
             return step.f is not None
         case s.Map() | s.FlatMap() | s.Filter() | s.Apply() | s.Join() | s.OnComplete():
             return True
+        case s.Iterate():
+            return any(map(_has_function, step.body))
     return False
 
 

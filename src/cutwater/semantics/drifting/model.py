@@ -75,6 +75,7 @@ from cutwater.semantics.drifting.system import (
     spent,
     suspected,
 )
+from cutwater.semantics.overriding import overridden
 
 __all__ = ["DriftingModel", "Observation"]
 
@@ -101,14 +102,21 @@ class DriftingModel:
     [Suspect(agent=None)]
     """
 
-    is_acyclic = True
-    """Messages are used up, and nothing is sent twice in a generation."""
-
     def __init__(self, protocol: Drifting, faults: Faults | None = None) -> None:
         self.protocol = protocol
         self.deployment = protocol.deployment
         self.faults = faults or Faults()
         self.expected = self.deployment.expected()
+
+    @property
+    def is_reducible(self) -> bool:
+        """Is it the protocol as it is written, or a variant that `ample` was shown of?"""
+        return overridden(self.protocol, Drifting) <= self.protocol.harmless
+
+    @property
+    def is_acyclic(self) -> bool:
+        """Messages are used up, and nothing is sent twice in a generation."""
+        return self.is_reducible
 
     def initial_states(self) -> Iterable[System]:
         """Nothing runs; the first start is a recovery."""
@@ -311,9 +319,9 @@ class DriftingModel:
         Its receiver loses what it learns in a crash, learns the same in whatever order, and can
         but send something earlier for it, which may then be on its way for as long as one likes.
         So whatever happens without the delivery happens after it, too. A recovery forgets all of
-        it (`Drifting.forgets`). That does not hold if this very message may be lost or doubled.
+        it. That does not hold if this very message may be lost or doubled.
         """
-        if not self.protocol.forgets or state.faults.losses or state.faults.duplicates:
+        if state.faults.losses or state.faults.duplicates:
             return None
         for action in actions:
             if isinstance(action, Deliver) and self._is_monotone(action.message):

@@ -89,9 +89,10 @@ class Drifting:
     and what it says. It returns the next state and what is sent.
     """
 
-    forgets = True
-    """Does a recovery forget whatever the generations before it knew? A variant of which this is
-    not known says False, and is searched in full."""
+    harmless: frozenset[str] = frozenset()
+    """The rules a variant overrides of which its author has shown that a delivery that only tells
+    one process more may still be at any time. A variant with any other is searched in full. For one
+    that is only to be refuted nothing has to be shown: a run that refutes it is one of its own."""
     most_unacknowledged = 1
     """Bundles on their way to a consumer."""
 

@@ -63,7 +63,8 @@ def read_state(
     Parameters
     ----------
     checkpoint
-        The folder; what it does not have raises `RunError`.
+        The folder of a `run`, or of a query with `transform` that has no stateful operator behind
+        the flow; what it does not have raises `RunError`.
     step
         The name of a step that keeps a state.
     spark
@@ -75,8 +76,8 @@ def read_state(
     limit
         So many keys at the most.
     """
-    place = Checkpoint.at(checkpoint)
-    identity = place.identity()
+    place = Checkpoint.to_read(checkpoint)
+    identity = place.identity(is_embedded=place.is_embedded)
     if identity is None:
         raise RefusedError(no_checkpoint(place))
     kept = _step(identity, step)

@@ -5,6 +5,7 @@
     checkpoint/
       cutwater.json     identity: query id, flow, generation, steps that keep states
       lock              held by the driver's JVM while a run lives
+      topology.json     which steps read which, and the clocks of sources
       sinks.json        where each sink has its output and its ledger
       shown.json        the newest epoch with rows for each sink
       sources/<name>/   the log of what each source has read, in a folder of each generation
@@ -58,6 +59,19 @@ class Checkpoint:
         if is_url(path):
             raise RefusedError(not_local("the checkpoint", path))
         return Checkpoint(Path(path).absolute())
+
+    @staticmethod
+    def to_read(path: str | Path) -> Checkpoint:
+        """The checkpoint of a run, or of a query of the user's own, whose files lie in it."""
+        found = Checkpoint.at(path)
+        if (found.root / "offsets").exists():
+            found.spark = found.root
+        return found
+
+    @property
+    def is_embedded(self) -> bool:
+        """Is it read as that of a query of the user's own?"""
+        return self.spark == self.root
 
     def identity(self, *, is_embedded: bool = False) -> Identity | None:
         """Whose checkpoint this is; None if there is none yet.

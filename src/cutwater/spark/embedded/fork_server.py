@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cutwater.spark.embedded import fork_client
+from cutwater.spark.embedded import fork_client, jvm
 
 __all__ = ["ForkServer", "Request", "start_fork_server"]
 
@@ -79,6 +79,7 @@ def start_fork_server(folder: Path) -> str:
             start_new_session=True,
             env={**_AS_SPARK_HAS_IT, **os.environ, **_SINGLE_THREAD},
         )
+    jvm.set_fork_server(server)
     atexit.register(_let_go, server)
     return str(interpreter)
 

@@ -14,7 +14,15 @@ from pathlib import Path
 
 from cutwater.errors import Problem
 
-__all__ = ["OUT_OF_MEMORY_OPTION", "death_of", "kill_own", "out_of_memory", "own", "set_own"]
+__all__ = [
+    "OUT_OF_MEMORY_OPTION",
+    "death_of",
+    "kill_own",
+    "out_of_memory",
+    "own",
+    "set_fork_server",
+    "set_own",
+]
 
 OUT_OF_MEMORY_OPTION = "-XX:+ExitOnOutOfMemoryError"
 """After that error threads are missing in a JVM, and it may wait for them for ever."""
@@ -31,6 +39,7 @@ _MORE = "give it more: [spark] 'spark.driver.memory' (it has 1g if nothing is se
 _SMALLER = "be smaller: max_bytes_per_epoch, max_rows_per_epoch; run it again: nothing is lost"
 
 _own: subprocess.Popen[bytes] | None = None
+_fork_server: subprocess.Popen[bytes] | None = None
 
 
 def set_own(process: subprocess.Popen[bytes] | None) -> None:
@@ -44,18 +53,44 @@ def own() -> subprocess.Popen[bytes] | None:
     return _own
 
 
-def kill_own() -> bool:
-    """Kill the JVM and what is in its process group; False if there is none that lives.
+def set_fork_server(process: subprocess.Popen[bytes]) -> None:
+    """Take note of the process that forks Python processes for the JVM, in its own session."""
+    global _fork_server
+    _fork_server = process
 
-    What was forked for it ends as its connections break.
+
+def kill_own() -> bool:
+    """Kill the JVM and all Python processes that it has; False if there is none that lives.
+
+    These would end as their connections break, but for one that is paused or never reads.
     """
     if _own is None or _own.poll() is not None:
         return False
+    workers = _members(_own.pid)
+    if _fork_server is not None:
+        workers += [pid for pid in _members(_fork_server.pid) if pid != _fork_server.pid]
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(_own.pid, signal.SIGKILL)
+    for pid in workers:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         _own.wait(_DYING_S)
     return True
+
+
+def _members(session: int) -> list[int]:
+    """The processes of a session; Spark's Python processes are in groups of their own there.
+
+    Where the system does not tell, none.
+    """
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            _, _, fields = (entry / "stat").read_text().rpartition(")")
+            if int(fields.split()[3]) == session:
+                found.append(int(entry.name))
+    return found
 
 
 def death_of(process: subprocess.Popen[bytes], scratch: Path) -> Problem | None:

@@ -7,7 +7,7 @@ import re
 import signal
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -51,9 +51,6 @@ _CHANGEABLE = {
     # Snapshots are uploaded and old files deleted meanwhile: a run that lives shorter never does.
     "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
     "spark.ui.enabled": "false",
-    # A worker that hangs holds its epoch for ever; one that only works long sends nothing either.
-    "spark.python.worker.idleTimeoutSeconds": "1800",
-    "spark.python.worker.killOnIdleTimeout": "true",
     "spark.ui.showConsoleProgress": "false",
     # What the user interface would show is kept in memory also where there is none.
     "spark.ui.retainedJobs": "100",
@@ -187,8 +184,9 @@ def looked_after(session: SparkSession, scratch: Path, *, is_ours: bool) -> Iter
 
 def _stop(session: SparkSession, *, is_alive: bool) -> None:
     if is_alive:
-        session.stop()
-        return
+        with suppress(Py4JNetworkError, ConnectionError):  # it is about to die
+            session.stop()
+            return
     # Nothing is left to stop; the next session of this process has a JVM of its own.
     SparkSession._instantiatedSession = None
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None

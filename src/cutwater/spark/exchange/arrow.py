@@ -20,7 +20,7 @@ from cutwater.spark.exchange.columns import Numbering, Records, objects
 from cutwater.vectors import Layout
 from cutwater.vectors.layouts import Columns
 
-__all__ = ["arrays_of", "arrow_type", "misfit", "numbering_of", "records_in", "schema_of"]
+__all__ = ["arrays_of", "arrow_type", "in_utc", "misfit", "numbering_of", "records_in", "schema_of"]
 
 _SIMPLE: dict[Any, pa.DataType] = {
     int: pa.int64(),
@@ -30,12 +30,13 @@ _SIMPLE: dict[Any, pa.DataType] = {
     bytes: pa.binary(),
     dt.datetime: pa.timestamp("us", tz="UTC"),
     dt.date: pa.date32(),
+    dt.time: pa.time64("ns"),
     dt.timedelta: pa.duration("us"),
     Decimal: pa.decimal128(38, 18),
     uuid.UUID: pa.string(),
 }
 _NUMBERS = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-_KEPT = (bytes, dt.datetime, dt.date, dt.timedelta, Decimal)
+_KEPT = (bytes, dt.datetime, dt.date, dt.time, dt.timedelta, Decimal)
 """What is given to Arrow as it is."""
 _COLLECTIONS = (list, set, frozenset)
 
@@ -43,7 +44,7 @@ _COLLECTIONS = (list, set, frozenset)
 def arrow_type(tp: Any, inside: tuple[Any, ...] = ()) -> pa.DataType | None:
     """The Arrow type of an annotation; None if it has none, as a record that holds itself.
 
-    `inside` are the records in which it is a field.
+    `inside` are the records in which it is a field. A datetime without a zone is taken for UTC.
 
     >>> arrow_type(list[int]), arrow_type(str | None), arrow_type(int | str)
     (ListType(list<item: int64>), DataType(string), None)
@@ -136,6 +137,7 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
         (is_.is_floating, lambda tp: is_.is_floating(tp) or is_.is_integer(tp)),
         (is_.is_decimal, is_.is_decimal),
         (is_.is_timestamp, is_.is_timestamp),
+        (is_.is_time, is_.is_time),
         (is_.is_string, lambda tp: is_.is_string(tp) or is_.is_large_string(tp)),
         (is_.is_binary, lambda tp: is_.is_binary(tp) or is_.is_large_binary(tp)),
     ):
@@ -214,4 +216,31 @@ def _column(array: pa.Array, kind: str, declared: Any) -> np.ndarray:
     if plain_type(declared) is str:
         text: np.ndarray = array.to_numpy(zero_copy_only=False)
         return text
-    return objects(msgspec.convert(array.to_pylist(maps_as_pydicts="strict"), list[declared]))
+    values = in_utc(array).to_pylist(maps_as_pydicts="strict")
+    return objects(msgspec.convert(values, list[declared]))
+
+
+def in_utc(array: pa.Array) -> pa.Array:
+    """The same moments, whatever zone Arrow shows them in: a session's zone is no part of them.
+
+    >>> berlin = pa.array([0], pa.timestamp("us", "Europe/Berlin"))
+    >>> in_utc(berlin).to_pylist()[0].isoformat()
+    '1970-01-01T00:00:00+00:00'
+    """
+    wanted = _type_in_utc(array.type)
+    return array if wanted == array.type else array.cast(wanted)
+
+
+def _type_in_utc(tp: pa.DataType) -> pa.DataType:
+    is_ = pa.types
+    if is_.is_timestamp(tp) and tp.tz:
+        return pa.timestamp(tp.unit, "UTC")
+    if is_.is_struct(tp):
+        return pa.struct([_field_in_utc(tp.field(i)) for i in range(tp.num_fields)])
+    if is_.is_map(tp):
+        return pa.map_(_field_in_utc(tp.key_field), _field_in_utc(tp.item_field))
+    return pa.list_(_field_in_utc(tp.value_field)) if is_.is_list(tp) else tp
+
+
+def _field_in_utc(field: pa.Field) -> pa.Field:
+    return field.with_type(_type_in_utc(field.type))

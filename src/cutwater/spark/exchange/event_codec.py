@@ -12,16 +12,17 @@ from typing import Any
 
 import msgspec
 
+from cutwater.annotations import describe
 from cutwater.codec import Codec
+from cutwater.errors import Problem, StepError
 from cutwater.flow.fusing import Plan, Segment
 from cutwater.flow.inference import StreamType
 from cutwater.flow.state_snapshots import key_kept_as, time_kept_as
-from cutwater.flow.steps import Join
 from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.exchange.columns import RecordCodec, Records
 from cutwater.spark.job.column_requirements import Needs
 
-__all__ = ["Letters", "values_of"]
+__all__ = ["Letters"]
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(
@@ -31,19 +32,12 @@ _unpack = msgspec.msgpack.Decoder(
 _peek = msgspec.msgpack.Decoder(tuple[int, bytes, *[msgspec.Raw] * 6]).decode  # type: ignore[misc]
 
 
-def values_of(plan: Plan, segment: Segment) -> list[Any]:
-    """The type of what comes by each input; a merge takes all as one."""
-    if isinstance(segment.steps[0], Join):
-        return [plan.segments[edge.segment].output.value for edge in segment.inputs]
-    return [segment.given.value] * len(segment.inputs)
-
-
 class Letters:
     """How the events that come to one stateful segment are written and read."""
 
     def __init__(self, plan: Plan, segment: Segment, needs: Needs) -> None:
         self._segment = segment
-        self._types = values_of(plan, segment)
+        self._types = [edge.value for edge in segment.inputs]
         self._values = [_many(tp) for tp in self._types]
         self._records = [cache(partial(RecordCodec, tp)) for tp in self._types]
         is_timed = segment.number in needs.times
@@ -87,7 +81,10 @@ class Letters:
         """By which input the events of a body came, and the events."""
         port, _, orders, key_bytes, is_columns, values, times, keys = _unpack(body)
         decode = self._records[port]().decode if is_columns else self._values[port].decode
-        batch = Batch(orders, key_bytes, decode(values))
+        try:
+            batch = Batch(orders, key_bytes, decode(values))
+        except (msgspec.ValidationError, ValueError) as error:
+            raise StepError(self._not_declared(port, error)) from None
         if self._times and times is not None:
             side = self._segment.inputs[port].side
             decoded = self._times.decode(times)
@@ -95,6 +92,15 @@ class Letters:
         if self._keys and keys is not None:
             batch.keys = self._keys.decode(keys)
         return port, batch
+
+    def _not_declared(self, port: int, error: Exception) -> Problem:
+        sender, reader = self._segment.inputs[port].sender, self._segment.steps[0]
+        return Problem(
+            "not-as-annotated",
+            f"{sender.title} sends {reader.title} something else than "
+            f"{describe(self._types[port])}, which its annotation declares: {error}",
+            "correct what the function returns, or its annotation",
+        )
 
     @staticmethod
     def least_order(body: bytes) -> bytes:

@@ -17,7 +17,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.by_value import made_of
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import key_bytes_of, key_function, plain_key_function
-from cutwater.ordering import NO_KEY, bucket_of, canonical_of, order_bytes, terminated
+from cutwater.ordering import NO_KEY, canonical_of, order_bytes, terminated
 from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.exchange.columns import Records, record_codec
 from cutwater.spark.exchange.envelope import Outbox
@@ -179,8 +179,7 @@ def _to_segment(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receiv
         keys_of = _keyed_anew(reader.steps[0])
         return lambda batch: onward(keys_of(batch))
     if reader.placement != "by key":
-        home = job.labels[bucket_of(NO_KEY, job.buckets)]
-        return lambda batch: onward(_without_keys(batch, home))
+        return lambda batch: onward(_without_keys(batch, job.home))
     return onward
 
 

@@ -9,8 +9,11 @@ from typing import Any
 
 import msgspec
 
-from cutwater.annotations import describe
-from cutwater.errors import InputError, Problem
+from cutwater.annotations import describe, is_known
+from cutwater.codec import codec_of
+from cutwater.errors import FlowError, InputError, Problem, StepError
+from cutwater.flow.lowering import not_as_annotated
+from cutwater.round_trip import misfit
 from cutwater.spark.connectors.base.sink import Lane
 from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.exchange.columns import RecordCodec, Records, joined_values, record_codec
@@ -29,7 +32,13 @@ _unpack = msgspec.msgpack.Decoder(tuple[list[bytes], bytes]).decode
 def packing(job: Job, target: int) -> Callable[[Batch], bytes]:
     """How the values of a batch become the body of a row for a sink."""
     if not _takes_records(job, target):
-        return lambda batch: pack_lines(replace(batch, values=lines_of_values(batch.values)))
+        look = _judge(job, target)
+
+        def pack_as_lines(batch: Batch) -> bytes:
+            look(batch.values)
+            return pack_lines(replace(batch, values=lines_of_values(batch.values)))
+
+        return pack_as_lines
     codec = record_codec(job.type_of_sink(target))
 
     def pack(batch: Batch) -> bytes:
@@ -40,6 +49,32 @@ def packing(job: Job, target: int) -> Callable[[Batch], bytes]:
         return _pack((batch.orders, encoded))
 
     return pack
+
+
+def _judge(job: Job, target: int) -> Callable[[Sequence[Any]], None]:
+    """Raises for values that the annotation of the function that made them does not allow."""
+    name = job.sink_at(target)
+    numbers = [number for step, number in job.plan.sinks if step.name == name]
+    segment = job.plan.segments[numbers[0]] if numbers else None
+    if segment is None or segment.maker is None or not is_known(segment.output.value):
+        return lambda _values: None
+    maker, tp = segment.maker, segment.output.value
+    try:
+        codec = codec_of(list[tp])  # type: ignore[valid-type]
+    except FlowError:  # nothing can be told of what has no encoding
+        return lambda _values: None
+
+    def look(values: Sequence[Any]) -> None:
+        if isinstance(values, Records):
+            return
+        try:
+            codec.decode(codec.encode(values))
+        except (*_UNFIT, InputError):
+            found = next((loss for value in values if (loss := misfit(value, tp))), None)
+            if found is not None:
+                raise StepError(not_as_annotated(maker, tp, found)) from None
+
+    return look
 
 
 def lane_of(job: Job, target: int, label: int, bodies: list[bytes]) -> Lane:

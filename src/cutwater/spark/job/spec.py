@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import io
 import pickle
 import sys
@@ -24,7 +26,10 @@ from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.flow.steps import Source
+from cutwater.flow.timely.bodies import with_bodies
+from cutwater.flow.travel.unpicklable import unpicklable
 from cutwater.flow.user_modules import held_by, own_modules
+from cutwater.ordering import NO_KEY, bucket_of
 from cutwater.spark.connectors.base.sink import Claim, Sink
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.base.watermarks import Clock, Numbering, PartitionClock, SourceClock
@@ -146,6 +151,15 @@ class Job:
             for segment in self.plan.segments
         }
         return {number: aggregation for number, aggregation in found.items() if aggregation}
+
+    def wakes(self, segment: Segment, label: int) -> bool:
+        """Has the segment a state in this bucket before its first event?"""
+        return segment.operator.is_awake and label == self.home
+
+    @cached_property
+    def home(self) -> int:
+        """The label of the bucket of what has no key."""
+        return self.labels[bucket_of(NO_KEY, self.buckets)]
 
     def minds_order(self, segment: Segment) -> bool:
         """Does anyone need to know in which order a segment emits?"""
@@ -271,7 +285,8 @@ class Job:
         Other processes need not be able to import the file in which the flow is defined.
         """
         bound = [*self.sources.values(), *self.sinks.values()]
-        modules = [sys.modules[name] for name in own_modules(held_by([*self.flow.steps, *bound]))]
+        held = held_by([*with_bodies(self.flow.steps), *bound])
+        modules = [sys.modules[name] for name in own_modules(held)]
         for module in modules:
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:
@@ -279,7 +294,8 @@ class Job:
             _Pickler(buffer).dump(self)  # type: ignore[no-untyped-call]
             return buffer.getvalue()
         except (TypeError, AttributeError, pickle.PicklingError) as error:
-            raise RefusedError(_cannot_travel(self.flow, error)) from error
+            found = unpicklable(self.flow.steps) or [_cannot_travel(self.flow, error)]
+            raise RefusedError(found) from error
         finally:
             for module in modules:
                 cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
@@ -312,6 +328,8 @@ class _Pickler(cloudpickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if obj is dataclasses.MISSING:  # a copy of it would be taken for a field's default
             return "MISSING"
+        if type(obj) is msgspec.Meta:  # what an annotation asks for, which has no pickle
+            return functools.partial(msgspec.Meta, **_asked_for(obj)), ()
         if isinstance(obj, type) and "__msgspec_cache__" in vars(obj):
             delattr(obj, "__msgspec_cache__")
         reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]
@@ -321,6 +339,12 @@ class _Pickler(cloudpickle.Pickler):
         if isinstance(obj, (type, FunctionType)) and isinstance(reduced, tuple) and reduced[2:]:
             _spell_out(obj, reduced[2])
         return reduced
+
+
+def _asked_for(meta: msgspec.Meta) -> dict[str, Any]:
+    names = inspect.signature(msgspec.Meta).parameters
+    said = {name: getattr(meta, name) for name in names}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _spell_out(obj: Any, state: Any) -> None:

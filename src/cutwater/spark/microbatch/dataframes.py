@@ -5,7 +5,9 @@ Rows of a DataFrame come as columns, and stay columns as long as nobody wants th
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -15,15 +17,16 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from cutwater.errors import InputError, Problem
-from cutwater.ordering import NO_KEY, bucket_of, canonical, order_bytes, terminated
+from cutwater.errors import InputError, Problem, StepError
+from cutwater.ordering import NO_KEY, canonical, order_bytes, terminated
 from cutwater.spark.connectors.dataframe.source import Frame
-from cutwater.spark.exchange.arrow import arrays_of, records_in, schema_of
+from cutwater.spark.exchange.arrow import arrays_of, in_utc, records_in, schema_of
 from cutwater.spark.exchange.batch import Batch, much_at_once
 from cutwater.spark.exchange.columns import Records, record_codec
 from cutwater.spark.exchange.envelope import ROW_SCHEMA, Outbox, record_batches
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job, load_job, speaking
+from cutwater.spark.microbatch.origin import first_failure
 from cutwater.spark.operators.late_filter import Gated
 from cutwater.vectors import Layout
 
@@ -36,13 +39,16 @@ _FOLDED_ROWS = 200_000
 _FOLDED_BYTES = 32 << 20
 """If they are so many bytes at the most."""
 _SIGN = np.uint64(1 << 63)
+_MAGNITUDE = np.int64((1 << 63) - 1)
+_EXACT = decimal.Context(prec=80)
 
 
 def rows_of(job: Job, data: bytes, name: str, frame: Frame) -> DataFrame:
     """The rows that go to the first level, or to the sinks."""
     layout = Layout.of(job.source_step(name).type)
     columns = list(dict.fromkeys([*(field or "value" for field in layout.columns), *frame.order]))
-    return frame.data.select(*columns).mapInArrow(FrameRows(data, name), ROW_SCHEMA)
+    named = [frame.data[f"`{column}`"] for column in columns]
+    return frame.data.select(*named).mapInArrow(FrameRows(data, name), ROW_SCHEMA)
 
 
 class FrameRows:
@@ -83,6 +89,7 @@ def _together(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Recor
 class _FrameWork:
     def __init__(self, job: Job, source: str) -> None:
         self._source = source
+        self._job = job
         segment = job.source_segment(source)
         self._step = job.source_step(source)
         self._layout = Layout.of(self._step.type)
@@ -95,7 +102,7 @@ class _FrameWork:
         self.numbered = [] if source in job.gated else self._sender.numbered
         """Fields of which it pays to know which of their values are the same."""
         self._is_timed = segment.number in job.needs.times
-        self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
+        self._home = job.home
         self._unordered = count()
         self._gated = Gated(job, source) if source in job.gated else None
         self._newest: Any = None
@@ -109,8 +116,24 @@ class _FrameWork:
         times = values.columns[self._step.time or ""].tolist() if self._is_timed else None
         orders = self._orders(batch) if self._sender.minds_order else []
         sent = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
-        self._sender.through(sent)
+        try:
+            self._sender.through(sent)
+        except StepError as error:
+            raise self._with_origin(batch, sent, error) from error.__cause__
         return list(record_batches(self._outbox.ready()))
+
+    def _with_origin(self, batch: pa.RecordBatch, sent: Batch, error: StepError) -> StepError:
+        """The error with the row that it came from, by the columns that say where it stands."""
+        sender = Sender(self._job, self._job.source_segment(self._source), self._outbox)
+        orders = sent.orders or [b""] * len(sent)
+        rows = replace(sent, orders=orders)
+        alone = [rows.take([row]) for row in range(len(rows))]
+        found = first_failure(alone, sender.through)
+        if not found or not self._order:
+            return error
+        row, failed = found
+        said = ", ".join(f"{name} {batch.column(name)[row].as_py()}" for name in self._order)
+        return failed.came_from(f"the row of source '{self._source}' with {said}")
 
     def _to_gate(
         self, gated: Gated, batch: pa.RecordBatch, values: Records
@@ -135,7 +158,7 @@ class _FrameWork:
             raise InputError(_no_place(self._source, empty[0]))
         if all(_is_whole(column) for column in columns):
             return _fixed_orders(self._rank, columns)
-        parts = [[terminated(canonical(v)) for v in column.to_pylist()] for column in columns]
+        parts = [[terminated(canonical(v)) for v in _sortable(column)] for column in columns]
         return [self._rank + b"".join(row) for row in zip(*parts, strict=True)]
 
     def _as_they_come(self, size: int) -> list[bytes]:
@@ -154,6 +177,17 @@ def _no_place(source: str, column: str) -> Problem:
 
 def _is_whole(column: pa.Array) -> bool:
     return bool(pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type))
+
+
+def _sortable(column: pa.Array) -> list[Any]:
+    """Values whose canonical bytes sort as the column does: whole numbers for fractions."""
+    values: list[Any] = in_utc(column).to_pylist()
+    if pa.types.is_decimal(column.type):
+        return [int(value.scaleb(column.type.scale, _EXACT)) for value in values]
+    if pa.types.is_floating(column.type):
+        bits = (column.cast(pa.float64()).to_numpy() + 0.0).view(np.int64)  # 0.0 for -0.0
+        values = np.where(bits < 0, bits ^ _MAGNITUDE, bits).tolist()
+    return values
 
 
 def _fixed_orders(rank: bytes, columns: Sequence[pa.Array]) -> list[bytes]:

@@ -33,6 +33,7 @@ from cutwater.spark.job.spec import Job
 from cutwater.spark.microbatch.dataframes import rows_of
 from cutwater.spark.microbatch.source_reader import FeedSource
 from cutwater.spark.microbatch.stateful_operator import Level
+from cutwater.spark.microbatch.watchdog import Watchdog
 from cutwater.spark.microbatch.writer import SinksWriter
 from cutwater.spark.operators.late_filter import Gate
 from cutwater.spark.state.partitions import shuffling_to
@@ -81,12 +82,14 @@ class Drive:
         place: Checkpoint,
         on_progress: Callable[[Progress], None],
         is_to_stop: Callable[[], bool],
+        watchdog: Watchdog,
     ) -> None:
         self._spark = spark
         self._job = job
         self._place = place
         self._on_progress = on_progress
         self._is_to_stop = is_to_stop
+        self._watchdog = watchdog
         self._request = StopRequest(place.root)
         self.epochs = 0
         """Epochs finished so far."""
@@ -99,15 +102,19 @@ class Drive:
             self.is_stopped = True
             return
         try:
-            query = self._start(self._job, until)
-            try:
-                self._watch(query, self._job)
-            finally:
-                if query.isActive:
-                    query.stop()
-                self._request.withdraw()
+            with self._watchdog.watching():
+                self._run(until)
         except StreamingQueryException as error:
             raise _sentence(error, self._place) from error
+
+    def _run(self, until: str) -> None:
+        query = self._start(self._job, until)
+        try:
+            self._watch(query, self._job)
+        finally:
+            if query.isActive:
+                query.stop()
+            self._request.withdraw()
 
     def close(self) -> None:
         """The last epoch: all sources end in it, together."""
@@ -138,14 +145,27 @@ class Drive:
         while not is_over:
             is_over = bool(query.awaitTermination(0.1))  # type: ignore[arg-type]
             is_over = self._stops(job) or is_over
+            self._see_to(query)
             newest = query._jsq.lastProgress()
             if newest is None or newest.timestamp() == told:
                 continue
             told = newest.timestamp()
+            self._watchdog.see()
             for report in _reports_since(query, finished):
                 finished = report["batchId"]
                 self.epochs += 1
                 self._on_progress(reports.of(report))
+
+    def _see_to(self, query: StreamingQuery) -> None:
+        """Look closer where no epoch was finished for a while."""
+        self._watchdog.refuse_hung()
+        if not self._watchdog.is_quiet():
+            return
+        status = query._jsq.status()
+        if not status.isTriggerActive():  # between two looks for something to read
+            self._watchdog.see()
+        self._watchdog.note("status", status.message())
+        self._watchdog.note("tasks", _tasks_done(self._spark, query))
 
     def _stops(self, job: Job) -> bool:
         """Is the run to stop, and does nothing run any more?"""
@@ -159,6 +179,15 @@ class Drive:
         if not self._request.is_seen_by(feeds):
             return False
         return not (has_frames and self._place.is_mid_epoch())
+
+
+def _tasks_done(spark: SparkSession, query: StreamingQuery) -> tuple[int, int]:
+    """The newest job of a query, and how many of its tasks are finished."""
+    tracker = spark.sparkContext.statusTracker()
+    newest = max(tracker.getJobIdsForGroup(query.runId), default=-1)
+    job = tracker.getJobInfo(newest)
+    stages = map(tracker.getStageInfo, job.stageIds if job else ())
+    return newest, sum(stage.numCompletedTasks for stage in stages if stage)
 
 
 def _reports_since(query: StreamingQuery, finished: int) -> Iterator[StreamingQueryProgress]:

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from cutwater.spark.exchange.batch import much_at_once
 from cutwater.spark.exchange.envelope import Outbox, row_of
 from cutwater.spark.job.spec import load_job, speaking
+from cutwater.spark.microbatch.origin import origin_of
 from cutwater.spark.operators.level import Inbox, work_epoch
 from cutwater.spark.state.bucket import BucketStates, StateStore
 
@@ -50,7 +51,7 @@ class Level(StatefulProcessor):
                 yield row
         bucket = BucketStates(self._store, job.query_id, self._level, label)
         outbox = Outbox(job.labels)
-        parcels = work_epoch(job, self._level, inbox, bucket, outbox)
+        parcels = work_epoch(job, self._level, inbox, bucket, outbox, origin_of)
         while True:  # what a piece of the epoch caused leaves before the next is worked on
             with much_at_once():
                 parcel = next(parcels, None)

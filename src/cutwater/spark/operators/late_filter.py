@@ -21,7 +21,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from cutwater.codec import codec_of
 from cutwater.errors import InputError, Problem, RunError
 from cutwater.flow.state_snapshots import time_kept_as
-from cutwater.ordering import NO_KEY, bucket_of
+from cutwater.ordering import NO_KEY
 from cutwater.spark.connectors.base.side_outputs import late_events_sink
 from cutwater.spark.connectors.base.watermarks import not_a_time
 from cutwater.spark.exchange.batch import Batch, much_at_once
@@ -61,7 +61,7 @@ class Gated:
         self._records = record_codec(self._step.type)
         self.time = codec_of(time_kept_as(self._segment.output.time))
         """How the newest time is encoded."""
-        self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
+        self._home = job.home
 
     # --- before the gate -----------------------------------------------------------------------
 

@@ -7,11 +7,11 @@ only to keys that the epoch touched, so it comes to a bucket with its events.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from cutwater.codec import UNENCODABLE
-from cutwater.errors import InputError, Problem
+from cutwater.errors import InputError, Problem, StepError
 from cutwater.flow.fusing import Segment
 from cutwater.spark.exchange.envelope import DATA, END, Outbox, Parcel, unpack_mark
 from cutwater.spark.job.spec import Job
@@ -52,16 +52,25 @@ class Inbox:
 
 
 def work_epoch(
-    job: Job, level: int, inbox: Inbox, bucket: BucketStates, outbox: Outbox
+    job: Job,
+    level: int,
+    inbox: Inbox,
+    bucket: BucketStates,
+    outbox: Outbox,
+    origin_of: Callable[[Job, bytes], str],
 ) -> Iterator[Parcel]:
-    """Run an epoch of one bucket; nothing is read or written that need not be."""
+    """Run an epoch of one bucket; nothing is read or written that need not be.
+
+    `origin_of` says by its order where an event came from on which a function failed.
+    """
     remembers = bool(inbox.marks) and job.needs.marks_meet
     before = bucket.marks if remembers else {}
     after = before | inbox.marks
     for segment in job.levels[level]:
         mail = inbox.mail.get(segment.number, [])
         completed = job.newly_completed(segment, before, after) if inbox.marks else None
-        if not (mail or inbox.has_ended or (completed is not None and bucket.busy)):
+        is_told = completed is not None and (bucket.busy or job.wakes(segment, bucket.label))
+        if not (mail or inbox.has_ended or is_told):
             continue
         work = _work_of(job, segment, bucket, outbox)
         try:
@@ -74,6 +83,9 @@ def work_epoch(
                 if completed is not None:
                     work.watermark(completed)
                 work.save()
+        except StepError as error:
+            place = origin_of(job, error.order)
+            raise (error.came_from(place) if place else error) from error.__cause__
         except UNENCODABLE as error:  # what a step itself raises comes as a sentence
             raise InputError(_cannot_be_written(segment, error)) from None
         yield from outbox.take()

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from cutwater.codec import UNENCODABLE, codec_of
-from cutwater.errors import InputError, Problem, RunError
+from cutwater.errors import InputError, Problem, RunError, StepError
 from cutwater.ordering import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
 from cutwater.spark.connectors.base.source import BAD, BadRecord, Chunk, Run, times_of
-from cutwater.spark.connectors.base.watermarks import is_time
+from cutwater.spark.connectors.base.watermarks import are_comparable, is_time, misplaced
 from cutwater.spark.exchange.batch import Batch, joined, much_at_once
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.exchange.envelope import (
@@ -32,6 +32,7 @@ from cutwater.spark.exchange.envelope import (
 )
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
+from cutwater.spark.microbatch.origin import first_failure
 
 __all__ = ["WORTH_SENDING", "Reading", "news_of", "notices"]
 
@@ -59,7 +60,7 @@ class Reading:
         self._is_timed = segment.number in job.needs.times
         self._rank = job.source_ranks[source]
         self._clock = job.clock_of(source)
-        self._home = job.labels[bucket_of(NO_KEY, job.buckets)]
+        self._home = job.home
         self._waiting: list[_Waiting] = []
         self._records_waiting = 0
 
@@ -109,10 +110,26 @@ class Reading:
             batches = [self._batch(each, self._decoded(each)) for each in waiting]
             if batches:
                 self._sender.through(joined(batches))
+        except StepError as error:
+            raise self._with_origin(waiting, error) from error.__cause__
         except UNENCODABLE:
             self._outbox.drop()
             return False
         return True
+
+    def _with_origin(self, waiting: Sequence[_Waiting], error: StepError) -> StepError:
+        """The error with the place of its record, which is looked for one by one."""
+        sender = Sender(self.job, self.job.source_segment(self._source), Outbox(self.job.labels))
+        for each in waiting:
+            chunk, run, _ = each
+            places, values = self._in_time(chunk, run, *self._decoded(each))
+            batch = self._batch(each, (places, values))
+            alone = [batch.take([row]) for row in range(len(batch))]
+            found = first_failure(alone, sender.through)
+            if found:
+                row, failed = found
+                return failed.came_from(self._feed.place(chunk, run.positions[places[row]]))
+        return error
 
     def _send_carefully(self, each: _Waiting) -> None:
         """Send what becomes of the records of a run that can be sent; the others are bad."""
@@ -143,11 +160,28 @@ class Reading:
         self._reader.turn_to(chunk)
         try:
             values = self._reader.decode(run)
-            if not self._step.time or all(map(is_time, times_of(values, self._step.time))):
+            if self._have_places(chunk, values):
                 return range(len(run.raws)), values
         except BAD:
             pass
         return self._one_by_one(each)
+
+    def _have_places(self, chunk: Chunk, values: Sequence[Any]) -> bool:
+        """Has the time of each of some records a place among those of the source?"""
+        if not self._step.time or not values:
+            return True
+        times = times_of(values, self._step.time)
+        if not all(map(is_time, times)):
+            return False
+        reference = self._reference(chunk)
+        try:  # of many, the greatest is compared with all others on the way to it
+            return reference is None or are_comparable(max(times), reference)
+        except TypeError:
+            return False
+
+    def _reference(self, chunk: Chunk) -> Any | None:
+        """A time of the source with which all its times compare, if it has a watermark."""
+        return self._clock.reference(chunk.newest_after) if self._clock else None
 
     def _one_by_one(
         self, each: _Waiting, check: Callable[[Any], Any] = lambda _value: None
@@ -155,12 +189,13 @@ class Reading:
         """The same, where some are bad; what `check` does not pass is bad too."""
         chunk, run, _ = each
         self._reader.turn_to(chunk)
+        reference = self._reference(chunk)
         places: list[int] = []
         values: list[Any] = []
         for place, raw in enumerate(run.raws):
             try:
                 value = self._reader.decode_one(raw)
-                self._check_time(value)
+                self._check_time(value, reference)
                 check(value)
                 values.append(value)
                 places.append(place)
@@ -189,10 +224,10 @@ class Reading:
         """The times of records: those of a field, else their numbers."""
         return times_of(values, self._step.time) if self._step.time else numbers
 
-    def _check_time(self, value: Any) -> None:
-        time = getattr(value, self._step.time) if self._step.time else 0
-        if not is_time(time):
-            raise BadRecord(f"its time, {time}, has no place in an order or more than 64 bits")
+    def _check_time(self, value: Any, reference: Any | None) -> None:
+        why = misplaced(getattr(value, self._step.time), reference) if self._step.time else ""
+        if why:
+            raise BadRecord(why)
 
     def _late(self, chunk: Chunk, position: Any, raw: Any, value: Any) -> None:
         """Leave a late event out, as its source says: kept, noted by its place, or the end."""

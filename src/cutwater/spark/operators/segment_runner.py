@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any
 
+from cutwater.errors import StepError
 from cutwater.events import Data, Watermark
 from cutwater.flow.fusing import Segment
-from cutwater.ordering import AFTER_DATA, order_bytes
+from cutwater.ordering import AFTER_DATA, NO_KEY, order_bytes
 from cutwater.spark.exchange.batch import Batch, joined
 from cutwater.spark.exchange.envelope import Outbox
 from cutwater.spark.exchange.router import Emitted, Sender
@@ -22,7 +23,7 @@ from cutwater.spark.job.spec import Job
 from cutwater.spark.state.bucket import BucketStates
 from cutwater.spark.state.working_set import LiveStates
 
-__all__ = ["PIECE_ROWS", "Piece", "SegmentWork", "Work", "mail_in_pieces", "read_mail"]
+__all__ = ["PIECE_ROWS", "Piece", "SegmentWork", "Work", "mail_in_pieces", "read_mail", "stands_at"]
 
 PIECE_ROWS = 65_536
 """So many events of a bucket are decoded and worked on together, however many an epoch has for it:
@@ -118,6 +119,12 @@ def _permuted(batch: Batch, firsts: list[int], seed: int) -> tuple[Batch, list[i
     return batch.take(places), [firsts[i] for i in places]
 
 
+def stands_at(error: StepError, batch: Batch, row: int) -> StepError:
+    """The error, with the order of the event at which it came."""
+    error.order = batch.orders[row] if row < len(batch.orders) else b""
+    return error
+
+
 class Work:
     """One segment at work on one bucket; of most there is nothing to do but data."""
 
@@ -159,12 +166,15 @@ class SegmentWork(Work):
         times: Any = batch.times or repeat(None)
         step, get, put = self._operator.step, self._live.get, self._live.put
         emitted: list[Emitted] = []
-        for order, key_bytes, key, time, value, first in zip(
-            batch.orders, batch.key_bytes, keys, times, batch.values, firsts, strict=False
-        ):
-            state, outputs = step(get(key_bytes, key), Data(time, value))
-            put(key_bytes, key, state)
-            emitted.append((order, key_bytes, key, outputs, first))
+        try:
+            for order, key_bytes, key, time, value, first in zip(
+                batch.orders, batch.key_bytes, keys, times, batch.values, firsts, strict=False
+            ):
+                state, outputs = step(get(key_bytes, key), Data(time, value))
+                put(key_bytes, key, state)
+                emitted.append((order, key_bytes, key, outputs, first))
+        except StepError as error:
+            raise stands_at(error, batch, len(emitted)) from error.__cause__
         self._sender.events(emitted, self._label)
 
     def border(self) -> None:
@@ -180,6 +190,7 @@ class SegmentWork(Work):
         self._sender.events(emitted, self._label)
 
     def watermark(self, time: Any) -> None:
+        self._wake()
         order = order_bytes((AFTER_DATA, self._segment.stage, 1))
         emitted: list[Emitted] = []
         for key_bytes in self._live.due(time):
@@ -190,6 +201,7 @@ class SegmentWork(Work):
         self._sender.events(emitted, self._label)
 
     def finish(self) -> None:
+        self._wake()
         order = order_bytes((AFTER_DATA + 1, self._segment.stage, 0))
         emitted: list[Emitted] = []
         for key_bytes in self._live.all():
@@ -200,6 +212,11 @@ class SegmentWork(Work):
 
     def save(self) -> None:
         self._live.write_back()
+
+    def _wake(self) -> None:
+        """Put a state that is there before the first event where watermarks and the end find it."""
+        if self._job.wakes(self._segment, self._label):
+            self._live.put(NO_KEY, None, self._live.get(NO_KEY, None))
 
 
 def _data(events: Any) -> list[Data]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cutwater.codec import codec_of
-from cutwater.errors import CutwaterError
+from cutwater.errors import CutwaterError, StepError
 from cutwater.flow import steps as s
 from cutwater.flow.by_value import by_value, is_by_value
 from cutwater.flow.fusing import Segment
@@ -21,8 +21,9 @@ from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.exchange.envelope import Outbox
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
-from cutwater.spark.operators.segment_runner import Work, mail_in_pieces
+from cutwater.spark.operators.segment_runner import Work, mail_in_pieces, stands_at
 from cutwater.spark.state.bucket import BucketStates
+from cutwater.spark.state.working_set import encode_states
 
 __all__ = ["TaskWork", "only_task"]
 
@@ -58,7 +59,11 @@ class TaskWork(Work):
         states = self._states(batch.key_bytes)
         steps = [part.step for part in self._segment.parts]
         run = _run_alone if len(steps) == 1 else _run_among(steps)
-        outputs = run(self._step, batch.key_bytes, batch.values, states)
+        outputs: list[Sequence[Any]] = []
+        try:
+            run(self._step, batch.key_bytes, batch.values, states, outputs)
+        except StepError as error:
+            raise stands_at(error, batch, len(outputs)) from error.__cause__
         self._keep(states)
         self._sender.values(batch, outputs, firsts if self._segment.reads_twice else None)
 
@@ -69,17 +74,19 @@ class TaskWork(Work):
         return {key: None if data is None else decode(data) for key, data in found.items()}
 
     def _keep(self, states: dict[bytes, Any]) -> None:
-        encode = self._codec.encode
-        encoded = [None if state is None else encode(state) for state in states.values()]
+        encoded = encode_states(self._step, self._codec, list(states.values()))
         self._bucket.put_many(self._step.name, list(states), encoded)
 
 
 def _run_alone(
-    step: s.Apply, keys: Sequence[bytes], values: Sequence[Any], states: dict[bytes, Any]
-) -> list[Sequence[Any]]:
-    """The outputs of a task for each value; `states` become the new ones."""
+    step: s.Apply,
+    keys: Sequence[bytes],
+    values: Sequence[Any],
+    states: dict[bytes, Any],
+    outputs: list[Sequence[Any]],
+) -> None:
+    """Append the outputs of a task for each value; `states` become the new ones."""
     f, name, fresh = step.task.f, step.name, fresh_copies(step.task.initial)
-    outputs: list[Sequence[Any]] = []
     state = value = None
     try:
         for key, value in zip(keys, values, strict=True):
@@ -95,23 +102,27 @@ def _run_alone(
         raise
     except (Exception, SystemExit) as error:
         raise step_failed(step, (state, value), error) from error
-    return outputs
 
 
-_Run = Callable[[s.Apply, Sequence[bytes], Sequence[Any], dict[bytes, Any]], list[Sequence[Any]]]
+_Run = Callable[
+    [s.Apply, Sequence[bytes], Sequence[Any], dict[bytes, Any], list[Sequence[Any]]], None
+]
 
 
 def _run_among(steps: Sequence[s.Step]) -> _Run:
     """The same for a task with other steps before and behind it."""
 
     def run(
-        step: s.Apply, keys: Sequence[bytes], values: Sequence[Any], states: dict[bytes, Any]
-    ) -> list[Sequence[Any]]:
+        step: s.Apply,
+        keys: Sequence[bytes],
+        values: Sequence[Any],
+        states: dict[bytes, Any],
+        outputs: list[Sequence[Any]],
+    ) -> None:
         place = steps.index(step)
         before, after = by_value(steps[:place]), by_value(steps[place + 1 :])
         fresh = fresh_copies(step.task.initial)
         call = named(step, lambda state, value: check_result(step.task.f(state, value), step.name))
-        outputs: list[Sequence[Any]] = []
         for key, value in zip(keys, values, strict=True):
             state = states[key]
             emitted: list[Any] = []
@@ -120,6 +131,5 @@ def _run_among(steps: Sequence[s.Step]) -> _Run:
                 emitted += [output for each in more for output in after(each)]
             states[key] = state
             outputs.append(emitted)
-        return outputs
 
     return run

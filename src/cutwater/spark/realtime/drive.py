@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -104,8 +105,8 @@ class RealTimeDrive:
         # Spark's own checkpoint of such a query says nothing: ours is the truth.
         writer = writer.option("checkpointLocation", str(opening.folder / "spark"))
         writer = writer.option("asyncProgressTrackingEnabled", "false")
-        started: StreamingQuery = writer.trigger(realTime=f"{self._batch_s} seconds").start()
-        return started
+        writer = writer.trigger(realTime=f"{self._batch_s} seconds")  # type: ignore[call-overload]
+        return cast(StreamingQuery, writer.start())
 
     def _watch(self, query: StreamingQuery, opening: Opening, until: str) -> None:
         asked = False

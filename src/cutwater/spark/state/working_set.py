@@ -6,16 +6,19 @@ keys for which a watermark can matter are noted, so that a watermark visits no o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cutwater.codec import Codec
+from cutwater.codec import UNENCODABLE, Codec
+from cutwater.errors import InputError, StepError
 from cutwater.flow.fusing import Part, Segment
-from cutwater.flow.state_snapshots import form_of
+from cutwater.flow.state_snapshots import form_of, not_kept
+from cutwater.flow.steps import Step
+from cutwater.round_trip import round_trip
 from cutwater.spark.state.bucket import BUSY, BucketStates
 
-__all__ = ["KEY", "LiveStates", "Storage", "storage_of"]
+__all__ = ["KEY", "LiveStates", "Storage", "encode_states", "storage_of"]
 
 KEY = "\x00key "
 """Before the name of a step: the keys of its segment, where they are needed."""
@@ -29,7 +32,7 @@ class _Kept:
     number: int
     """Its place in the segment."""
     name: str
-    encode: Callable[[Any], bytes]
+    encode: Callable[[Any], bytes | None]
     decode: Callable[[bytes], Any]
     is_nothing: Callable[[Any], bool]
     """Need this state not be kept, though the segment has another one?"""
@@ -64,13 +67,35 @@ def _kept(number: int, part: Part) -> _Kept | None:
         return None
     codec, freeze, thaw = Codec(form.type), form.freeze, form.thaw
     never = part.operator.start is not None  # it would begin anew with another key
+
+    def encode(state: Any) -> bytes | None:
+        return encode_states(part.step, codec, [freeze(state)])[0]
+
     return _Kept(
         number,
         part.step.name,
-        lambda state: codec.encode(freeze(state)),
+        encode,
         lambda data: thaw(codec.decode(data)),
         (lambda _state: False) if never else part.operator.is_blank,
     )
+
+
+def encode_states(step: Step, codec: Codec, states: Sequence[Any]) -> list[bytes | None]:
+    """States as bytes, None as none; each is decoded once.
+
+    What could not be read again would be there for ever, in this snapshot and every later one.
+    """
+    encode, decode = codec.encode, codec.decode
+    try:
+        encoded = [None if state is None else encode(state) for state in states]
+        for data in encoded:
+            if data is not None:
+                decode(data)
+    except (TypeError, ValueError, AttributeError, InputError, *UNENCODABLE):
+        losses = (round_trip(s, codec)[1] for s in states if s is not None)
+        found = next(loss for loss in losses if loss is not None and loss.reason)
+        raise StepError(not_kept(step, codec.type, found)) from None
+    return encoded
 
 
 class LiveStates:

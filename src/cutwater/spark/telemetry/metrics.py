@@ -23,6 +23,7 @@ __all__ = [
     "EPOCHS",
     "FAMILIES",
     "FINISHED",
+    "FRONTIER_LAG",
     "LAG",
     "LATE",
     "MEMORY",
@@ -61,12 +62,17 @@ WATERMARK = Family(
     "cutwater_watermark_seconds", "gauge", "What each source has completed, in seconds since 1970"
 )
 LAG = Family("cutwater_lag_seconds", "gauge", "How far each watermark is behind the clock now")
+FRONTIER_LAG = Family(
+    "cutwater_frontier_lag_seconds",
+    "gauge",
+    "How far what is complete at each step is behind the clock now, and what holds it",
+)
 LATE = Family("cutwater_late_events_total", "counter", "Events that came too late")
 BAD = Family("cutwater_bad_records_total", "counter", "Records that were kept aside")
 STATE = Family("cutwater_state_bytes", "gauge", "The files of the state")
 MEMORY = Family("cutwater_state_memory_bytes", "gauge", "What the state stores hold in memory")
 FAMILIES = (
-    EPOCHS, EPOCH, FINISHED, ROWS, READ, WATERMARK, LAG, LATE, BAD, STATE, MEMORY,
+    EPOCHS, EPOCH, FINISHED, ROWS, READ, WATERMARK, LAG, FRONTIER_LAG, LATE, BAD, STATE, MEMORY,
 )  # fmt: skip
 _DURATION = "cutwater_epoch_duration_seconds"
 
@@ -82,6 +88,8 @@ class Metrics:
         self._values: dict[tuple[Family, Labels], float] = {
             (family, self._flow): 0 for family in (EPOCHS, LATE, BAD)
         }
+        self._frontiers: dict[Labels, float] = {}
+        """What is complete at each step, in seconds since 1970."""
         self._durations: Counter[float] = Counter()
         self._seconds = 0.0
 
@@ -102,11 +110,22 @@ class Metrics:
                     self._add(READ, source.read, ("source", name), ("unit", source.unit))
                 if source.lag_seconds is not None:
                     self._set(WATERMARK, self._now() - source.lag_seconds, ("source", name))
+            self._note_frontiers(progress)
             seconds = progress.duration_ms / 1000
             self._seconds += seconds
             self._durations[
                 next((most for most in DURATIONS if seconds <= most), float("inf"))
             ] += 1
+
+    def _note_frontiers(self, progress: Progress) -> None:
+        """The holder of a step is a label of it, so the one before goes."""
+        self._frontiers = {
+            (*self._flow, ("step", step), ("holder", found.holders[0].label)): (
+                self._now() - found.lag_seconds
+            )
+            for step, found in progress.frontiers.items()
+            if found.lag_seconds is not None
+        }
 
     def values(self, family: Family) -> list[tuple[Labels, float]]:
         """The values of a family as they are now, by labels."""
@@ -114,6 +133,8 @@ class Metrics:
             if family is LAG:
                 moments = [(of, value) for (f, of), value in self._values.items() if f is WATERMARK]
                 return [(labels, self._now() - moment) for labels, moment in moments]
+            if family is FRONTIER_LAG:
+                return [(of, self._now() - moment) for of, moment in self._frontiers.items()]
             return [(labels, value) for (f, labels), value in self._values.items() if f is family]
 
     def text(self) -> str:
@@ -184,7 +205,7 @@ def _head(name: str, kind: str, about: str) -> list[str]:
 
 def _line(name: str, labels: Labels, value: float) -> str:
     said = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
-    return f"{name}{{{said}}} {value!r}"
+    return f"{name}{{{said}}} {'+Inf' if value == float('inf') else repr(value)}"
 
 
 def _escaped(text: str) -> str:

@@ -6,6 +6,7 @@ No job of Spark's is run for it, and nothing is asked of a sink.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,9 +21,11 @@ from cutwater.spark.connectors.base.source import Chunk, Feed
 from cutwater.spark.connectors.base.watermarks import newest_of
 from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.entry_log import read_entry
+from cutwater.spark.telemetry.frontiers import FrontierTracker, Position, positions_of
 from cutwater.spark.telemetry.row_counts import noted_rows
+from cutwater.spark.telemetry.topology import topology_of
 
-__all__ = ["Progress", "Reports", "SourceProgress", "lag_seconds"]
+__all__ = ["FrontierProgress", "Progress", "Reports", "SourceProgress", "lag_seconds"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,20 @@ class SourceProgress:
     """What it has completed; None: nothing, or nobody asks."""
     lag_seconds: float | None = None
     """How far the watermark is behind the clock; None: it is no time of the clock."""
+    positions: tuple[Position, ...] = ()
+    """How far it is, or each of its partitions; empty: nothing is known."""
+
+
+@dataclass(frozen=True)
+class FrontierProgress:
+    """How far a step is that does something when times are complete."""
+
+    completed: Any
+    """The time up to which all has come; None: none."""
+    lag_seconds: float | None
+    """How far that is behind the clock, without end if it is none; None: it is no time of it."""
+    holders: tuple[Position, ...]
+    """Sources or partitions that hold the next time."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +70,8 @@ class Progress:
     rows: dict[str, int] = field(default_factory=dict)
     """Rows for each sink."""
     sources: dict[str, SourceProgress] = field(default_factory=dict)
+    frontiers: dict[str, FrontierProgress] = field(default_factory=dict)
+    """By step, for those that do something when times are complete."""
     late: int = 0
     """Events of all sources that came too late."""
     bad_records: int = 0
@@ -69,6 +88,8 @@ class Reports:
     def __init__(self, job: Job, now: Callable[[], float] = time.time) -> None:
         self._job = job
         self._now = now
+        self._topology = topology_of(job)
+        self._tracker = FrontierTracker(self._topology)
 
     def of(self, report: Mapping[str, Any]) -> Progress:
         """An epoch, by Spark's report of it."""
@@ -80,12 +101,14 @@ class Reports:
             for named in (late_events_sink, bad_records_sink)
         }
         operators = report.get("stateOperators") or []
+        sources = dict(self._sources(report))
         return Progress(
             epoch=epoch,
             duration_ms=durations.get("triggerExecution", 0),
             durations_ms=durations,
             rows={name: rows.get(name, 0) for name in self._own_sinks()},
-            sources=dict(self._sources(report)),
+            sources=sources,
+            frontiers=dict(self._frontiers(sources)),
             late=aside[late_events_sink],
             bad_records=aside[bad_records_sink],
             state_bytes=sum(_metric(o, "rocksdbSstFileSize") for o in operators),
@@ -106,7 +129,24 @@ class Reports:
             if isinstance(bound, Feed):
                 yield name, self._source(name, bound, *ends)
             else:
-                yield name, SourceProgress()
+                yield name, SourceProgress(positions=(Position(name),))
+
+    def _frontiers(
+        self, sources: Mapping[str, SourceProgress]
+    ) -> Iterator[tuple[str, FrontierProgress]]:
+        """Nothing is told of any step if nothing is known of a source."""
+        positions = [source.positions for source in sources.values()]
+        if not positions or not all(positions):
+            return
+        self._tracker.move([each for of_source in positions for each in of_source])
+        for found in self._tracker.steps():
+            if found.waits and found.holders:
+                lag = lag_seconds(found.completed, self._now())
+                if found.completed is None and self._topology.is_by_the_clock(
+                    found.holders[0].source
+                ):
+                    lag = math.inf
+                yield found.step, FrontierProgress(found.completed, lag, found.holders)
 
     def _source(self, name: str, feed: Feed, before: int, after: int) -> SourceProgress:
         try:
@@ -119,7 +159,8 @@ class Reports:
         clock = self._job.clock_of(name)
         watermark = clock.completed(kept) if clock and kept is not None else None
         lag = lag_seconds(watermark, self._now())
-        return SourceProgress(read, feed.unit, newest_of(kept), watermark, lag)
+        positions = positions_of(name, clock, last[-1] if last else None)
+        return SourceProgress(read, feed.unit, newest_of(kept), watermark, lag, tuple(positions))
 
     def _chunks(self, name: str, number: int) -> list[Chunk]:
         folder = Path(self._job.checkpoint) / "sources" / name

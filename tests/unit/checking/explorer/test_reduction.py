@@ -1,7 +1,7 @@
 """Which actions are enough, as far as independence alone tells."""
 
 from cutwater.checking import always, check
-from cutwater.checking.explorer.reduction import LOOKAHEAD, ample_by, can_reduce
+from cutwater.checking.explorer.reduction import LOOKAHEAD, ample_by, can_reduce, is_acyclic
 
 
 class Counters:
@@ -36,6 +36,63 @@ def test_what_a_model_must_say_to_be_reduced():
         setattr(Silent, name, property())
         assert not can_reduce(Silent(2, 1))
         assert check(Silent(2, 1)).unique_states == 4
+
+
+def test_what_is_said_of_a_model_counts_for_the_class_that_says_it():
+    class Other(Counters):
+        def step(self, state, i):
+            return super().step(state, 0)
+
+    class Again(Other):
+        def independent(self, a, b):
+            return False
+
+    class Silent(Counters):
+        is_reducible = False
+
+    class Named(Counters):
+        def name(self):
+            return "counters"
+
+    assert not can_reduce(Other(2, 1))
+    assert can_reduce(Again(2, 1))
+    assert not can_reduce(Silent(2, 1))
+    assert can_reduce(Named(2, 1))
+    replaced = Counters(2, 1)
+    replaced.step = lambda state, i: state
+    assert not can_reduce(replaced)
+
+
+def test_sets_of_a_model_count_for_all_it_does():
+    class Knowing(Counters):
+        is_acyclic = True
+
+        def ample(self, state, actions):
+            return actions[-1:]
+
+    class Seen(Knowing):
+        def observation(self, state):
+            return state
+
+    class Moved(Knowing):
+        def actions(self, state):
+            return [0]
+
+    assert ample_by(Knowing(3, 1))((0, 0, 0), [0, 1]) == [1]
+    assert ample_by(Seen(3, 1))((0, 0, 0), [0, 1]) is None
+    assert is_acyclic(Knowing(2, 1))
+    assert is_acyclic(Seen(2, 1))
+    assert not is_acyclic(Moved(2, 1))
+    assert not is_acyclic(Counters(2, 1))
+
+
+def test_an_action_that_shows_something_once_another_was_taken_is_not_enough():
+    class Both(Counters):
+        def observation(self, state):
+            return state[0] > 0 and state[1] > 0
+
+    assert ample_by(Both(3, 1))((0, 0, 0), [0, 1, 2]) == [2]
+    assert ample_by(Both(2, 1))((0, 0), [0, 1]) is None
 
 
 def test_an_action_that_nobody_sees_and_nothing_disturbs_is_enough():

@@ -8,6 +8,7 @@ import pytest
 from support.flows import impure_tasks as tasks
 
 import cutwater as cw
+from cutwater.checking.flows.liveness import liveness
 from cutwater.checking.flows.runs import explained_walks, search
 from cutwater.checking.flows.scenario import Given
 from cutwater.checking.flows.watermark_contract import broken_promises, unproductive
@@ -15,7 +16,7 @@ from cutwater.events import Data, Watermark
 from cutwater.flow.fusing import plan
 from cutwater.operators.operator import Operator
 from cutwater.semantics.barrier_model import BarrierModel, Barriers
-from cutwater.semantics.barriers import Configuration, latest_common_snapshot
+from cutwater.semantics.barriers import Configuration, Messages, latest_common_snapshot
 from cutwater.semantics.flow_tasks import FlowTasks
 from cutwater.trace import read_trace, write_trace
 
@@ -119,8 +120,6 @@ def test_a_random_run_that_cannot_be_explained_is_shrunk():
 class KeepsPositions(Barriers):
     """Recovery leaves the stream positions (broken)."""
 
-    forgets = False
-
     def recover(self, c: Configuration) -> Configuration | None:
         after = latest_common_snapshot(c)
         return Configuration(after.graph, after.states, c.positions, after.messages, after.inputs)
@@ -140,6 +139,62 @@ def test_a_search_over_a_broken_protocol_shows_the_run():
     found = search(given, 1, 20_000, print)
     assert found.verdict == "violated"
     assert [step.rule for step in found.trace.steps].count("recover") == 1
+
+
+class StarvesAfterACrash(Barriers):
+    """A recovery leaves nothing to read (broken)."""
+
+    def recover(self, c: Configuration) -> Configuration | None:
+        after = latest_common_snapshot(c)
+        kept = Messages(frozenset(m for m in after.messages if m.epoch < 2))
+        return Configuration(after.graph, after.states, after.positions, kept, after.inputs)
+
+
+class Starving(Given):
+    def model(self, crashes, tasks):
+        initial = super().model(crashes, tasks).initial
+        return BarrierModel(initial, crashes=crashes, protocol=StarvesAfterACrash())
+
+
+def test_theorem_6_10_every_fair_run_commits_every_epoch():
+    given = Given(averages.flow, averages.inputs, None, 1)
+    found = liveness(given, 1, 20_000, print)
+    assert found.verdict == "holds"
+    assert "explored all" in found.extent
+    broken = liveness(Starving(averages.flow, averages.inputs, None, 1), 1, 20_000, print)
+    assert broken.verdict == "violated"
+    assert [step.rule for step in broken.trace.steps].count("recover") == 1
+    bounded = liveness(given, 1, 5, print)
+    assert bounded.verdict == "not refuted"
+
+
+def seen_by(observe):
+    given = {"numbers": [1, 2, cw.BORDER, 3]}
+    flow = applied(tasks.counts_calls)
+    report = findings(cw.check(flow, given, crashes=1, walks=2, observe=observe))
+    return report["failure transparency, the flow itself"].verdict
+
+
+def test_what_is_not_observed_is_no_violation():
+    """The number of calls changes with a crash; how many outputs there are does not."""
+    assert seen_by(None) == "violated"
+    assert seen_by(lambda sinks: {name: len(v) for name, v in sinks.items()}) == "not refuted"
+    assert seen_by(lambda sinks: {name: sum(v) for name, v in sinks.items()}) == "violated"
+
+
+def test_an_observer_that_takes_back_is_told():
+    """Lemma 5.9 composes; Definition 5.10 asks for an observer that is monotone."""
+    flow, given = averages.flow, averages.inputs
+
+    def flips(sinks):
+        return sum(map(len, sinks.values())) % 2
+
+    found = findings(cw.check(flow, given, crashes=0, walks=0, observe=flips))
+    said = found["failure transparency, all runs"]
+    assert said.verdict == "violated"
+    assert said.details == ("what is observed is taken back in the last step of this run",)
+    grows = findings(cw.check(flow, given, crashes=0, walks=0, observe=lambda sinks: len(sinks)))
+    assert grows["failure transparency, all runs"].verdict == "holds"
 
 
 def test_order_is_reported_with_a_witness_pair():

@@ -10,7 +10,7 @@ import pytest
 from support.flows import impure_tasks as tasks
 
 import cutwater as cw
-from cutwater.checking.purity.other_process import call_elsewhere
+from cutwater.checking.purity.other_process import HASH_SEEDS, call_elsewhere
 from cutwater.checking.purity.repeated_calls import Calls, check_purity
 from cutwater.checking.purity.static_hints import suspicions
 from cutwater.flow import steps as s
@@ -54,7 +54,7 @@ def test_an_impure_task_is_found_with_its_name_and_line(task, what):
     assert found.step == f"apply '{task.name}'"
     assert found.where.file.endswith("impure_tasks.py")
     assert found.where.line == task.f.__code__.co_firstlineno
-    assert found.what == what
+    assert found.what.startswith(what)
 
 
 def test_a_task_that_remembers_outside_of_its_state_is_found():
@@ -72,7 +72,7 @@ def test_differing_results_are_shown():
 
 
 def test_a_function_that_reads_the_date_is_found():
-    assert result_of(mapped(tasks.dated)).impurity.what == AGAIN
+    assert result_of(mapped(tasks.dated)).impurity.what.startswith(AGAIN)
 
 
 def test_a_function_that_changes_its_event_is_found():
@@ -104,7 +104,7 @@ def test_the_same_call_is_repeated_once():
 
 
 def test_a_function_that_fails_always_alike_is_not_impure():
-    assert call_elsewhere(tasks.dated, [], False) is None
+    assert call_elsewhere([]) is None
     calls = Calls()
     step = calls.watch(s.Map(name="fails", where=None, f=lambda n: 1 // n))
     with pytest.raises(ZeroDivisionError):
@@ -194,11 +194,11 @@ assert cw.check(flow, {{"numbers": [1]}}, crashes=0, walks=1).holds
 """
 
 
-def test_a_module_that_checks_when_it_is_imported_is_imported_once_more_and_no_oftener(
+def test_a_module_that_checks_when_it_is_imported_is_imported_once_for_each_hash_seed(
     tmp_path, monkeypatch
 ):
     log = tmp_path / "log.txt"
     (tmp_path / "checks_at_import.py").write_text(MODULE.format(path=str(log)))
     monkeypatch.syspath_prepend(tmp_path)
     importlib.import_module("checks_at_import")
-    assert log.read_text().split() == ["imported"] * 2
+    assert log.read_text().split() == ["imported"] * (1 + len(HASH_SEEDS))

@@ -1,9 +1,12 @@
 """An output that is not as its checkpoint left it: for every kind of sink the same laws."""
 
+import datetime as dt
 import shutil
+import time
 from dataclasses import dataclass, replace
 
 import pytest
+from deltalake import DeltaTable
 from support.connectors.sink_places import KINDS, Mean, Place, kinds
 from support.connectors.sink_rows import codes
 from support.spark.toy_spark import make_job
@@ -178,6 +181,61 @@ def test_a_checkpoint_that_is_restored_with_its_output_goes_on(world, backup, tm
     world.start()
     world.show(2)
     assert world.place.seen() == [1, 2]
+
+
+def version_of(world):
+    """The version of the table, and a time that lies well between it and the next."""
+    time.sleep(0.02)
+    moment = dt.datetime.now(dt.UTC)
+    time.sleep(0.02)
+    return {"version": DeltaTable(world.place.sink.path).version(), "time": moment}
+
+
+@pytest.mark.parametrize("by", ["version", "time"])
+@pytest.mark.parametrize("world", kinds("delta"), indirect=True)
+class TestATableThatWasRolledBack:
+    def test_epochs_that_were_undone_are_missed(self, world, by):
+        world.show(1)
+        before = version_of(world)
+        world.show(2)
+        DeltaTable(world.place.sink.path).restore(before[by])
+        error = world.refused()
+        assert codes(error.problems) == ["output-behind"]
+        assert "has them up to epoch 0" in str(error)
+        world.start(accept_gap=["means"])
+        world.start()
+        world.show(3)
+        world.start()
+        assert world.place.seen() == [1, 3]
+        assert world.place.sink.rows(world.job().claim_of("means")) == 2
+
+    def test_one_that_lost_no_epoch_or_got_it_back_is_gone_on_with(self, world, by):
+        world.show(1)
+        before = version_of(world)
+        world.show(2)
+        newest = version_of(world)
+        world.start()
+        DeltaTable(world.place.sink.path).restore(newest[by])
+        world.agree()
+        DeltaTable(world.place.sink.path).restore(before[by])
+        DeltaTable(world.place.sink.path).restore(newest[by])
+        world.start()
+        world.show(3)
+        assert world.place.seen() == [1, 2, 3]
+
+    def test_a_checkpoint_that_is_restored_with_it_goes_on(self, world, by, tmp_path):
+        world.show(1)
+        before = version_of(world)
+        shutil.copytree(world.checkpoint.root, tmp_path / "both")
+        world.show(2)
+        DeltaTable(world.place.sink.path).restore(before[by])
+        shutil.rmtree(world.checkpoint.root)
+        shutil.copytree(tmp_path / "both", world.checkpoint.root)
+        world.epochs = 1
+        world.start()
+        world.show(2)
+        assert world.place.seen() == [1, 2]
+        assert world.place.sink.rows(world.job().claim_of("means")) == 2
 
 
 def test_a_sink_without_rows_so_far_is_asked_for_none(world, backup):

@@ -1,7 +1,11 @@
 """What a JVM died of, in a sentence with the setting to change; a small process stands for it."""
 
+import os
 import signal
 import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -68,3 +72,46 @@ def test_only_our_own_is_killed_with_its_group_even_if_it_is_frozen(monkeypatch)
         assert jvm.kill_own()
         assert process.wait(60) == -signal.SIGKILL
     assert not jvm.kill_own()
+
+
+def test_python_processes_are_killed_too_in_whatever_group_they_are(monkeypatch):
+    """One of each session is paused in a group of its own; the server that forks is left."""
+    script = "import os, sys; os.fork() or os.setpgid(0, 0); os.write(1, b'%d\\n' % os.getpid()); "
+    sessions = [
+        subprocess.Popen(
+            [sys.executable, "-c", script + "sys.stdin.read()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        for _ in range(2)
+    ]
+    java, server = sessions
+    monkeypatch.setattr(jvm, "_own", java)
+    monkeypatch.setattr(jvm, "_fork_server", server)
+    said = [{int(each.stdout.readline()) for _ in range(2)} for each in sessions]
+    forked = [
+        pid for each, pids in zip(sessions, said, strict=True) for pid in pids if pid != each.pid
+    ]
+    assert len(forked) == 2
+    for pid in forked:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        assert jvm.kill_own()
+        assert java.wait(60) == -signal.SIGKILL
+        assert server.poll() is None
+        deadline = time.monotonic() + 60
+        while any(map(is_running, forked)):
+            assert time.monotonic() < deadline
+    finally:
+        for each in sessions:
+            each.kill()
+            each.communicate()
+
+
+def is_running(pid):
+    """Is it there, and no mere entry for whoever waits for its end?"""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

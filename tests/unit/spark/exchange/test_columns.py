@@ -166,7 +166,7 @@ def test_what_is_no_record_is_one_column(tp):
     assert [(type(v), v) for v in back] == [(type(v), v) for v in values]
 
 
-UNSUPPORTED = [int | str, Any, complex, dt.time, tuple[int, str], Inner | Pair, object, list[Any]]
+UNSUPPORTED = [int | str, Any, complex, tuple[int, str], Inner | Pair, object, list[Any]]
 
 
 @pytest.mark.parametrize("tp", UNSUPPORTED, ids=str)

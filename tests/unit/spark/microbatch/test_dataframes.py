@@ -332,6 +332,6 @@ def test_columns_of_another_type_are_refused_all_at_once():
     schema = "name string, at string, size double, digest int"
     assert problems(Streaming(schema)) == "\n".join(
         f"[column-of-another-type] column '{name}' of source 'items' is {found}; the record "
-        "declares it as int\n  hint: cast the column, or correct the annotation"
-        for name, found in (("at", "string"), ("size", "double"))
+        f"declares it as int\n  hint: cast the column, or correct the annotation: {found} is {tp}"
+        for name, found, tp in (("at", "string", "str"), ("size", "double", "float"))
     )

@@ -1,9 +1,11 @@
 """The real-time engine without Spark: kills, ends of batches, rows in any order."""
 
+import contextlib
 import json
 import random
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from support.spark.toy_realtime import Killed, MemorySink, ToyRealTime, toy_job
@@ -51,8 +53,7 @@ def put(job, rng, number, lines):
     for source in job.sources.values():
         names = [rng.choice("abcdefg") for _ in range(lines)]
         text = "".join(json.dumps({"name": name, "size": 1}) + "\n" for name in names)
-        with open(f"{source.path}/{number:04}", "w") as file:
-            file.write(text)
+        (Path(source.path) / f"{number:04}").write_text(text)
 
 
 def rows(job, sink):
@@ -63,8 +64,6 @@ def rows(job, sink):
 def expected_counts(job):
     seen = Counter()
     for source in job.sources.values():
-        from pathlib import Path
-
         for path in sorted(Path(source.path).iterdir()):
             for line in path.read_text().splitlines():
                 seen[json.loads(line)["name"]] += 1
@@ -79,10 +78,8 @@ def test_nothing_is_lost_doubled_or_reordered(tmp_path, seed):
     for number in range(4):
         put(toy.job, rng, number, rng.randrange(0, 30))
         for _ in range(rng.randrange(3)):
-            try:
+            with contextlib.suppress(Killed):
                 toy.run(kill_at=rng.randrange(1, 120), batch_ends=rng.randrange(2))
-            except Killed:
-                pass
     put(toy.job, rng, 9, 5)
     toy.run(batch_ends=rng.randrange(3))
     seen = expected_counts(toy.job)

@@ -4,6 +4,7 @@ import gzip
 import http.server
 import io
 import json
+import math
 import threading
 import urllib.error
 import urllib.request
@@ -12,8 +13,9 @@ from dataclasses import replace
 import pytest
 
 from cutwater.errors import InputError, Problem, RunError
-from cutwater.spark.telemetry.metrics import EPOCHS, LAG, Metrics, serve
-from cutwater.spark.telemetry.progress import Progress, SourceProgress
+from cutwater.spark.telemetry.frontiers import Position
+from cutwater.spark.telemetry.metrics import EPOCHS, FRONTIER_LAG, LAG, Metrics, serve
+from cutwater.spark.telemetry.progress import FrontierProgress, Progress, SourceProgress
 from cutwater.spark.telemetry.run_log import RunLog, logging_to
 
 EPOCH = Progress(
@@ -44,6 +46,18 @@ def clock():
 @pytest.fixture
 def metrics(clock):
     return Metrics('a "flow"\n', now=lambda: clock[0])
+
+
+def test_the_lag_of_a_step_is_labelled_with_what_holds_it_now(metrics, clock):
+    holders = [(Position("in", "3"),), (Position("in", "0"),)]
+    for lag, held in zip((40.0, math.inf), holders, strict=True):
+        frontiers = {"hourly": FrontierProgress(None, lag, held)}
+        metrics.note(replace(EPOCH, frontiers=frontiers))
+        clock[0] += 10
+        [(labels, value)] = metrics.values(FRONTIER_LAG)
+        assert dict(labels)["holder"] == held[0].label
+        assert value == lag + 10
+    assert 'step="hourly",holder="in[0]"} +Inf' in metrics.text()
 
 
 def test_counters_add_up_and_gauges_are_replaced(metrics):

@@ -74,6 +74,14 @@ def test_epochs_one_by_one(job):
     assert source.read == len('{"name": "a", "at": "2026-01-01T00:00:30+00:00"}\n')
 
 
+def test_the_frontier_of_a_step_and_what_holds_it(job):
+    reports = Reports(job, now=lambda: at(40).timestamp())
+    second = reports.of(report(1)).frontiers["window"]
+    assert second.lag_seconds == pytest.approx(15.0)
+    assert [holder.label for holder in second.holders] == ["items"]
+    assert second.holders[0].newest == at(30)
+
+
 @pytest.mark.parametrize("sources", [[], [{"startOffset": None, "endOffset": "nonsense"}]])
 def test_what_is_not_known_is_left_out(job, sources):
     told = Reports(job).of(report(1, sources=sources))

@@ -267,6 +267,10 @@ class Feed(Binding):
         """Bytes that sort as positions do, and none of which begins another."""
         return [position.to_bytes(8, "big") for position in positions]
 
+    def position(self, chunk: Chunk, order: bytes) -> Any:
+        """The position of a record whose order these bytes begin with."""
+        return int.from_bytes(order[:8], "big")
+
     @abstractmethod
     def place(self, chunk: Chunk, position: Any) -> str:
         """Where a record lies, at the beginning of a sentence."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from cutwater.errors import InputError, Problem
+from cutwater.errors import Problem
 from cutwater.flow.inference import StreamType
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.source import BAD, Chunk, RecordReader, Run, times_of
@@ -24,8 +25,11 @@ __all__ = [
     "Clock",
     "Numbering",
     "PartitionClock",
+    "PartitionTimes",
     "SourceClock",
+    "are_comparable",
     "is_time",
+    "misplaced",
     "newest_of",
     "not_a_time",
 ]
@@ -43,7 +47,6 @@ class Clock:
     """
 
     def __init__(self, source: Source, stream: StreamType) -> None:
-        self._source = source
         self._rule = source.watermark
         self._field = source.time or ""
         self._time_type = stream.time
@@ -66,20 +69,31 @@ class Clock:
         """What is kept, as far as it tells what is complete."""
         return kept
 
+    def newest_in(self, kept: Any) -> Any | None:
+        """The newest time itself in what is kept of it."""
+        return self._time(newest_of(kept))
+
     def newest(self, before: Any, times: Iterable[Any]) -> Any:
         """The newest time once records of these times are read, in a form that JSON keeps."""
         newest, mark = self._load(before)
-        newest = self._newest(newest, times)
+        newest = self._newest(newest, times, like=mark)
         own = self._by_rule(newest)
         is_passed = mark is None or (own is not None and mark <= own)
         return msgspec.to_builtins(newest) if is_passed else _with_mark(newest, mark)
 
-    def _newest(self, before: Any, times: Iterable[Any]) -> Any:
+    def _newest(self, before: Any, times: Iterable[Any], like: Any = None) -> Any:
+        """The newest of times; those that do not compare with it, or with `like`, are bad."""
         newest = before
         for time in filter(is_time, times):
-            if newest is None or self._is_before(newest, time):
-                newest = time
+            other = like if newest is None else newest
+            if other is None or are_comparable(other, time):
+                newest = time if newest is None or newest <= time else newest
         return newest
+
+    def reference(self, kept: Any) -> Any | None:
+        """A time of the source with which all its times compare; None if there is none yet."""
+        newest, mark = self._load(kept)
+        return mark if newest is None else newest
 
     def completed(self, newest: Any) -> Any | None:
         """What is complete when this was the newest time; None if nothing is."""
@@ -114,17 +128,11 @@ class Clock:
         """For each record: was its time complete?"""
         if completed is None:
             return [False] * len(values)
-        return [self._is_before(time, completed) for time in times_of(values, self._field)]
+        return [bool(time <= completed) for time in times_of(values, self._field)]
 
     def first(self, newest: Any) -> int:
         """The number of the next record; of no use here."""
         return 0
-
-    def _is_before(self, time: Any, other: Any) -> bool:
-        try:
-            return bool(time <= other)
-        except TypeError as error:
-            raise InputError(not_a_time(self._source, time, str(error))) from None
 
     def _load(self, kept: Any) -> tuple[Any, Any]:
         """The newest time, and the mark of the others if there is one."""
@@ -135,6 +143,16 @@ class Clock:
 
     def _time(self, kept: Any) -> Any:
         return None if kept is None else msgspec.convert(kept, self._time_type)
+
+
+@dataclass(frozen=True)
+class PartitionTimes:
+    """How far a partition is."""
+
+    newest: Any
+    completed: Any | None
+    seen: float
+    """When it had input last, in seconds of the wall clock."""
 
 
 class PartitionClock(Clock):
@@ -154,7 +172,7 @@ class PartitionClock(Clock):
 
     def after(self, before: Any, reader: RecordReader, chunk: Chunk) -> Any:
         with much_at_once():
-            found = self._newest(None, self._times(reader, chunk))
+            found = self._newest(None, self._times(reader, chunk), like=self.reference(before))
         kept, lane = self._whole(before), str(chunk.number)
         known = kept[_PARTITIONS].get(lane)
         if found is None and known is None:
@@ -190,6 +208,14 @@ class PartitionClock(Clock):
     def completed(self, newest: Any) -> Any | None:
         kept = self._whole(newest)
         return _later(self._least(kept[_PARTITIONS]), self._time(kept[_FOLLOWED]))
+
+    def partitions(self, kept: Any) -> dict[str, PartitionTimes]:
+        """How far each partition is that is waited for."""
+        found = {}
+        for name, each in self._whole(kept)[_PARTITIONS].items():
+            newest = self._time(each["newest"])
+            found[name] = PartitionTimes(newest, self._by_rule(newest), each["seen"])
+        return found
 
     def _marked(self, newest: Any, mark: Any) -> Any:
         return {**self._whole(newest), _FOLLOWED: msgspec.to_builtins(mark)}
@@ -247,6 +273,38 @@ def is_time(value: Any) -> bool:
         return False
 
 
+def are_comparable(one: Any, other: Any) -> bool:
+    """Are two times of one kind?
+
+    >>> are_comparable(1, 2.5), are_comparable(1, "2")
+    (True, False)
+    """
+    try:
+        one <= other  # noqa: B015
+    except TypeError:
+        return False
+    return True
+
+
+def misplaced(time: Any, reference: Any | None) -> str:
+    """Why a time has no place among those of its source, one of which is given; empty: it has.
+
+    >>> misplaced(dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.UTC))
+    'its time, 2024-01-01 00:00:00, has no time zone, and the times before it have one'
+    """
+    if not is_time(time):
+        return f"its time, {time}, has no place in an order or more than 64 bits"
+    if reference is None or are_comparable(reference, time):
+        return ""
+    if isinstance(time, dt.datetime) and isinstance(reference, dt.datetime):
+        has, have = ("a", "none") if time.tzinfo else ("no", "one")
+        return f"its time, {time}, has {has} time zone, and the times before it have {have}"
+    return (
+        f"its time, {time}, cannot be compared with {reference}, a time of this source: they are "
+        f"{type(time).__name__} and {type(reference).__name__}"
+    )
+
+
 def _with_mark(newest: Any, mark: Any) -> dict[str, Any]:
     return {"newest": msgspec.to_builtins(newest), _FOLLOWED: msgspec.to_builtins(mark)}
 
@@ -289,6 +347,9 @@ class Numbering:
     def first(self, newest: int | None) -> int:
         """The number of the next record."""
         return newest or 0
+
+    def reference(self, kept: Any) -> None:
+        """None: no record has a time."""
 
 
 SourceClock = Clock | Numbering

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    IntegralType,
+    MapType,
+    NumericType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    TimeType,
+)
 
+from cutwater.annotations import describe
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.exchange.arrow import misfit
 from cutwater.vectors import Layout
 
-__all__ = ["frame_problems"]
+__all__ = ["column_problems", "frame_problems"]
 
 
 def frame_problems(step: s.Source, frame: Frame) -> Iterator[Problem]:
@@ -27,25 +49,109 @@ def frame_problems(step: s.Source, frame: Frame) -> Iterator[Problem]:
             "make it with spark.readStream",
         )
         return
-    arrow = to_arrow_schema(frame.data.schema)
+    yield from column_problems(step, frame.data.schema, frame.order)
+
+
+def column_problems(step: s.Source, schema: StructType, order: Sequence[str]) -> Iterator[Problem]:
+    """Why the columns of a DataFrame do not make records; those that nobody reads do not count."""
     layout = Layout.of(step.type)
-    wanted = [field or "value" for field in layout.columns]
-    missing = [column for column in [*wanted, *frame.order] if column not in arrow.names]
-    if missing:
-        yield Problem(
-            "missing-column",
-            f"source '{name}' needs the column '{missing[0]}'; the DataFrame has: "
-            f"{', '.join(arrow.names)}",
-            "rename the columns of the DataFrame: select, withColumnRenamed",
+    declared = {field or "value": tp for field, tp in layout.declared.items()}
+    needed = dict.fromkeys([*declared, *order])
+    for column in needed:
+        if schema.names.count(column) != 1:
+            yield _not_one(step.name, column, schema.names)
+            return
+    for column, tp in declared.items():
+        found = _arrow_type(schema[column].dataType)
+        if found is None or misfit(found, tp):
+            yield _of_another_type(step.name, column, schema[column].dataType, tp)
+    for column in order:
+        if not _has_order(schema[column].dataType):
+            yield _without_order(step.name, column, schema[column].dataType)
+
+
+def _arrow_type(tp: DataType) -> pa.DataType | None:
+    """How Spark hands a type to Python; None if that is no plain value."""
+    if _ways(tp):
+        return None
+    try:
+        return to_arrow_type(tp, timezone="UTC")
+    except PySparkException:
+        return None
+
+
+_WAYS_ROUND = {
+    "VariantType": "to_json({column}) makes text of it, variant_get a part of it",
+    "GeometryType": "st_asbinary({column}) makes bytes of it",
+    "GeographyType": "st_asbinary({column}) makes bytes of it",
+    "YearMonthIntervalType": "cast({column} as int) makes a number of months of it",
+    "CalendarIntervalType": "select days, or a day-time interval, which becomes a timedelta",
+    "NullType": "cast it to the type it stands for: cast({column} as string)",
+}
+"""What to do with columns that have no value of Python's, by their type."""
+
+
+def _ways(tp: DataType) -> str:
+    """The way round the first part of a type that has no value of Python's; empty if all have."""
+    inner = {
+        ArrayType: lambda: [tp.elementType],  # type: ignore[attr-defined]
+        MapType: lambda: [tp.keyType, tp.valueType],  # type: ignore[attr-defined]
+        StructType: lambda: [field.dataType for field in tp],  # type: ignore[attr-defined]
+    }.get(type(tp), list)()
+    own = _WAYS_ROUND.get(type(tp).__name__, "")
+    return own or next(filter(None, map(_ways, inner)), "")
+
+
+def _has_order(tp: DataType) -> bool:
+    return not _ways(tp) and isinstance(tp, AtomicType)
+
+
+def _not_one(source: str, column: str, names: Sequence[str]) -> Problem:
+    if column in names:
+        return Problem(
+            "ambiguous-column",
+            f"source '{source}' needs the column '{column}', and the DataFrame has several",
+            "rename or drop the others",
         )
-        return
-    for field, tp in layout.declared.items():
-        found = arrow.field(field or "value").type
-        if misfit(found, tp):
-            type_name = frame.data.schema[field or "value"].dataType.simpleString()
-            yield Problem(
-                "column-of-another-type",
-                f"column '{field or 'value'}' of source '{name}' is {type_name}; the record "
-                f"declares it as {getattr(tp, '__name__', tp)}",
-                "cast the column, or correct the annotation",
-            )
+    return Problem(
+        "missing-column",
+        f"source '{source}' needs the column '{column}'; the DataFrame has: {', '.join(names)}",
+        "rename the columns of the DataFrame: select, withColumnRenamed",
+    )
+
+
+def _of_another_type(source: str, column: str, tp: DataType, declared: Any) -> Problem:
+    hint = _ways(tp).format(column=column)
+    return Problem(
+        "column-of-another-type",
+        f"column '{column}' of source '{source}' is {tp.simpleString()}; the record declares it as "
+        f"{describe(declared)}",
+        hint or f"cast the column, or correct the annotation{_annotation(tp)}",
+    )
+
+
+def _annotation(tp: DataType) -> str:
+    """The annotation that takes a simple column, for a hint."""
+    kinds: dict[type, str] = {
+        BinaryType: "bytes",
+        BooleanType: "bool",
+        DateType: "datetime.date",
+        DayTimeIntervalType: "datetime.timedelta",
+        DecimalType: "decimal.Decimal",
+        StringType: "str",
+        TimestampNTZType: "datetime.datetime",
+        TimestampType: "datetime.datetime",
+        TimeType: "datetime.time",
+    }
+    numbers = "int" if isinstance(tp, IntegralType) else "float"
+    found = kinds.get(type(tp)) or (numbers if isinstance(tp, NumericType) else "")
+    return f": {tp.simpleString()} is {found}" if found else ""
+
+
+def _without_order(source: str, column: str, tp: DataType) -> Problem:
+    return Problem(
+        "column-without-order",
+        f"column '{column}' is to say where a row of source '{source}' stands, and it is "
+        f"{tp.simpleString()}, which has no order",
+        "name columns of numbers, text, bytes or times in order",
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import IntegralType
 
 from cutwater.spark.connectors.base.source import Binding, Replay
 
@@ -33,6 +34,16 @@ class Frame(Binding):
 
     kind: ClassVar[str] = "DataFrame"
 
+    @property
+    def whole_order(self) -> tuple[str, ...]:
+        """The columns of the order if all of them are whole numbers, else none."""
+        schema = getattr(self.data, "schema", None)
+        if schema is None:  # in another process
+            known: tuple[str, ...] = vars(self).get("_whole", ())
+            return known
+        types = [schema[column].dataType for column in self.order]
+        return tuple(self.order) if all(isinstance(t, IntegralType) for t in types) else ()
+
     def replay(self) -> Replay:
         """Only its order makes it so."""
         if not self.order:
@@ -51,7 +62,8 @@ class Frame(Binding):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "data": None, "order": tuple(self.order)}
+        whole = self.whole_order
+        return {"data": None, "order": tuple(self.order), "idle_after": None, "_whole": whole}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

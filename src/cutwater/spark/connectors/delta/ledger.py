@@ -27,6 +27,7 @@ from cutwater.errors import ConnectorError, CutwaterError, Problem, RefusedError
 from cutwater.spark.connectors.base.sink import Claim, fenced, refuse_if_taken
 from cutwater.spark.connectors.delta.checks import hindrances, misfits
 from cutwater.spark.connectors.delta.files import files_of
+from cutwater.spark.connectors.delta.restores import standing_of
 
 if TYPE_CHECKING:
     from cutwater.spark.connectors.delta.sink import Delta, StagedFile
@@ -96,6 +97,13 @@ class DeltaLog:
         with self._speaking():
             return _newest(self._table(), _application(flow, sink, query_id))
 
+    def newest_standing(self, flow: str, sink: str, query_id: str) -> int:
+        """The newest epoch that is committed and that no RESTORE has undone; -1 if none is."""
+        with self._speaking():
+            table = self._table()
+            committed = _newest(table, _application(flow, sink, query_id))
+            return standing_of(table, query_id, committed).epoch
+
     def rows(self, flow: str, sink: str, query_id: str) -> int:
         """How many rows of a checkpoint are committed."""
         with self._speaking():
@@ -112,7 +120,7 @@ class DeltaLog:
                 table.delete()
             if "takes_over" in held:
                 self.sweep(replace(claim, query_id=held["from"]), before_epoch=0)
-            _enter(table, claim)
+            _enter(table, claim, _settling(table, claim))
 
         self._synced(attempt)
 
@@ -155,7 +163,7 @@ class DeltaLog:
                 raise fenced(epoch, self.path, claim, held.get("generation"))
             before = _newest(table, application)
             if staged and before < epoch:
-                _add(table, application, epoch, staged)
+                _add(table, claim, epoch, staged)
 
         version = self._until_committed(attempt)
         if staged and before < epoch:
@@ -270,9 +278,30 @@ def _ledger_of(table: DeltaTable) -> dict[str, Any] | None:
     return ledger
 
 
-def _enter(table: DeltaTable, claim: Claim, **more: str) -> None:
+def _enter(
+    table: DeltaTable, claim: Claim, said: CommitProperties | None = None, **more: str
+) -> None:
     ledger = json.dumps(claim.as_ledger(LEDGER_FORMAT) | more)
-    table.alter.set_table_properties({_LEDGER: ledger}, raise_if_not_exists=False)
+    table.alter.set_table_properties(
+        {_LEDGER: ledger}, raise_if_not_exists=False, commit_properties=said
+    )
+
+
+def _settling(table: DeltaTable, claim: Claim) -> CommitProperties | None:
+    """Let application transactions go back with the table, if a RESTORE left them behind."""
+    application = _application(claim.flow, claim.sink, claim.query_id)
+    committed = _newest(table, application)
+    standing = standing_of(table, claim.query_id, committed)
+    if standing.epoch == committed:
+        return None
+    rows = (table.transaction_version(f"{application}/rows") or 0) - standing.lost_rows
+    return CommitProperties(
+        custom_metadata={"cutwater": {"query_id": claim.query_id, "epoch": standing.epoch}},
+        app_transactions=[
+            Transaction(application, standing.epoch),
+            Transaction(f"{application}/rows", max(rows, 0)),
+        ],
+    )
 
 
 def _newest(table: DeltaTable, application: str) -> int:
@@ -280,7 +309,8 @@ def _newest(table: DeltaTable, application: str) -> int:
     return -1 if version is None else version
 
 
-def _add(table: DeltaTable, application: str, epoch: int, staged: Sequence[StagedFile]) -> None:
+def _add(table: DeltaTable, claim: Claim, epoch: int, staged: Sequence[StagedFile]) -> None:
+    application = _application(claim.flow, claim.sink, claim.query_id)
     rows = sum(file.rows for file in staged)
     total = (table.transaction_version(f"{application}/rows") or 0) + rows
     now = int(time.time() * 1000)
@@ -293,7 +323,9 @@ def _add(table: DeltaTable, application: str, epoch: int, staged: Sequence[Stage
         "append",
         table.schema(),
         commit_properties=CommitProperties(
-            custom_metadata={"cutwater": {"epoch": epoch, "rows": rows}},
+            custom_metadata={
+                "cutwater": {"query_id": claim.query_id, "epoch": epoch, "rows": rows}
+            },
             app_transactions=[
                 Transaction(application, epoch),
                 Transaction(f"{application}/rows", total),

@@ -164,12 +164,12 @@ class Delta(Sink):
         self._log(name).create(schema_of_record(name, record))
 
     def newest_epoch(self, name: str, query_id: str) -> int | None:
-        """By the application transactions; a `restore` of the table leaves these as they are."""
+        """By the application transactions, less what a RESTORE of the table has undone."""
         log = self._log(name)
         ledger = log.ledger() if log.exists() else None
         if ledger is None or (ledger["query_id"], ledger["sink"]) != (query_id, name):
             return None
-        return log.newest_epoch(ledger["flow"], name, query_id)
+        return log.newest_standing(ledger["flow"], name, query_id)
 
     def generation(self, name: str) -> int:
         """The newest generation that took the table; 0 if none did."""
@@ -234,7 +234,7 @@ def _ledger_problems(
         return [other_checkpoint(name, path, f"has {many(log.rows(*owner), 'row')} of it", "table")]
     if ledger["sink"] != name:
         return [other_sink(name, path, ledger["sink"], "table")]
-    newest = log.newest_epoch(*owner)
+    newest = log.newest_standing(*owner)
     return [ahead(name, path, newest, next_epoch)] if newest >= next_epoch else []
 
 

@@ -29,6 +29,14 @@ from cutwater.spark.connectors.files.csv_columns import (
     plain_rows,
     records_of,
 )
+from cutwater.spark.connectors.files.csv_records import (
+    LONGEST_OPEN,
+    complete_records,
+    csv_reader,
+    first_records,
+    has_quotes,
+    records_until,
+)
 from cutwater.spark.connectors.files.lines import (
     MAX_FILES_PER_EPOCH,
     MAX_RECORD_BYTES,
@@ -48,9 +56,9 @@ from cutwater.spark.exchange.batch import much_at_once
 __all__ = ["Csv"]
 
 _BOM = b"\xef\xbb\xbf"
-_LONGEST_FIELD = (1 << 31) - 1
-_LONGEST_OPEN = 1 << 20
-"""A quote of a file that grows is waited for so long; then what it opens is a bad record."""
+_AT_ONCE = 32 << 20
+"""So much of a share is in memory at once, and a record."""
+_SHOWN = 200
 _SCALARS = (
     mi.BoolType,
     mi.BytesType,
@@ -91,7 +99,7 @@ class Csv(TextFeed):
     max_rows_per_epoch: int = MAX_ROWS_PER_EPOCH
     max_files_per_epoch: int = MAX_FILES_PER_EPOCH
     max_record_bytes: int = MAX_RECORD_BYTES
-    """A row with more bytes is a bad record."""
+    """A row with more bytes is a bad record, and is not held in memory."""
 
     kind: ClassVar[str] = "CSV"
 
@@ -132,22 +140,17 @@ class Csv(TextFeed):
         return replace(chunk, start=start, about={**chunk.about, "columns": columns})
 
     def complete_end(self, path: str, start: int, size: int) -> int:
-        if _has_quotes(path, start, size):
-            complete = _complete_records(path, start, size, self.delimiter)
-            if size - complete <= _LONGEST_OPEN:
+        if has_quotes(path, start, size):
+            complete = complete_records(path, start, size, self.delimiter)
+            if size - complete <= LONGEST_OPEN:
                 return complete
         return last_line_end(path, start, size)
 
     def cut(self, chunk: Chunk, amount: int) -> Any:
         if chunk.start + amount >= chunk.end:
             return chunk.end
-        with Path(chunk.about["path"]).open("rb") as file:
-            file.seek(chunk.start)
-            head = file.read(amount - 1) + file.readline()
-            if b'"' in head:
-                file.seek(chunk.start)
-                return min(chunk.start + _records_of(file, amount, self.delimiter), chunk.end)
-        return min(chunk.start + len(head), chunk.end)
+        where = chunk.about["path"], chunk.start, chunk.end
+        return records_until(*where, amount, self.delimiter, self.max_record_bytes)[0]
 
     def reader(self, tp: Any) -> RecordReader:
         return _Rows(tp, self.delimiter, self.max_record_bytes)
@@ -186,6 +189,25 @@ class _Rows(RecordReader):
 
     def runs(self, chunk: Chunk) -> Iterator[Run]:
         self.turn_to(chunk)
+        start = chunk.start
+        while chunk.end - start > _AT_ONCE:
+            where = chunk.about["path"], start, chunk.end
+            end, last = records_until(*where, _AT_ONCE, self._delimiter, self._longest)
+            is_long = end - last > self._longest + 1
+            yield from self._part(replace(chunk, start=start, end=last if is_long else end))
+            if is_long:
+                yield self._too_long(replace(chunk, start=last, end=end))
+            start = end
+        yield from self._part(replace(chunk, start=start))
+
+    def _too_long(self, chunk: Chunk) -> Run:
+        """A record of which only the beginning is read."""
+        text = bytes_of(replace(chunk, end=chunk.start + _SHOWN))
+        why = too_long(chunk.end - chunk.start - 1, self._longest)
+        return Run([_Malformed(why, text)], [chunk.start])
+
+    def _part(self, chunk: Chunk) -> Iterator[Run]:
+        """Records that are in memory together."""
         data = bytes_of(chunk)
         is_whole = self._plain is not None and len(self._columns) == len(self._fields)
         if len(data) > self._longest and longest_line(data) > self._longest:
@@ -245,18 +267,13 @@ class _Rows(RecordReader):
         return self._delimiter.join(raw).encode()
 
 
-def _reader(lines: Any, delimiter: str) -> Any:
-    csv.field_size_limit(_LONGEST_FIELD)
-    return csv.reader(lines, delimiter=delimiter, strict=True)
-
-
 def _rows(
     data: bytes, delimiter: str, longest: int = MAX_RECORD_BYTES
 ) -> tuple[list[_Row], list[int]]:
     """The rows in some text, and where each begins; a blank line is none."""
     starts = list(accumulate((len(line) + 1 for line in data.split(b"\n")), initial=0))
     text, is_clean = _decoded(data)
-    reader = _reader(io.StringIO(text, newline="\n"), delimiter)
+    reader = csv_reader(io.StringIO(text, newline="\n"), delimiter)
     rows: list[_Row] = []
     positions: list[int] = []
     start = 0
@@ -273,7 +290,9 @@ def _rows(
         if row and not is_clean and not _is_text(row):
             why = "it is not UTF-8"
         if end - start > longest + 1:
-            rows.append(_Malformed(too_long(end - start - 1, longest), data[start : start + 200]))
+            rows.append(
+                _Malformed(too_long(end - start - 1, longest), data[start : start + _SHOWN])
+            )
             positions.append(start)
             start = end
             continue
@@ -299,73 +318,21 @@ def _is_text(row: Sequence[str]) -> bool:
     return True
 
 
-def _records_of(file: io.BufferedReader, amount: int, delimiter: str) -> int:
-    """How many bytes the first records of a file take, so that they are at least an amount."""
-    taken = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal taken
-        for line in file:
-            taken += len(line)
-            yield line.decode("latin-1")  # what separates fields and records is ASCII
-
-    reader = _reader(lines(), delimiter)
-    while taken < amount:
-        try:
-            if next(reader, None) is None:
-                break
-        except csv.Error:
-            continue
-    return taken
-
-
-def _has_quotes(path: str, start: int, end: int) -> bool:
-    with Path(path).open("rb") as file:
-        file.seek(start)
-        parts = (file.read(min(RUN_BYTES, end - at)) for at in range(start, end, RUN_BYTES))
-        return any(b'"' in part for part in parts)
-
-
-def _complete_records(path: str, start: int, end: int, delimiter: str) -> int:
-    """Where the last record ends that has its end: a line end outside quotes."""
-    at = complete = start
-
-    def lines() -> Iterator[str]:
-        nonlocal at
-        with Path(path).open("rb") as file:
-            file.seek(start)
-            for line in file:
-                if at + len(line) > end or line[-1:] != b"\n" or at - complete > _LONGEST_OPEN:
-                    return
-                at += len(line)
-                yield line.decode("latin-1")
-
-    reader = _reader(lines(), delimiter)
-    while True:
-        try:
-            if next(reader, None) is None:
-                return complete
-        except csv.Error as error:
-            if "unexpected end of data" in str(error):
-                return complete
-        complete = at
-
-
 def _header(path: str, delimiter: str) -> tuple[list[str], int]:
     """The columns of a file, and where its first record begins."""
     with Path(path).open("rb") as file:
         before = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
         file.seek(before)
-        size = _records_of(file, 1, delimiter)
+        size, _ = first_records(file, 1, delimiter, MAX_RECORD_BYTES)
         file.seek(before)
-        data = file.read(size)
-    rows, _ = _rows(data, delimiter)
+        data = file.read(min(size, MAX_RECORD_BYTES))
+    rows, _ = _rows(data, delimiter) if len(data) == size else ([], [])
     if not rows or isinstance(rows[0], _Malformed):
         raise InputError(
             Problem(
                 "no-header",
                 f"the first line of {path} names no columns: "
-                f"{data[:200].decode('utf-8', 'replace').rstrip()!r}",
+                f"{data[:_SHOWN].decode('utf-8', 'replace').rstrip()!r}",
                 "begin the file with a line of column names",
             )
         )

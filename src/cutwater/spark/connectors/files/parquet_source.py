@@ -16,7 +16,6 @@ import msgspec
 import msgspec.inspect as mi
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cutwater.annotations import describe, members, plain_type
@@ -26,6 +25,7 @@ from cutwater.spark.connectors.base.source import BadRecord, Chunk, RecordReader
 from cutwater.spark.connectors.files.changes import cannot_be_read, check_unchanged
 from cutwater.spark.connectors.files.lines import MAX_FILES_PER_EPOCH, MAX_RECORD_BYTES, too_long
 from cutwater.spark.connectors.files.listing import FilesFeed
+from cutwater.spark.connectors.files.row_sizes import row_sizes
 from cutwater.spark.exchange.arrow import misfit, records_in
 from cutwater.spark.exchange.columns import Records, objects
 from cutwater.vectors import Layout
@@ -66,7 +66,7 @@ class Parquet(FilesFeed):
     refused."""
     max_files_per_epoch: int = MAX_FILES_PER_EPOCH
     max_record_bytes: int = MAX_RECORD_BYTES
-    """A row with a longer text, or more bytes, in one of its columns is a bad record."""
+    """A row whose values have more bytes, all together, is a bad record."""
 
     kind: ClassVar[str] = "Parquet"
     unit: ClassVar[str] = "rows"
@@ -255,8 +255,8 @@ class _Rows(RecordReader):
         return self._records(raw)[0]
 
     def _records(self, batch: pa.RecordBatch) -> Sequence[Any]:
-        if batch.nbytes > self._longest and (size := _longest_value(batch)) > self._longest:
-            raise BadRecord(too_long(size, self._longest))
+        if batch.nbytes > self._longest and (size := row_sizes(batch).max()) > self._longest:
+            raise BadRecord(too_long(int(size), self._longest))
         try:
             records = self._found(batch)
         except InputError as error:
@@ -298,21 +298,6 @@ class _Rows(RecordReader):
 
     def count(self, chunk: Chunk) -> int:
         return int(chunk.end - chunk.start)
-
-
-def _longest_value(batch: pa.RecordBatch) -> int:
-    """How many bytes the longest text of a batch has."""
-    texts = [c for c in map(_plain, batch.columns) if _is_binary(c.type)]
-    found = (pc.max(pc.binary_length(text)).as_py() for text in texts)
-    return max((size for size in found if size is not None), default=0)
-
-
-def _is_binary(tp: pa.DataType) -> bool:
-    return bool(pa.types.is_string(tp) or pa.types.is_binary(tp) or _is_large(tp))
-
-
-def _is_large(tp: pa.DataType) -> bool:
-    return bool(pa.types.is_large_string(tp) or pa.types.is_large_binary(tp))
 
 
 def _decoded_row_bytes(file: pq.ParquetFile, columns: Sequence[str]) -> int:

@@ -116,6 +116,12 @@ class PostgresRows(Feed):
     def orders(self, positions: Sequence[Any]) -> list[bytes]:
         return [xid.to_bytes(8, "big") + _key_bytes(key) for xid, key in positions]
 
+    def position(self, chunk: Chunk, order: bytes) -> Any:
+        xid, key = int.from_bytes(order[:8], "big"), order[8:]
+        if isinstance(chunk.end[1], str):
+            return xid, str(uuid.UUID(bytes=key[:16]))
+        return xid, int.from_bytes(key[:8], "big") - _SIGN
+
     def place(self, chunk: Chunk, position: Any) -> str:
         xid, key = position
         said = f"{self.name}, {self.key} = {key}"

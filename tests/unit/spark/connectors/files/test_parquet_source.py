@@ -310,6 +310,12 @@ def test_a_file_that_inflates_is_planned_and_read_by_what_it_decodes_to(tmp_path
     assert sum(sizes) >= (chunk.end - chunk.start) * len(text)
 
 
+@dataclass(frozen=True)
+class Notes:
+    key: str
+    notes: list[str]
+
+
 def test_a_value_that_is_too_long_is_bad_and_its_neighbours_are_read(tmp_path):
     pq.write_table(pa.table({"value": ["a", "b" * 50, "c"]}), tmp_path / "a.parquet")
     feed = Parquet(str(tmp_path), max_record_bytes=20)
@@ -320,3 +326,19 @@ def test_a_value_that_is_too_long_is_bad_and_its_neighbours_are_read(tmp_path):
     for read in (lambda: reader.decode(run), lambda: reader.decode_one(run.raws[1])):
         with pytest.raises(BadRecord, match="it has 50 bytes, and a record has at most 20"):
             read()
+
+
+@pytest.mark.parametrize("columns", [{}, {"key": ["k"] * 3}])
+def test_a_row_is_too_long_by_all_its_values_together(tmp_path, columns):
+    """No value is longer than a record may be; of a list and of numbered texts the sum counts."""
+    notes = [["x" * 9] * n for n in (1, 3, 2)]
+    table = pa.table({"key": ["k"] * 3, "notes": pa.array(notes, pa.list_(pa.string())), **columns})
+    pq.write_table(table, tmp_path / "a.parquet")
+    feed = Parquet(str(tmp_path), max_record_bytes=20)
+    [chunk] = feed.planner(Notes, lambda: 0).take()
+    reader = feed.reader(Notes)
+    reader.numbered = ("key",) if columns else ()
+    [run] = reader.runs(chunk)
+    assert [len(reader.decode_one(run.raws[n]).notes) for n in (0, 2)] == [1, 2]
+    with pytest.raises(BadRecord, match="it has 28 bytes, and a record has at most 20"):
+        reader.decode_one(run.raws[1])

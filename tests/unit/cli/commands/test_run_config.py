@@ -80,6 +80,21 @@ def test_options_win(cli, asked):
     assert said["partitions"] == 4
 
 
+def test_limits_are_those_of_each_source_of_the_command_line(cli, asked):
+    limits = {
+        "max_bytes_per_epoch": 7,
+        "max_rows_per_epoch": 5,
+        "max_files_per_epoch": 3,
+        "max_record_bytes": 2,
+    }
+    options = [(f"--{name.replace('_', '-')}", str(value)) for name, value in limits.items()]
+    given = [word for option in options for word in option]
+    assert cli(*GOOD, "--source", "items=other", "--hung-after", "60", *given).code == 0
+    (said,) = asked
+    assert said["hung_after"] == 60
+    assert {name: getattr(said["sources"]["items"], name) for name in limits} == limits
+
+
 def test_everything_that_is_wrong_at_once(cli, asked, tmp_path):
     path = tmp_path / "conf" / "run.toml"
     path.write_text(CONFIG.replace("[run]", "[run]\nutil = 3").replace('"folder"', '"foldr"'))

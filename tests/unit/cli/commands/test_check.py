@@ -9,7 +9,7 @@ from support.repo.pinned import assert_pinned
 
 import cutwater as cw
 
-SNAPSHOTS = Path(__file__).parent.parent.parent / "snapshots" / "cli"
+SNAPSHOTS = Path(__file__).parents[3] / "snapshots" / "cli"
 
 IMPURE = """
 import cutwater as cw
@@ -33,7 +33,7 @@ more = {"items": [Item("a", 1), cw.BORDER, Item("a", 2), cw.CRASH]}
 """
 
 
-def test_a_flow_that_holds_is_shown_as_a_table(cli, write):
+def test_a_flow_that_holds_is_shown_in_a_line_for_each_finding(cli, write):
     write()
     done = cli("check", "job.py:flow")
     assert done.code == 0
@@ -46,6 +46,16 @@ def test_a_counterexample_is_shown_and_is_exit_code_1(cli, write):
     assert done.code == 1
     shown = re.sub(r"\[\d+\] after \[\d+\]", "[N] after [M]", done.out)
     assert_pinned(SNAPSHOTS / "check-violated.txt", shown)
+
+
+def test_witnesses_are_shown_if_asked_for(cli, write):
+    write(IMPURE)
+    brief, verbose = cli("check", "job.py:flow"), cli("check", "job.py:flow", "--verbose")
+    assert verbose.code == 1
+    findings = verbose.out.count("✗")
+    assert brief.out.count("✗") == findings == 3
+    assert "    gave  (2, [3])" in verbose.out
+    assert "gave  (2, [3])" not in brief.out
 
 
 def test_a_counterexample_is_written_as_a_trace_and_as_a_page(cli, write, tmp_path):
@@ -98,9 +108,35 @@ def trace(cli, write):
 def test_a_simulated_run_is_explained(cli, trace):
     done = cli("explain", trace)
     assert done.code == 0
-    assert done.out.rstrip().endswith(
-        "explained: an observer cannot tell this run from one without failures"
+    assert done.out.splitlines()[-2:] == [
+        "explained: an observer cannot tell this run from one without failures",
+        "replayed as it was recorded; with --flow the functions are called again",
+    ]
+
+
+def test_with_the_flow_its_functions_are_called_again(cli, trace):
+    done = cli("explain", trace, "--flow", "job.py:flow", "--inputs", "job.py:more")
+    assert done.code == 0
+    assert re.fullmatch(
+        r"re-executed: the functions of the flow were called again, \d+ calls",
+        done.out.splitlines()[-1],
     )
+
+
+def test_a_run_that_the_functions_do_not_make_is_exit_code_1(cli, trace):
+    """The trace says so of itself; only the functions tell."""
+    lines = trace.read_text().splitlines()
+    step = next(i for i, line in enumerate(lines) if '"state"' in line and i)
+    data = json.loads(lines[step])
+    data["state"] = "forged"
+    lines[step] = json.dumps(data)
+    (trace.parent / "forged.jsonl").write_text("\n".join(lines) + "\n")
+    done = cli(
+        "explain", trace.parent / "forged.jsonl", "--flow", "job.py:flow",
+        "--inputs", "job.py:more", "--json",
+    )  # fmt: skip
+    assert done.code == 1
+    assert "its function now gives" in json.loads(done.out)["refusal"]["reason"]
 
 
 def test_an_explanation_is_a_page_and_data(cli, trace):

@@ -48,10 +48,10 @@ def test_a_run_and_the_next(run, place):
     put(place, A)
     done = run()
     assert done.code == 0
-    assert done.err == "totals: starting\n" + PROMISE
+    assert done.err == "totals: starting\nsums: exactly-once\n"
     assert done.out.splitlines()[0] == "totals: 1 epoch in run 1 of this checkpoint"
     put(place, B, name="b.jsonl")
-    done = run("--json")
+    done = run("--json", "--explain")
     assert (done.code, done.err) == (0, "totals: starting\n" + PROMISE)
     result = json.loads(done.out)
     assert result["guarantees"]["sums"]["level"] == "exactly-once"
@@ -87,7 +87,7 @@ def test_a_bad_record_names_its_file_and_line_and_can_be_skipped(run, place):
     done = run("--on-bad-record", "skip")
     kept = place / "state" / "bad-records" / "items"
     assert done.code == 0
-    assert f"bad records of 'items': 2, kept in {kept}" in done.out
+    assert f"bad records of 'items' in all runs: 2, kept in {kept}" in done.out
     assert rows(place / "out") == [A, {"name": "a", "size": 3}]
     assert [(record["line"], record["text"]) for record in rows(kept)] == [
         (3, '{"name": "a"}'),
@@ -138,7 +138,7 @@ def test_close_ends_the_input_and_shows_what_was_held_back(run, place, write):
 def test_a_check_is_known_to_the_run_that_follows(run, place, server):
     put(place, A)
     assert server("check", place / "job.py:flow").code == 0
-    done = run()
+    done = run("--explain")
     assert done.code == 0
     assert (
         "`total` is declared deterministic and `check` found no counterexample on 1 inp" in done.err
@@ -179,7 +179,7 @@ def test_modules_beside_the_flow_and_odd_names(run, place, write):
         "state + item.size, [", "state + beside_job.doubled(item.size), ["
     ).replace('"totals"', '"[red] [bold]"'), "my job.py")  # fmt: skip
     put(place, A, B)
-    done = run(target="my job.py:flow")
+    done = run("--explain", target="my job.py:flow")
     assert done.code == 0
     assert done.err == "[red] [bold]: starting\n" + PROMISE
     assert done.out.startswith("[red] [bold]: 1 epoch in run 1")

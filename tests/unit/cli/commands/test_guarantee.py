@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.repo.pinned import assert_pinned
 
-SNAPSHOTS = Path(__file__).parents[2] / "snapshots" / "cli"
+SNAPSHOTS = Path(__file__).parents[3] / "snapshots" / "cli"
 
 SHOPS = """
 from dataclasses import dataclass

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_MAX_BYTES = 32 << 20
-
 
 def run(
     target: Annotated[str, typer.Argument(help="The flow: module:name or file.py:name")],
@@ -84,6 +82,18 @@ def run(
         int | None,
         typer.Option(help="How much of each --source one epoch reads at the most", min=1),
     ] = None,
+    max_rows_per_epoch: Annotated[
+        int | None,
+        typer.Option(help="How many rows of each --source one epoch reads at the most", min=1),
+    ] = None,
+    max_files_per_epoch: Annotated[
+        int | None,
+        typer.Option(help="How many files of each --source one epoch reads at the most", min=1),
+    ] = None,
+    max_record_bytes: Annotated[
+        int | None,
+        typer.Option(help="A line of a --source with more bytes is a bad record", min=1),
+    ] = None,
     idle_after: Annotated[
         Bindings | None,
         typer.Option(help="SOURCE=SECONDS without input until it holds others back no longer"),
@@ -96,6 +106,9 @@ def run(
         str | None,
         typer.Option(help="'exactly-once': do not start if a sink has less than that"),
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say why each sink has the guarantee it has")
+    ] = False,
     master: Annotated[str | None, typer.Option(help="Where Spark runs; default: local[*]")] = None,
     log: Annotated[
         Path | None, typer.Option(help="A file to append to: a JSON object for each epoch")
@@ -112,6 +125,10 @@ def run(
             help="Seconds that an epoch may take once the run is to stop; default: 240", min=0
         ),
     ] = None,
+    hung_after: Annotated[
+        float | None,
+        typer.Option(help="Seconds without any progress until the run is cut off; default: 1800"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
     """Run a flow on Spark; after a crash, run the same command again.
@@ -125,7 +142,14 @@ def run(
     flow.validate()
     spark = spark_package()
     order = _Order(spark, flow, config)
-    order.bind(source or [], sink or [], max_bytes_per_epoch, idle_after or [])
+    limits = {
+        "max_bytes_per_epoch": max_bytes_per_epoch,
+        "max_rows_per_epoch": max_rows_per_epoch,
+        "max_files_per_epoch": max_files_per_epoch,
+        "max_record_bytes": max_record_bytes,
+    }
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    order.bind(source or [], sink or [], given, idle_after or [])
     said = order.settle(
         checkpoint=checkpoint,
         until=until,
@@ -139,6 +163,7 @@ def run(
         partitions=partitions,
         require=require,
         master=master,
+        hung_after=hung_after,
     )
     watching = order.settle(log=log, metrics_port=metrics_port, metrics_host=metrics_host)
     stopping = order.settle(stop_timeout=stop_timeout)
@@ -151,7 +176,7 @@ def run(
             )
         )
     try:
-        result = _run(spark, flow, order, said, watching, **stopping)
+        result = _run(spark, flow, order, {**said, "explain": explain}, watching, **stopping)
     except KeyboardInterrupt:
         _say("stopped at once; the epoch that was running is done again by the next run")
         raise typer.Exit(INTERRUPTED) from None
@@ -170,7 +195,7 @@ class _Order:
     config: Path | None
 
     def bind(
-        self, source: Bindings, sink: Bindings, max_bytes: int | None, idle_after: Bindings
+        self, source: Bindings, sink: Bindings, limits: Mapping[str, int], idle_after: Bindings
     ) -> None:
         """Bind sources and sinks; those of the command line go before those of the file."""
         folders, sinks = pairs("--source", source), pairs("--sink", sink)
@@ -182,8 +207,7 @@ class _Order:
         )
         lines = self.spark.json_lines
         own = {
-            name: lines(path, max_bytes or _MAX_BYTES, idle.get(name))
-            for name, path in folders.items()
+            name: lines(path, idle_after=idle.get(name), **limits) for name, path in folders.items()
         }
         self.sources: dict[str, Any] = {**(self.file.sources if self.file else {}), **own}
         self.sinks: dict[str, Any] = {**(self.file.sinks if self.file else {}), **sinks}
@@ -283,12 +307,12 @@ def _show(result: RunResult, checkpoint: Path) -> None:
     _say(f"{result.flow}: {epochs} in run {result.generation} of this checkpoint")
     if result.is_stopped:
         _say("stopped, as asked; the next run goes on from here")
-    show_counts("sink", result.rows)
+    show_counts("sink", result.rows, "rows of all runs")
     for what, counts in (("bad records", result.bad_records), ("late events", result.late)):
         for name, count in counts.items():
             if count:
                 kept = checkpoint / what.replace(" ", "-") / name
-                _say(f"{what} of '{name}': {count}, kept in {kept}")
+                _say(f"{what} of '{name}' in all runs: {count}, kept in {kept}")
 
 
 def _say(text: str) -> None:

@@ -10,7 +10,7 @@ import typer
 from cutwater.checking import Finding, FlowReport, check_flow, explain
 from cutwater.cli.files import write_text
 from cutwater.cli.screen import errors, live, output, print_json, table
-from cutwater.cli.targets import load_flow, load_inputs
+from cutwater.cli.targets import load_flow, load_function, load_inputs
 from cutwater.errors import InputError, Problem
 from cutwater.flow import Flow
 from cutwater.flow.checked import forget_check, note_check
@@ -40,12 +40,23 @@ def check(
     epoch_size: Annotated[int | None, typer.Option(help="Items in an epoch; default: all")] = None,
     max_states: Annotated[int, typer.Option(help="States to explore, at most")] = 20_000,
     seed: Annotated[int, typer.Option(help="What inputs and random runs are drawn from")] = 0,
+    observe: Annotated[
+        str | None,
+        typer.Option(
+            help="What is looked at: module:name of a function of a dict from sink to the values "
+            "it shows; default: all of them"
+        ),
+    ] = None,
     trace: Annotated[
         Path | None, typer.Option(help="Where to write the run of a counterexample")
     ] = None,
     html: Annotated[
         Path | None, typer.Option(help="Where to write the picture of a counterexample")
     ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Say how far each check went, and show its witnesses"),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
     """Look for crashes that can be seen, impure functions, and dependence on order.
@@ -70,19 +81,29 @@ def check(
             samples=10 if samples is None else samples,
             max_states=max_states,
             seed=seed,
+            observe=load_function(observe) if observe else None,
             progress=line.say,
         )
     if as_json:
         print_json(report.as_data())
     else:
-        table(["what", "how far", "verdict"], report.table())
-        if report.details():
-            output.print(report.details(), highlight=False, markup=False, soft_wrap=True)
+        _show(report, verbose)
     _write(report.violations, trace, html)
     _note(flow, report)
     if not report.holds:
         raise typer.Exit(1)
     raise typer.Exit(_INTERRUPTED if report.is_interrupted else 0)
+
+
+def _show(report: FlowReport, verbose: bool) -> None:
+    lines = report.lines()
+    if verbose:
+        table(["what", "how far", "verdict"], report.table())
+        lines = report.details().splitlines()
+    elif report.details():
+        lines.append("see the inputs and runs with --verbose")
+    for line in lines:
+        output.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _note(flow: Flow, report: FlowReport) -> None:

@@ -1,0 +1,81 @@
+"""What does not come back from a snapshot or an exchange, in the runs that a check made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from cutwater.annotations import is_known
+from cutwater.checking.flows.report import Finding
+from cutwater.checking.purity.repeated_calls import Call, Calls, encoded_result
+from cutwater.codec import codec_of
+from cutwater.errors import FlowError, Problem
+from cutwater.flow import steps as s
+from cutwater.flow.builder import Flow
+from cutwater.flow.fusing import plan
+from cutwater.jsonable import plain, shown
+from cutwater.round_trip import round_trip, shared_part
+
+__all__ = ["Losses"]
+
+
+class Losses:
+    """Notes what is lost: of each step the first that is."""
+
+    def __init__(self) -> None:
+        self._noted: dict[str, Problem] = {}
+
+    def __call__(self, problem: Problem) -> None:
+        """Note a loss and go on."""
+        self._noted.setdefault(problem.message.split(": ")[0], problem)
+
+    def finding(self, flow: Flow, calls: Calls) -> Finding:
+        """What was found in all runs of a flow, and in the calls that were made."""
+        check = "states and events come back"
+        for problem in _sharing(calls):
+            self(problem)
+        unknown = _of_unknown_types(flow)
+        hint = f"; not judged, since nothing says what it is: {', '.join(unknown)}"
+        extent = "at every border and exchange of these runs" + (hint if unknown else "")
+        found = tuple(str(problem) for problem in self._noted.values())
+        return Finding(check, extent, "violated" if found else "not refuted", found)
+
+
+def _of_unknown_types(flow: Flow) -> list[str]:
+    """What comes to a stateful step and has no declared type; an engine refuses it."""
+    segments = [segment for segment in plan(flow, numbered=int).segments if segment.is_stateful]
+    edges = [edge for segment in segments for edge in segment.inputs if not is_known(edge.value)]
+    return list(dict.fromkeys(f"what '{edge.sender.name}' sends" for edge in edges))
+
+
+def _sharing(calls: Calls) -> Iterator[Problem]:
+    """Tasks that go by it that two parts of their state are one; behind a snapshot they are two."""
+    for (name, role), (step, f) in calls.functions.items():
+        if isinstance(step, (s.Apply, s.OnComplete)):
+            found = (_told_apart(step, f, call) for call in calls.made[name, role])
+            problem = next((problem for problem in found if problem), None)
+            if problem:
+                yield problem
+
+
+def _told_apart(step: s.Apply | s.OnComplete, f: Callable[..., Any], call: Call) -> Problem | None:
+    state, *others = call.copies()
+    parts = shared_part(state)
+    if parts is None:
+        return None
+    try:
+        back, loss = round_trip(state, codec_of(step.state_type))
+    except FlowError:  # it is said elsewhere that it has no codec
+        return None
+    if loss is not None:
+        return None
+    one = encoded_result(f, (back, *others), is_listing=False)
+    if one == encoded_result(f, (state, *call.copies()[1:]), is_listing=False):
+        return None
+    return Problem(
+        "lost-in-a-snapshot",
+        f"{step.title} keeps a state in which '{parts[0]}' and '{parts[1]}' are one object, and "
+        f"goes by it; a snapshot gives back two: given {shown(plain(state))} as it comes back, it "
+        "gives another result",
+        "keep it once, or copy it where it is changed",
+    )

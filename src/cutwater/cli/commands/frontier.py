@@ -1,0 +1,153 @@
+"""``cutwater frontier``: up to which time all has come at each step, and who holds the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cutwater.cli.durations import duration
+from cutwater.cli.screen import output, print_json, table
+from cutwater.cli.targets import spark_package
+from cutwater.errors import Problem, RefusedError
+
+if TYPE_CHECKING:
+    from cutwater.spark import Frontiers, Position, StepFrontier
+
+__all__ = ["frontier"]
+
+
+def frontier(
+    checkpoint: Annotated[
+        Path, typer.Argument(help="The folder that was given to run as its checkpoint")
+    ],
+    step: Annotated[str | None, typer.Argument(help="Only this step")] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--time", help="Is this time complete? As the input has it: 12, 2024-05-01"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+) -> None:
+    """Show up to which time all has come at each step, and which source holds the next.
+
+    Works while a run goes on and after it; nothing is written, and no Spark is started.
+
+    Example:  cutwater frontier state hourly --time 2024-05-01T12:05:00Z
+    """
+    found = spark_package().read_frontiers(checkpoint, asked=at)
+    steps = _chosen(found, step)
+    if as_json:
+        print_json(
+            {"flow": found.flow, "epoch": found.epoch, "is_closed": found.is_closed, "steps": steps}
+        )
+    else:
+        _show(found, steps)
+
+
+def _chosen(found: Frontiers, name: str | None) -> list[StepFrontier]:
+    steps = [each for each in found.steps if name in (None, each.step)]
+    if steps:
+        return steps
+    raise RefusedError(
+        Problem(
+            "unknown-step",
+            f"flow '{found.flow}' has no step '{name}'",
+            f"it has: {', '.join(each.step for each in found.steps)}",
+        )
+    )
+
+
+def _show(found: Frontiers, steps: list[StepFrontier]) -> None:
+    _say(f"{found.flow}: {_how_far(found)}")
+    if found.is_closed:
+        return
+    columns = ["step", "", "complete up to", "held by"]
+    table(columns, [(s.step, s.verb, _time(s.completed), _held_by(s)) for s in steps])
+    # Steps that only pass events on wait for nothing; what they are held by, those behind them are.
+    for each in [s for s in steps if s.waits or len(steps) == 1 or s.asked is not None]:
+        for sentence in _sentences(found, each):
+            _say(sentence)
+
+
+def _how_far(found: Frontiers) -> str:
+    if found.is_closed:
+        return "the input has ended, and every time is complete"
+    return "no epoch yet" if found.epoch < 0 else f"epoch {found.epoch}"
+
+
+def _held_by(step: StepFrontier) -> str:
+    return "nothing" if step.is_complete else ", ".join(each.label for each in step.holders)
+
+
+def _time(value: Any) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _sentences(found: Frontiers, step: StepFrontier) -> Iterator[str]:
+    """What a step waits for, and for each holder what would let it go."""
+    if step.is_complete:
+        yield f"{step.step}: {step.asked} is complete"
+        return
+    wanted = step.asked if step.asked is not None else step.next_end
+    waits = f"waits for {wanted}" if wanted is not None else "waits"
+    for holder in step.holders:
+        yield f"{step.step} {waits}: {'; '.join(_why(found, step, holder))}"
+
+
+def _why(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator[str]:
+    times = found.topology.sources[holder.source]
+    if not times.is_ours:
+        yield f"{holder.title} is a DataFrame, and Spark keeps its watermark in a state"
+    elif not times.has_watermark:
+        yield f"{holder.title} has no watermark, so no time is complete before the input ends"
+        yield "give it one in the flow: watermark=bounded_delay(...)"
+    elif not times.kind:
+        yield f"what {holder.title} has completed is not known: nobody asks for its times"
+    elif holder.last_input is None:
+        yield f"{holder.title} has had no record yet"
+        yield from _way_out(found, step, holder)
+    else:
+        yield from _position(found, step, holder)
+        yield from _way_out(found, step, holder)
+
+
+def _position(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator[str]:
+    assert holder.last_input is not None
+    ago = duration(time.time() - holder.last_input)
+    yield f"{holder.title} is at {holder.newest}, its last record came {ago} ago"
+    if holder.follows:
+        yield "it is idle and follows the other sources"
+        return
+    times = found.topology.sources[holder.source]
+    if times.is_numbered:
+        return
+    delay = times.delay_as_time()
+    if step.asked is not None:
+        yield f"a record later than {step.asked + delay} would complete it{_with(delay)}"
+    elif step.next_end is not None:
+        yield f"a record of {step.next_end + delay} or later would complete it{_with(delay)}"
+    else:
+        yield "any later record moves it"
+
+
+def _with(delay: Any) -> str:
+    return f" (the delay is {delay})" if delay else ""
+
+
+def _way_out(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator[str]:
+    """What lets a holder go that has no input."""
+    limit = found.topology.sources[holder.source].idle_after
+    others = [p for p in found.positions if p.source in step.sources and p != holder]
+    if not others:
+        yield "nothing else moves it: it is the only source"
+    elif limit is None:
+        yield f"--idle-after {holder.source}=60 would let it go after a minute without input"
+    elif not holder.follows:
+        yield f"it is let go after {duration(limit)} without input while others have some"
+
+
+def _say(text: str) -> None:
+    output.print(text, highlight=False, markup=False, soft_wrap=True)

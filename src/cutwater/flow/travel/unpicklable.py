@@ -1,0 +1,160 @@
+"""Variables that a flow's functions use and that no other process can be sent: connections, locks.
+
+A function of the user's own module is sent by value, with the globals, the closure and the
+defaults that it names, and so are the functions that these name; a module that it names is sent
+whole. What of this Python refuses to pickle is found here, before anything is started.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+from cutwater.errors import Problem
+from cutwater.flow import steps as s
+from cutwater.flow.tasks import Task
+from cutwater.flow.user_modules import is_installed
+
+__all__ = ["unpicklable"]
+
+
+def unpicklable(steps: Iterable[s.Step]) -> list[Problem]:
+    """A sentence for each step that uses something that cannot be sent, with the variable."""
+    problems = []
+    for step in steps:
+        walk = _Walk()
+        for what, thing in _functions_and_states(step):
+            walk.enter(what, thing)
+        problems += [_cannot_travel(step, found) for found in walk.found]
+    return problems
+
+
+def _functions_and_states(step: s.Step) -> Iterator[tuple[str, Any]]:
+    """What a step holds that comes from the user: functions, and states to begin with."""
+    if isinstance(step, s.Apply) and isinstance(step.task, Task):
+        yield "", step.task.f
+        yield "initial", step.task.initial
+    for name in ("f", "receive", "complete"):
+        if callable(getattr(step, name, None)):
+            yield "", getattr(step, name)
+    if isinstance(step, s.OnComplete):
+        yield "initial", step.initial
+
+
+class _Found(NamedTuple):
+    name: str
+    value: Any
+    error: str
+
+
+def _cannot_travel(step: s.Step, found: _Found) -> Problem:
+    kind = type(found.value)
+    return Problem(
+        "flow-cannot-travel",
+        f"{step.title} uses '{found.name}', a {kind.__module__}.{kind.__qualname__}, which cannot "
+        f"be sent to Spark's processes: {found.error}",
+        "open files, connections and locks inside the functions that use them",
+    )
+
+
+class _Walk:
+    """Follows what functions name, each thing once."""
+
+    def __init__(self) -> None:
+        self.found: list[_Found] = []
+        self._seen: dict[int, Any] = {}
+
+    def enter(self, name: str, thing: Any) -> None:
+        if id(thing) in self._seen:
+            return
+        self._seen[id(thing)] = thing  # held, so that no other object gets its number
+        if isinstance(thing, (FunctionType, MethodType, partial, Task, ModuleType, type)):
+            for inner, value in _named_by(thing):
+                self.enter(_joined(name, inner), value)
+        elif not isinstance(thing, BuiltinFunctionType):
+            self._leaf(name, thing)
+
+    def _leaf(self, name: str, value: Any) -> None:
+        try:
+            pickle.dumps(value)
+        except TypeError as error:
+            inside = self._inside(name, value)
+            if not inside:
+                self.found.append(_Found(name, value, str(error)))
+        except Exception:  # a function or a class of the user's, which are sent by value
+            self._inside(name, value)
+
+    def _inside(self, name: str, value: Any) -> bool:
+        """Look into a container or an object; was anything found there?"""
+        before = len(self.found)
+        for inner, part in _parts_of(value):
+            self.enter(_joined(name, inner), part)
+        return len(self.found) > before
+
+
+def _joined(name: str, inner: str) -> str:
+    return f"{name}{inner}" if inner.startswith("[") or not name else f"{name}.{inner}"
+
+
+def _named_by(thing: Any) -> Iterator[tuple[str, Any]]:
+    """The variables that are sent with a function, a class or a module."""
+    if isinstance(thing, partial):
+        yield "", thing.func
+        yield from ((f"[{n}]", value) for n, value in enumerate(thing.args))
+        yield from thing.keywords.items()
+    elif isinstance(thing, MethodType):
+        yield "", thing.__func__
+        yield "self", thing.__self__
+    elif isinstance(thing, Task):
+        yield from (("", thing.f), ("initial", thing.initial))
+    elif isinstance(thing, ModuleType):
+        if not is_installed(thing.__name__):
+            yield from ((n, v) for n, v in vars(thing).items() if not n.startswith("__"))
+    elif _is_sent_by_value(thing):
+        yield from _of_function(thing) if isinstance(thing, FunctionType) else _of_class(thing)
+
+
+def _is_sent_by_value(thing: Any) -> bool:
+    name = getattr(thing, "__module__", None)
+    return name not in sys.modules or not is_installed(name)
+
+
+def _of_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
+    for name in dict.fromkeys(_names(f.__code__)):
+        if name in f.__globals__:
+            yield name, f.__globals__[name]
+    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=False):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+    yield from (("a default", value) for value in f.__defaults__ or ())
+    yield from (f.__kwdefaults__ or {}).items()
+
+
+def _of_class(cls: type) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(cls).items():
+        if not name.startswith("__") or isinstance(value, FunctionType):
+            yield "" if isinstance(value, FunctionType) else name, value
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _parts_of(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", item) for key, item in value.items())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        yield from ((f"[{n}]", item) for n, item in enumerate(value))
+    else:
+        yield from list(getattr(value, "__dict__", {}).items())
+        if _is_sent_by_value(type(value)):
+            yield "", type(value)

@@ -1,0 +1,356 @@
+"""Loops: what is fed back comes again one round later, until nothing goes round (P3; Naiad's loop).
+
+A loop *turns* at the end of an epoch, before a watermark and at the end of the input. It takes all
+that came since it last turned as round 0; what is fed back in a round is the next one. A round is
+worked on node by node, each node's events in the order of their causes (decision 27), and its end
+is to the nodes what an epoch's end is outside. So a result depends on neither buckets nor
+instances.
+
+=====================================  =====================================================
+P3                                     here
+=====================================  =====================================================
+ingress, feedback, egress              `step` puts events into round 0 of their times; `_Turn`
+                                       adds 1 to the round, and strips it from what leaves
+times of messages inside               ``Product(t, rounds)``, rounds lexicographic
+                                       (decision 20)
+Clock inside                           while times are completed by ``w``, the least rounds
+                                       that hold something: what is fed back, and what nodes wait
+                                       for (`Operator.awaits`). No watermark could say that all
+                                       rounds of ``w`` are over
+notification at the fixed point        when no round holds anything at or before ``w``
+=====================================  =====================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cutwater.errors import Problem, RunError
+from cutwater.events import Data, Event
+from cutwater.operators.keyed import Emitted, Keyed
+from cutwater.operators.operator import Operator
+from cutwater.operators.snapshot import Form, many_of, row_of
+from cutwater.ordering import AFTER_DATA, NO_KEY, canonical
+from cutwater.times import in_rounds, maximal, rounds_of
+
+__all__ = ["Body", "Input", "LoopState", "Node", "loop", "loop_form"]
+
+
+class Input(NamedTuple):
+    """A stream into a node."""
+
+    node: int
+    """The node that sends it; always an earlier one."""
+    side: Callable[[Any], Any] | None = None
+    """For a join: the side that times get."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator in the body of a loop."""
+
+    operator: Operator
+    inputs: tuple[Input, ...] = ()
+    """Where its events come from; none for the node at which events enter, the first."""
+    key: Callable[[Any], tuple[Any, bytes]] | None = None
+    """If events are keyed anew: the key of a value, and its canonical bytes."""
+    is_keyed: bool = False
+    """Has it a state for each key? Else one for all events."""
+    rank: int = 0
+    """Its place in the order of what one event causes."""
+    stage: int = 0
+    """How many nodes lie before it, at most."""
+
+    def first_index(self, port: int) -> int:
+        """The index of the first output for an event that came by an input."""
+        is_copy = len({edge.node for edge in self.inputs}) < len(self.inputs)
+        return port << 32 if is_copy else 0
+
+
+@dataclass(frozen=True)
+class Body:
+    """What a loop does in a round."""
+
+    nodes: tuple[Node, ...]
+    """In an order in which each comes after those that it reads."""
+    again: int
+    """The node whose outputs go round again."""
+    out: int
+    """The node whose outputs leave the loop; may be the same."""
+    title: str
+    """How messages name the loop."""
+    max_rounds: int | None = None
+    is_keyed: bool = False
+    """Does each key turn by itself?"""
+
+    @property
+    def readers(self) -> list[list[tuple[int, int]]]:
+        """For each node those that read it, with the input they read it by."""
+        found: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
+        for number, node in enumerate(self.nodes):
+            for port, edge in enumerate(node.inputs):
+                found[edge.node].append((number, port))
+        return found
+
+
+class LoopState:
+    """The states of a loop's nodes, and what came since it last turned. Changed in place."""
+
+    __slots__ = ("held", "key", "waiting")
+
+    def __init__(self, key: Any, held: Sequence[Keyed], waiting: Iterable[Data] = ()) -> None:
+        self.key = key
+        """The key that turns by itself; None if all turn together."""
+        self.held = list(held)
+        self.waiting = list(waiting)
+
+    def __deepcopy__(self, _memo: Any) -> LoopState:
+        return LoopState(self.key, [held.copy() for held in self.held], self.waiting)
+
+    def __repr__(self) -> str:
+        states = [dict(held.states.values()) for held in self.held]
+        return f"LoopState({[each for each in states if each]!r})"
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What it is compared by."""
+        return self.key, [held.states for held in self.held], self.waiting
+
+
+def loop(body: Body) -> Operator:
+    """Runs a body round by round until nothing is fed back, for each turn.
+
+    Keeps the states of its nodes. What leaves has the time at which it came in; a watermark passes
+    when nothing at or before it goes round, or is waited for, any more.
+
+    Examples
+    --------
+    >>> from cutwater.operators import flatten
+    >>> from cutwater.operators.compose import compose
+    >>> from cutwater.operators.map_values import map_values
+    >>> halve = compose(map_values(lambda time, n: [n // 2] if n > 1 else []), flatten())
+    >>> op = loop(Body((Node(halve),), again=0, out=0, title="'halve'"))
+    >>> state, _ = op.step(op.start_for(None), Data(5, 8))
+    >>> op.border(state)[1]
+    [Data(time=5, value=4), Data(time=5, value=2), Data(time=5, value=1)]
+    """
+
+    def start(key: Any) -> LoopState:
+        return LoopState(key if body.is_keyed else None, [Keyed(n.operator) for n in body.nodes])
+
+    def step(state: LoopState, event: Event) -> tuple[LoopState, Sequence[Event]]:
+        if isinstance(event, Data):
+            state.waiting.append(event)
+            return state, ()
+        return state, [*_Turn(body, state).complete([event.time]), event]
+
+    def border(state: LoopState) -> tuple[LoopState, Sequence[Event]]:
+        return state, _Turn(body, state).run()
+
+    def finish(state: LoopState) -> Iterable[Event]:
+        turn = _Turn(body, state)
+        turn.run()
+        return turn.complete(maximal(_awaited(state)))
+
+    return Operator(
+        None,
+        step,
+        finish,
+        start=start,
+        border=border,
+        is_idle=lambda state: not state.waiting and all(held.is_idle for held in state.held),
+        is_blank=lambda state: not state.waiting and not any(h.states for h in state.held),
+        is_awake=any(node.operator.is_awake for node in body.nodes),
+        awaits=lambda state: [*_awaited(state), *(event.time for event in state.waiting)],
+    )
+
+
+def _awaited(state: LoopState) -> Iterator[Any]:
+    """The times outside of the loop for which its nodes wait."""
+    return (_outside(time) for held in state.held for time in held.awaited())
+
+
+def _outside(time: Any) -> Any:
+    return in_rounds(time, rounds_of(time)[:-1])
+
+
+def _entered(time: Any) -> Any:
+    return in_rounds(time, (*rounds_of(time), 0))
+
+
+def _next_round(time: Any) -> Any:
+    *outer, innermost = rounds_of(time)
+    return in_rounds(time, (*outer, innermost + 1))
+
+
+class _Row(NamedTuple):
+    """An event in the loop; `order` is its place in the round."""
+
+    order: tuple[int | bytes, ...]
+    key: Any
+    key_bytes: bytes
+    event: Data
+
+
+class _Turn:
+    """Works on a loop's state until nothing goes round."""
+
+    def __init__(self, body: Body, state: LoopState) -> None:
+        self._body, self._state = body, state
+        self._readers = body.readers
+        self._outputs: list[Data] = []
+
+    def run(self) -> list[Data]:
+        """What leaves the loop of all that came since it last turned."""
+        waiting, self._state.waiting = self._state.waiting, []
+        rows = self._entering(waiting)
+        while rows:
+            rows = self._round(rows)
+        return self._outputs
+
+    def complete(self, limits: Sequence[Any]) -> list[Data]:
+        """The same, and what leaves because all at or before one of some times has come in."""
+        self.run()
+        rows: list[_Row] = []
+        while rows or (due := self._due(limits)):
+            # a round is over when all before it are, so what is fed back comes before what waits
+            rounds = rounds_of(rows[0].event.time) if rows else min(due)
+            rows = self._round(rows, [in_rounds(limit, rounds) for limit in limits])
+        return self._outputs
+
+    def _due(self, limits: Sequence[Any]) -> set[tuple[int, ...]]:
+        """The rounds, at or before one of the times, for which a node waits."""
+        return {
+            rounds_of(time)
+            for held in self._state.held
+            for time in held.awaited()
+            if any(_outside(time) <= limit for limit in limits)
+        }
+
+    def _entering(self, events: Iterable[Data]) -> list[_Row]:
+        is_keyed, key = self._body.is_keyed, self._state.key
+        key_bytes = canonical(key) if is_keyed else NO_KEY
+        return [
+            _Row((place,), key, key_bytes, Data(_entered(event.time), event.value))
+            for place, event in enumerate(events)
+        ]
+
+    def _round(self, rows: Sequence[_Row], completed: Sequence[Any] = ()) -> list[_Row]:
+        """Run each node once; what is fed back, in the order of its causes."""
+        inboxes: list[list[tuple[int, _Row]]] = [[] for _ in self._body.nodes]
+        inboxes[0] = [(0, row) for row in rows]
+        fed: list[_Row] = []
+        for number, node in enumerate(self._body.nodes):
+            emitted = self._work(node, self._state.held[number], inboxes[number], completed)
+            emitted.sort(key=lambda row: row.order)
+            for reader, port in self._readers[number]:
+                inboxes[reader] += [(port, row) for row in emitted]
+            if number == self._body.out:
+                self._outputs += [Data(_outside(r.event.time), r.event.value) for r in emitted]
+            if number == self._body.again:
+                fed = emitted
+        return self._fed_back(fed)
+
+    def _work(
+        self, node: Node, held: Keyed, inbox: list[tuple[int, _Row]], completed: Sequence[Any]
+    ) -> list[_Row]:
+        emitted: list[_Row] = []
+        inbox.sort(key=lambda item: (item[1].order, item[0]))
+        for port, row in inbox:
+            key, key_bytes = self._place(node, row)
+            side = node.inputs[port].side if node.inputs else None
+            event = Data(side(row.event.time), row.event.value) if side else row.event
+            outputs = held.data(key, key_bytes, event)
+            emitted += _rows(node, row.order, [(key_bytes, key, outputs)], node.first_index(port))
+        emitted += _rows(node, (AFTER_DATA, node.stage, 0), held.border())
+        return emitted + _rows(node, (AFTER_DATA, node.stage, 1), held.watermarks(completed))
+
+    def _place(self, node: Node, row: _Row) -> tuple[Any, bytes]:
+        if node.key is not None:
+            return node.key(row.event.value)
+        return (row.key, row.key_bytes) if node.is_keyed else (None, NO_KEY)
+
+    def _fed_back(self, fed: Sequence[_Row]) -> list[_Row]:
+        """The next round. Only events of one round are compared, so places stand for orders."""
+        rows = [
+            _Row(
+                (place,), row.key, row.key_bytes, Data(_next_round(row.event.time), row.event.value)
+            )
+            for place, row in enumerate(fed)
+        ]
+        if rows and rounds_of(rows[0].event.time)[-1] == self._body.max_rounds:
+            raise RunError(_bound(self._body, rows))
+        return rows
+
+
+def _rows(
+    node: Node, cause: tuple[int | bytes, ...], emitted: Iterable[Emitted], first: int = 0
+) -> list[_Row]:
+    return [
+        _Row((*cause, key_bytes, node.rank, index), key, key_bytes, event)
+        for key_bytes, key, outputs in emitted
+        for index, event in enumerate(outputs, first)
+        if isinstance(event, Data)
+    ]
+
+
+def _bound(body: Body, rows: Sequence[_Row]) -> Problem:
+    event = rows[0].event
+    count = len(rows)
+    goes = "1 value still goes" if count == 1 else f"{count} values still go"
+    return Problem(
+        "loop-bound",
+        f"{body.title} has turned {body.max_rounds} rounds, its max_rounds, and {goes} round, for "
+        f"example {event.value!r} at time {_outside(event.time)!r}"[:500],
+        "let the body keep back what need not go round again, or allow more rounds",
+    )
+
+
+def loop_form(body: Body, key: Any, kept: Sequence[tuple[Any, Sequence[Form | None]]]) -> Form:
+    """The states of the nodes; for each its type of keys, and the forms of its steps.
+
+    At the end of an epoch nothing waits: the loop has turned.
+    """
+
+    def freeze(state: LoopState) -> Any:
+        return (
+            state.key,
+            *(
+                tuple((k, *_frozen(forms, s)) for k, s in held.states.values())
+                for held, (_, forms) in zip(state.held, kept, strict=True)
+            ),
+        )
+
+    def thaw(frozen: Any) -> LoopState:
+        of_key, *nodes = frozen
+        state = LoopState(of_key, [Keyed(node.operator) for node in body.nodes])
+        for node, held, (_, forms), entries in zip(
+            body.nodes, state.held, kept, nodes, strict=True
+        ):
+            for inner, *parts in entries:
+                key_bytes = canonical(inner) if node.is_keyed else NO_KEY
+                held.put(inner, key_bytes, _thawed(forms, held.op.start_for(inner), parts))
+        return state
+
+    entry_types = (
+        many_of(row_of(tp, *(many_of(form.type) for form in forms if form))) for tp, forms in kept
+    )
+    return Form(row_of(key, *entry_types), freeze, thaw)
+
+
+def _frozen(forms: Sequence[Form | None], state: Any) -> Iterator[tuple[Any, ...]]:
+    parts = (state,) if len(forms) == 1 else state
+    for form, part in zip(forms, parts, strict=True):
+        if form is not None:
+            yield () if part is None else (form.freeze(part),)
+
+
+def _thawed(forms: Sequence[Form | None], begun: Any, kept: Sequence[Any]) -> Any:
+    parts = [begun] if len(forms) == 1 else list(begun)
+    rest = iter(kept)
+    for number, form in enumerate(forms):
+        if form is not None and (found := next(rest)):
+            parts[number] = form.thaw(found[0])
+    return parts[0] if len(forms) == 1 else tuple(parts)

@@ -1,0 +1,183 @@
+"""States at a border and events at an exchange, as they come back through their codecs.
+
+An engine encodes what it keeps in a snapshot and what it sends to a stateful step, by the declared
+type. The model does the same: what comes back different is a loss, in words that name the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from cutwater.annotations import describe, is_immutable, is_known
+from cutwater.codec import Codec, Plain, codec_of
+from cutwater.errors import FlowError, InputError, Problem, StepError
+from cutwater.events import Data, Event
+from cutwater.flow import steps as s
+from cutwater.flow.fusing import Input, Part, Segment
+from cutwater.flow.inference import StreamType
+from cutwater.flow.lowering import not_as_annotated
+from cutwater.flow.state_snapshots import form_of, not_kept
+from cutwater.operators.snapshot import Form
+from cutwater.round_trip import exactness, misfit, round_trip
+
+__all__ = ["OnLoss", "Snapshots", "refuse"]
+
+OnLoss = Callable[[Problem], None]
+"""What is done about a value that does not come back as it was."""
+
+
+def refuse(problem: Problem) -> None:
+    """End the run with a sentence."""
+    raise StepError(problem)
+
+
+class Snapshots:
+    """What a segment is sent and what it keeps, through the codecs of the declared types.
+
+    Parameters
+    ----------
+    segment
+        Whose.
+    on_loss
+        Called with the sentence for what does not come back; if it returns, the value stays as it
+        was.
+    """
+
+    def __init__(self, segment: Segment, on_loss: OnLoss = refuse) -> None:
+        self._on_loss = on_loss
+        self._is_single = len(segment.parts) == 1
+        self._events = [_Exchange(edge, segment, on_loss) for edge in segment.inputs]
+        self._is_exchange = segment.is_stateful
+        maker = segment.maker
+        self._made = _Made(maker, segment.output.value, on_loss) if maker else None
+        kept = (_kept(number, part, on_loss) for number, part in enumerate(segment.parts))
+        self._states = [one for one in kept if one is not None]
+
+    def event(self, port: int, event: Data) -> Data:
+        """An event as it arrives; what comes to a segment without state is not encoded."""
+        if not self._is_exchange or not self._events:
+            return event
+        value = self._events[port].through(event.value)
+        return event if value is event.value else Data(event.time, value)
+
+    def emitted(self, event: Event) -> None:
+        """Look at what the segment emits: is it what the annotation of its step allows?"""
+        if self._made is not None and isinstance(event, Data):
+            self._made.look(event.value)
+
+    def state(self, state: Any) -> Any:
+        """The state of a key as it is after a snapshot."""
+        if not self._states:
+            return state
+        parts = [state] if self._is_single else list(state)
+        for one in self._states:
+            parts[one.number] = one.through(parts[one.number])
+        return parts[0] if self._is_single else tuple(parts)
+
+
+class _Codec:
+    """A codec that is made when it is first needed; a type without one is said once."""
+
+    def __init__(self, tp: Any, problem: Callable[[str], Problem], on_loss: OnLoss) -> None:
+        self._type, self._problem, self._on_loss = tp, problem, on_loss
+        self._codec: Codec | None = None
+        self._is_usable = is_known(tp)
+        self._is_exact = exactness(tp)
+
+    def through(self, value: Any) -> Any:
+        if not self._is_usable or (self._is_exact(value) and is_immutable(value)):
+            return value
+        if self._codec is None:
+            try:
+                self._codec = codec_of(self._type)
+            except FlowError as error:
+                self._is_usable = False
+                self._on_loss(self._problem(error.problems[0].message))
+                return value
+        if self._is_exact(value):  # what shares a part with another has one of its own now
+            return self._codec.decode(self._codec.encode(value))
+        try:
+            back, loss = round_trip(value, self._codec)
+        except InputError:  # a time or a key of which no annotation says what it is
+            return value
+        if loss is None:
+            return back
+        self._on_loss(self._problem(str(loss)))
+        return value
+
+
+class _Made:
+    """Whether the outputs of a function are of the type that it declares."""
+
+    def __init__(self, step: s.Step, tp: Any, on_loss: OnLoss) -> None:
+        self._step, self._type, self._on_loss = step, tp, on_loss
+        self._is_exact = exactness(tp) if is_known(tp) else None
+
+    def look(self, value: Any) -> None:
+        if self._is_exact is None or self._is_exact(value):
+            return
+        if found := misfit(value, self._type):
+            self._on_loss(not_as_annotated(self._step, self._type, found))
+
+
+class _Exchange:
+    """How the events of one input arrive."""
+
+    def __init__(self, edge: Input, segment: Segment, on_loss: OnLoss) -> None:
+        sender, reader = edge.sender, segment.steps[0]
+
+        def problem(said: str) -> Problem:
+            return Problem(
+                "lost-in-an-exchange",
+                f"{sender.title} sends {describe(edge.value)} to {reader.title}, which does not "
+                f"arrive as it was: {said}",
+                "correct what the step returns, or its annotation",
+            )
+
+        self.through = _Codec(edge.value, problem, on_loss).through
+
+
+class _Kept:
+    """How the state of one step comes back."""
+
+    def __init__(self, number: int, part: Part, form: Form, on_loss: OnLoss) -> None:
+        self.number = number
+        self._is_blank, self._form = part.operator.is_blank, form
+
+        def problem(said: str) -> Problem:
+            return not_kept(part.step, form.type, said)
+
+        self._codec = _Codec(form.type, problem, on_loss)
+
+    def through(self, state: Any) -> Any:
+        if self._is_blank(state):
+            return state
+        frozen = self._form.freeze(state)
+        back = self._codec.through(frozen)
+        return state if back is frozen else self._form.thaw(back)
+
+
+class _KeptBeside(_Kept):
+    """The same, of a state that is kept with times beside it."""
+
+    def through(self, state: Any) -> Any:
+        if self._is_blank(state) or state[0] is None:
+            return state
+        return (self._codec.through(state[0]), *state[1:])
+
+
+def _kept(number: int, part: Part, on_loss: OnLoss) -> _Kept | None:
+    step, given = part.step, tuple(map(_with_times, part.given))
+    if isinstance(step, (s.Apply, s.OnComplete)):
+        is_beside = isinstance(step, s.OnComplete) or step.expire_after is not None
+        kind = _KeptBeside if is_beside else _Kept
+        return kind(number, part, Form(step.state_type), on_loss)
+    form = form_of(step, given)
+    return None if form is None else _Kept(number, part, form, on_loss)
+
+
+def _with_times(given: StreamType) -> StreamType:
+    """Times of which nothing is known say themselves what they are."""
+    return replace(given, time=Plain) if given.time is Any else given

@@ -1,0 +1,159 @@
+"""Where the records of a CSV file end, found without holding one in memory that is too long.
+
+A quote that nobody closes makes the rest of a file one record, however large that is.
+
+Python's reader decides where a record ends, and it goes by very little: whether a character is a
+quote, a delimiter, a line end or another one. So once a record is too long, its lines are made
+short in ways that cannot change that answer: all other characters are one; of a stretch without
+quotes the first and the last character count; and of a part that is repeated, how often by 60 (the
+reader has five states, so what comes again leads through a cycle of at most five of them).
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from cutwater.spark.connectors.files.lines import end_of_line
+from cutwater.spark.connectors.files.text import RUN_BYTES, last_line_end
+
+__all__ = [
+    "LONGEST_OPEN",
+    "complete_records",
+    "csv_reader",
+    "first_records",
+    "has_quotes",
+    "records_until",
+]
+
+_LONGEST_FIELD = (1 << 31) - 1
+LONGEST_OPEN = 1 << 20
+"""A quote of a file that grows is waited for so long; then what it opens is a bad record."""
+_PIECE = 1 << 20
+_STRETCH = re.compile(rb'([^"\r\n])[^"\r\n]+([^"\r\n])')
+_CYCLE = 60
+_REPEATED = re.compile(rb'((?:"[^"\r\n]{0,2}){1,2})\1{%d,}' % (2 * _CYCLE))
+
+
+def csv_reader(lines: Any, delimiter: str) -> Any:
+    """Python's reader, which says what a record is."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    return csv.reader(lines, delimiter=delimiter, strict=True)
+
+
+def records_until(
+    path: str, start: int, end: int, amount: int, delimiter: str, longest: int
+) -> tuple[int, int]:
+    """Where the records end that are at least an amount, and where the last of them begins."""
+    if start + amount < end:
+        line_end = end_of_line(path, start + amount - 1, end)
+        if not has_quotes(path, start, line_end):
+            return line_end, last_line_end(path, start, start + amount - 1)
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        size, last = first_records(file, min(amount, end - start), delimiter, longest)
+    return min(start + size, end), start + last
+
+
+def first_records(file: BinaryIO, amount: int, delimiter: str, longest: int) -> tuple[int, int]:
+    """How many bytes the first records take, at least an amount, and how many all but the last."""
+    taken = last = 0
+    for begin, end in _records(file, delimiter, longest):
+        taken, last = end, begin
+        if taken >= amount:
+            break
+    return taken, last
+
+
+def complete_records(path: str, start: int, end: int, delimiter: str) -> int:
+    """Where the last record ends that has its end: a line end outside quotes."""
+    at = complete = start
+
+    def lines() -> Iterator[str]:
+        nonlocal at
+        with Path(path).open("rb") as file:
+            file.seek(start)
+            while at - complete <= LONGEST_OPEN:
+                line, size = _line(file, delimiter, LONGEST_OPEN)
+                if at + size > end or line[-1:] != b"\n":
+                    return
+                at += size
+                yield line.decode("latin-1")
+
+    reader = csv_reader(lines(), delimiter)
+    while True:
+        try:
+            if next(reader, None) is None:
+                return complete
+        except csv.Error as error:
+            if "unexpected end of data" in str(error):
+                return complete
+        complete = at
+
+
+def has_quotes(path: str, start: int, end: int) -> bool:
+    """Is there a quote between two places of a file?"""
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        parts = (file.read(min(RUN_BYTES, end - at)) for at in range(start, end, RUN_BYTES))
+        return any(b'"' in part for part in parts)
+
+
+def _records(file: BinaryIO, delimiter: str, longest: int) -> Iterator[tuple[int, int]]:
+    """Where each record begins and ends; one that is never closed ends with the file."""
+    place = begin = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal place
+        while True:
+            line, size = _line(file, delimiter, longest - (place - begin))
+            if not size:
+                return
+            place += size
+            yield line.decode("latin-1")  # what separates fields and records is ASCII
+
+    reader = csv_reader(lines(), delimiter)
+    while True:
+        try:
+            if next(reader, None) is None:
+                return
+        except csv.Error:
+            pass
+        yield begin, place
+        begin = place
+
+
+def _line(file: BinaryIO, delimiter: str, longest: int) -> tuple[bytes, int]:
+    """The next line and its size; if it is too long, only what decides where a record ends."""
+    kept, size = b"", 0
+    while piece := file.readline(_PIECE):
+        kept += piece
+        size += len(piece)
+        if size > longest:
+            kept = _short(kept, delimiter)
+        if piece.endswith(b"\n"):
+            break
+    return kept, size
+
+
+def _short(text: bytes, delimiter: str) -> bytes:
+    """As long as needed to lead the reader of records into the same state."""
+    text = _STRETCH.sub(rb"\1\2", text.translate(_classes(delimiter)))
+    return _REPEATED.sub(_fewer, text)
+
+
+def _fewer(found: re.Match[bytes]) -> bytes:
+    part, times = found[1], len(found[0]) // len(found[1])
+    return part * (_CYCLE + times % _CYCLE)
+
+
+@lru_cache
+def _classes(delimiter: str) -> bytes:
+    """All characters that mean nothing to the reader as one."""
+    other = ord("y" if delimiter == "x" else "x")
+    kept = {ord(delimiter), *b'"\r\n'}
+    return bytes(code if code in kept else other for code in range(256))

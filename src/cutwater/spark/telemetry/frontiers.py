@@ -1,0 +1,291 @@
+"""Which times are complete at each step, and which source or partition holds the next one.
+
+On Spark times only move with sources: what a source has completed is written to its log when an
+epoch is planned. So the live pointstamps (P3) are one for each source, or for each of its
+partitions, just after what it has completed; `progress` says what they hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cutwater.errors import Problem, RefusedError
+from cutwater.operators.windows import windows_of
+from cutwater.progress import Edge, Graph, Progress
+from cutwater.spark.checkpoint.offset_log import LOG
+from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
+from cutwater.spark.connectors.base.source import Chunk
+from cutwater.spark.connectors.base.watermarks import (
+    Clock,
+    PartitionClock,
+    PartitionTimes,
+    SourceClock,
+)
+from cutwater.spark.storage.entry_log import read_entry
+from cutwater.spark.telemetry.topology import StepTimes, Topology, read_topology
+from cutwater.times import just_before
+
+__all__ = [
+    "FrontierTracker",
+    "Frontiers",
+    "Position",
+    "StepFrontier",
+    "positions_of",
+    "read_frontiers",
+]
+
+_Moment = tuple[Any, ...]
+"""A time, or just after one: totally ordered, and before all times there is one more."""
+_BEFORE_ALL: _Moment = (0,)
+
+
+def _at(t: Any) -> _Moment:
+    return (1, t, 0)
+
+
+def _after(t: Any | None) -> _Moment:
+    return _BEFORE_ALL if t is None else (1, t, 1)
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a source is, or one of its partitions."""
+
+    source: str
+    partition: str | None = None
+    newest: Any = None
+    """Its newest time; None: it has had no record, or nobody asks."""
+    completed: Any = None
+    """The time up to which nothing more comes; None: none."""
+    last_input: float | None = None
+    """When an epoch with input of it was planned, in seconds of the wall clock; None: never."""
+    follows: bool = False
+    """Is it idle, and completes what the other sources have?"""
+
+    @property
+    def title(self) -> str:
+        """How sentences name it."""
+        of = f"source '{self.source}'"
+        return of if self.partition is None else f"partition {self.partition} of {of}"
+
+    @property
+    def label(self) -> str:
+        """How metrics name it."""
+        return self.source if self.partition is None else f"{self.source}[{self.partition}]"
+
+
+@dataclass(frozen=True)
+class StepFrontier:
+    """What is complete at a step, and what holds the next time."""
+
+    step: str
+    verb: str
+    waits: bool
+    """Does it do something when times are complete?"""
+    completed: Any
+    """The time up to which all has come; None: none."""
+    next_end: Any
+    """Where the next of its windows ends; None: it has none, or that depends on events."""
+    asked: Any
+    """The time that was asked for; None: whatever is next."""
+    is_complete: bool
+    """Has all come that will: up to the time that was asked for, or because the input ended?"""
+    holders: tuple[Position, ...]
+    """What holds the next time, or the one that was asked for."""
+    sources: tuple[str, ...]
+    """The sources that lead to it."""
+
+
+@dataclass(frozen=True)
+class Frontiers:
+    """The frontiers of all steps of a flow, as its checkpoint has them."""
+
+    flow: str
+    epoch: int
+    """The newest epoch that was planned; -1: none."""
+    is_closed: bool
+    topology: Topology
+    positions: tuple[Position, ...]
+    steps: tuple[StepFrontier, ...]
+
+
+class FrontierTracker:
+    """The frontiers of all steps of a flow while its sources move."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._progress = Progress(Graph(_edges(topology)))
+        self._positions: Sequence[Position] = ()
+
+    def move(self, positions: Sequence[Position]) -> None:
+        """Let sources and partitions be where they are now; those not named have ended."""
+        for each in positions:
+            self._progress.update(_input(each.source), _after(each.completed), +1)
+        for each in self._positions:
+            self._progress.update(_input(each.source), _after(each.completed), -1)
+        self._positions = positions
+
+    def steps(self, asked: str | None = None) -> tuple[StepFrontier, ...]:
+        """The frontier of every step.
+
+        `asked` is a time as it is typed. Of what type it is, the sources of each step say; steps
+        to which no such time comes are left out.
+        """
+        found = []
+        for number, step in enumerate(self._topology.steps):
+            moment = None if asked is None else self._typed(asked, number)
+            if asked is None or moment is not None:
+                found.append(self._frontier(number, step, moment))
+        return tuple(found)
+
+    def _typed(self, asked: str, number: int) -> Any | None:
+        sources = self._topology.sources_of(number)
+        types = {self._topology.sources[name].time_type for name in sources} - {Any}
+        known = (p.newest for p in self._positions if p.source in sources and p.newest is not None)
+        return _typed(asked, types, next(known, None))
+
+    def _frontier(self, number: int, step: StepTimes, asked: Any) -> StepFrontier:
+        least = next(iter(self._progress.frontier(_node(number))), None)
+        holders: tuple[Position, ...] = ()
+        if least is not None:
+            holders = tuple(self._holders(number, least if asked is None else _at(asked)))
+        completed = None if least in (None, _BEFORE_ALL) else least[1]
+        return StepFrontier(
+            step=step.name,
+            verb=step.verb,
+            waits=step.waits,
+            completed=completed,
+            next_end=None if completed is None else _next_end(step, completed),
+            asked=asked,
+            is_complete=not holders,
+            holders=holders,
+            sources=self._topology.sources_of(number),
+        )
+
+    def _holders(self, number: int, moment: _Moment) -> Iterator[Position]:
+        for holder in self._progress.holders(_node(number), moment):
+            for each in self._positions:
+                is_there = _input(each.source) == holder.location
+                if is_there and _after(each.completed) == holder.time:
+                    yield each
+
+
+def _input(source: str) -> str:
+    return f"input {source}"
+
+
+def _node(number: int) -> str:
+    return f"step {number}"
+
+
+def _edges(topology: Topology) -> Iterator[Edge]:
+    for number, step in enumerate(topology.steps):
+        if step.verb == "source":
+            yield Edge(_input(step.name), None, _node(number))
+        for nth, read in enumerate(step.inputs):
+            yield Edge(f"edge {number}.{nth}", _node(read), _node(number))
+        yield Edge(f"output {number}", _node(number), None)
+
+
+def _typed(text: str, types: Collection[Any], known: Any) -> Any | None:
+    """A time as it is typed, as one of these types; None if it is none.
+
+    A moment without a zone is one of UTC if the times that are known have a zone.
+    """
+    for tp in types:
+        with contextlib.suppress(msgspec.ValidationError, ValueError):
+            if tp is not dt.datetime:
+                return msgspec.convert(text, tp, strict=False)
+            moment = dt.datetime.fromisoformat(text)
+            has_zone = isinstance(known, dt.datetime) and known.tzinfo is not None
+            is_zoned = moment.tzinfo is not None
+            return moment if is_zoned == has_zone else _in_utc(moment, has_zone)
+    return None
+
+
+def _in_utc(moment: dt.datetime, with_zone: bool) -> dt.datetime:
+    if with_zone:
+        return moment.replace(tzinfo=dt.UTC)
+    return moment.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+def _next_end(step: StepTimes, completed: Any) -> Any | None:
+    """Where the first window ends that is not complete."""
+    windows = step.windows(type(completed))
+    if windows is None:
+        return None
+    ends = [end for _, end in windows_of(windows, completed)]
+    later = [end for _, end in windows_of(windows, ends[-1])] if ends else []
+    return next((end for end in [*ends, *later] if just_before(end) > completed), None)
+
+
+def positions_of(source: str, clock: SourceClock | None, last: Chunk | None) -> list[Position]:
+    """How far a source is, by the last chunk that an epoch took of it."""
+    if last is None:
+        return [Position(source)]
+    whole = Position(source, last_input=last.planned, follows=last.is_decision)
+    if clock is None:
+        return [whole]
+    kept = last.newest_after
+    newest = clock.newest_in(kept) if isinstance(clock, Clock) else clock.completed(kept)
+    whole = replace(whole, newest=newest, completed=clock.completed(kept))
+    parts = clock.partitions(kept) if isinstance(clock, PartitionClock) else {}
+    return [_partition(whole, name, parts[name]) for name in sorted(parts, key=int)] or [whole]
+
+
+def _partition(whole: Position, name: str, part: PartitionTimes) -> Position:
+    """How far a partition is; what its source has completed stays so when it falls behind."""
+    own, done = part.completed, whole.completed
+    completed = own if done is None or (own is not None and own > done) else done
+    return replace(
+        whole, partition=name, newest=part.newest, completed=completed, last_input=part.seen
+    )
+
+
+def read_frontiers(checkpoint: str | Path, *, asked: str | None = None) -> Frontiers:
+    """The frontiers in a checkpoint. A run may go on meanwhile; nothing is written."""
+    place = Checkpoint.at(checkpoint)
+    identity = place.identity()
+    if identity is None:
+        raise RefusedError(no_checkpoint(place))
+    topology = read_topology(place.root)
+    entries = place.entries_read(identity.sources)
+    positions: list[Position] = []
+    for name, times in topology.sources.items():
+        last = _last_chunk(place.root / "sources" / name, entries.get(name, 0))
+        positions += positions_of(name, times.clock(), last)
+    tracker = FrontierTracker(topology)
+    tracker.move(() if identity.is_closed else positions)
+    steps = tracker.steps(asked)
+    if not steps:
+        raise RefusedError(_no_such_time(str(asked), topology))
+    return Frontiers(
+        identity.flow,
+        place.next_epoch() - 1,
+        identity.is_closed,
+        topology,
+        () if identity.is_closed else tuple(positions),
+        steps,
+    )
+
+
+def _last_chunk(log: Path, entry: int) -> Chunk | None:
+    """The last chunk of an entry; None if there is none."""
+    kept = read_entry(log, entry, LOG) if entry else None
+    return Chunk.of_json(kept[-1]) if kept else None
+
+
+def _no_such_time(text: str, topology: Topology) -> Problem:
+    kinds = sorted({times.kind for times in topology.sources.values() if times.kind})
+    return Problem(
+        "not-a-time",
+        f"{text!r} is no time of any source; their times are: {', '.join(kinds) or 'not known'}",
+        "type a time as the input has it, 2024-05-01T12:05:00Z for example",
+    )

@@ -1,0 +1,84 @@
+"""Calls made again in processes that know nothing of each other, under fixed hash seeds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from support.flows import hidden_inputs as hidden
+
+import cutwater as cw
+from cutwater.checking.purity.repeated_calls import Calls, check_purity
+from cutwater.checking.purity.static_hints import suspicions
+from cutwater.errors import StepError
+from cutwater.flow.fusing import plan
+from cutwater.semantics.crashing import run_with_crashes
+
+HIDING = (
+    hidden.cached,
+    hidden.cached_through_its_module,
+    hidden.this_year,
+    hidden.local_year,
+    hidden.time_zone,
+    hidden.user,
+    hidden.joined,
+)
+
+
+def results_of(flow, words):
+    calls = Calls()
+    run_with_crashes(plan(flow, watch=calls.watch), {"words": words})
+    return check_purity(calls)
+
+
+def test_what_a_function_hides_is_found_though_it_was_called_before(monkeypatch):
+    """A wrong cache that is warm in this process gives the same here again and again."""
+    monkeypatch.setenv("USER", "ada")
+    flow = cw.Flow("hidden")
+    words = flow.source("words", str)
+    for f in HIDING:
+        flow.sink(f"out {f.__name__}", words.map(f))
+        f("ab")
+    results = results_of(flow, ["ab", "abc", "ba"])
+    assert [result.step for result in results if result.impurity] == [f.__name__ for f in HIDING]
+    assert all(result.elsewhere for result in results)
+
+
+def test_a_lambda_of_a_flow_that_can_be_imported_is_called_elsewhere_too():
+    (result,) = results_of(hidden.flow, ["ab"])
+    assert result.elsewhere
+    assert "hash seed" in result.impurity.what
+
+
+def test_an_endless_function_has_a_limit():
+    flow = cw.Flow("endless")
+    flow.sink("out", flow.source("words", str).flat_map(hidden.endless))
+    with pytest.raises(StepError, match=r"'endless' emitted more than 100,000 values"):
+        cw.check(flow, {"words": ["a"]}, walks=1, max_states=100)
+
+
+def test_suspicions_follow_other_modules_and_variables_of_functions_around():
+    wanted = "'_cache' (a dict that can change)"
+    assert wanted in suspicions(hidden.cached)
+    assert wanted in suspicions(hidden.cached_through_its_module)
+    assert any(
+        "'seen' (a variable of a function around" in s for s in suspicions(hidden.counting())
+    )
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_report_twenty_times():
+    command = "from cutwater.cli.app import main; main()"
+    target = ["check", "support.flows.hidden_inputs:flow", "--json", "--max-states", "200"]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    env["PYTHONPATH"] = os.pathsep.join(sys.path)
+    reports = set()
+    for _ in range(20):
+        done = subprocess.run(
+            [sys.executable, "-c", command, *target], capture_output=True, env=env, check=False
+        )
+        assert done.returncode == 1
+        reports.add(done.stdout)
+    assert len(reports) == 1

@@ -1,0 +1,114 @@
+"""States at borders and events at exchanges go through the codecs of their declared types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from support.flows.awkward_states import (
+    EMITTING,
+    PATHS,
+    Item,
+    Two,
+    extra_attribute,
+    flow_of,
+    items,
+    shared_list,
+)
+
+import cutwater as cw
+from cutwater.errors import StepError
+
+
+def name_of(value):
+    return value.name if isinstance(value, cw.Task) else ""
+
+
+@pytest.mark.parametrize(("task", "said"), PATHS, ids=name_of)
+def test_a_state_that_does_not_come_back_ends_a_simulation_with_step_and_field(task, said):
+    with pytest.raises(StepError) as raised:
+        cw.simulate(flow_of(task), {"items": items()})
+    problem = raised.value.problems[0]
+    assert problem.code == "lost-in-a-snapshot"
+    assert f"apply '{task.name}' (" in problem.message
+    assert said in problem.message
+
+
+@pytest.mark.parametrize(("task", "said"), EMITTING, ids=name_of)
+def test_what_an_annotation_does_not_allow_ends_a_simulation(task, said):
+    with pytest.raises(StepError) as raised:
+        cw.simulate(flow_of(task), {"items": items()})
+    assert raised.value.problems[0].code == "not-as-annotated"
+    assert said in raised.value.problems[0].message
+
+
+@pytest.mark.parametrize(("task", "said"), [*PATHS, *EMITTING], ids=name_of)
+def test_the_same_is_found_by_check(task, said):
+    report = cw.check(flow_of(task), {"items": items()}, walks=2, max_states=500)
+    (found,) = [f for f in report.violations if f.check.startswith("states and events")]
+    assert any(said in text and f"apply '{task.name}' (" in text for text in found.details)
+
+
+def test_a_shared_part_is_two_behind_a_border():
+    """As on an engine, which decodes it; within an epoch it is one."""
+    shown = cw.simulate(flow_of(shared_list), {"items": items()})["out"]
+    assert shown[:2] == [repr(Two([1], [1])), repr(Two([1, 2], [1, 2]))]
+    assert shown[2] == repr(Two([1, 2, 3], [1, 2]))
+
+
+def test_check_finds_a_task_that_goes_by_a_shared_part():
+    report = cw.check(flow_of(shared_list), {"items": items()}, walks=2, max_states=500)
+    (found,) = [f for f in report.violations if f.check.startswith("states and events")]
+    assert "'first' and 'second' are one object" in found.details[0]
+
+
+def test_a_part_that_is_shared_and_never_changed_is_no_violation():
+    @cw.task(initial=Two())
+    def keep(state: Two, item: Item) -> tuple[Two, list[int]]:
+        return Two(state.first, state.first), [item.size]
+
+    report = cw.check(flow_of(keep), {"items": items()}, walks=2, max_states=500)
+    assert report.holds
+
+
+@dataclass(frozen=True)
+class Priced:
+    name: str
+    price: float
+
+
+def test_an_event_that_does_not_arrive_as_it_was_names_its_sender_and_field():
+    def price(item: Item) -> Priced:
+        return Priced(item.name, item.size)
+
+    @cw.task(initial=0.0)
+    def total(state: float, item: Priced) -> tuple[float, list[float]]:
+        return state + item.price, [state + item.price]
+
+    flow = cw.Flow("prices")
+    flow.sink("out", flow.source("items", Item).map(price).key_by("name").apply(total))
+    with pytest.raises(
+        StepError, match=r"map 'price' .*key_by 'by_name'.*'price' is 1 \(int\), and"
+    ):
+        cw.simulate(flow, {"items": items()})
+
+
+def test_a_source_reads_what_its_type_declares():
+    """A whole number of an input is a float where one is declared, as it is read from a file."""
+    flow = cw.Flow("prices")
+    flow.sink("out", flow.source("prices", Priced).key_by("name").map(lambda p: repr(p.price)))
+    assert cw.simulate(flow, {"prices": [Priced("a", 2)]})["out"] == ["2.0"]
+
+
+def test_a_state_within_an_epoch_is_not_looked_at():
+    @cw.task(initial=0.0)
+    def passing(state: float, item: Item) -> tuple[float | None, list[int]]:
+        return (1 if item.size == 1 else None), [item.size]
+
+    assert cw.simulate(flow_of(passing), {"items": items()})["out"] == [1, 2, 3, 4]
+
+
+def test_crashes_do_not_hide_a_loss():
+    given = [items()[0], cw.CRASH, *items()[1:]]
+    with pytest.raises(StepError, match="seen"):
+        cw.simulate(flow_of(extra_attribute), {"items": given})

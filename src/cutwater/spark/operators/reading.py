@@ -32,9 +32,8 @@ from cutwater.spark.exchange.envelope import (
 )
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
-from cutwater.spark.microbatch.origin import first_failure
 
-__all__ = ["WORTH_SENDING", "Reading", "news_of", "notices"]
+__all__ = ["WORTH_SENDING", "Reading", "first_failure", "news_of", "notices"]
 
 WORTH_SENDING = 1_000
 """Fewer records wait for those of the next run: small files do not become small rows."""
@@ -271,6 +270,18 @@ class Reading:
         label = self.job.labels[bucket_of(order, self.job.buckets)]
         batch = Batch([order], [NO_KEY], [line + b"\n"], label=label)
         self._outbox.post(self.job.target_of_sink(sink), batch, pack_lines)
+
+
+def first_failure(
+    batches: Sequence[Batch], attempt: Callable[[Batch], None]
+) -> tuple[int, StepError] | None:
+    """The number of the first batch on which a function fails, and how; None: on none."""
+    for number, batch in enumerate(batches):
+        try:
+            attempt(batch)
+        except StepError as error:
+            return number, error
+    return None
 
 
 def news_of(job: Job, source: str, chunks: Sequence[Chunk]) -> bytes | None:

@@ -4,3 +4,5 @@
 `reader_task` and `operator_task` are what runs inside of it. Imports the job, exchange, state,
 connectors and the checkpoint, never the other engine. Begin with `protocol`.
 """
+
+__all__: list[str] = []

@@ -18,7 +18,7 @@ from cutwater.spark.realtime.reader_task import reader
 from cutwater.spark.realtime.wire import SCHEMA
 from cutwater.spark.stopping import StopRequest
 
-__all__ = ["SETTINGS", "build_query", "slots_of"]
+__all__ = ["SETTINGS", "RealTimeDrive", "build_query", "slots_of"]
 
 SETTINGS = {
     # Our operators are Python, which the list of what is known to be quick does not have.

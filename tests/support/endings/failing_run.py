@@ -58,7 +58,7 @@ def engine(kind, count, folder):
 
 def run(kind, count, folder):
     """Run the command line with that engine."""
-    cli.run.spark_package = lambda: engine(kind, count, folder)
+    cli.commands.run.spark_package = lambda: engine(kind, count, folder)
     (folder / "job.py").write_text(FLOW)
     cli.main(["run", f"{folder / 'job.py'}:flow", "--checkpoint", str(folder / "state")])
 

@@ -30,7 +30,7 @@ _PATIENCE_S = 60
 _INSIDE = "CUTWATER_CALLED_ELSEWHERE"
 """Set in the other process: a module that checks flows when it is imported starts no third one."""
 
-Place = tuple[str, str, tuple[str, ...]]
+_Place = tuple[str, str, tuple[str, ...]]
 """A module, its file, and how the function is found in it: by its name, or by that of a flow, of
 a step and of the role of the function there."""
 
@@ -38,7 +38,7 @@ a step and of the role of the function there."""
 class Job(NamedTuple):
     """The calls of one function."""
 
-    place: Place
+    place: _Place
     arguments: Sequence[Sequence[Any]]
     is_listing: bool
 
@@ -91,7 +91,7 @@ def _answer(seed: int, process: subprocess.Popen[bytes], data: bytes) -> list[El
     return [Elsewhere(seed, False, forward), Elsewhere(seed, True, backward)]
 
 
-def place_of(f: Callable[..., Any], step: str, role: str) -> Place | None:
+def place_of(f: Callable[..., Any], step: str, role: str) -> _Place | None:
     """Where a function is found that another process can import; None if nowhere."""
     module = sys.modules.get(getattr(f, "__module__", None) or "")
     name = getattr(f, "__qualname__", "<")

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-MOST_OUTPUTS = 100_000
+_MOST_OUTPUTS = 100_000
 """So many values a function may emit for one event; an endless one would never return."""
 
 
@@ -267,12 +267,12 @@ def listed(result: Any, is_listing: bool, name: str = "a step") -> Any:
 
 
 def _bounded(values: Iterable[Any], name: str) -> list[Any]:
-    found = list(islice(values, MOST_OUTPUTS + 1))
-    if len(found) > MOST_OUTPUTS:
+    found = list(islice(values, _MOST_OUTPUTS + 1))
+    if len(found) > _MOST_OUTPUTS:
         raise StepError(
             Problem(
                 "endless-outputs",
-                f"'{name}' emitted more than {MOST_OUTPUTS:,} values for one event, the most that "
+                f"'{name}' emitted more than {_MOST_OUTPUTS:,} values for one event, the most that "
                 "check waits for; it may never end",
                 "return a list that ends",
             )

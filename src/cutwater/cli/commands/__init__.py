@@ -3,3 +3,5 @@
 Each imports what it needs when it is called: a help page starts no Spark. What they share (the
 screen, targets, durations) lies beside this folder. Begin with `simulate`.
 """
+
+__all__: list[str] = []

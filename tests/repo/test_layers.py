@@ -70,10 +70,11 @@ ROOMS = {
     "telemetry": f"storage checkpoint job {CONTRACT}",
     "microbatch": "storage embedded state exchange operators job checkpoint telemetry stopping "
     f"connectors {CONTRACT} " + " ".join(f"connectors.{system}" for system in SYSTEM_ROOMS),
+    "realtime": f"storage state exchange operators job checkpoint stopping {CONTRACT}",
     "stopping": "",
     "recovery": f"state job checkpoint stopping {CONTRACT}",
 }
-ENGINES = ["microbatch"]
+ENGINES = ["microbatch", "realtime"]
 
 
 def layer_of(module: str) -> str:

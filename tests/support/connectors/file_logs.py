@@ -28,12 +28,16 @@ class FileLog(ChunkLog):
 
     def unread(self) -> list[str]:
         """The files that no entry has taken yet, by name."""
-        assert isinstance(self._planner, FilesPlanner)
-        return self._planner.unread()
+        return self._files_planner.unread()
 
     def take(self, max_bytes: int) -> int:
         """Take up to so many bytes into a new entry; the newest entry's number."""
-        assert isinstance(self._planner, FilesPlanner)
-        feed = self._planner._feed
-        self._planner._feed = replace(feed, max_bytes_per_epoch=max_bytes)  # type: ignore[type-var]
+        planner = self._files_planner
+        planner._feed = replace(planner._feed, max_bytes_per_epoch=max_bytes)  # type: ignore[type-var]
         return self.extend()
+
+    @property
+    def _files_planner(self) -> FilesPlanner:
+        planner = self._plan._planner
+        assert isinstance(planner, FilesPlanner)
+        return planner

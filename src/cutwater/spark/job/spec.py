@@ -268,6 +268,14 @@ class Job:
                 found[depth[segment.number] - 1].append(segment)
         return found
 
+    @cached_property
+    def _numbers_by_level(self) -> list[frozenset[int]]:
+        return [frozenset(segment.number for segment in level) for level in self.levels]
+
+    def segments_at(self, level: int) -> frozenset[int]:
+        """The numbers of the segments of a level."""
+        return self._numbers_by_level[level]
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Job, tuple(getattr(self, field.name) for field in fields(self))
 

@@ -1,6 +1,6 @@
 """The engine on micro-batches: one Structured Streaming query for each flow.
 
-`query` builds and drives it; `source_reader` plans epochs and `read_task` reads them, all stateful
+`query` builds and drives it; `source_reader` plans epochs and reads them, all stateful
 segments of a depth are one `stateful_operator`, and one `writer` serves all sinks. Imports
 everything of `spark` but another engine. Begin with `query`.
 """

@@ -26,8 +26,8 @@ from cutwater.spark.exchange.columns import Records, record_codec
 from cutwater.spark.exchange.envelope import ROW_SCHEMA, Outbox, record_batches
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job, load_job, speaking
-from cutwater.spark.microbatch.origin import first_failure
 from cutwater.spark.operators.late_filter import Gated
+from cutwater.spark.operators.reading import first_failure
 from cutwater.vectors import Layout
 
 __all__ = ["RUN_ROWS", "FrameRows", "rows_of", "shown"]

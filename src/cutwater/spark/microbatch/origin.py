@@ -7,20 +7,17 @@ that does not fail pays nothing for this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cutwater.errors import StepError
 from cutwater.ordering import AFTER_DATA
 from cutwater.spark.checkpoint.offset_log import LOG
 from cutwater.spark.connectors.base.source import Chunk, Feed
-from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.entry_log import EntryLog
 
-__all__ = ["first_failure", "origin_of"]
+__all__ = ["origin_of"]
 
 _SIGN = 1 << 63
 
@@ -66,15 +63,3 @@ def _row(source: str, columns: tuple[str, ...], order: bytes) -> str:
     numbers = [int.from_bytes(part, "big") - _SIGN for part in parts]
     said = ", ".join(f"{name} {number}" for name, number in zip(columns, numbers, strict=True))
     return f"the row of source '{source}' with {said}" if said else ""
-
-
-def first_failure(
-    batches: Sequence[Batch], attempt: Callable[[Batch], None]
-) -> tuple[int, StepError] | None:
-    """The number of the first batch on which a function fails, and how; None: on none."""
-    for number, batch in enumerate(batches):
-        try:
-            attempt(batch)
-        except StepError as error:
-            return number, error
-    return None

@@ -27,18 +27,10 @@ from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.source import Chunk, Feed, RecordReader
 from cutwater.spark.connectors.base.watermarks import Numbering
-from cutwater.spark.exchange.envelope import (
-    END,
-    EVERYONE,
-    MARK,
-    ROW_SCHEMA,
-    Parcel,
-    pack_mark,
-    record_batches,
-)
+from cutwater.spark.exchange.envelope import ROW_SCHEMA, record_batches
 from cutwater.spark.job.spec import Job, load_job, speaking
 from cutwater.spark.microbatch.idle import Patience, mark_to_follow
-from cutwater.spark.microbatch.read_task import Reading
+from cutwater.spark.operators.reading import Reading, news_of, notices
 from cutwater.spark.stopping import StopRequest
 
 __all__ = ["FeedSource", "shares"]
@@ -167,7 +159,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 parts.append(_Part([], is_end=job.source_ranks[self._source] == 0))
             elif chunks:
                 parts = parts or [_Part([])]
-                parts[-1].mark = _news(job, self._source, chunks)
+                parts[-1].mark = news_of(job, self._source, chunks)
             return list(parts)
 
     def _sync(self, job: Job) -> None:
@@ -192,27 +184,9 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for chunk in partition.chunks:
                     yield from reading.read(chunk)
                 yield from reading.rest()
-            yield from record_batches(_notices(job, self._source, partition))
-
-
-def _news(job: Job, source: str, chunks: list[Chunk]) -> bytes | None:
-    """What a source has completed by reading these chunks, if it is new and matters."""
-    clock = job.clock_of(source)
-    if clock is None or source not in job.needs.telling:
-        return None
-    before = clock.completed(chunks[0].newest_before)
-    after = clock.completed(chunks[-1].newest_after)
-    if after is None or (before is not None and after <= before):
-        return None
-    return job.mark_codecs[source].encode(after)
-
-
-def _notices(job: Job, source: str, part: _Part) -> list[Parcel]:
-    """What all buckets are told."""
-    notices = [(MARK, pack_mark(source, part.mark))] if part.mark is not None else []
-    if part.is_end and job.levels:
-        notices.append((END, b""))
-    return [(label, EVERYONE, kind, body) for kind, body in notices for label in job.labels]
+            yield from record_batches(
+                notices(job, self._source, partition.mark, is_end=partition.is_end)
+            )
 
 
 def shares(

@@ -14,7 +14,7 @@ import cutwater as cw
 from cutwater.errors import CutwaterError
 from cutwater.spark import csv, folder, json_lines, parquet
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
-from cutwater.spark.microbatch.read_task import Reading
+from cutwater.spark.operators.reading import Reading
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,20 @@ from cutwater.spark.connectors.base.source import BAD, BadRecord, Chunk, Run, ti
 from cutwater.spark.connectors.base.watermarks import are_comparable, is_time, misplaced
 from cutwater.spark.exchange.batch import Batch, joined, much_at_once
 from cutwater.spark.exchange.columns import Records
-from cutwater.spark.exchange.envelope import Outbox, Parcel, pack_lines, record_batches
+from cutwater.spark.exchange.envelope import (
+    END,
+    EVERYONE,
+    MARK,
+    Outbox,
+    Parcel,
+    pack_lines,
+    pack_mark,
+    record_batches,
+)
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
-from cutwater.spark.microbatch.origin import first_failure
 
-__all__ = ["WORTH_SENDING", "Reading"]
+__all__ = ["WORTH_SENDING", "Reading", "first_failure", "news_of", "notices"]
 
 WORTH_SENDING = 1_000
 """Fewer records wait for those of the next run: small files do not become small rows."""
@@ -66,6 +74,16 @@ class Reading:
                 with much_at_once():
                     rows = self._sent()
                 yield from record_batches(rows)
+
+    def parcels(self, chunks: Sequence[Chunk]) -> list[Parcel]:
+        """All rows that the records of chunks become."""
+        for chunk in chunks:
+            first = chunk.first
+            for run in self._reader.runs(chunk):
+                self._waiting.append((chunk, run, first))
+                first += len(run.raws)
+        with much_at_once():
+            return [*self._sent(), *self._outbox.take()]
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """The rows that waited for more to come."""
@@ -252,6 +270,38 @@ class Reading:
         label = self.job.labels[bucket_of(order, self.job.buckets)]
         batch = Batch([order], [NO_KEY], [line + b"\n"], label=label)
         self._outbox.post(self.job.target_of_sink(sink), batch, pack_lines)
+
+
+def first_failure(
+    batches: Sequence[Batch], attempt: Callable[[Batch], None]
+) -> tuple[int, StepError] | None:
+    """The number of the first batch on which a function fails, and how; None: on none."""
+    for number, batch in enumerate(batches):
+        try:
+            attempt(batch)
+        except StepError as error:
+            return number, error
+    return None
+
+
+def news_of(job: Job, source: str, chunks: Sequence[Chunk]) -> bytes | None:
+    """What a source has completed by reading these chunks, if it is new and matters; encoded."""
+    clock = job.clock_of(source)
+    if clock is None or source not in job.needs.telling:
+        return None
+    before = clock.completed(chunks[0].newest_before)
+    after = clock.completed(chunks[-1].newest_after)
+    if after is None or (before is not None and after <= before):
+        return None
+    return job.mark_codecs[source].encode(after)
+
+
+def notices(job: Job, source: str, mark: bytes | None, *, is_end: bool = False) -> list[Parcel]:
+    """What all buckets are told: what a source has completed, and that the input has ended."""
+    found = [(MARK, pack_mark(source, mark))] if mark is not None else []
+    if is_end and job.levels:
+        found.append((END, b""))
+    return [(label, EVERYONE, kind, body) for kind, body in found for label in job.labels]
 
 
 def _cannot_be_sent(source: str, error: Exception) -> Problem:

@@ -1,0 +1,39 @@
+"""The protocol of a real-time run, rule by rule; `semantics.protocols.realtime` is its model.
+
+A run cuts its input into *ticks*, P1's epochs at about ten milliseconds. Nothing that leaves waits
+for a snapshot (P2): what a tick makes is a function of the plan, which is durable before.
+
+====  ============================================================  ==============================
+rule  what it says                                                  where
+====  ============================================================  ==============================
+1     a start replays ticks up to K, the largest in any plan,       `recovery.opening`,
+      snapshot or ledger, as planned; new ticks come behind K       `reader_task.ReaderTask`
+2     the border of a tick leaves when its entry is durable         `plan_log.PlanLog.append`
+3     a snapshot counts, and plan before it may go, when every      `snapshots.Snapshots.common`,
+      task has stored it and every lane has released it             `operator_task` (release, then
+                                                                    store)
+4     a sink remembers per lane how far it is; ticks leave whole    the ledgers of `connectors`
+5     all tasks store the same ticks; what is newer than the        `snapshots.Snapshots.common`,
+      newest common one is void                                     `Snapshots.drop_after`
+6     a generation has folders of its own for plan and snapshots,   `recovery.opening`
+      and claims the sinks; then K is read
+7     the end of a Spark batch is a stop; the next batch starts     `reader_task`, `operator_task`
+      as after a crash
+8     aligned is a frontier over all senders, so that an idle       `alignment.Alignment`,
+      reader may skip ticks; readers are a bounded number of        `reader_task` (`AHEAD`)
+      ticks ahead of what was released
+9     sinks are not atomic with each other                          ``docs/engines.md``
+10    only the flow that planned a tick replays it                  `recovery.opening`
+====  ============================================================  ==============================
+"""
+
+from __future__ import annotations
+
+__all__ = ["AHEAD", "IDLE_BORDER_TICKS", "TICK_S"]
+
+TICK_S = 0.010
+"""How long a tick is when there is little to do; under load a reader waits, and ticks grow."""
+AHEAD = 4
+"""A reader has at most so many ticks with records under way that no sink has released."""
+IDLE_BORDER_TICKS = 20
+"""An idle reader sends a border every so many ticks even if nobody waits for it."""

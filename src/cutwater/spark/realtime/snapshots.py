@@ -1,0 +1,180 @@
+"""Snapshots of the states of tasks: what changed since the one before, at common ticks.
+
+::
+
+    snapshots/
+      3.1/                 task 1 of level 3
+        500-1500.full      all it had at tick 500, and it did not change up to tick 1500
+        2000-2000.delta    what changed since then
+
+A start goes to the newest tick that every task has (rule 5). What a task has of later ticks is
+void then: another run may come to other states, since ticks that no sink released may be others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import xxhash
+
+from cutwater.errors import Problem, RefusedError
+from cutwater.spark.storage.durable import make_folder, sync_folder, write_file
+
+__all__ = ["Changes", "Snapshots", "Stored", "TaskSnapshots", "newest_common"]
+
+Changes = dict[int, dict[int, bytes | None]]
+"""For each bucket, by its label, the entries of its state that changed; None: removed."""
+
+_NAME = re.compile(r"(-?\d+)-(-?\d+)\.(full|delta)")
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(Changes).decode
+
+
+@dataclass(frozen=True, order=True)
+class Stored:
+    """A file of a task: its state from one tick to another."""
+
+    tick: int
+    through: int
+    is_full: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.tick}-{self.through}.{'full' if self.is_full else 'delta'}"
+
+    @staticmethod
+    def of(name: str) -> Stored | None:
+        """The file of a name; None if it is another's."""
+        found = _NAME.fullmatch(name)
+        return Stored(int(found[1]), int(found[2]), found[3] == "full") if found else None
+
+
+def newest_common(tasks: list[list[Stored]]) -> int:
+    """The newest tick at which every task has its state; -1 if there is none.
+
+    >>> newest_common([[Stored(0, 5, True), Stored(8, 8, False)], [Stored(0, 9, True)]])
+    8
+    >>> newest_common([[Stored(0, 5, True), Stored(8, 8, False)], [Stored(0, 7, True)]])
+    5
+    """
+    tick = min((max((each.through for each in task), default=-1) for task in tasks), default=-1)
+    while tick >= 0:
+        nearest = [max((t.through for t in task if t.tick <= tick), default=-1) for task in tasks]
+        lower = min(min(through, tick) for through in nearest)
+        if lower == tick:
+            return tick
+        tick = lower
+    return -1
+
+
+class TaskSnapshots:
+    """What one task has stored; written by that task alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def stored(self) -> list[Stored]:
+        """The files there are, in order."""
+        paths = self._folder.iterdir() if self._folder.is_dir() else iter(())
+        return sorted(found for found in (Stored.of(path.name) for path in paths) if found)
+
+    def drop_after(self, tick: int) -> None:
+        """Remove what is newer than a tick: it is void (rule 5)."""
+        for each in self.stored():
+            if each.tick > tick:
+                (self._folder / each.name).unlink()
+            elif each.through > tick:
+                self._rename(each, Stored(each.tick, tick, each.is_full))
+
+    def load(self) -> Changes:
+        """The state after all that is stored."""
+        state: Changes = {}
+        for each in self._needed():
+            for label, changes in _read(self._folder / each.name).items():
+                bucket = state.setdefault(label, {})
+                for number, data in changes.items():
+                    if data is None:
+                        bucket.pop(number, None)
+                    else:
+                        bucket[number] = data
+        return state
+
+    def store(self, tick: int, changes: Changes, *, is_full: bool) -> None:
+        """Store the state at a tick, durably: all of it, or what changed since the last one."""
+        make_folder(self._folder)
+        found = self.stored()
+        if not changes and found and not is_full:
+            self._rename(found[-1], Stored(found[-1].tick, tick, found[-1].is_full))
+            return
+        data = _pack(changes)
+        total = xxhash.xxh64_digest(data)
+        write_file(self._folder / Stored(tick, tick, is_full).name, total + data)
+
+    def drop_before(self, common: int) -> None:
+        """Remove what no start needs that goes to a tick, or to a later one."""
+        found = self.stored()
+        fulls = [each for each in found if each.is_full and each.tick <= common]
+        for each in found:
+            if fulls and each < fulls[-1]:
+                (self._folder / each.name).unlink()
+
+    def _needed(self) -> Iterator[Stored]:
+        """The last full one and what follows it."""
+        found = self.stored()
+        start = max((n for n, each in enumerate(found) if each.is_full), default=0)
+        return iter(found[start:])
+
+    def _rename(self, before: Stored, after: Stored) -> None:
+        (self._folder / before.name).rename(self._folder / after.name)
+        sync_folder(self._folder)
+
+
+class Snapshots:
+    """The snapshots of all tasks of a generation."""
+
+    def __init__(self, folder: Path, levels: int, partitions: int) -> None:
+        self._folder = folder
+        self._places = [(level, p) for level in range(levels) for p in range(partitions)]
+
+    def of(self, level: int, partition: int) -> TaskSnapshots:
+        """Those of one task."""
+        return TaskSnapshots(self._folder / f"{level}.{partition}")
+
+    def common(self) -> int:
+        """The newest tick that every task has stored; -1 if there is none."""
+        return newest_common([self.of(*place).stored() for place in self._places])
+
+    def all_stored(self) -> Iterator[Stored]:
+        """What all tasks have stored."""
+        for place in self._places:
+            yield from self.of(*place).stored()
+
+    def copy_to(self, other: Snapshots, tick: int) -> None:
+        """Let another generation go on from a tick: it has the same files, and none after it."""
+        for place in self._places:
+            source, target = (each._folder / "{}.{}".format(*place) for each in (self, other))
+            make_folder(target)
+            for each in TaskSnapshots(source).stored():
+                if each.tick <= tick:
+                    through = min(each.through, tick)
+                    name = Stored(each.tick, through, each.is_full).name
+                    (target / name).hardlink_to(source / each.name)
+            sync_folder(target)
+
+
+def _read(path: Path) -> Changes:
+    data = path.read_bytes()
+    total, body = data[:8], data[8:]
+    if total != xxhash.xxh64_digest(body):
+        raise RefusedError(
+            Problem(
+                "damaged-snapshot",
+                f"{path} is not what was written: its sum is another",
+                "restore the checkpoint from a backup, or start with a new one and an empty output",
+            )
+        )
+    return _unpack(body)

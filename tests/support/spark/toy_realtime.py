@@ -1,0 +1,187 @@
+"""As much of Spark's real-time mode as our engine uses, in one process: tasks, rows, kills."""
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from cutwater.spark.connectors.base.sink import (
+    EXACTLY_ONCE,
+    Claim,
+    Guarantee,
+    Receipt,
+    Sink,
+)
+from cutwater.spark.job.spec import Job
+from cutwater.spark.realtime.opening import Opening, open_generation
+from cutwater.spark.realtime.operator_task import OperatorTask
+from cutwater.spark.realtime.positions import read_position
+from cutwater.spark.realtime.protocol import TICK_S
+from cutwater.spark.realtime.reader_task import ReaderTask
+
+
+class Killed(Exception):
+    """The process is gone."""
+
+
+@dataclass(frozen=True)
+class MemorySink(Sink):
+    """A sink that shows rows at once, with a ledger of how far each lane is."""
+
+    name: str
+    takes = "lines"
+    release = "early"
+    shown_rows: ClassVar[dict[str, dict[int, list[bytes]]]] = {}
+    ledger: ClassVar[dict[str, dict[int, tuple[int, bytes]]]] = {}
+    holder: ClassVar[dict[str, int]] = {}
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee(EXACTLY_ONCE, "is a toy")
+
+    @property
+    def place(self) -> str:
+        return self.name
+
+    def newest_epoch(self, name: str, query_id: str) -> int | None:
+        return max((epoch for epoch, _ in self.ledger.get(self.name, {}).values()), default=-1)
+
+    def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Any]:
+        return []
+
+    def generation(self, name: str) -> int:
+        return self.holder.get(self.name, 0)
+
+    def take(self, claim: Claim) -> None:
+        self.holder[self.name] = claim.generation
+
+    def write(self, claim: Claim, epoch: int, record: Any, lanes: Any) -> Receipt:
+        assert claim.generation == self.holder[self.name], "fenced"
+        shown = self.shown_rows.setdefault(self.name, {})
+        ledger = self.ledger.setdefault(self.name, {})
+        for lane in lanes:
+            for order, value in zip(lane.orders, lane.values, strict=True):
+                if (epoch, order) > ledger.get(lane.label, (-1, b"")):
+                    shown.setdefault(lane.label, []).append(value)
+                    ledger[lane.label] = (epoch, order)
+        return Receipt(claim.sink)
+
+    def publish(self, claim: Claim, epoch: int, receipts: Any) -> None:
+        raise AssertionError("nothing is staged")
+
+    def rows(self, claim: Claim) -> int:
+        return sum(map(len, self.shown_rows.get(self.name, {}).values()))
+
+
+@dataclass
+class ToyRealTime:
+    """A checkpoint, and runs over it one after the other."""
+
+    job: Job
+    random: random.Random
+    partitions: int = 2
+    snapshot_ticks: int = 7
+    clock: float = 1000.0
+    steps: int = 0
+    kill_at: int | None = None
+    queues: dict[tuple[int, int, int], deque[pa.RecordBatch]] = field(default_factory=dict)
+
+    def run(self, kill_at: int | None = None, batch_ends: int = 0) -> None:
+        """Run until all that is there was released, or be killed after so many steps."""
+        self.job = replace(self.job, query_id="toy", generation=self.job.generation + 1)
+        for name, sink in self.job.sinks.items():
+            sink.take(self.job.claim_of(name))
+        opening = open_generation(
+            self.job,
+            partitions=self.partitions,
+            snapshot_ticks=self.snapshot_ticks,
+            tick_s=TICK_S,
+            now=self.clock,
+        )
+        self.steps, self.kill_at = 0, kill_at
+        for _ in range(batch_ends):
+            self._batch(opening, steps=self.random.randrange(1, 60))
+        self._batch(opening, steps=None)
+
+    def _batch(self, opening: Opening, steps: int | None) -> None:
+        self.queues = {}
+        is_over = False
+        readers = [
+            ReaderTask(self.job, opening, number, lambda: self.clock, self._sleep)
+            for number in range(len(opening.sources))
+        ]
+        for task in readers:
+            task.freeze()
+        operators = {
+            (level, p): OperatorTask(self.job, opening, level, p)
+            for level in range(opening.levels)
+            for p in range(opening.partitions)
+        }
+        reading: dict[int, Any] = {
+            number: task.rows(lambda: is_over) for number, task in enumerate(readers)
+        }
+        while reading or any(self.queues.values()):
+            if self._dies():
+                for task in [*readers, *operators.values()]:
+                    task.close()
+                raise Killed
+            steps = None if steps is None else steps - 1
+            if (steps is not None and steps < 0) or self._is_done(opening, bool(reading)):
+                is_over = True
+            filled = [place for place, queue in self.queues.items() if queue]
+            if filled and (not reading or self.random.random() < 0.6):
+                self._deliver(operators, self.random.choice(filled))
+            elif reading:
+                number = self.random.choice(list(reading))
+                row = next(reading[number], None)
+                if row is None:
+                    del reading[number]
+                else:
+                    self._send(0, number, row)
+        for level in range(opening.levels):
+            for p in range(opening.partitions):
+                operators[level, p].finish()
+
+    def _sleep(self, seconds: float) -> None:
+        self.clock += seconds * self.random.choice([0.0, 1.0, 3.0])
+
+    def _is_done(self, opening: Opening, has_readers: bool) -> bool:
+        if not has_readers:
+            return False
+        told = [
+            read_position(opening.reader_position(number)) for number in range(len(opening.sources))
+        ]
+        return all(flag for _, flag in told) and opening.released() >= opening.planned()
+
+    def _send(self, level: int, sender: int, row: pa.RecordBatch) -> None:
+        receiver = row.column("receiver")[0].as_py()
+        self.queues.setdefault((level, sender, receiver), deque()).append(row)
+
+    def _deliver(self, operators: dict[tuple[int, int], OperatorTask], place: Any) -> None:
+        level, _, receiver = place
+        for row in operators[level, receiver].take(self.queues[place].popleft()):
+            self._send(level + 1, receiver, row)
+
+    def _dies(self) -> bool:
+        self.steps += 1
+        return self.kill_at is not None and self.steps >= self.kill_at
+
+
+def toy_job(flow: Any, root: Path, sink: Callable[[str], Sink] = MemorySink) -> Job:
+    """A job whose sources are folders and whose sinks are in memory."""
+    from cutwater.flow.steps import Sink as SinkStep
+    from cutwater.flow.steps import Source
+    from cutwater.spark import json_lines
+
+    sources = {
+        s.name: json_lines(str(root / "in" / s.name), 64)
+        for s in flow.steps
+        if isinstance(s, Source)
+    }
+    sinks = {s.name: sink(f"{root}/{s.name}") for s in flow.steps if isinstance(s, SinkStep)}
+    for source in sources.values():
+        Path(source.path).mkdir(parents=True, exist_ok=True)
+    return Job(flow, sources, sinks, "", 0, 16, str(root / "checkpoint"))

@@ -213,7 +213,7 @@ def test_lemma_b8_moving_newer_epochs_back_keeps_what_the_older_commits_show(see
                 *reordered_part(steps, [i for i in part if steps[i].epoch >= newest], seed),
             ]
             before = [run.configurations[part.start], *(run.configurations[i + 1] for i in part)]
-            after = replayed(start, [run.moves[i] for i in order])
+            after = replayed(run.initial, [run.moves[i] for i in order], start)
             assert after is not None
             shown = [shown_at_commits(before, newest), shown_at_commits(after, newest)]
             assert shown[0] == shown[1]
@@ -254,7 +254,7 @@ def test_lemma_b10_after_a_commit_with_no_newer_step_the_snapshot_is_all_there_i
             if all(steps[i].epoch <= epoch for i in done) and not after.is_failed:
                 assert latest_common_snapshot(after) == after
             kept = [i for i in done if steps[i].epoch <= epoch and steps[i].rule != "fail"]
-            last = replayed(start, [run.moves[i] for i in kept])[-1]
+            last = replayed(run.initial, [run.moves[i] for i in kept], start)[-1]
             assert latest_common_snapshot(last) == last
             assert last == latest_common_snapshot(after)
 
@@ -267,7 +267,7 @@ def test_lemma_b11_newer_steps_at_the_end_do_not_change_the_snapshot(seed):
         epoch = greatest_common_epoch(run.configurations[part.stop])
         old = [i for i in part if steps[i].epoch <= epoch]
         new = [i for i in part if steps[i].epoch > epoch]
-        configurations = replayed(start, [run.moves[i] for i in (*old, *new)])
+        configurations = replayed(run.initial, [run.moves[i] for i in (*old, *new)], start)
         assert configurations[-1] == run.configurations[part.stop]
         expected = latest_common_snapshot(configurations[-1])
         for c in configurations[len(old) :]:

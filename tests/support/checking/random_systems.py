@@ -122,11 +122,16 @@ def random_run(
     return Run(tuple(moves), tuple(configurations))
 
 
-def replayed(initial: Configuration, moves: Sequence[Move]) -> list[Configuration] | None:
-    """The configurations of moves by the rules; None if one of them is not possible."""
+def replayed(
+    initial: Configuration, moves: Sequence[Move], start: Configuration | None = None
+) -> list[Configuration] | None:
+    """The configurations of moves by the rules; None if one of them is not possible.
+
+    They begin at `start`, which may lie in the middle of a run from `initial`.
+    """
     model = BarrierModel(initial, crashes=len(moves))
-    here = Point(initial, len(moves))
-    found = [initial]
+    here = Point(start or initial, len(moves))
+    found = [here.configuration]
     for move in moves:
         if move not in model.actions(here):
             return None

@@ -1,24 +1,28 @@
 """The same calls in other processes, in which none of the user's functions was called before.
 
-For each of several fixed hash seeds an interpreter is started that imports the user's modules and
-calls nothing. From it two processes are forked: one makes the calls as they came, the other in the
-opposite order, with another environment, time zone and clock. What hides state, goes by the order
-of a set, or looks at the clock gives other results there, and the same ones in every check.
+For each of several fixed hash seeds there is an interpreter that knows nothing of the user's. For
+each check it forks a process that imports the user's modules and calls nothing, and that one two
+more: one makes the calls as they came, the other in the opposite order, with another environment,
+time zone and clock. What hides state, goes by the order of a set, or looks at the clock gives other
+results there, and the same ones in every check.
 """
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import importlib.util
 import os
 import pickle
 import random
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from cutwater.checking.purity.surroundings import surroundings
 from cutwater.flow.builder import Flow
@@ -56,39 +60,95 @@ def call_elsewhere(jobs: Sequence[Job]) -> list[Elsewhere] | None:
     """What the calls give in processes with other hash seeds; None if they cannot be made there."""
     if not jobs or _INSIDE in os.environ:
         return None
+    asked: list[_Interpreter] = []
     try:
-        data = pickle.dumps((sys.path, [job.place for job in jobs]))
-        data += pickle.dumps([(list(job.arguments), job.is_listing) for job in jobs])
-        with ExitStack() as running:
-            started = [_start(seed, running) for seed in HASH_SEEDS]
-            return [each for seed, one in started for each in _answer(seed, one, data)]
-    except (pickle.PickleError, AttributeError, TypeError, EOFError, subprocess.SubprocessError):
+        calls = pickle.dumps([(list(job.arguments), job.is_listing) for job in jobs])
+        places = [job.place for job in jobs]
+        data = pickle.dumps((sys.path, str(Path.cwd()), dict(os.environ), places, calls))
+        for seed in HASH_SEEDS:
+            asked.append(_interpreter(seed))
+            asked[-1].ask(data)
+        return [each for interpreter in asked for each in interpreter.answer()]
+    except (pickle.PickleError, AttributeError, TypeError, EOFError, OSError):
+        for interpreter in asked:  # one that was asked and not heard would answer the next time
+            interpreter.end()
         return None
 
 
-def _start(seed: int, running: ExitStack) -> tuple[int, subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", __name__]
-    env = {**os.environ, "PYTHONHASHSEED": str(seed), _INSIDE: "1"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, env=env, **pipes)  # type: ignore[call-overload]
-    running.callback(_end, process)
-    return seed, process
+class _Interpreter:
+    """An interpreter with a hash seed; it answers each request by a process that it forks."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            env={**os.environ, "PYTHONHASHSEED": str(seed), _INSIDE: "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+        )
+        atexit.register(self.end)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        _write_frame(self._process.stdin.fileno(), data)
+
+    def answer(self) -> list[Elsewhere]:
+        assert self._process.stdout is not None
+        data = _read_frame(self._process.stdout.fileno(), time.monotonic() + _PATIENCE_S)
+        forward, backward = pickle.loads(data)
+        return [
+            Elsewhere(self._seed, False, forward),
+            Elsewhere(self._seed, True, backward),
+        ]
+
+    def end(self) -> None:
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        self._process.wait()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with suppress(OSError):
-                pipe.close()
-    process.wait()
+_interpreters: dict[tuple[int, int], _Interpreter] = {}
+"""Those that were started, by process: one that was forked has none of them."""
 
 
-def _answer(seed: int, process: subprocess.Popen[bytes], data: bytes) -> list[Elsewhere]:
-    answer, _ = process.communicate(data, timeout=_PATIENCE_S)
-    forward, backward = pickle.loads(answer)
-    return [Elsewhere(seed, False, forward), Elsewhere(seed, True, backward)]
+def _interpreter(seed: int) -> _Interpreter:
+    place = (os.getpid(), seed)
+    known = _interpreters.get(place)
+    if known is None or not known.is_alive:
+        known = _interpreters[place] = _Interpreter(seed)
+    return known
+
+
+def _write_frame(file: int, data: bytes) -> None:
+    rest = memoryview(len(data).to_bytes(8, "big") + data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _read_frame(file: int, deadline: float | None = None) -> bytes:
+    return _read(file, int.from_bytes(_read(file, 8, deadline), "big"), deadline)
+
+
+def _read(file: int, size: int, deadline: float | None) -> bytes:
+    """So many bytes; raises `EOFError` where it ends before, or takes too long."""
+    data = bytearray()
+    while len(data) < size:
+        patience = None if deadline is None else max(0.0, deadline - time.monotonic())
+        is_ready, _, _ = select.select([file], [], [], patience)
+        part = os.read(file, size - len(data)) if is_ready else b""
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
 
 
 def place_of(f: Callable[..., Any], step: str, role: str) -> _Place | None:
@@ -137,17 +197,37 @@ def _imported(name: str, file: str) -> Any:
     return module
 
 
-def _main() -> None:
-    given = sys.stdin.buffer
-    path, places = pickle.load(given)
-    output = os.dup(1)
+def _serve() -> None:
+    """Answer requests until there are no more; a process that fails answers with nothing."""
+    answers = os.dup(1)
     os.dup2(2, 1)  # what the user's code prints is not the answer
-    sys.path[:] = path
-    functions = [_find(_imported(name, file), names) for name, file, names in places]
-    data = given.read()  # after the functions, whose modules define the types of arguments
-    answers = [_forked(functions, data, is_reversed=flag) for flag in (False, True)]
-    with os.fdopen(output, "wb") as answer:
-        answer.write(pickle.dumps(answers))
+    with suppress(EOFError):
+        while True:
+            data = _read_frame(0)
+            child = os.fork()
+            if child == 0:
+                _answer(data, answers)
+            if os.waitpid(child, 0)[1] != 0:
+                _write_frame(answers, b"")
+
+
+def _answer(data: bytes, answers: int) -> NoReturn:
+    code = 1
+    try:
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        path, folder, environment, places, calls = pickle.loads(data)
+        os.environ.clear()
+        os.environ.update({**environment, _INSIDE: "1"})
+        os.chdir(folder)
+        sys.path[:] = path
+        functions = [_find(_imported(name, file), names) for name, file, names in places]
+        # The arguments come after the functions, whose modules define their types.
+        found = [_forked(functions, calls, is_reversed=flag) for flag in (False, True)]
+        _write_frame(answers, pickle.dumps(found))
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def _forked(functions: list[Any], data: bytes, *, is_reversed: bool) -> list[list[bytes]]:
@@ -181,5 +261,7 @@ def _made(functions: list[Any], jobs: list[Any], is_reversed: bool) -> list[list
 
 
 if __name__ == "__main__":
+    import cutwater.checking.purity.repeated_calls  # noqa: F401 (what every request needs)
+
     random.seed(0)
-    _main()
+    _serve()

@@ -78,8 +78,8 @@ def read(log, number):
     return [
         value
         for chunk in log.read(number)
-        for run in log._reader.runs(chunk)
-        for value in [log._reader.turn_to(chunk), *log._reader.decode(run)][1:]
+        for run in log._plan._reader.runs(chunk)
+        for value in [log._plan._reader.turn_to(chunk), *log._plan._reader.decode(run)][1:]
     ]
 
 

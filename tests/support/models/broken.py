@@ -18,6 +18,20 @@ from cutwater.semantics.barriers import (
 )
 
 
+def numbered(step):
+    """The step with its outputs numbered by a count that no recovery reaches.
+
+    It stands in the archive under epoch -1, which Definition 4.5 keeps as it is.
+    """
+    archive = dict(step.state.archive)
+    count = archive.pop(-1, 0) + 1
+    sent = tuple(
+        Produce(a.stream, a.epoch, Event((count, a.content.word))) for a in step.actions[1:]
+    )
+    kept = ((-1, count), *archive.items())
+    return LocalStep((step.actions[0], *sent), TaskState(kept, step.state.volatile))
+
+
 class Broken(Barriers):
     def recover(self, c):
         after = recover(c)
@@ -137,22 +151,13 @@ class KeepsPositions(Broken):
 
 
 class HiddenCounter(Broken):
-    """(g) The task counts its calls where no recovery reaches, and emits the count.
-
-    The counter stands in the archive under epoch -1, which Definition 4.5 keeps as it is.
-    """
+    """(g) The task counts its calls where no recovery reaches, and emits the count."""
 
     def local(self, c, move):
         step = super().local(c, move)
         if isinstance(move, TakeBorder):
             return step
-        archive = dict(step.state.archive)
-        count = archive.pop(-1, 0) + 1
-        sent = tuple(
-            Produce(a.stream, a.epoch, Event((count, a.content.word))) for a in step.actions[1:]
-        )
-        archive = ((-1, count), *archive.items())
-        return LocalStep((step.actions[0], *sent), TaskState(archive, step.state.volatile))
+        return numbered(step)
 
 
 class SharedSnapshot(Broken):

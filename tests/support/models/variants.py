@@ -4,10 +4,10 @@ What they do otherwise is what an author may well try. None of them says anythin
 """
 
 from msgspec.structs import replace
+from support.models.broken import numbered
 
 from cutwater.semantics.barrier_model import BarrierModel, Barriers, Fail, TakeBorder, TakeEvent
 from cutwater.semantics.barriers import (
-    Event,
     LocalStep,
     Produce,
     Running,
@@ -68,13 +68,7 @@ class CountsItsCalls(Barriers):
         step = super().local(c, move)
         if isinstance(move, TakeBorder):
             return step
-        archive = dict(step.state.archive)
-        count = archive.pop(-1, 0) + 1
-        sent = tuple(
-            Produce(a.stream, a.epoch, Event((count, a.content.word))) for a in step.actions[1:]
-        )
-        kept = ((-1, count), *archive.items())
-        return LocalStep((step.actions[0], *sent), TaskState(kept, step.state.volatile))
+        return numbered(step)
 
 
 class CrashesIntoItsSnapshot(Barriers):

@@ -74,10 +74,6 @@ class LevelMemory:
         bucket = self._buckets.setdefault(label, BucketMemory({}))
         return StateStore(bucket)  # type: ignore[arg-type]
 
-    def labels(self) -> list[int]:
-        """The buckets that have a state."""
-        return list(self._buckets)
-
     def snapshot(self) -> tuple[Changes, bool]:
         """What is to be stored now, and if that is everything: deltas do not outgrow the state."""
         size = sum(bucket.size for bucket in self._buckets.values())

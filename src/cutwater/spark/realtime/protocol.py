@@ -6,24 +6,24 @@ for a snapshot (P2): what a tick makes is a function of the plan, which is durab
 ====  ============================================================  ==============================
 rule  what it says                                                  where
 ====  ============================================================  ==============================
-1     a start replays ticks up to K, the largest in any plan,       `recovery.opening`,
+1     a start replays ticks up to K, the largest in any plan,       `opening.open_generation`,
       snapshot or ledger, as planned; new ticks come behind K       `reader_task.ReaderTask`
 2     the border of a tick leaves when its entry is durable         `plan_log.PlanLog.append`
 3     a snapshot counts, and plan before it may go, when every      `snapshots.Snapshots.common`,
-      task has stored it and every lane has released it             `operator_task` (release, then
-                                                                    store)
+      task has stored it and every lane has released it             `operator_task.OperatorTask`
+                                                                    (release, then store)
 4     a sink remembers per lane how far it is; ticks leave whole    the ledgers of `connectors`
 5     all tasks store the same ticks; what is newer than the        `snapshots.Snapshots.common`,
-      newest common one is void                                     `Snapshots.drop_after`
-6     a generation has folders of its own for plan and snapshots,   `recovery.opening`
+      newest common one is void                                     `TaskSnapshots.drop_after`
+6     a generation has folders of its own for plan and snapshots,   `opening.open_generation`
       and claims the sinks; then K is read
 7     the end of a Spark batch is a stop; the next batch starts     `reader_task`, `operator_task`
       as after a crash
 8     aligned is a frontier over all senders, so that an idle       `alignment.Alignment`,
       reader may skip ticks; readers are a bounded number of        `reader_task` (`AHEAD`)
       ticks ahead of what was released
-9     sinks are not atomic with each other                          ``docs/engines.md``
-10    only the flow that planned a tick replays it                  `recovery.opening`
+9     sinks are not atomic with each other                          each sink has its own ledger
+10    only the flow that planned a tick replays it                  nowhere yet
 ====  ============================================================  ==============================
 """
 

@@ -21,42 +21,31 @@ INLINE = "inline: where its events come from"
 STATE = "in a level: one state store group per bucket of keys"
 WAITS = f"{STATE}, told once an epoch what the sources have completed"
 
-SUPPORT: dict[type[s.Step], tuple[bool, str]] = {
-    s.Source: (True, "a Python data source of our own, or a streaming DataFrame"),
-    s.Map: (True, INLINE),
-    s.FlatMap: (True, INLINE),
-    s.Filter: (True, INLINE),
-    s.KeyBy: (True, "rows are addressed to the bucket of their key"),
-    s.Merge: (True, "rows of all inputs are addressed to one segment"),
-    s.Union: (True, "rows of both inputs are addressed to one segment"),
-    s.Apply: (True, f"{STATE}; with expire_after told what the sources have completed"),
-    s.Sink: (True, "one Arrow stream writer for all sinks"),
-    s.Batch: (True, WAITS),
-    s.Accumulate: (True, STATE),
-    s.Histogram: (True, WAITS),
-    s.Join: (True, f"{WAITS}; rows say by which input they come"),
-    s.AggregateAll: (True, f"{STATE}; once an epoch: after the bucket's last event"),
-    s.AggregateWindows: (True, WAITS),
-    s.OnComplete: (True, WAITS),
-    s.Enter: (True, "in the operator of its loop"),
-    s.Iterate: (True, f"{WAITS}; all rounds inside one epoch; with a key_by inside: in one bucket"),
+SUPPORT: dict[type[s.Step], str] = {
+    s.Source: "a Python data source of our own, or a streaming DataFrame",
+    s.Map: INLINE,
+    s.FlatMap: INLINE,
+    s.Filter: INLINE,
+    s.KeyBy: "rows are addressed to the bucket of their key",
+    s.Merge: "rows of all inputs are addressed to one segment",
+    s.Union: "rows of both inputs are addressed to one segment",
+    s.Apply: f"{STATE}; with expire_after told what the sources have completed",
+    s.Sink: "one Arrow stream writer for all sinks",
+    s.Batch: WAITS,
+    s.Accumulate: STATE,
+    s.Histogram: WAITS,
+    s.Join: f"{WAITS}; rows say by which input they come",
+    s.AggregateAll: f"{STATE}; once an epoch: after the bucket's last event",
+    s.AggregateWindows: WAITS,
+    s.OnComplete: WAITS,
+    s.Enter: "in the operator of its loop",
+    s.Iterate: f"{WAITS}; all rounds inside one epoch; with a key_by inside: in one bucket",
 }
 
 
 def check_support(plan: Plan) -> None:
-    """Raise `RunError` with everything in the flow that Spark cannot run."""
-    problems = []
-    for step in plan.flow.steps:
-        is_supported, reason = SUPPORT[type(step)]
-        if not is_supported:
-            problems.append(
-                Problem(
-                    "not-on-spark",
-                    f"{step.title} does not run on Spark yet: {reason}",
-                    "cutwater simulate runs it in memory",
-                )
-            )
-    problems += _unencodable(plan)
+    """Raise `RefusedError` with every type that cannot be shuffled or kept as state."""
+    problems = list(_unencodable(plan))
     if problems:
         raise RefusedError(problems)
 

@@ -46,8 +46,8 @@ def test_the_table_has_every_step_and_nothing_else():
     assert set(SUPPORT) == {kind for kind in kinds if issubclass(kind, steps.Step)}
 
 
-def test_every_entry_says_how_or_why_not():
-    assert all(reason for _, reason in SUPPORT.values())
+def test_every_entry_says_how():
+    assert all(SUPPORT.values())
 
 
 def test_a_flow_of_supported_steps_is_let_through():
@@ -58,10 +58,6 @@ def test_a_flow_of_supported_steps_is_let_through():
     flow.sink("counts", typed.key_by("user").apply(count))
     flow.sink("all", stream)
     check_support(spark_plan(flow))
-
-
-def test_every_step_runs():
-    assert all(is_supported for is_supported, _ in SUPPORT.values())
 
 
 def test_a_loop_stays_with_its_key_unless_its_body_keys_anew_also_in_a_loop_inside():

@@ -1,4 +1,4 @@
-"""How Spark runs each step: a total table; a gap is refused before anything runs."""
+"""How Spark runs each step: a total table; and which types it cannot shuffle or keep."""
 
 from __future__ import annotations
 

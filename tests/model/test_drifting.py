@@ -3,6 +3,7 @@
 import pytest
 from support.drifting import broken
 from support.drifting.runs import (
+    EACH_BY_ITSELF,
     ONE,
     THREE,
     TWO,
@@ -16,7 +17,10 @@ from support.drifting.runs import (
 )
 
 from cutwater.checking import replay
+from cutwater.checking.guarantees.classify import classify_model, together
 from cutwater.errors import InputError
+from cutwater.semantics.drifting.delivery import DriftingDelivery
+from cutwater.semantics.drifting.model import DriftingModel
 from cutwater.semantics.drifting.protocol import Drifting
 from cutwater.semantics.drifting.system import Crash, Faults
 
@@ -180,3 +184,61 @@ def test_replay_from_before_the_snapshot_does_no_harm(deployment, is_reduced):
     """
     _, claim, found = explored(broken.ReplaysFromBefore(deployment), CRASH, reduce=is_reduced)
     assert found.verdict(claim) == "holds"
+
+
+def assert_classified_as_exactly_once(deployment, faults):
+    found = classify_model(DriftingDelivery(DriftingModel(Drifting(deployment), faults)))
+    assert (str(found), found.is_settled) == ("exactly-once", True)
+
+
+@pytest.mark.parametrize(("deployment", "faults", "_"), list(cases(COUNTS)))
+def test_definition_6_each_run_looks_like_one_without_faults(deployment, faults, _):
+    assert_classified_as_exactly_once(deployment, faults)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("deployment", "faults", "_"), list(cases(SLOW_COUNTS)))
+def test_definition_6_each_run_of_larger_cases_does(deployment, faults, _):
+    assert_classified_as_exactly_once(deployment, faults)
+
+
+@pytest.mark.parametrize(
+    ("variant", "deployment", "faults"),
+    [row[:3] for row in REJECTED],
+    ids=[r[0].__name__ for r in REJECTED],
+)
+def test_definition_6_rejects_what_differs_from_the_in_order_fold(variant, deployment, faults):
+    model = DriftingDelivery(DriftingModel(variant(deployment), faults))
+    found = together(model, "none")
+    assert found.witness is not None
+    seen = model.model.observation(found.witness.last.system)
+    assert not model.model.is_exactly_once(seen)
+
+
+# what is left where one thing is broken: outputs are missing, or come again
+AT_MOST_ONCE = [
+    (broken.SnapshotsSpeculation, TWO, CRASH),
+    (broken.ReplaysFromBehind, TWO, CRASH),
+    (broken.SnapshotsWithoutBarriers, ONE, CRASH),
+]
+AT_LEAST_ONCE = [(broken.ForgetsLast, EACH_BY_ITSELF, CRASH)]
+
+
+@pytest.mark.parametrize(("variant", "deployment", "faults"), AT_MOST_ONCE)
+def test_definition_7_it_loses_inputs_and_no_more(variant, deployment, faults):
+    model = DriftingDelivery(DriftingModel(variant(deployment), faults))
+    assert together(model, "loses").holds
+    assert not together(model, "repeats").holds
+
+
+@pytest.mark.parametrize(("variant", "deployment", "faults"), AT_LEAST_ONCE)
+def test_definition_8_it_repeats_inputs_and_no_more(variant, deployment, faults):
+    model = DriftingDelivery(DriftingModel(variant(deployment), faults))
+    assert together(model, "repeats").holds
+    assert not together(model, "loses").holds
+
+
+def test_definition_8_an_output_that_comes_again_is_not_an_input_that_does():
+    """Behind a window of two, v1 twice is v1, v1v1."""
+    model = DriftingDelivery(DriftingModel(broken.ForgetsLast(ONE), CRASH))
+    assert not together(model, "repeats").holds

@@ -141,8 +141,8 @@ def test_definition_5_be_is_consistent_and_de_is_not():
     before = run([*UNTIL_13, *recovered("acdb", "be")[:-1]]).last
     seen = model().observation(before)
     assert reference.is_exhaustive
-    assert reference.is_consistent(seen, Element("out", "be"))
-    assert not reference.is_consistent(seen, Element("out", "de"))
+    assert reference.is_consistent(seen, seen.outputs + bag(Element("out", "be")))
+    assert not reference.is_consistent(seen, seen.outputs + bag(Element("out", "de")))
 
 
 class AfterRow13:

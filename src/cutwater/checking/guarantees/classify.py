@@ -3,7 +3,7 @@
 =====================================  =====================================================
 P2                                     here
 =====================================  =====================================================
-P(b | A, B, F) > 0                     there is a run of `DeliveryModel` in which b leaves next
+P(b | A, B, F) > 0                     there is a run of the model in which b leaves next
 Def. 5, b is consistent                `Reference.is_consistent`
 Def. 6, exactly-once                   ``"exactly-once"``: the reference is the system with F*
 Def. 7, at-most-once, A⁰               ``"at-most-once"``: and its input channel loses
@@ -22,31 +22,37 @@ Where we read the paper our way (2026-11-18): a definition holds if three things
 The first two follow from the third, and Definitions 7 and 8 from 6 (a flawed channel need not do
 harm), so what follows is not searched again. All are reported: they say what kind of failure it is.
 Snapshots are stored and not shown, so they are not compared.
+
+`classify` is about a system (Γ, D, F); `classify_model` about any model that knows its reference
+and shows what has left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
-from cutwater.checking.explorer.model import always
+from cutwater.checking.explorer.model import Model, always
 from cutwater.checking.explorer.paths import Path
 from cutwater.checking.explorer.search import Checked, Progress, Search, check
 from cutwater.checking.transparency.explainability import explainable
-from cutwater.semantics.delivery.model import DeliveryModel, Flaw, Output, Point, Seen, Step
+from cutwater.semantics.delivery.model import DeliveryModel, Flaw
 from cutwater.semantics.delivery.system import Element, System
 
 __all__ = [
     "GUARANTEES",
     "Classification",
+    "Delivering",
     "Guarantee",
     "Reference",
+    "Sight",
     "Verdict",
     "Verdicts",
     "classify",
+    "classify_model",
     "each_alone",
     "together",
 ]
@@ -60,6 +66,31 @@ GUARANTEES: dict[Guarantee, Flaw] = {
 """Each guarantee, and the flaw that the input channel of its reference has."""
 
 
+class Sight(Hashable, Protocol):
+    """What can be seen of a delivery from outside."""
+
+    @property
+    def outputs(self) -> Hashable:
+        """What consumers were shown."""
+
+    @property
+    def is_resting(self) -> bool:
+        """Was it noted that nothing is left to do?"""
+
+    def is_before(self, other: Any, /) -> bool:
+        """May it be seen earlier in a run, or at the same time?"""
+
+
+class Delivering(Model[Any, Any], Protocol):
+    """A model that knows the runs without failures that it is compared with."""
+
+    def reference(self, flaw: Flaw = "none") -> Any:
+        """Those, with an input channel that may be flawed."""
+
+    def observation(self, state: Any) -> Sight:
+        """What can be seen from outside."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Whether one definition holds in one of its three senses."""
@@ -68,7 +99,7 @@ class Verdict:
     """Was nothing found that refutes it?"""
     is_exhaustive: bool
     """Was everything looked at, on both sides?"""
-    witness: Path[Point, Step] | None
+    witness: Path[Any, Any] | None
     """The shrunk run that refutes it; its last step is the one that cannot be explained."""
 
     def __str__(self) -> str:
@@ -101,9 +132,8 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Classification:
-    """What was found of a system."""
+    """What was found."""
 
-    system: System
     verdicts: dict[Guarantee, Verdicts]
     """For each guarantee whether it holds."""
 
@@ -125,81 +155,81 @@ class Classification:
 class _Towards:
     """A model that goes on only while it may still show what was seen of another."""
 
-    def __init__(self, model: DeliveryModel, wanted: Iterable[Seen]) -> None:
+    def __init__(self, model: Any, wanted: Iterable[Sight]) -> None:
         self.model, self.wanted = model, dict.fromkeys(wanted)
         self.initial_states, self.step = model.initial_states, model.step
-        self._is_near: dict[Seen, bool] = {}
+        self._is_near: dict[Sight, bool] = {}
 
-    def actions(self, point: Point) -> list[Step]:
-        seen = self.model.observation(point)
+    def actions(self, state: Any) -> Iterable[Any]:
+        seen = self.model.observation(state)
         if seen not in self._is_near:
             self._is_near[seen] = seen in self.wanted or any(map(seen.is_before, self.wanted))
-        return self.model.actions(point) if self._is_near[seen] else []
+        return self.model.actions(state) if self._is_near[seen] else []
 
 
 class Reference:
     """What can be seen of a reference, state by state, where it can look like a model."""
 
-    def __init__(self, model: DeliveryModel, flaw: Flaw = "none", **bounds: Any) -> None:
+    def __init__(self, model: Delivering, flaw: Flaw = "none", **bounds: Any) -> None:
         self._reference = model.reference(flaw)
-        self._next: set[tuple[Seen, Element]] = set()
-        self._resting: set[Seen] = set()
-        wanted: dict[Seen, None] = {}
-        look = always("seen", lambda point: wanted.setdefault(model.observation(point)) is None)
+        self._next: set[tuple[Sight, Hashable]] = set()
+        self._resting: set[Sight] = set()
+        wanted: dict[Sight, None] = {}
+        look = always("seen", lambda state: wanted.setdefault(model.observation(state)) is None)
         mine = check(model, [look], reduce=False, **bounds)
         visit = always("visited", self._visit)
         theirs = check(_Towards(self._reference, wanted), [visit], reduce=False, **bounds)
         self.is_exhaustive = mine.is_exhaustive and theirs.is_exhaustive
         """Was all of the model and of the reference looked at?"""
 
-    def _visit(self, point: Point) -> bool:
-        seen = self._reference.observation(point)
-        if point.is_resting:
+    def _visit(self, state: Any) -> bool:
+        seen = self._reference.observation(state)
+        if seen.is_resting:
             self._resting.add(seen)
-        for step in self._reference.actions(point):
-            if isinstance(step, Output):
-                self._next.add((seen, step.element))
+        for action in self._reference.actions(state):
+            there = self._reference.observation(self._reference.step(state, action))
+            if there.outputs != seen.outputs:
+                self._next.add((seen, there.outputs))
         return True
 
-    def is_consistent(self, seen: Seen, output: Element) -> bool:
-        """Definition 5: may this output come next where this was seen?"""
-        return (seen, output) in self._next
+    def is_consistent(self, seen: Sight, outputs: Hashable) -> bool:
+        """Definition 5: may these be the outputs after the next one, where this was seen?"""
+        return (seen, outputs) in self._next
 
-    def may_rest(self, seen: Seen) -> bool:
+    def may_rest(self, seen: Sight) -> bool:
         """May a reference run have nothing left to do where this is seen?"""
         return seen in self._resting
 
 
 class _Judged(msgspec.Struct, frozen=True, cache_hash=True):
-    """A point, and whether the output that led to it was consistent."""
+    """A state, and whether the output that led to it was consistent."""
 
-    point: Point
+    state: Any
     is_consistent: bool = True
 
 
 class _Judging:
     """A model whose outputs are compared with a reference, one by one."""
 
-    def __init__(self, model: DeliveryModel, reference: Reference) -> None:
+    def __init__(self, model: Delivering, reference: Reference) -> None:
         self.model, self.reference = model, reference
 
     def initial_states(self) -> Iterable[_Judged]:
-        return [_Judged(point) for point in self.model.initial_states()]
+        return [_Judged(state) for state in self.model.initial_states()]
 
-    def actions(self, judged: _Judged) -> list[Step]:
-        return self.model.actions(judged.point)
+    def actions(self, judged: _Judged) -> Iterable[Any]:
+        return self.model.actions(judged.state)
 
-    def step(self, judged: _Judged, action: Step) -> _Judged:
-        there = self.model.step(judged.point, action)
-        if not isinstance(action, Output) or action.element.kind not in self.model.system.shown:
+    def step(self, judged: _Judged, action: Any) -> _Judged:
+        there = self.model.step(judged.state, action)
+        before, after = map(self.model.observation, (judged.state, there))
+        if after.outputs == before.outputs:
             return _Judged(there)
-        seen = self.model.observation(judged.point)
-        return _Judged(there, self.reference.is_consistent(seen, action.element))
+        return _Judged(there, self.reference.is_consistent(before, after.outputs))
 
     def is_at_rest_alike(self, judged: _Judged) -> bool:
-        point = judged.point
-        seen = self.model.observation(point)
-        return not point.is_resting or self.reference.may_rest(seen)
+        seen = self.model.observation(judged.state)
+        return not seen.is_resting or self.reference.may_rest(seen)
 
 
 def classify(
@@ -241,7 +271,11 @@ def classify(
         "seed": seed,
         "progress": progress,
     }
-    model = DeliveryModel(system, inputs, failures=failures)
+    return classify_model(DeliveryModel(system, inputs, failures=failures), **options)
+
+
+def classify_model(model: Delivering, **options: Any) -> Classification:
+    """Which guarantees a model gives; options are those of `check`."""
     verdicts: dict[Guarantee, Verdicts] = {}
     for guarantee, flaw in GUARANTEES.items():
         exactly = verdicts.get("exactly-once")
@@ -249,10 +283,10 @@ def classify(
             verdicts[guarantee] = exactly
         else:
             verdicts[guarantee] = _verdicts(model, flaw, options)
-    return Classification(system, verdicts)
+    return Classification(verdicts)
 
 
-def _verdicts(model: DeliveryModel, flaw: Flaw, options: dict[str, Any]) -> Verdicts:
+def _verdicts(model: Delivering, flaw: Flaw, options: dict[str, Any]) -> Verdicts:
     by_run = together(model, flaw, **options)
     if by_run.holds and by_run.is_exhaustive:
         return Verdicts(by_run, by_run, by_run)
@@ -260,7 +294,7 @@ def _verdicts(model: DeliveryModel, flaw: Flaw, options: dict[str, Any]) -> Verd
     return Verdicts(by_state, at_rest, by_run)
 
 
-def each_alone(model: DeliveryModel, flaw: Flaw, **options: Any) -> tuple[Verdict, Verdict]:
+def each_alone(model: Delivering, flaw: Flaw, **options: Any) -> tuple[Verdict, Verdict]:
     """Are outputs consistent by state, and at rest? Options are those of `check`."""
     bounds = {name: options.get(name) for name in ("max_states", "max_depth", "progress")}
     reference = Reference(model, flaw, **bounds)
@@ -277,11 +311,15 @@ def _verdict(checked: Checked, claim: str, is_exhaustive: bool) -> Verdict:
     found = checked.discoveries.get(claim)
     if found is None:
         return Verdict(True, is_exhaustive, None)
-    states = tuple(judged.point for judged in found.path.states)
+    states = tuple(judged.state for judged in found.path.states)
     return Verdict(False, is_exhaustive, Path(states[0], found.path.actions, states))
 
 
-def together(model: DeliveryModel, flaw: Flaw, **options: Any) -> Verdict:
+def together(model: Delivering, flaw: Flaw, **options: Any) -> Verdict:
     """Is each run explained by one run of the reference? Options are those of `check`."""
-    found = explainable(model, model.reference(flaw), order=Seen.is_before, reduce=False, **options)
+    found = explainable(model, model.reference(flaw), order=_is_before, **options)
     return Verdict(found.holds, found.checked.is_exhaustive, found.counterexample)
+
+
+def _is_before(seen: Sight, later: Sight) -> bool:
+    return seen.is_before(later)

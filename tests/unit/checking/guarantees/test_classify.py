@@ -22,11 +22,11 @@ def test_definition_5_rejects_an_output_that_no_reference_run_shows_next():
     model = DeliveryModel(scripted("xy"), INPUT)
     reference = Reference(model)
     x, y = Element("out", "x"), Element("out", "y")
-    assert reference.is_consistent(Seen(1, EMPTY, 0, False), x)
-    assert not reference.is_consistent(Seen(1, EMPTY, 0, False), y)
-    assert reference.is_consistent(Seen(1, bag(x), 0, False), y)
-    assert not reference.is_consistent(Seen(1, bag(x), 0, False), x)
-    assert not reference.is_consistent(Seen(0, EMPTY, 0, False), x)  # before anything entered
+    assert reference.is_consistent(Seen(1, EMPTY, 0, False), bag(x))
+    assert not reference.is_consistent(Seen(1, EMPTY, 0, False), bag(y))
+    assert reference.is_consistent(Seen(1, bag(x), 0, False), bag(x, y))
+    assert not reference.is_consistent(Seen(1, bag(x), 0, False), bag(x, x))
+    assert not reference.is_consistent(Seen(0, EMPTY, 0, False), bag(x))  # nothing entered yet
 
 
 def test_definition_6_rejects_an_output_that_is_shown_twice():

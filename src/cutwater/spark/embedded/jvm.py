@@ -17,6 +17,7 @@ from cutwater.errors import Problem
 __all__ = [
     "OUT_OF_MEMORY_OPTION",
     "death_of",
+    "is_out_of_memory",
     "kill_own",
     "out_of_memory",
     "own",
@@ -27,8 +28,9 @@ __all__ = [
 OUT_OF_MEMORY_OPTION = "-XX:+ExitOnOutOfMemoryError"
 """After that error threads are missing in a JVM, and it may wait for them for ever."""
 
-_OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
-_EXIT_OUT_OF_MEMORY = 3
+_OUT_OF_MEMORY = ("java.lang.OutOfMemoryError", "org.apache.arrow.memory.OutOfMemoryException")
+_EXITS_OUT_OF_MEMORY = (3, 52)
+"""Of Java's option, and of Spark's own handler."""
 _ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 _DYING_S = 5.0
 """How long a JVM may take to be gone once its connection broke."""
@@ -99,11 +101,16 @@ def death_of(process: subprocess.Popen[bytes], scratch: Path) -> Problem | None:
         code = process.wait(_DYING_S)
     except subprocess.TimeoutExpired:
         return None
-    if code == _EXIT_OUT_OF_MEMORY or _OUT_OF_MEMORY in _tail(scratch / "jvm.log"):
+    if code in _EXITS_OUT_OF_MEMORY or is_out_of_memory(_tail(scratch / "jvm.log")):
         return out_of_memory(scratch)
     why, hint = _cause(code, scratch)
     last = _last_line(scratch)
     return Problem("jvm-died", f"the JVM of the run {why}{last}", hint)
+
+
+def is_out_of_memory(said: str) -> bool:
+    """Does an error or a log say that heap or buffers were exhausted?"""
+    return any(error in said for error in _OUT_OF_MEMORY)
 
 
 def out_of_memory(scratch: Path) -> Problem:
@@ -118,9 +125,10 @@ def out_of_memory(scratch: Path) -> Problem:
 def _kind_of_memory(scratch: Path) -> str:
     for name in ("jvm.log", "spark.log"):
         for line in reversed(_tail(scratch / name).splitlines()):
-            if _OUT_OF_MEMORY in line:
-                return line[line.index(_OUT_OF_MEMORY) :].rstrip()[:200]
-    return _OUT_OF_MEMORY
+            for error in _OUT_OF_MEMORY:
+                if error in line:
+                    return line[line.index(error) :].rstrip()[:200]
+    return _OUT_OF_MEMORY[0]
 
 
 def _cause(code: int, scratch: Path) -> tuple[str, str]:

@@ -68,8 +68,11 @@ EVERYONE = -1
 Parcel = tuple[int, int, int, bytes]
 """The fields of a row."""
 
-LARGEST_BODY = 64 << 20
+LARGEST_BODY = 16 << 20
 """A body with more than this is split, if there is more than one event in it."""
+
+LARGEST_BATCH = 16 << 20
+"""Rows whose bodies have more than this go in several batches: the JVM holds each whole, twice."""
 
 GATHERED = 64 << 20
 """So many bytes of values wait at most to be folded with others, about half a million with short
@@ -196,8 +199,18 @@ def row_of(parcel: Parcel) -> Row:
 
 
 def record_batches(rows: Sequence[Parcel]) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow has them."""
+    """Rows as Arrow has them, at most `LARGEST_BATCH` at a time or one."""
+    start = weight = 0
+    for end, (_, _, _, body) in enumerate(rows):
+        weight += len(body)
+        if weight > LARGEST_BATCH and end > start:
+            yield _record_batch(rows[start:end])
+            start, weight = end, len(body)
     if rows:
-        columns: list[Any] = list(zip(*rows, strict=True))
-        arrays = [pa.array(c, tp) for c, tp in zip(columns, ARROW_SCHEMA.types, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
+        yield _record_batch(rows[start:])
+
+
+def _record_batch(rows: Sequence[Parcel]) -> pa.RecordBatch:
+    columns: list[Any] = list(zip(*rows, strict=True))
+    arrays = [pa.array(c, tp) for c, tp in zip(columns, ARROW_SCHEMA.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)

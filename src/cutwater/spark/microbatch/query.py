@@ -26,7 +26,7 @@ from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.checkpoint.verify import verify
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.dataframe.source import Frame
-from cutwater.spark.embedded.jvm import out_of_memory
+from cutwater.spark.embedded.jvm import is_out_of_memory, out_of_memory
 from cutwater.spark.embedded.session import make_active
 from cutwater.spark.exchange.envelope import ROW_SCHEMA
 from cutwater.spark.job.spec import Job
@@ -68,7 +68,6 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
     return rows
 
 
-_OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EROFS)
 
 
@@ -209,7 +208,7 @@ def _sentence(error: StreamingQueryException, place: Checkpoint) -> CutwaterErro
     ours = recover(str(error))
     if ours is not None:
         return ours
-    if _OUT_OF_MEMORY in str(error):
+    if is_out_of_memory(str(error)):
         return ResourceError(out_of_memory(place.root / "scratch"))
     failed = _failure_of_the_machine(str(error), place)
     if failed:  # before looking for damages: what could not be written is no damage

@@ -33,10 +33,12 @@ from cutwater.spark.exchange.envelope import (
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
 
-__all__ = ["WORTH_SENDING", "Reading", "first_failure", "news_of", "notices"]
+__all__ = ["ENOUGH_BYTES", "WORTH_SENDING", "Reading", "first_failure", "news_of", "notices"]
 
 WORTH_SENDING = 1_000
 """Fewer records wait for those of the next run: small files do not become small rows."""
+ENOUGH_BYTES = 16 << 20
+"""Records that take more do not wait, however few they are."""
 
 _Waiting = tuple[Chunk, Run, int]
 """A run of a chunk, and the number of its first record."""
@@ -61,7 +63,7 @@ class Reading:
         self._clock = job.clock_of(source)
         self._home = job.home
         self._waiting: list[_Waiting] = []
-        self._records_waiting = 0
+        self._records_waiting = self._bytes_waiting = 0
 
     def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         """The rows that the records of a chunk become, if there are enough to send."""
@@ -70,10 +72,16 @@ class Reading:
             self._waiting.append((chunk, run, first))
             self._records_waiting += len(run.raws)
             first += len(run.raws)
-            if self._records_waiting >= WORTH_SENDING:
+            if self._is_worth_sending(run):
                 with much_at_once():
                     rows = self._sent()
                 yield from record_batches(rows)
+
+    def _is_worth_sending(self, newest: Run) -> bool:
+        if self._records_waiting >= WORTH_SENDING:
+            return True
+        self._bytes_waiting += newest.size
+        return self._bytes_waiting >= ENOUGH_BYTES
 
     def parcels(self, chunks: Sequence[Chunk]) -> list[Parcel]:
         """All rows that the records of chunks become."""
@@ -93,7 +101,8 @@ class Reading:
 
     def _sent(self) -> list[Parcel]:
         """What becomes of the runs that wait; of each alone if something cannot be sent."""
-        waiting, self._waiting, self._records_waiting = self._waiting, [], 0
+        waiting, self._waiting = self._waiting, []
+        self._records_waiting = self._bytes_waiting = 0
         if self._try(waiting):
             return self._outbox.ready()
         rows = []

@@ -28,6 +28,7 @@ def ended(script):
         ("kill -SEGV $$", "jvm-died", "ended by SIGSEGV", "hs_err_pid"),
         ("exit 1", "jvm-died", "ended with exit code 1", "jvm.log"),
         ("exit 3", "jvm-out-of-memory", "no memory left", "spark.driver.memory"),
+        ("exit 52", "jvm-out-of-memory", "no memory left", "spark.driver.memory"),
     ],
 )
 def test_the_cause_is_named(tmp_path, script, code, words, hint):
@@ -43,8 +44,14 @@ def test_what_its_log_says_last_is_quoted(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["jvm.log", "spark.log"])
-def test_which_memory_was_exhausted_is_said(tmp_path, name):
-    said = "java.lang.OutOfMemoryError: Java heap space"
+@pytest.mark.parametrize(
+    "said",
+    [
+        "java.lang.OutOfMemoryError: Java heap space",
+        "org.apache.arrow.memory.OutOfMemoryException: Failure allocating buffer.",
+    ],
+)
+def test_which_memory_was_exhausted_is_said(tmp_path, name, said):
     (tmp_path / name).write_text(f"Terminating due to {said}\n")
     assert f"({said})" in jvm.out_of_memory(tmp_path).message
 

@@ -89,6 +89,18 @@ def test_rows_as_arrow_have_the_schema_of_rows(count):
     assert all(batch.schema == ARROW_SCHEMA for batch in found)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [([3, 3, 3, 3], [3, 1]), ([11], [1]), ([11, 1, 11], [1, 1, 1]), ([10], [1]), ([5, 5], [2])],
+)
+def test_a_batch_of_rows_has_so_many_bytes_at_most_or_one_row(monkeypatch, sizes, expected):
+    monkeypatch.setattr(rows, "LARGEST_BATCH", 10)
+    parcels = [(1, 2, DATA, bytes(size)) for size in sizes]
+    found = list(record_batches(parcels))
+    assert [batch.num_rows for batch in found] == expected
+    assert [row for batch in found for row in batch.column(3).to_pylist()] == [p[3] for p in parcels]
+
+
 class Summing:
     """Folds numbers by key."""
 

@@ -110,6 +110,14 @@ class Run:
     positions: Sequence[Any]
     """Where each of them lies; they ascend."""
 
+    @property
+    def size(self) -> int:
+        """The bytes of its records, as far as they are bytes or text."""
+        known: int | None = getattr(self.raws, "nbytes", None)
+        if known is not None:
+            return known
+        return sum(len(raw) for raw in self.raws if isinstance(raw, bytes | str))
+
 
 def times_of(values: Sequence[Any], field: str) -> list[Any]:
     """The times of records, by the field that has them."""

@@ -199,6 +199,11 @@ class _Batch(Sequence[pa.RecordBatch]):
     def __len__(self) -> int:
         return int(self.batch.num_rows)
 
+    @property
+    def nbytes(self) -> int:
+        """What its columns take."""
+        return int(self.batch.nbytes)
+
     def __getitem__(self, index: Any) -> Any:
         if not 0 <= index < len(self):
             raise IndexError(index)

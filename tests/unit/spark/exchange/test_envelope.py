@@ -98,7 +98,8 @@ def test_a_batch_of_rows_has_so_many_bytes_at_most_or_one_row(monkeypatch, sizes
     parcels = [(1, 2, DATA, bytes(size)) for size in sizes]
     found = list(record_batches(parcels))
     assert [batch.num_rows for batch in found] == expected
-    assert [row for batch in found for row in batch.column(3).to_pylist()] == [p[3] for p in parcels]
+    bodies = [body for batch in found for body in batch.column(3).to_pylist()]
+    assert bodies == [body for _, _, _, body in parcels]
 
 
 class Summing:

@@ -162,6 +162,9 @@ class DeltaLog:
             if (held.get("query_id"), held.get("generation")) != (claim.query_id, claim.generation):
                 raise fenced(epoch, self.path, claim, held.get("generation"))
             before = _newest(table, application)
+            standing = standing_of(table, claim.query_id, before).epoch
+            if standing < before:
+                raise RefusedError(_restored(self._sink, self.path, standing, before))
             if staged and before < epoch:
                 _add(table, claim, epoch, staged)
 
@@ -344,6 +347,17 @@ def _is_before(name: str, prefix: str, mine: tuple[int, int]) -> bool:
     if "-".join(parts[:2]) != prefix or len(parts) != 5 or not (parts[2] + parts[3]).isdigit():
         return False
     return (int(parts[2]), int(parts[3])) < mine
+
+
+def _restored(sink: str, path: str, standing: int, shown: int) -> Problem:
+    has = f"has them up to epoch {standing}" if standing >= 0 else "has none"
+    return Problem(
+        "output-behind",
+        f"sink '{sink}' has shown rows up to epoch {shown}, and {path} {has}: a RESTORE has taken "
+        "the others back while the run was on, and they would stay missing",
+        "restore the table to its newest version; or the checkpoint of the same time too; or go "
+        f"on without these rows: --accept-gap {sink}",
+    )
 
 
 def _append_only(sink: str, path: str) -> Problem:

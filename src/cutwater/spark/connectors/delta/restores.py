@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 __all__ = ["Standing", "standing_of"]
 
-_LOOKS = (8, 128, None)
+_LOOKS = (1, 8, 128, None)
 """So many of the newest versions are looked at; mostly the epoch is among the first."""
 
 

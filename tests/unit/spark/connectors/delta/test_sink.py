@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from support.connectors.delta_means import Mean, files, seen, stage, take
 from support.connectors.sink_rows import claim, codes, lane
 
-from cutwater.errors import RunError
+from cutwater.errors import RefusedError, RunError
 from cutwater.observers.delta import DeltaObserver
 from cutwater.spark.connectors.delta import ledger as delta_log
 from cutwater.spark.connectors.delta.sink import Delta
@@ -267,6 +267,30 @@ def test_a_table_that_was_restored_to_an_older_version_is_behind_and_no_longer_a
     who = take(table, 2)
     assert table.shown(who, 1) is None
     table.publish(who, 1, [stage(table, 1, 1.0, generation=2)])
+    assert sorted(seen(table)) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("back", [1, 2])
+def test_a_table_that_is_restored_during_a_run_is_refused_at_the_next_epoch(table, back):
+    who = take(table)
+    for epoch in (0, 1):
+        table.publish(who, epoch, [stage(table, epoch, float(epoch))])
+    delta = DeltaTable(table.path)
+    delta.restore(delta.version() - back)
+    with pytest.raises(RefusedError, match="RESTORE has taken the others back") as caught:
+        table.publish(who, 2, [stage(table, 2, 2.0)])
+    assert codes(caught.value.problems) == ["output-behind"]
+    assert sorted(seen(table)) == [0.0, 1.0][: 2 - back]
+
+
+def test_other_writers_of_a_table_do_not_look_like_a_restore(table):
+    who = take(table)
+    table.publish(who, 0, [stage(table, 0, 0.0)])
+    for _ in range(10):
+        DeltaTable(table.path).alter.set_table_properties(
+            {"made.by": "others"}, raise_if_not_exists=False
+        )
+    table.publish(who, 1, [stage(table, 1, 1.0)])
     assert sorted(seen(table)) == [0.0, 1.0]
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "END",
     "EVERYONE",
     "GATHERED",
+    "LARGEST_BATCH",
     "LARGEST_BODY",
     "MARK",
     "NEWEST",

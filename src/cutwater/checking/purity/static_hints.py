@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from cutwater.flow.travel.unpicklable import global_names
 from cutwater.flow.user_modules import is_installed
 
 __all__ = ["suspicions"]
@@ -56,9 +57,11 @@ def _found(f: Any, seen: set[int]) -> Iterator[str]:
     if code is None or id(code) in seen:
         return
     seen.add(id(code))
-    scope = getattr(f, "__globals__", {})
+    known = getattr(f, "__globals__", {})
+    # An attribute of the same name is another thing.
+    scope = {name: known.get(name, getattr(builtins, name, None)) for name in global_names(code)}
     for name in _names(code):
-        value = scope.get(name, getattr(builtins, name, None))
+        value = scope.get(name)
         if isinstance(value, ModuleType):
             top = value.__name__.split(".")[0]
             if top in _MODULES:
@@ -67,7 +70,7 @@ def _found(f: Any, seen: set[int]) -> Iterator[str]:
             yield f"'{name}' ({_MODULES[_module_of(value)]})"
         elif name in _METHODS:
             yield f"'{name}' ({_METHODS[name]})"
-        elif name in _BUILTINS and name not in scope:
+        elif name in _BUILTINS and value is getattr(builtins, name):
             yield f"'{name}' ({_BUILTINS[name]})"
         elif name in scope and _can_change(value):
             yield f"'{name}' (a {type(value).__name__} that can change)"

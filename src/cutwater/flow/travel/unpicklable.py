@@ -7,6 +7,7 @@ whole. What of this Python refuses to pickle is found here, before anything is s
 
 from __future__ import annotations
 
+import dis
 import pickle
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.tasks import Task
 from cutwater.flow.user_modules import is_installed
 
-__all__ = ["unpicklable"]
+__all__ = ["global_names", "unpicklable"]
 
 
 def unpicklable(steps: Iterable[s.Step]) -> list[Problem]:
@@ -124,7 +125,7 @@ def _is_sent_by_value(thing: Any) -> bool:
 
 
 def _of_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
-    for name in dict.fromkeys(_names(f.__code__)):
+    for name in dict.fromkeys(global_names(f.__code__)):
         if name in f.__globals__:
             yield name, f.__globals__[name]
     for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=False):
@@ -142,11 +143,14 @@ def _of_class(cls: type) -> Iterator[tuple[str, Any]]:
             yield "" if isinstance(value, FunctionType) else name, value
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
+def global_names(code: CodeType) -> Iterator[str]:
+    """The global variables and built-in functions that code reads; attributes are no such names."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield str(instruction.argval)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            yield from global_names(constant)
 
 
 def _parts_of(value: Any) -> Iterator[tuple[str, Any]]:

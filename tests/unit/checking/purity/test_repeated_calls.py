@@ -154,6 +154,10 @@ def tells_the_time(n):
     return now()
 
 
+def names_attributes(event):
+    return event.shared, event.id, event.os, event.open
+
+
 def closing_over(held):
     return lambda n: held
 
@@ -168,6 +172,7 @@ def closing_over(held):
         (opens_a_file, ("'open' (files)",)),
         (asks_the_system, ("'os' (the operating system)",)),
         (tells_the_time, ("'now' (the clock)",)),
+        (names_attributes, ()),
         (closing_over([]), ("'held' (a list that can change)",)),
         (closing_over(1), ()),
         (tasks.dated, ("'today' (the clock)",)),

@@ -240,6 +240,7 @@ def _node_of(segment: Segment) -> Node:
         segment.placement == "by key",
         segment.rank,
         segment.stage,
+        segment.is_stateful,
     )
 
 

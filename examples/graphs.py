@@ -2,6 +2,13 @@
 
 Each flow reads edges and shows what changes. What one node tells another goes round the loop, one
 round for each step along an edge, until nobody has anything new to tell.
+
+    cutwater run examples/graphs.py:components --source edges=edges --sink components=out \\
+        --checkpoint checkpoint
+
+reads lines such as ``{"a": 1, "b": 2}`` from the folder ``edges`` and writes a line for each node
+whose component changed: the least node of it. ``distances`` heeds the ``length`` of an edge and
+counts from node 0; ``permissions`` writes each pair of its transitive closure once.
 """
 
 from __future__ import annotations
@@ -121,58 +128,62 @@ distances.sink("distances", roads.iterate(spreading(distance, "distance")))
 
 @dataclass(frozen=True)
 class Pair:
-    """`a` may do what `b` may; told to one of the two."""
+    """`a` may do what `b` may: told to `a`."""
 
     a: int
     b: int
-    to: int
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A pair that is new."""
+
+    a: int
+    b: int
 
 
 @dataclass(frozen=True)
 class Links:
-    """Who may do what this one may, and what this one may do."""
+    """Who was granted this one directly, and all that this one may do."""
 
-    before: frozenset[int] = frozenset()
-    behind: frozenset[int] = frozenset()
+    granted_to: frozenset[int] = frozenset()
+    may: frozenset[int] = frozenset()
 
 
-def pair_of(edge: Edge) -> list[Pair]:
-    """A grant, told to both."""
-    return [Pair(edge.a, edge.b, edge.a), Pair(edge.a, edge.b, edge.b)]
+def told_to(event: Edge | Pair) -> int:
+    """A grant is told to what is granted, a pair to who is allowed."""
+    return event.b if isinstance(event, Edge) else event.a
 
 
 @cw.task(initial=Links())
-def linked(links: Links, pair: Pair) -> tuple[Links, list[Pair]]:
-    """A new pair, and those that follow from it and from what is known here."""
-    if pair.to == pair.a:
-        if pair.b in links.behind:
+def linked(links: Links, event: Edge | Pair) -> tuple[Links, list[Pair | Allowed]]:
+    """A new grant allows all that is allowed here; what is newly allowed here, all above may."""
+    if isinstance(event, Edge):
+        if event.a in links.granted_to:
             return links, []
-        more = [p for w in links.before for p in pair_of(Edge(w, pair.b))]
-        return Links(links.before, links.behind | {pair.b}), [pair, *more]
-    if pair.a in links.before:
+        pairs = [Pair(event.a, event.b), *(Pair(event.a, z) for z in sorted(links.may))]
+        return Links(links.granted_to | {event.a}, links.may), pairs
+    if event.b in links.may:
         return links, []
-    more = [p for z in links.behind for p in pair_of(Edge(pair.a, z))]
-    return Links(links.before | {pair.a}, links.behind), [pair, *more]
+    above = [Pair(w, event.b) for w in sorted(links.granted_to)]
+    return Links(links.granted_to, links.may | {event.b}), [Allowed(event.a, event.b), *above]
 
 
-def is_first_news(pair: Pair) -> bool:
-    """Is it the news that leaves, once for each pair?"""
-    return pair.to == pair.a
+def pairs(event: Pair | Allowed) -> list[Pair]:
+    """What goes round again."""
+    return [event] if isinstance(event, Pair) else []
 
 
-@cw.task(initial=False)
-def once(is_known: bool, pair: Pair) -> tuple[bool, list[Pair]]:
-    """Each pair the first time."""
-    return True, [] if is_known else [pair]
+def allowed(event: Pair | Allowed) -> list[Allowed]:
+    """What leaves the loop, once for each pair."""
+    return [event] if isinstance(event, Allowed) else []
 
 
-def closing(stream: cw.Stream) -> cw.Stream:
+def closing(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
     """The body of a loop that closes a relation; what is known already goes no further."""
-    fresh = stream.key_by("a", "b", "to").apply(once)
-    return fresh.key_by("to").apply(linked)
+    news = stream.key_by(told_to).apply(linked)
+    return news.flat_map(pairs), news.flat_map(allowed)
 
 
 permissions = cw.Flow("permissions")
-grants = permissions.source("edges", Edge)
-closed = grants.flat_map(pair_of).iterate(closing).filter(is_first_news)
-permissions.sink("pairs", closed.key_by("a", "b", name="by_pair").apply(once, name="shown"))
+permissions.sink("pairs", permissions.source("edges", Edge).iterate(closing))

@@ -74,6 +74,16 @@ def telling(source: cw.Stream) -> cw.Stream:
     return source.iterate(outer, name="outer")
 
 
+def telling_in_three(source: cw.Stream) -> cw.Stream:
+    """Notifications at depth 3."""
+
+    def outermost(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
+        told = telling(stream)
+        return told.filter(lambda item: len(item.text) == 3, name="outermost again"), told
+
+    return source.iterate(outermost, name="outermost")
+
+
 def joined(a: Item, b: Item) -> Item:
     return Item(a.key, a.at, a.text + b.text)
 
@@ -104,6 +114,7 @@ def exchanging(source: cw.Stream) -> cw.Stream:
 LOOPS = {
     "growing": growing,
     "telling": telling,
+    "telling in three": telling_in_three,
     "joining": joining,
     "exchanging": exchanging,
 }

@@ -196,6 +196,24 @@ class Stream:
         """
         return self._then(s.Join, name or "join", [other], f=f)
 
+    def join_clocks(
+        self,
+        other: Stream,
+        f: Callable[[Any, Any], Any],
+        *,
+        unbounded: bool = False,
+        name: str | None = None,
+    ) -> Stream:
+        """``f(left, right)`` for each pair of one key, at ``Product(left's time, right's)``.
+
+        For two streams whose times mean different things, such as when something happened and in
+        which version it is told. ``Product(t, v)`` is complete when this stream has completed
+        ``t`` and the other ``v``. None is left out. Keeps every value for ever, so it asks for
+        ``unbounded=True``.
+        """
+        label = name or self.flow._free_name("join_clocks")
+        return self._then(s.JoinClocks, label, [other], f=f, unbounded=unbounded)
+
     def aggregate(
         self,
         *,

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 from cutwater import operators as op
-from cutwater.annotations import is_known
+from cutwater.annotations import is_known, union_of
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
 from cutwater.flow.inference import StreamType, loop_types
@@ -27,7 +27,7 @@ from cutwater.times import Left, Right
 
 __all__ = ["Input", "Part", "Placement", "Plan", "Segment", "body_of", "plan"]
 
-_MAKERS = (s.Map, s.FlatMap, s.Apply, s.Join, s.OnComplete)
+_MAKERS = (s.Map, s.FlatMap, s.Apply, s.Join, s.JoinClocks, s.OnComplete)
 """Steps whose outputs are made by a user's function."""
 
 Placement = Literal["anywhere", "by key", "in one place"]
@@ -240,6 +240,7 @@ def _node_of(segment: Segment) -> Node:
         segment.placement == "by key",
         segment.rank,
         segment.stage,
+        segment.is_stateful,
     )
 
 
@@ -354,7 +355,7 @@ def _edges(
     number: int, steps: Sequence[s.Step], types: Sequence[StreamType], holder: Mapping[int, int]
 ) -> tuple[Input, ...]:
     first = steps[number]
-    if isinstance(first, s.Join):
+    if isinstance(first, (s.Join, s.JoinClocks)):
         left, right = (partial(Input, holder[n], steps[n], types[n].value) for n in first.inputs)
         return left(Left), right(Right)
     value = _given(number, steps, types).value
@@ -366,8 +367,12 @@ def _key_of(first: s.Step) -> Callable[[Any], Any] | None:
 
 
 def _given(number: int, steps: Sequence[s.Step], types: Sequence[StreamType]) -> StreamType:
-    inputs = steps[number].inputs
-    return types[inputs[0]] if len(inputs) == 1 else types[number]
+    step = steps[number]
+    if len(step.inputs) == 1:
+        return types[step.inputs[0]]
+    if isinstance(step, s.JoinClocks):
+        return replace(types[number], time=union_of([types[n].time for n in step.inputs]))
+    return types[number]
 
 
 def _parts(

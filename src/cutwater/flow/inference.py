@@ -26,6 +26,7 @@ from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.batch import Pairs
 from cutwater.operators.windows import Session, Window
+from cutwater.times import Product
 
 __all__ = ["StreamType", "infer", "loop_types"]
 
@@ -114,6 +115,10 @@ def _output(
             return _histogram(step, given, problems)
         case s.Join():
             return _join(step, inputs, problems)
+        case s.JoinClocks():
+            if not step.unbounded:
+                problems.append(_never_frees(step))
+            return replace(_paired(step, inputs, problems), time=Product, is_numbered=False)
         case s.AggregateAll():
             return _aggregate_all(step, given, problems)
         case s.AggregateWindows():
@@ -368,6 +373,15 @@ def _never_frees(step: s.Step) -> Problem:
 
 
 def _join(step: s.Join, inputs: list[StreamType], problems: list[Problem]) -> StreamType:
+    time = _common_time(step, inputs, problems)
+    is_numbered = any(given.is_numbered for given in inputs)
+    return replace(_paired(step, inputs, problems), time=time, is_numbered=is_numbered)
+
+
+def _paired(
+    step: s.Join | s.JoinClocks, inputs: list[StreamType], problems: list[Problem]
+) -> StreamType:
+    """What a function makes of one value of each of two streams; times are those of the left."""
     left, right = inputs[0], inputs[-1]
     if (left.key is None) != (right.key is None):
         problems.append(
@@ -383,9 +397,7 @@ def _join(step: s.Join, inputs: list[StreamType], problems: list[Problem]) -> St
         _check_takes(step, step.f, 1, right.value, problems)
     result = signature_of(step.f).result
     kinds = [member for member in members(result) if member is not type(None)]
-    time = _common_time(step, inputs, problems)
-    is_numbered = any(given.is_numbered for given in inputs)
-    return replace(left, value=union_of(kinds), time=time, is_numbered=is_numbered)
+    return replace(left, value=union_of(kinds))
 
 
 def _aggregate_all(step: s.AggregateAll, given: StreamType, problems: list[Problem]) -> StreamType:

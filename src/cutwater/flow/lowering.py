@@ -16,6 +16,7 @@ from cutwater.flow.inference import StreamType
 from cutwater.flow.lengths import is_total
 from cutwater.operators.aggregate import aggregate
 from cutwater.operators.join_by_time import join_by_time
+from cutwater.operators.join_clocks import join_clocks
 from cutwater.operators.notify import on_complete
 from cutwater.operators.task import task
 from cutwater.operators.windows import aggregate_windows
@@ -65,6 +66,8 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
             return op.histogram_total() if is_total(given.declared_time) else op.histogram()
         case s.Join():
             return join_by_time(named(step, step.f))
+        case s.JoinClocks():
+            return join_clocks(named(step, step.f))
         case s.AggregateAll():
             make = _record_maker(given, output.value)
             return aggregate([a for _, a in step.aggregates], make, emit=step.emit)

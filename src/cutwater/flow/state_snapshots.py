@@ -45,7 +45,7 @@ def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
             return histogram_total_form(time, given.value)
         case s.Histogram():
             return histogram_form(time, given.value)
-        case s.Join():
+        case s.Join() | s.JoinClocks():
             return join_form(time, given.value, inputs[1].value)
         case s.AggregateAll():
             return aggregate_form(key_kept_as(inputs), _kept(step.aggregates, given))

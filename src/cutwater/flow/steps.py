@@ -28,6 +28,7 @@ __all__ = [
     "Histogram",
     "Iterate",
     "Join",
+    "JoinClocks",
     "KeyBy",
     "Map",
     "Merge",
@@ -178,6 +179,16 @@ class Join(Step):
     is_stateful: ClassVar[bool] = True
     waits: ClassVar[bool] = True
     f: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinClocks(Step):
+    """Pairs of one key from two streams with clocks of their own, at products of their times."""
+
+    verb: ClassVar[str] = "join_clocks"
+    is_stateful: ClassVar[bool] = True
+    f: Callable[[Any, Any], Any]
+    unbounded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from cutwater.times import maximal
+from cutwater.times import Product, maximal
 
-__all__ = ["Frontier"]
+__all__ = ["Frontier", "ProductFrontier"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,46 @@ class Frontier:
             if mark not in ready and not any(mark[1] <= time for _, time in ready)
         )
         return Frontier(seen, waiting), [time for _, time in ready]
+
+
+@dataclass(frozen=True, slots=True)
+class ProductFrontier:
+    """What inputs with two clocks have completed: products of the watermarks of the two sides.
+
+    >>> frontier, common = ProductFrontier.of([0, 1]).advance(0, [20])
+    >>> common
+    []
+    >>> frontier.advance(1, [3])[1]
+    [Product(first=20, second=3)]
+    """
+
+    sides: tuple[int, ...]
+    """The side of each input, 0 or 1."""
+    frontiers: tuple[Frontier, Frontier]
+    """For each side, that of its inputs."""
+    completed: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
+    """For each side the maximal times that all its inputs completed."""
+
+    @staticmethod
+    def of(sides: Sequence[int]) -> ProductFrontier:
+        """The frontier of inputs that have not completed anything."""
+        left, right = (Frontier.of(sides.count(side)) for side in (0, 1))
+        return ProductFrontier(tuple(sides), (left, right))
+
+    def advance(self, source: int, times: Iterable[Any]) -> tuple[ProductFrontier, list[Any]]:
+        """The frontier after watermarks of one input, and the products that became complete."""
+        side = self.sides[source]
+        place = self.sides[:source].count(side)
+        moved, common = self.frontiers[side].advance(place, times)
+        if not common:
+            return replace(self, frontiers=_put(self.frontiers, side, moved)), []
+        done = _put(self.completed, side, tuple(maximal([*self.completed[side], *common])))
+        products = [Product(first, second) for first in done[0] for second in done[1]]
+        return ProductFrontier(self.sides, _put(self.frontiers, side, moved), done), products
+
+
+def _put(pair: tuple[T, T], side: int, value: T) -> tuple[T, T]:
+    return (value, pair[1]) if side == 0 else (pair[0], value)
 
 
 def _is_common(mark: tuple[int, Any], seen: tuple[tuple[Any, ...], ...]) -> bool:

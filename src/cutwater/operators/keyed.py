@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Any
 
 from cutwater.annotations import is_immutable
@@ -32,13 +32,19 @@ class Keyed:
     [[Data(time=1, value=((1, 'a'),))]]
     """
 
-    def __init__(self, op: Operator) -> None:
+    def __init__(
+        self,
+        op: Operator,
+        states: MutableMapping[bytes, tuple[Any, Any]] | None = None,
+        busy: Iterable[bytes] = (),
+    ) -> None:
         self.op = op
-        self.states: dict[bytes, tuple[Any, Any]] = {}
-        self._busy: set[bytes] = set()
+        self.states = {} if states is None else states
+        """Key and state by the canonical bytes of the key."""
+        self._busy = set(busy)
         self._touched: set[bytes] = set()
         self._changed: set[bytes] = set()
-        if op.is_awake:
+        if op.is_awake and NO_KEY not in self.states:
             self._keep(None, NO_KEY, op.start_for(None))
 
     def copy(self) -> Keyed:
@@ -72,6 +78,14 @@ class Keyed:
     def touched(self) -> frozenset[bytes]:
         """The keys that the epoch's border will visit."""
         return frozenset(self._touched)
+
+    def changed(self) -> Sequence[bytes]:
+        """The keys whose states changed since the last snapshot, in order."""
+        return sorted(self._changed)
+
+    def is_waiting(self, key_bytes: bytes) -> bool:
+        """Can a watermark matter to this key?"""
+        return key_bytes in self._busy
 
     def data(self, key: Any, key_bytes: bytes, event: Data) -> Sequence[Event]:
         """What an event of a key causes."""

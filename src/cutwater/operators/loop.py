@@ -62,6 +62,8 @@ class Node:
     """Its place in the order of what one event causes."""
     stage: int = 0
     """How many nodes lie before it, at most."""
+    is_stateful: bool = True
+    """Does it keep anything, or heed rounds and times?"""
 
     def first_index(self, port: int) -> int:
         """The index of the first output for an event that came by an input."""
@@ -201,6 +203,9 @@ class _Turn:
         self._body, self._state = body, state
         self._readers = body.readers
         self._outputs: list[Data] = []
+        self._left: dict[Any, Any] = {}
+        self._later: dict[Any, Any] = {}
+        """Times outside of the loop, and in the next round: many events have few times."""
 
     def run(self) -> list[Data]:
         """What leaves the loop of all that came since it last turned."""
@@ -248,7 +253,11 @@ class _Turn:
             for reader, port in self._readers[number]:
                 inboxes[reader] += [(port, row) for row in emitted]
             if number == self._body.out:
-                self._outputs += [Data(_outside(r.event.time), r.event.value) for r in emitted]
+                left = self._left
+                self._outputs += [
+                    Data(_shifted(left, _outside, event.time), event.value)
+                    for _, _, _, event in emitted
+                ]
             if number == self._body.again:
                 fed = emitted
         return self._fed_back(fed)
@@ -256,16 +265,31 @@ class _Turn:
     def _work(
         self, node: Node, held: Keyed, inbox: list[tuple[int, _Row]], completed: Sequence[Any]
     ) -> list[_Row]:
+        inbox.sort(key=_by_order)
+        firsts = [node.first_index(port) for port in range(max(1, len(node.inputs)))]
+        if not node.is_stateful:
+            return self._stateless(node, inbox, firsts)
         emitted: list[_Row] = []
-        inbox.sort(key=lambda item: (item[1].order, item[0]))
         for port, row in inbox:
             key, key_bytes = self._place(node, row)
             side = node.inputs[port].side if node.inputs else None
             event = Data(side(row.event.time), row.event.value) if side else row.event
             outputs = held.data(key, key_bytes, event)
-            emitted += _rows(node, row.order, [(key_bytes, key, outputs)], node.first_index(port))
+            if outputs:
+                emitted += _rows(node, row.order, [(key_bytes, key, outputs)], firsts[port])
         emitted += _rows(node, (AFTER_DATA, node.stage, 0), held.border())
         return emitted + _rows(node, (AFTER_DATA, node.stage, 1), held.watermarks(completed))
+
+    def _stateless(
+        self, node: Node, inbox: list[tuple[int, _Row]], firsts: Sequence[int]
+    ) -> list[_Row]:
+        step, start, emitted = node.operator.step, node.operator.start_for(None), list[_Row]()
+        for port, row in inbox:
+            outputs = step(start, row.event)[1]
+            if outputs:
+                key, key_bytes = self._place(node, row)
+                emitted += _rows(node, row.order, [(key_bytes, key, outputs)], firsts[port])
+        return emitted
 
     def _place(self, node: Node, row: _Row) -> tuple[Any, bytes]:
         if node.key is not None:
@@ -274,15 +298,29 @@ class _Turn:
 
     def _fed_back(self, fed: Sequence[_Row]) -> list[_Row]:
         """The next round. Only events of one round are compared, so places stand for orders."""
+        later = self._later
         rows = [
             _Row(
-                (place,), row.key, row.key_bytes, Data(_next_round(row.event.time), row.event.value)
+                (place,),
+                key,
+                key_bytes,
+                Data(_shifted(later, _next_round, event.time), event.value),
             )
-            for place, row in enumerate(fed)
+            for place, (_, key, key_bytes, event) in enumerate(fed)
         ]
         if rows and rounds_of(rows[0].event.time)[-1] == self._body.max_rounds:
             raise RunError(_bound(self._body, rows))
         return rows
+
+
+def _shifted(known: dict[Any, Any], shift: Callable[[Any], Any], time: Any) -> Any:
+    if time not in known:
+        known[time] = shift(time)
+    return known[time]
+
+
+def _by_order(item: tuple[int, _Row]) -> tuple[tuple[int | bytes, ...], int]:
+    return item[1].order, item[0]
 
 
 def _rows(

@@ -93,8 +93,10 @@ class Instance:
 
     def start(self, on_loss: OnLoss) -> SegmentAtWork:
         """The segment before the first event."""
-        count = sum(len(slots) for slots in self.slots.values())
-        return SegmentAtWork(self.segment, count, self.owns if self.of > 1 else None, on_loss)
+        ports = [
+            port for _, port in sorted(slot for slots in self.slots.values() for slot in slots)
+        ]
+        return SegmentAtWork(self.segment, ports, self.owns if self.of > 1 else None, on_loss)
 
     def owns(self, key_bytes: bytes) -> bool:
         """Is a key this instance's own?"""

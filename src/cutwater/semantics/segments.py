@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ from cutwater.errors import Problem, RunError
 from cutwater.events import Data, Event, Watermark
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import key_bytes_of
-from cutwater.operators.frontier import Frontier
+from cutwater.flow.steps import JoinClocks
+from cutwater.operators.frontier import Frontier, ProductFrontier
 from cutwater.operators.keyed import Emitted, Keyed
 from cutwater.ordering import AFTER_DATA, NO_KEY
 from cutwater.semantics.snapshots import OnLoss, Snapshots, refuse
@@ -48,8 +49,8 @@ class SegmentAtWork:
     ----------
     segment
         What it does.
-    inputs
-        How many streams it is sent; each has a watermark of its own.
+    ports
+        By which input each stream comes that it is sent; each has a watermark of its own.
     owns
         Which keys are its own, by their canonical bytes; default: all.
     on_loss
@@ -59,13 +60,16 @@ class SegmentAtWork:
     def __init__(
         self,
         segment: Segment,
-        inputs: int,
+        ports: Sequence[int],
         owns: Callable[[bytes], bool] | None = None,
         on_loss: OnLoss = refuse,
     ) -> None:
         self.segment = segment
         self.keyed = Keyed(segment.operator)
-        self.frontier = Frontier.of(inputs or 1)
+        has_clocks = isinstance(segment.steps[0], JoinClocks)
+        self.frontier: Frontier | ProductFrontier = (
+            ProductFrontier.of(ports) if has_clocks else Frontier.of(len(ports) or 1)
+        )
         self._owns = owns
         self._snapshots = Snapshots(segment, on_loss)
 

@@ -127,7 +127,7 @@ class _Node:
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
-        self.work = SegmentAtWork(segment, len(segment.inputs))
+        self.work = SegmentAtWork(segment, range(len(segment.inputs)))
         self.rows: list[tuple[int, Row]] = []
         self.advances: list[tuple[int, Any]] = []
 

@@ -35,6 +35,7 @@ SUPPORT: dict[type[s.Step], str] = {
     s.Accumulate: STATE,
     s.Histogram: WAITS,
     s.Join: f"{WAITS}; rows say by which input they come",
+    s.JoinClocks: f"{STATE}; rows say by which input they come",
     s.AggregateAll: f"{STATE}; once an epoch: after the bucket's last event",
     s.AggregateWindows: WAITS,
     s.OnComplete: WAITS,

@@ -194,6 +194,15 @@ def _(flow, readings):
     return readings.iterate(lambda stream: stream.filter(bool).sink("inside"))
 
 
+@flow_for("clocks-in-a-loop")
+def _(flow, readings):
+    def body(stream):
+        pairs = stream.filter(bool).join_clocks(stream, lambda a, b: a, unbounded=True)
+        return pairs.filter(bool)
+
+    return readings.iterate(body)
+
+
 @flow_for("unused-step: in a loop")
 def _(flow, readings):
     def body(stream):
@@ -332,6 +341,11 @@ def _(flow, readings):
 @flow_for("unbounded-state: histogram over times of unknown order")
 def _(flow, readings):
     return flow.source("a", str).histogram().map(str)
+
+
+@flow_for("unbounded-state: a join of clocks")
+def _(flow, readings):
+    return readings.join_clocks(flow.source("other", Reading, time="at"), lambda a, b: a)
 
 
 @flow_for("unbounded-state: histogram by paths")

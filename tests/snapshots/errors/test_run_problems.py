@@ -130,6 +130,18 @@ def _():
     cw.simulate(flow, {"a": [1], "b": [cw.Watermark("t")]})
 
 
+@run_for("clocks-do-not-meet")
+def _():
+    from cutwater.spark.job.spec import spark_plan
+    from cutwater.spark.support import check_support
+
+    flow = cw.Flow("run")
+    a, b, c = (flow.source(name, int) for name in "abc")
+    joined = a.join_clocks(b, max, unbounded=True)
+    flow.sink("out", joined.merge(a.join_clocks(c, max, unbounded=True, name="other"), name="all"))
+    check_support(spark_plan(flow))
+
+
 @run_for("unknown-sink")
 def _():
     simulated(same, [])["output"]

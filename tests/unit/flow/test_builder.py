@@ -37,6 +37,8 @@ def every_verb() -> cw.Flow:
     flow.sink("histogram", readings.histogram())
     flow.sink("paths", readings.histogram(paths=True, unbounded=True, name="paths"))
     flow.sink("join", keyed.join(others.key_by(explode), explode))
+    clocks = keyed.join_clocks(others.key_by(explode, name="by_clock"), explode, unbounded=True)
+    flow.sink("clocks", clocks)
     flow.sink("union", readings.union(others))
     flow.sink("merge", readings.merge(others, plain))
     flow.sink("running", keyed.aggregate(n=cw.agg.count(), total=cw.agg.sum("value")))

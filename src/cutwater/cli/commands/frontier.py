@@ -13,6 +13,7 @@ from cutwater.cli.durations import duration
 from cutwater.cli.screen import output, print_json, table
 from cutwater.cli.targets import spark_package
 from cutwater.errors import Problem, RefusedError
+from cutwater.times import Product
 
 if TYPE_CHECKING:
     from cutwater.spark import Frontiers, Position, StepFrontier
@@ -83,6 +84,8 @@ def _held_by(step: StepFrontier) -> str:
 
 
 def _time(value: Any) -> str:
+    if isinstance(value, Product):
+        return f"{_time(value.first)} × {_time(value.second)}"
     return "nothing" if value is None else str(value)
 
 

@@ -115,7 +115,7 @@ def _by_time(flow: Flow, before: Sequence[int]) -> Iterator[Reason]:
 
 def _looks_at_times(step: s.Step) -> bool:
     is_expiring = isinstance(step, s.Apply) and step.expire_after is not None
-    return step.waits or is_expiring or isinstance(step, s.Accumulate)
+    return step.waits or is_expiring or isinstance(step, (s.Accumulate, s.JoinClocks))
 
 
 def _why_times_vary(step: s.Step) -> str | None:

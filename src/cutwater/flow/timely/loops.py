@@ -80,6 +80,13 @@ def body_problems(step: s.Iterate) -> Iterator[Problem]:
                 "own streams alone",
                 "merge sources before the loop, and lead what leaves it to the sink",
             )
+        if isinstance(inner, s.JoinClocks):
+            yield Problem(
+                "clocks-in-a-loop",
+                f"{inner.title} is in the body of {step.title}; in a loop all streams have one "
+                "clock, that of its rounds",
+                "join the clocks before the loop",
+            )
     read = {number for inner in step.body for number in inner.inputs} | {step.again, step.out}
     for number, inner in enumerate(step.body):
         if number not in read and not isinstance(inner, s.Sink):

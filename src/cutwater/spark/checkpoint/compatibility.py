@@ -27,6 +27,7 @@ from cutwater.spark.connectors.base.side_outputs import is_side_output
 from cutwater.spark.connectors.base.sink import Sink
 from cutwater.spark.job.column_requirements import heeds_time
 from cutwater.spark.job.spec import Job
+from cutwater.spark.state.storage import Storage
 
 __all__ = [
     "FORMAT",
@@ -131,27 +132,42 @@ def identity_of(job: Job, partitions: int) -> Identity:
 def _steps(job: Job) -> Iterator[tuple[str, StepIdentity]]:
     for level, segments in enumerate(job.levels, 1):
         for segment in segments:
-            for part in segment.parts:
-                form = form_of(part.step, part.given)
-                if form is not None:
-                    yield (
-                        part.step.name,
-                        StepIdentity(
-                            part.step.verb,
-                            level,
-                            _key(job, part),
-                            _settings(part.step),
-                            _notes(job, segment, part.step),
-                            schema_of(form.type),
-                            in_columns=_is_in_columns(job, segment, part.step),
-                        ),
-                    )
+            for storage, part in job.storages[segment.number].parts():
+                yield (
+                    part.step.name,
+                    StepIdentity(
+                        part.step.verb,
+                        level,
+                        _key(_around(job.flow.steps, part.step), part),
+                        _settings(part.step),
+                        _notes(storage, part.step),
+                        _kept_as(storage, part),
+                        in_columns=_is_in_columns(job, segment, part.step),
+                    ),
+                )
 
 
-def _key(job: Job, part: Part) -> KeyIdentity:
+def _kept_as(storage: Storage, part: Part) -> Schema:
+    """What the state of a step is; of a loop whose steps keep it by themselves, whether it is."""
+    if storage.is_spread(part.step):
+        return schema_of(bool)
+    form = form_of(part.step, part.given)
+    assert form is not None
+    return schema_of(form.type)
+
+
+def _around(steps: Sequence[s.Step], step: s.Step) -> Sequence[s.Step]:
+    """The steps among which a step is: those of the flow, or those of a loop's body."""
+    if any(other is step for other in steps):
+        return steps
+    bodies = (_around(each.body, step) for each in steps if isinstance(each, s.Iterate))
+    return next(filter(None, bodies), ())
+
+
+def _key(steps: Sequence[s.Step], part: Part) -> KeyIdentity:
     if any(stream.key is None for stream in part.given):
         return KeyIdentity("", "None", ())
-    makers = {maker.number: maker for maker in _makers(job.flow.steps, part.step.inputs)}
+    makers = {maker.number: maker for maker in _makers(steps, part.step.inputs)}
     functions = ((m.name, *fingerprint(m.step.f)) for m in makers.values() if m.step.f is not None)
     return KeyIdentity(
         " or ".join(sorted({maker.words for maker in makers.values()})),
@@ -187,6 +203,8 @@ def _makers(steps: Sequence[s.Step], numbers: Sequence[int]) -> Iterator[_Maker]
 
 
 def _is_in_columns(job: Job, segment: Segment, step: s.Step) -> bool:
+    if step not in segment.steps:
+        return False  # in the body of a loop events are worked on one by one
     is_vectorised = isinstance(step, s.Apply) and step.is_vectorised
     return is_vectorised or segment.number in job.aggregations
 
@@ -207,10 +225,9 @@ def _aggregates(aggregates: Sequence[tuple[str, Aggregate]]) -> str:
     return ", ".join(f"{aggregate.name}({aggregate.field or ''})" for _, aggregate in aggregates)
 
 
-def _notes(job: Job, segment: Segment, step: s.Step) -> str:
+def _notes(storage: Storage, step: s.Step) -> str:
     if not heeds_time(step):
         return ""
-    storage = job.storages[segment.number]
     keys, times = (
         f"{what} as {render(schema_of(codec.type))}" if codec else f"no {what}"
         for what, codec in (("keys", storage.key), ("times", storage.time))

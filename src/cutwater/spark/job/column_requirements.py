@@ -2,24 +2,26 @@
 
 Times, keys and watermarks cost something, so they travel only where they matter.
 
-**Watermarks need not travel between segments.** On Spark they come only from the rules of
-sources and from numbering; both are known when an epoch is planned, and both are totally ordered.
-Then the frontier of `operators.frontier` over any number of inputs is the least of what its
-inputs completed last, and so the frontier of a segment is the least mark of all sources that lead
-to it, however many segments lie between. Every bucket is told the marks of the sources, once an
-epoch and only if one moved, and knows the rest; it takes them after the data and the border, as
+**Watermarks need not travel between segments.** On Spark they come only from the rules of sources
+and from numbering; both are known when an epoch is planned, and both are totally ordered. Then the
+frontier of `operators.frontier` over any number of inputs is the least of what its inputs completed
+last, and so the frontier of a segment is the least mark of all sources that lead to it, however
+many segments lie between. Behind a join of two clocks it is the product of the frontiers of the two
+sides, each the least mark of its own sources. Every bucket is told the marks of the sources, once
+an epoch and only if one moved, and knows the rest; it takes them after the data and the border, as
 in `semantics.simulator`. Where the marks of several sources meet, a bucket keeps those it was told
 in its head, since a source without news tells nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cutwater.errors import Problem, RefusedError
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
+from cutwater.times import Product
 
 __all__ = ["Needs", "heeds_time", "least_and_greatest", "makes_marks"]
 
@@ -45,7 +47,11 @@ class Needs:
             above = (self.sources[edge.segment] for edge in segment.inputs)
             own = {segment.name} if segment.source else set()
             self.sources[segment.number] = frozenset(own).union(*above)
-        self.times = self._backwards(_uses_times, lambda _reader: True)
+        self.clocks: dict[int, _Clocks] = {}
+        """For each segment the sources of each of its clocks."""
+        for segment in plan.segments:
+            self.clocks[segment.number] = self._clocks_of(segment)
+        self.times = self._backwards(_makes_of_times, lambda _reader: True)
         """Segments whose events carry times, for themselves or for segments behind them."""
         self.keys = self._backwards(_uses_keys, _takes_keys)
         """Segments that are given keys, not just the canonical bytes of them."""
@@ -74,7 +80,7 @@ class Needs:
 
     def met_by(self, source: str) -> frozenset[str]:
         """The other sources with which a source leads to segments that heed watermarks."""
-        groups = (self.sources[number] for number in self.watermarks)
+        groups = (group for number in self.watermarks for group in _groups(self.clocks[number]))
         return frozenset().union(*(names for names in groups if source in names)) - {source}
 
     def completed(self, segment: Segment, marks: Mapping[str, Any]) -> Any | None:
@@ -82,8 +88,37 @@ class Needs:
         names = self.sources[segment.number]
         if not names <= marks.keys():
             return None
-        met = {name: marks[name] for name in names}
-        return least_and_greatest(met, f"{segment.steps[0].title} reads")[0]
+        return _completed(self.clocks[segment.number], marks, f"{segment.steps[0].title} reads")
+
+    def _clocks_of(self, segment: Segment) -> _Clocks:
+        before = [self.clocks[edge.segment] for edge in segment.inputs]
+        if isinstance(segment.steps[0], s.JoinClocks):
+            return before[0], before[1]
+        own = frozenset([segment.name] if segment.source else [])
+        pairs = [each for each in before if isinstance(each, tuple)]
+        if pairs and any(each != pairs[0] for each in before):
+            raise RefusedError(_other_clocks(segment))
+        return (
+            pairs[0] if pairs else own.union(*(group for each in before for group in _groups(each)))
+        )
+
+
+_Clocks = frozenset[str] | tuple["_Clocks", "_Clocks"]
+"""The sources whose least mark is complete, or two such clocks whose product is."""
+
+
+def _groups(clocks: _Clocks) -> Iterator[frozenset[str]]:
+    """The sources of each clock."""
+    if isinstance(clocks, frozenset):
+        yield clocks
+    else:
+        yield from (group for side in clocks for group in _groups(side))
+
+
+def _completed(clocks: _Clocks, marks: Mapping[str, Any], who: str) -> Any:
+    if isinstance(clocks, frozenset):
+        return least_and_greatest({name: marks[name] for name in clocks}, who)[0]
+    return Product(*(_completed(side, marks, who) for side in clocks))
 
 
 def least_and_greatest(marks: Mapping[str, Any], who: str) -> tuple[Any, Any]:
@@ -99,6 +134,10 @@ def least_and_greatest(marks: Mapping[str, Any], who: str) -> tuple[Any, Any]:
     return least, greatest
 
 
+def _makes_of_times(segment: Segment) -> bool:
+    return _uses_times(segment) or isinstance(segment.steps[0], s.JoinClocks)
+
+
 def _uses_times(segment: Segment) -> bool:
     return any(heeds_time(step) for step in segment.steps)
 
@@ -111,6 +150,15 @@ def _uses_keys(segment: Segment) -> bool:
 def _takes_keys(reader: Segment) -> bool:
     """Does the segment go by the keys of what comes in, rather than by keys of its own?"""
     return reader.key is None and reader.placement == "by key"
+
+
+def _other_clocks(segment: Segment) -> Problem:
+    return Problem(
+        "clocks-do-not-meet",
+        f"{segment.steps[0].title} reads streams whose times are products of different clocks, so "
+        "nothing is complete at all of them that one of them says",
+        "merge the sources before their clocks are joined",
+    )
 
 
 def _do_not_compare(who: str, error: TypeError) -> Problem:

@@ -39,7 +39,7 @@ from cutwater.spark.exchange.envelope import END, EVERYONE
 from cutwater.spark.exchange.event_codec import Letters
 from cutwater.spark.job.column_requirements import Needs
 from cutwater.spark.operators.aggregation import Aggregation, aggregation_of
-from cutwater.spark.state.working_set import Storage, storage_of
+from cutwater.spark.state.storage import Storage, storage_of
 
 __all__ = ["BUCKETS", "Job", "load_job", "spark_plan", "speaking"]
 

@@ -23,7 +23,7 @@ from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
 from cutwater.spark.operators.segment_runner import Work, mail_in_pieces, stands_at
 from cutwater.spark.state.bucket import BucketStates
-from cutwater.spark.state.working_set import encode_states
+from cutwater.spark.state.storage import encode_states
 
 __all__ = ["TaskWork", "only_task"]
 

@@ -6,96 +6,16 @@ keys for which a watermark can matter are noted, so that a watermark visits no o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
-from cutwater.codec import UNENCODABLE, Codec
-from cutwater.errors import InputError, StepError
-from cutwater.flow.fusing import Part, Segment
-from cutwater.flow.state_snapshots import form_of, not_kept
-from cutwater.flow.steps import Step
-from cutwater.round_trip import round_trip
 from cutwater.spark.state.bucket import BUSY, BucketStates
+from cutwater.spark.state.lazy_states import KEY
+from cutwater.spark.state.storage import Storage
 
-__all__ = ["KEY", "LiveStates", "Storage", "encode_states", "storage_of"]
+__all__ = ["LiveStates"]
 
-KEY = "\x00key "
-"""Before the name of a step: the keys of its segment, where they are needed."""
 _GONE = object()
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """How the state of one step is kept."""
-
-    number: int
-    """Its place in the segment."""
-    name: str
-    encode: Callable[[Any], bytes | None]
-    decode: Callable[[bytes], Any]
-    is_nothing: Callable[[Any], bool]
-    """Need this state not be kept, though the segment has another one?"""
-
-
-@dataclass(frozen=True)
-class Storage:
-    """How the states of a segment are kept: worked out once for a job."""
-
-    segment: Segment
-    kept: tuple[_Kept, ...]
-    key: Codec | None
-    """How keys are encoded, if they are kept."""
-    time: Codec | None
-    """How times are encoded, if watermarks come to the segment and matter to it."""
-
-    @property
-    def name(self) -> str:
-        """The step by which what belongs to the whole segment is kept."""
-        return self.kept[0].name
-
-
-def storage_of(segment: Segment, key: Codec | None, time: Codec | None) -> Storage:
-    """How the states of a stateful segment are kept."""
-    found = (_kept(i, part) for i, part in enumerate(segment.parts))
-    return Storage(segment, tuple(kept for kept in found if kept), key, time)
-
-
-def _kept(number: int, part: Part) -> _Kept | None:
-    form = form_of(part.step, part.given)
-    if form is None:
-        return None
-    codec, freeze, thaw = Codec(form.type), form.freeze, form.thaw
-    never = part.operator.start is not None  # it would begin anew with another key
-
-    def encode(state: Any) -> bytes | None:
-        return encode_states(part.step, codec, [freeze(state)])[0]
-
-    return _Kept(
-        number,
-        part.step.name,
-        encode,
-        lambda data: thaw(codec.decode(data)),
-        (lambda _state: False) if never else part.operator.is_blank,
-    )
-
-
-def encode_states(step: Step, codec: Codec, states: Sequence[Any]) -> list[bytes | None]:
-    """States as bytes, None as none; each is decoded once.
-
-    What could not be read again would be there for ever, in this snapshot and every later one.
-    """
-    encode, decode = codec.encode, codec.decode
-    try:
-        encoded = [None if state is None else encode(state) for state in states]
-        for data in encoded:
-            if data is not None:
-                decode(data)
-    except (TypeError, ValueError, AttributeError, InputError, *UNENCODABLE):
-        losses = (round_trip(s, codec)[1] for s in states if s is not None)
-        found = next(loss for loss in losses if loss is not None and loss.reason)
-        raise StepError(not_kept(step, codec.type, found)) from None
-    return encoded
 
 
 class LiveStates:
@@ -105,8 +25,8 @@ class LiveStates:
         self._storage = storage
         self._bucket = bucket
         self._operator = storage.segment.operator
-        self._is_single = len(storage.segment.parts) == 1
-        self._must_start = self._operator.start is not None
+        is_by_key = storage.segment.placement == "by key"
+        self._must_start = is_by_key and self._operator.start is not None
         self.states: dict[bytes, Any] = {}
         """What the epoch has touched; to be changed by `put`, save where there are no keys."""
         self._keys: dict[bytes, Any] = {}
@@ -116,7 +36,7 @@ class LiveStates:
         if key_bytes in self.states:
             state = self.states[key_bytes]
             return self._operator.start_for(key) if state is _GONE else state
-        return self._load(key_bytes, key)
+        return self._storage.read(self._bucket, key_bytes, key)
 
     def put(self, key_bytes: bytes, key: Any, state: Any) -> None:
         """Change the state of a key."""
@@ -150,43 +70,29 @@ class LiveStates:
 
     def all(self) -> Iterable[bytes]:
         """The keys that have a state, in order."""
-        before = {key for kept in self._storage.kept for key in self._bucket.keys(kept.name)}
+        before = set(self._storage.keys(self._bucket))
         return sorted([*before.difference(self.states), *self.touched()])
 
     def write_back(self) -> None:
         """Give the bucket what became of the states."""
         for key_bytes in self.states:
             is_blank = self._is_blank(key_bytes)
-            self._put_parts(key_bytes, is_blank)
+            state = self.states[key_bytes]
+            known = None if state is _GONE else state
+            self._storage.write(self._bucket, key_bytes, known, is_blank)
             if self._storage.key:
                 encoded = self._storage.key.encode(self._keys[key_bytes])
                 self._bucket.put(KEY + self._storage.name, key_bytes, None if is_blank else encoded)
             if self._storage.time:
                 self._bucket.put(BUSY + self._storage.name, key_bytes, self._note(key_bytes))
 
-    def _put_parts(self, key_bytes: bytes, is_blank: bool) -> None:
-        state = self.states[key_bytes]
-        parts = (state,) if self._is_single else state
-        for kept in self._storage.kept:
-            is_nothing = is_blank or kept.is_nothing(parts[kept.number])
-            encoded = None if is_nothing else kept.encode(parts[kept.number])
-            self._bucket.put(kept.name, key_bytes, encoded)
-
-    def _load(self, key_bytes: bytes, key: Any) -> Any:
-        state = self._operator.start_for(key)
-        parts = [state] if self._is_single else list(state)
-        for kept in self._storage.kept:
-            encoded = self._bucket.get(kept.name, key_bytes)
-            if encoded is not None:
-                parts[kept.number] = kept.decode(encoded)
-        return parts[0] if self._is_single else tuple(parts)
-
     def _is_blank(self, key_bytes: bytes) -> bool:
         state = self.states[key_bytes]
         return state is _GONE or self._operator.is_blank(state)
 
     def _due(self, key_bytes: bytes) -> Any | None:
-        return self._operator.due(self.states[key_bytes]) if self._operator.due else None
+        due = self._operator.due if self._storage.has_least_times else None
+        return due(self.states[key_bytes]) if due else None
 
     def _is_due(self, key_bytes: bytes, time: Any) -> bool:
         if not self._is_busy(key_bytes):

@@ -2,17 +2,19 @@
 
 On Spark times only move with sources: what a source has completed is written to its log when an
 epoch is planned. So the live pointstamps (P3) are one for each source, or for each of its
-partitions, just after what it has completed; `progress` says what they hold.
+partitions, just after what it has completed; `progress` says what they hold. Where two clocks are
+joined a step has a frontier by each of them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import functools
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,7 +32,7 @@ from cutwater.spark.connectors.base.watermarks import (
 )
 from cutwater.spark.storage.entry_log import read_entry
 from cutwater.spark.telemetry.topology import StepTimes, Topology, read_topology
-from cutwater.times import just_before
+from cutwater.times import Product, just_before
 
 __all__ = [
     "FrontierTracker",
@@ -90,7 +92,7 @@ class StepFrontier:
     waits: bool
     """Does it do something when times are complete?"""
     completed: Any
-    """The time up to which all has come; None: none."""
+    """The time up to which all has come, by several clocks a `Product`; None: none."""
     next_end: Any
     """Where the next of its windows ends; None: it has none, or that depends on events."""
     asked: Any
@@ -121,15 +123,18 @@ class FrontierTracker:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._progress = Progress(Graph(_edges(topology)))
+        graph = Graph(_edges(topology))
+        self._clocks = _clock_numbers(topology)
+        self._progress = {clock: Progress(graph) for clock in sorted(set(self._clocks.values()))}
+        """One for each clock, since times of two clocks do not compare."""
         self._positions: Sequence[Position] = ()
 
     def move(self, positions: Sequence[Position]) -> None:
         """Let sources and partitions be where they are now; those not named have ended."""
-        for each in positions:
-            self._progress.update(_input(each.source), _after(each.completed), +1)
-        for each in self._positions:
-            self._progress.update(_input(each.source), _after(each.completed), -1)
+        for moved, change in ((positions, +1), (self._positions, -1)):
+            for each in moved:
+                progress = self._progress[self._clocks[each.source]]
+                progress.update(_input(each.source), _after(each.completed), change)
         self._positions = positions
 
     def steps(self, asked: str | None = None) -> tuple[StepFrontier, ...]:
@@ -140,23 +145,35 @@ class FrontierTracker:
         """
         found = []
         for number, step in enumerate(self._topology.steps):
-            moment = None if asked is None else self._typed(asked, number)
-            if asked is None or moment is not None:
-                found.append(self._frontier(number, step, moment))
+            by_clock = [
+                self._by_clock(number, clock, None if asked is None else self._typed(asked, clock))
+                for clock in self._topology.clocks_of(number)
+            ]
+            if asked is None or any(each.asked is not None for each in by_clock):
+                found.append(self._frontier(number, step, by_clock))
         return tuple(found)
 
-    def _typed(self, asked: str, number: int) -> Any | None:
-        sources = self._topology.sources_of(number)
+    def _typed(self, asked: str, sources: Collection[str]) -> Any | None:
         types = {self._topology.sources[name].time_type for name in sources} - {Any}
         known = (p.newest for p in self._positions if p.source in sources and p.newest is not None)
         return _typed(asked, types, next(known, None))
 
-    def _frontier(self, number: int, step: StepTimes, asked: Any) -> StepFrontier:
-        least = next(iter(self._progress.frontier(_node(number))), None)
+    def _by_clock(self, number: int, sources: Sequence[str], asked: Any) -> _ByClock:
+        progress = self._progress[self._clocks[sources[0]]]
+        least = next(iter(progress.frontier(_node(number))), None)
         holders: tuple[Position, ...] = ()
         if least is not None:
-            holders = tuple(self._holders(number, least if asked is None else _at(asked)))
+            moment = least if asked is None else _at(asked)
+            holders = tuple(self._holders(progress, number, moment))
         completed = None if least in (None, _BEFORE_ALL) else least[1]
+        return _ByClock(completed, asked, holders)
+
+    def _frontier(self, number: int, step: StepTimes, by_clock: Sequence[_ByClock]) -> StepFrontier:
+        done = [each.completed for each in by_clock]
+        completed = None if None in done else functools.reduce(Product, done)
+        asked = next((each.asked for each in by_clock if each.asked is not None), None)
+        meant = [each for each in by_clock if asked is None or each.asked is not None]
+        holders = tuple(holder for each in meant for holder in each.holders)
         return StepFrontier(
             step=step.name,
             verb=step.verb,
@@ -169,12 +186,31 @@ class FrontierTracker:
             sources=self._topology.sources_of(number),
         )
 
-    def _holders(self, number: int, moment: _Moment) -> Iterator[Position]:
-        for holder in self._progress.holders(_node(number), moment):
+    def _holders(self, progress: Progress, number: int, moment: _Moment) -> Iterator[Position]:
+        for holder in progress.holders(_node(number), moment):
             for each in self._positions:
                 is_there = _input(each.source) == holder.location
                 if is_there and _after(each.completed) == holder.time:
                     yield each
+
+
+class _ByClock(NamedTuple):
+    """What is complete at a step by one of its clocks."""
+
+    completed: Any
+    asked: Any
+    holders: tuple[Position, ...]
+
+
+def _clock_numbers(topology: Topology) -> dict[str, int]:
+    """For each source the number of its clock: sources whose times meet anywhere have one."""
+    numbers = {name: number for number, name in enumerate(topology.sources)}
+    for step in range(len(topology.steps)):
+        for clock in topology.clocks_of(step):
+            least = min(numbers[name] for name in clock)
+            met = {numbers[name] for name in clock}
+            numbers |= {name: least for name, number in numbers.items() if number in met}
+    return numbers
 
 
 def _input(source: str) -> str:

@@ -123,6 +123,18 @@ class Topology:
         names = {name for read in step.inputs for name in self.sources_of(read)}
         return tuple(sorted(names))
 
+    def clocks_of(self, number: int) -> tuple[tuple[str, ...], ...]:
+        """The sources that lead to a step, apart for each clock whose times it has a product of."""
+        step = self.steps[number]
+        if step.verb == "source":
+            return ((step.name,),)
+        before = [self.clocks_of(read) for read in step.inputs]
+        if step.verb == "join_clocks":
+            return tuple(clock for clocks in before for clock in clocks)
+        if any(len(clocks) > 1 for clocks in before):
+            return before[0]
+        return (tuple(sorted({name for clocks in before for name in clocks[0]})),)
+
     def is_by_the_clock(self, source: str) -> bool:
         """Are the times of a source such as a clock shows?"""
         return self.sources[source].kind in ("datetime", "date")

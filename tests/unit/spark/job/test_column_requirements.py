@@ -57,6 +57,38 @@ def test_times_travel_from_the_source_to_the_last_step_that_heeds_them():
     assert not needs.marks_meet
 
 
+def joined_clocks(flow):
+    """Two sources by one clock, one by another."""
+    first, second, versions = (
+        flow.source(name, Item, time="at", watermark=cw.bounded_delay(1)) for name in "abc"
+    )
+    return first.merge(second).join_clocks(versions, lambda a, b: a, unbounded=True)
+
+
+def test_behind_two_clocks_the_product_of_what_each_side_completed_is_complete():
+    flow = cw.Flow("clocks")
+    flow.sink("out", joined_clocks(flow).batch())
+    planned, needs = needs_of(flow)
+    (last,) = (segment for segment in planned.segments if segment.number in needs.watermarks)
+    assert needs.completed(last, {"a": 5, "b": 3, "c": 1}) == cw.Product(3, 1)
+    assert needs.completed(last, {"a": 5, "c": 1}) is None
+    assert needs.met_by("a") == {"b"}
+    assert needs.met_by("c") == frozenset()
+
+
+def test_products_of_different_clocks_are_not_merged():
+    flow = cw.Flow("clocks")
+    joined = joined_clocks(flow)
+    other = flow.source("d", Item, time="at").join_clocks(
+        flow.source("e", Item, time="at"), lambda a, b: a, unbounded=True
+    )
+    flow.sink("out", joined.merge(other, name="all").batch())
+    with pytest.raises(RunError) as caught:
+        needs_of(flow)
+    assert caught.value.problems[0].code == "clocks-do-not-meet"
+    assert "merge 'all'" in caught.value.problems[0].message
+
+
 def test_no_watermark_comes_where_a_source_never_completes_anything():
     flow = cw.Flow("never")
     items = flow.source("items", Item, time="at")

@@ -1,0 +1,220 @@
+"""An epoch of 1,000 new edges in a graph whose components are kept up to date.
+
+    python benchmarks/loops.py [--edges 10000 100000] [--new 1000] [--epochs 5]
+
+Beside one another in one session: the loop of examples/graphs.py, which works on what the new edges
+change; a Spark batch job that computes all components from scratch, label by label, with joins; and
+the connected components of GraphX, also from scratch. All begin with the same edges and are given
+the same new ones, and all are compared with networkx. See README.md in this folder.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import networkx as nx
+from feeding import PARTITIONS, import_by_name, new_files, read_lines
+from harness import Bench, Goal, Side
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from cutwater.spark import json_lines, run
+from cutwater.spark.embedded.session import embedded_session
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+import graphs
+
+Edges = list[tuple[int, int]]
+NODES_PER_EDGE = 0.6
+
+
+@dataclass
+class Graph:
+    """Edges in a folder, and those that each side has been given."""
+
+    folder: Path
+    size: int
+    edges: Edges = field(default_factory=list)
+    files: int = 0
+
+    def __post_init__(self) -> None:
+        self._rng = random.Random(self.size)
+        self._nodes = int(self.size * NODES_PER_EDGE)
+
+    def grow(self, count: int) -> int:
+        """Add a file of random edges; how many bytes it has."""
+        drawn = [
+            (self._rng.randrange(self._nodes), self._rng.randrange(self._nodes))
+            for _ in range(count)
+        ]
+        self.edges += drawn
+        lines = "".join(f'{{"a": {a:7}, "b": {b:7}}}\n' for a, b in drawn)
+        path = self.folder / "edges" / f"{self.files:05}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_name(f".{path.name}").write_text(lines)
+        path.with_name(f".{path.name}").rename(path)
+        self.files += 1
+        return len(lines)
+
+    def components(self) -> dict[int, int]:
+        """The least node of each node's component, by networkx."""
+        graph = nx.Graph(self.edges)
+        parts = ((min(part), part) for part in nx.connected_components(graph))
+        return {node: least for least, part in parts for node in part}
+
+
+@dataclass
+class Loop:
+    """The flow, restarted in each repetition; each new file is an epoch."""
+
+    spark: SparkSession
+    graph: Graph
+    new: int
+    epochs: int
+    known: dict[int, int] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    def preload(self) -> None:
+        """Take the graph that is there before anything is measured."""
+        self._run(self.graph.grow(self.graph.size))
+
+    def once(self) -> dict[str, float]:
+        """Some epochs; the middle of their times."""
+        for _ in range(self.epochs):
+            size = self.graph.grow(self.new)
+        times = self._run(size)
+        assert len(times) == self.epochs, f"{len(times)} epochs instead of {self.epochs}"
+        verify(f"the loop over {self.graph.size:,} edges", self.known, self.graph)
+        return {"s": statistics.median(times)}
+
+    def _run(self, max_bytes: int) -> list[float]:
+        times: list[float] = []
+        folder = self.graph.folder
+        run(
+            graphs.components,
+            self.spark,
+            sources={"edges": json_lines(str(folder / "edges"), max_bytes)},
+            sinks={"components": folder / "out"},
+            checkpoint=folder / "checkpoint",
+            on_progress=lambda progress: times.append(progress.duration_ms / 1000),
+        )
+        for row in read_lines(new_files(folder / "out", self.seen)):
+            self.known[row["node"]] = min(row["value"], self.known.get(row["node"], row["value"]))
+        return times
+
+
+def labels_by_joins(spark: SparkSession, folder: Path) -> DataFrame:
+    """The obvious batch job: everyone takes the least label around, until nobody changes."""
+    edges = spark.read.schema("a long, b long").json(str(folder / "edges"))
+    both = edges.union(edges.select("b", "a")).toDF("node", "other").distinct().cache()
+    least = f.least("node", f.min("other")).alias("label")
+    labels = both.groupBy("node").agg(least).localCheckpoint()
+    while True:
+        around = both.join(labels.toDF("other", "label"), "other").select("node", "label")
+        better = around.union(labels).groupBy("node").agg(f.min("label").alias("label"))
+        better = better.localCheckpoint()
+        if better.agg(f.sum("label")).first() == labels.agg(f.sum("label")).first():
+            both.unpersist()
+            return better
+        labels = better
+
+
+def labels_by_graphx(spark: SparkSession, edges: Edges, folder: Path) -> list[str]:
+    """GraphX, which GraphFrames calls too; there is no Python for it, so its classes are called."""
+    path = folder / "edge-list"
+    path.write_text("".join(f"{a} {b}\n" for a, b in edges))
+    context = spark.sparkContext
+    jvm, scala = context._jvm, context._jsc.sc()
+    level = jvm.org.apache.spark.storage.StorageLevel.MEMORY_ONLY()
+    loader = jvm.org.apache.spark.graphx.GraphLoader
+    graph = loader.edgeListFile(scala, str(path), False, PARTITIONS, level, level)
+    tag = jvm.scala.reflect.ClassTag.Int()
+    found = jvm.org.apache.spark.graphx.lib.ConnectedComponents.run(graph, tag, tag)
+    target = folder / f"graphx-{time.monotonic_ns()}"
+    found.vertices().saveAsTextFile(str(target))
+    graph.unpersist(False)
+    return [line for part in target.glob("part-*") for line in part.read_text().splitlines()]
+
+
+@dataclass
+class FromScratch:
+    """A side that computes all components again."""
+
+    spark: SparkSession
+    graph: Graph
+
+    def by_joins(self) -> dict[str, float]:
+        """Spark's own joins, written to Parquet."""
+        start = time.monotonic()
+        target = self.graph.folder / f"joins-{time.monotonic_ns()}"
+        labels_by_joins(self.spark, self.graph.folder).write.parquet(str(target))
+        taken = time.monotonic() - start
+        rows = self.spark.read.parquet(str(target)).collect()
+        verify("the batch job", {row.node: row.label for row in rows}, self.graph)
+        return {"s": taken}
+
+    def by_graphx(self) -> dict[str, float]:
+        """GraphX, written as text."""
+        start = time.monotonic()
+        lines = labels_by_graphx(self.spark, self.graph.edges, self.graph.folder)
+        taken = time.monotonic() - start
+        pairs = (map(int, line[1:-1].split(",")) for line in lines)
+        verify("GraphX", dict(pairs), self.graph)
+        return {"s": taken}
+
+
+def verify(name: str, found: dict[int, int], graph: Graph) -> None:
+    """End the benchmark if a side computes something else."""
+    if found != graph.components():
+        sys.exit(f"{name} computes other components than networkx")
+
+
+def main() -> int:
+    """Load the graphs, then measure in turns."""
+    bench = Bench("loops", __doc__ or "", quick_repetitions=1)
+    add = bench.parser.add_argument
+    add("--edges", type=int, nargs=2, help="200 and 2,000 if quick, else 10,000 and 100,000")
+    add("--new", type=int, help="edges in an epoch: 100 if quick, else 1,000")
+    add("--epochs", type=int, help="in each repetition: 3 if quick, else 10")
+    given = bench.arguments()
+    sizes = given.edges or ([200, 2_000] if bench.is_quick else [10_000, 100_000])
+    new = given.new or (100 if bench.is_quick else 1_000)
+    epochs = given.epochs or (3 if bench.is_quick else 10)
+    import_by_name()
+    with tempfile.TemporaryDirectory(prefix="cutwater-benchmark-") as folder:
+        spark = embedded_session(Path(folder) / "scratch", partitions=PARTITIONS)
+        loops = [Loop(spark, Graph(Path(folder) / str(n), n), new, epochs) for n in sizes]
+        for each in loops:
+            bench.tell(f"loading {each.graph.size:,} edges")
+            each.preload()
+        few, many = (f"loop, {n:,} edges" for n in sizes)
+        scratch = FromScratch(spark, loops[1].graph)
+        joins, graphx = (
+            f"{side}, from scratch, {sizes[1]:,} edges" for side in ("joins", "GraphX")
+        )
+        bench.compare(
+            f"an epoch of {new:,} new edges",
+            [
+                Side(few, loops[0].once),
+                Side(many, loops[1].once),
+                Side(joins, scratch.by_joins),
+                Side(graphx, scratch.by_graphx),
+            ],
+            base=many,
+            goals=[
+                Goal(joins, many, "s", at_least=5, condition=f"{sizes[1]:,} edges"),
+                Goal(many, few, "s", at_most=2, condition="ten times the graph"),
+            ],
+        )
+        spark.stop()
+    return bench.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -101,3 +101,13 @@ def test_bulk_values_leaves_watermarks_where_they_are(case, n):
     outputs = list(produce(bulk_values(counted, n), case.lxs))
     marks = [event for event in case.lxs if isinstance(event, Watermark)]
     assert [event for event in outputs if isinstance(event, Watermark)] == marks
+
+
+@given(cases(), st.integers(1, 4))
+def test_bulk_values_preserves_monotonicity(case, n):
+    assert mono(list(produce(bulk_values(counted, n), case.lxs)), case.seen)
+
+
+@given(infinite_streams(), st.integers(1, 4))
+def test_bulk_values_preserves_productivity(stream, n):
+    assert overdue(bulk_values(counted, n), stream) == []

@@ -188,10 +188,10 @@ class Stream:
     ) -> Stream:
         """Each element of ``f(values)`` for each run of `n` values, newest first (P4).
 
-        An output has the time of the newest value of its run. What is left at the end is a
-        shorter run; its time may be complete by then. `buffer` are pairs of a time and a value
-        that are there from the start, newest first; only where the stream has no key. Keeps fewer
-        than `n` values for each key.
+        An output has the time of the newest value of its run. A run is shorter if that time is
+        complete before it is full, or at the end. `buffer` are pairs of a time and a value that
+        are there from the start, newest first; only where the stream has no key. Keeps fewer than
+        `n` values for each key.
         """
         return self._then(s.Bulk, name or "bulk", f=f, n=n, buffer=_pairs(buffer))
 

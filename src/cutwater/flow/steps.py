@@ -139,7 +139,7 @@ class Bulk(Step):
 
     verb: ClassVar[str] = "bulk"
     is_stateful: ClassVar[bool] = True
-    reads_times: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
     f: Callable[[list[Any]], Any]
     n: int
     buffer: Pairs = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -9,7 +10,6 @@ from cutwater.annotations import element_of, signature_of
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.operator import Operator
 from cutwater.operators.snapshot import Form, pairs_of
-from cutwater.operators.stateless import always
 
 __all__ = ["bulk", "bulk_values", "bulk_values_form"]
 
@@ -46,13 +46,15 @@ def bulk_values(
 ) -> Operator:
     """`bulk` over the data of a stream: ``f(values)`` for each run of `n`, newest first.
 
-    Outputs have the time of the newest of the run. What is left at the end is a shorter run;
-    `buffer` are times and values that are there from the start, newest first. Watermarks pass.
+    Outputs have the time of the newest of the run. A run is shorter if a watermark completes that
+    time before it is full, or at the end. `buffer` are times and values that are there from the
+    start, newest first. Watermarks pass.
 
     Laws
     ----
     On data it is ``bulk(g, n)``, where `g` applies `f` to the values of a run and gives what it
-    returns the time of the newest; an empty run gives nothing.
+    returns the time of the newest; an empty run gives nothing. Monotone and productive streams
+    stay so.
 
     Examples
     --------
@@ -68,13 +70,19 @@ def bulk_values(
     inner = bulk(run_of, n, (Data(time, value) for time, value in buffer))
 
     def step(held: Any, event: Event) -> tuple[Any, Sequence[Event]]:
-        return (held, (event,)) if isinstance(event, Watermark) else inner.step(held, event)
+        if not isinstance(event, Watermark):
+            return inner.step(held, event)
+        if held and held[0].time <= event.time:
+            return (), [*run_of(held), event]
+        return held, (event,)
 
     return Operator(
         inner.initial,
         step,
         inner.finish,
-        is_idle=always,
+        is_idle=operator.not_,
+        due=lambda held: held[0].time,
+        awaits=lambda held: [event.time for event in held[:1]],
         is_blank=lambda held: not held and not inner.initial,
         is_awake=bool(inner.initial),
         form=bulk_values_form,

@@ -34,7 +34,7 @@ SUPPORT: dict[type[s.Step], str] = {
     s.Apply: f"{STATE}; with expire_after told what the sources have completed",
     s.Sink: "one Arrow stream writer for all sinks",
     s.Skip: STATE,
-    s.Bulk: STATE,
+    s.Bulk: WAITS,
     s.Operate: WAITS,
     s.Batch: WAITS,
     s.Accumulate: STATE,

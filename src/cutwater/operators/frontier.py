@@ -56,10 +56,7 @@ class Frontier:
         seen = _with(self.seen, source, tuple(maximal([*self.seen[source], *new])))
         if len(seen) == 1:
             return replace(self, seen=seen), new
-        is_ready = [_is_common(source, time, seen) for time in new]
-        ready = [
-            t for t, is_common in zip(reversed(new), reversed(is_ready), strict=True) if is_common
-        ]
+        ready = [time for time in reversed(new) if _is_common(source, time, seen)]
         ready += [
             time
             for other, waiting in enumerate(self.held)
@@ -67,8 +64,7 @@ class Frontier:
             for time in waiting
             if _is_common(other, time, seen)
         ]
-        late = [t for t, is_common in zip(new, is_ready, strict=True) if not is_common]
-        held = _with(self.held, source, _added(self.held[source], late))
+        held = _with(self.held, source, _added(self.held[source], new))
         if ready:
             held = tuple(
                 tuple(time for time in waiting if not any(time <= done for done in ready))

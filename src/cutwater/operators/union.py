@@ -39,7 +39,7 @@ def union(waiting: Iterable[Any] = (), seen: Iterable[Any] = ()) -> Operator:
     """
     initial = (tuple(waiting), tuple(maximal(seen)))
     # if not, what waits on one side waits for the other one, and need not be looked at again
-    is_any_due = any(is_producible(mark, initial[1]) for mark in initial[0])
+    may_be_due = bool(initial[0])
 
     def step(state: Any, event: Event) -> tuple[Any, Sequence[Event]]:
         waiting, seen = state
@@ -47,7 +47,9 @@ def union(waiting: Iterable[Any] = (), seen: Iterable[Any] = ()) -> Operator:
             return state, (Data(event.time.time, event.value),)
         seen = tuple(maximal([*seen, event.time]))
         candidates = (event.time, *waiting)
-        own = None if is_any_due else type(event.time)
+        own = None if may_be_due else type(event.time)
+        if all(type(mark) is own for mark in seen):
+            return (candidates, seen), ()
         ready = [
             mark
             for number, mark in enumerate(candidates)

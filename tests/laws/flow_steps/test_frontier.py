@@ -156,6 +156,8 @@ def test_the_newest_watermark_comes_first_as_in_union():
     frontier, _ = Frontier.of(2).advance(0, [one, two])
     _, common = frontier.advance(1, [five])
     assert common == [two, one]
+    frontier, _ = Frontier.of(2).advance(1, [five])
+    assert frontier.advance(0, [one, two])[1] == [two, one]
 
 
 def test_over_numbers_the_newest_stands_for_those_before_it():

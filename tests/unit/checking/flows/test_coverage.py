@@ -108,3 +108,26 @@ def test_nothing_to_exchange_is_not_called_independence_of_order():
 def test_the_same_seed_finds_the_same_inputs():
     inputs = {"left": [Click("a", 1, 0)], "right": [Click("b", 1, 0)]}
     assert notes(joined(), inputs) == notes(joined(), inputs)
+
+
+def test_a_frontier_that_moves_and_completes_nothing_is_not_said_to_be_held():
+    flow = cw.Flow("too early")
+    flow.sink("batches", clicks(flow, watermark=False).batch())
+    assert notes(flow, {"clicks": [Click("a", 5, 0), cw.Watermark(0)]}) == [
+        "batch 'batch' completed nothing before the end of the input"
+    ]
+
+
+def echo(seen: int, time: int, click: Click) -> tuple[int, list[int | cw.Notify]]:
+    return seen + 1, [seen, cw.Notify(time + 5)]
+
+
+def told(seen: int, time: int) -> tuple[int, list[int | cw.Notify]]:
+    return seen, [time]
+
+
+def test_what_a_step_emits_at_once_is_no_notification():
+    flow = cw.Flow("echo")
+    flow.sink("out", clicks(flow).on_complete(echo, told, initial=0))
+    said = notes(flow, {"clicks": [Click("a", 0, 0)]})[0]
+    assert said == "on_complete 'told' completed nothing before the end of the input"

@@ -39,6 +39,7 @@ from cutwater.events import Data, Watermark, monotone, productive, uncompleted
 from cutwater.flow import Flow, Stream, Task, bounded_delay, task, vectorised
 from cutwater.operators import aggregates as agg
 from cutwater.operators.notify import Notify
+from cutwater.operators.operator import Operator
 from cutwater.operators.windows import session, sliding, tumbling
 from cutwater.times import Antichain, Left, Product, Right, check_order, maximal
 from cutwater.trace import Trace, read_trace, write_trace
@@ -79,6 +80,7 @@ __all__ = [
     "Keys",
     "Left",
     "Notify",
+    "Operator",
     "Product",
     "RefusedError",
     "ResourceError",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -15,13 +16,16 @@ import msgspec
 from cutwater.errors import FlowError, Problem
 
 __all__ = [
+    "Signature",
     "describe",
+    "element_of",
     "fields_of",
     "fits",
     "is_immutable",
     "is_known",
     "members",
     "plain_type",
+    "signature_of",
     "union_of",
 ]
 
@@ -195,3 +199,38 @@ def is_immutable(value: Any) -> bool:
     if params is not None and params.frozen:
         return all(is_immutable(getattr(value, f.name)) for f in dataclasses.fields(value))
     return False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Signature:
+    """The annotated types of a function; `Any` where there is none."""
+
+    parameters: tuple[Any, ...]
+    result: Any
+
+
+def signature_of(f: Callable[..., Any]) -> Signature:
+    """What a function's annotations say, as far as they can be resolved."""
+    code = getattr(f, "__code__", None)
+    if code is None:
+        return Signature((), f if isinstance(f, type) else Any)
+    try:
+        hints = typing.get_type_hints(f)
+    except (NameError, TypeError):
+        hints = {}
+    is_bound = getattr(f, "__self__", None) is not None
+    names = code.co_varnames[is_bound : code.co_argcount]
+    return Signature(tuple(hints.get(name, Any) for name in names), hints.get("return", Any))
+
+
+def element_of(tp: Any) -> Any:
+    """What a list, tuple or iterable type holds.
+
+    >>> element_of(list[int]), element_of(Any)
+    (<class 'int'>, typing.Any)
+    """
+    origin, args = get_origin(tp), get_args(tp)
+    is_sequence = isinstance(origin, type) and issubclass(
+        origin, (list, tuple, set, frozenset, Sequence, Iterator, Iterable)
+    )
+    return args[0] if is_sequence and args and origin is not dict else Any

@@ -30,6 +30,7 @@ from support.spark.agreement import (
 import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.flow.steps import Sink, Source
+from cutwater.operators import accumulate, batch, compose, map_values, skip
 from cutwater.spark.microbatch.query import Drive
 
 pytestmark = pytest.mark.spark
@@ -141,6 +142,46 @@ def late() -> cw.Flow:
     return flow
 
 
+def at_time(time: int, item: Item) -> Item:
+    return Item(item.name, item.size + time % 2)
+
+
+def run_of(items: list[Item]) -> list[Item]:
+    return [Item(items[0].name, sum(item.size for item in items))]
+
+
+def differences(before: int, event: cw.Data | cw.Watermark) -> tuple[int, list[cw.Data]]:
+    """How much larger each size is than the one before."""
+    if isinstance(event, cw.Watermark):
+        return before, []
+    item = event.value
+    return item.size, [cw.Data(event.time, Item(item.name, item.size - before))]
+
+
+def completed_so_far(time: int, pairs: tuple[tuple[int, Item], ...]) -> Item:
+    return Item(pairs[-1][1].name, sum(item.size for _, item in pairs) * 100 + time)
+
+
+def own_operators() -> cw.Flow:
+    """Operators of one's own and P4's, keyed and not, with what is held from the start."""
+    flow = cw.Flow("own operators")
+    items = flow.source("items", Item, time="size", watermark=cw.bounded_delay(20))
+    by_name = items.map_values(at_time).key_by("name")
+    flow.sink("differences", by_name.operator(cw.Operator(0, differences), emits=Item))
+    flow.sink("runs", by_name.skip(2).bulk(run_of, 3))
+    composed = compose(batch(), accumulate(), map_values(completed_so_far))
+    flow.sink("composed", by_name.operator(composed, name="composed"))
+    flow.sink("skipping", by_name.operator(skip(composed, 1), name="skipping"))
+    held = items.batch(pending=[(3, Item("n0", 7))]).map(sizes).flatten()
+    flow.sink("held", held)
+    flow.sink("buffered", items.bulk(run_of, 50, buffer=[(0, Item("n0", 1))], name="buffered"))
+    return flow
+
+
+def sizes(pairs: tuple[tuple[int, Item], ...]) -> list[Item]:
+    return [item for _, item in pairs]
+
+
 # Each flow and its levels: the number of state operators that Spark may have for it.
 FLOWS = {
     stateless: 0,
@@ -152,6 +193,7 @@ FLOWS = {
     chain: 1,
     two_sources: 1,
     late: 1,
+    own_operators: 1,
 }
 
 

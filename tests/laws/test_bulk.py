@@ -10,6 +10,7 @@ from support.operators.paper import mono
 
 from cutwater.events import Data, Watermark
 from cutwater.operators import bulk, fproduce, produce
+from cutwater.operators.bulk import bulk_values
 
 words = st.text(SYMBOLS, max_size=12)
 sizes = st.integers(0, 4)
@@ -74,3 +75,39 @@ def test_bulk_in_order_preserves_productivity(stream, n):
 def test_bulk_holds_back_less_than_one_run(stream, m, n):
     lxs = stream.prefix(m)
     assert fproduce(bulk(in_order, n), lxs)[1] == lxs[: m - m % n]
+
+
+def counted(values):
+    return [len(values), *values]
+
+
+def with_newest_time(run):
+    """`counted`, on events."""
+    values = [event.value for event in run]
+    return [Data(run[0].time, output) for output in counted(values)] if run else []
+
+
+@given(cases(monotone=False), st.integers(1, 4), st.integers(0, 3))
+def test_on_data_bulk_values_is_bulk_with_the_time_of_the_newest(case, n, held):
+    data = [event for event in case.lxs if isinstance(event, Data)]
+    buffer, rest = data[:held][::-1], data[held:]
+    pairs = [(event.time, event.value) for event in buffer]
+    expected = produce(bulk(with_newest_time, n, buffer), rest)
+    assert list(produce(bulk_values(counted, n, pairs), rest)) == list(expected)
+
+
+@given(cases(monotone=False), st.integers(1, 4))
+def test_bulk_values_leaves_watermarks_where_they_are(case, n):
+    outputs = list(produce(bulk_values(counted, n), case.lxs))
+    marks = [event for event in case.lxs if isinstance(event, Watermark)]
+    assert [event for event in outputs if isinstance(event, Watermark)] == marks
+
+
+@given(cases(), st.integers(1, 4))
+def test_bulk_values_preserves_monotonicity(case, n):
+    assert mono(list(produce(bulk_values(counted, n), case.lxs)), case.seen)
+
+
+@given(infinite_streams(), st.integers(1, 4))
+def test_bulk_values_preserves_productivity(stream, n):
+    assert overdue(bulk_values(counted, n), stream) == []

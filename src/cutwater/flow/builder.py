@@ -12,6 +12,7 @@ from cutwater.flow.validation import checked
 from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.flow.where import here
 from cutwater.operators.aggregates import Aggregate
+from cutwater.operators.operator import Operator
 from cutwater.operators.windows import Window
 
 __all__ = ["Flow", "Stream", "WindowedStream"]
@@ -130,6 +131,14 @@ class Stream:
         """The values for which ``f(value)`` is true."""
         return self._stateless(s.Filter, f, name)
 
+    def map_values(self, f: Callable[[Any, Any], Any], *, name: str | None = None) -> Stream:
+        """``f(time, value)`` for each value; the time stays (P4)."""
+        return self._stateless(s.MapValues, f, name)
+
+    def flatten(self, *, name: str | None = None) -> Stream:
+        """Each element of each value; the time stays (P4)."""
+        return self._then(s.Flatten, name or self.flow._free_name("flatten"))
+
     def key_by(self, *fields: str | Callable[[Any], Any], name: str | None = None) -> Stream:
         """An exchange: what follows keeps a state for each value of the fields, or of a function.
 
@@ -162,30 +171,88 @@ class Stream:
         label = name or str(getattr(task, "name", "task"))
         return self._then(s.Apply, label, task=task, expire_after=expire_after)
 
-    def batch(self, *, name: str | None = None) -> Stream:
+    def skip(self, n: int, *, name: str | None = None) -> Stream:
+        """All values but the first `n`, of each key if the stream is keyed (P4).
+
+        Keeps a number for each key.
+        """
+        return self._then(s.Skip, name or "skip", n=n)
+
+    def bulk(
+        self,
+        f: Callable[[list[Any]], Iterable[Any]],
+        n: int,
+        *,
+        buffer: Iterable[tuple[Any, Any]] = (),
+        name: str | None = None,
+    ) -> Stream:
+        """Each element of ``f(values)`` for each run of `n` values, newest first (P4).
+
+        An output has the time of the newest value of its run. A run is shorter if that time is
+        complete before it is full, or at the end. `buffer` are pairs of a time and a value that
+        are there from the start, newest first; only where the stream has no key. Keeps fewer than
+        `n` values for each key.
+        """
+        return self._then(s.Bulk, name or "bulk", f=f, n=n, buffer=_pairs(buffer))
+
+    def operator(
+        self, op: Operator, *, state: Any = None, emits: Any = None, name: str | None = None
+    ) -> Stream:
+        """A step of one's own: an `Operator` on the events of each key (P4's ``Logic``).
+
+        ``op.step(state, event)`` is given every `Data` of a key and, after the first, every
+        `Watermark` that all inputs have passed (``is_awake=True``, where there is no key: before
+        the first too); ``op.finish(state)`` is called at the end of the input. `Data` that they
+        return are emitted, with their own times; watermarks that they return are not, since they
+        are passed on for all keys together. Emit no time that is complete: ``check_operator``
+        looks for that.
+
+        `state` and `emits` are the types of its state and of what it emits. The operators of this
+        package, and what `compose` makes of them, know both.
+        """
+        return self._then(s.Operate, name or "operator", op=op, state=state, emits=emits)
+
+    def batch(self, *, pending: Iterable[tuple[Any, Any]] = (), name: str | None = None) -> Stream:
         """For each watermark, what it completes: a tuple of ``(time, value)`` (P4).
 
-        Keeps a value until it is complete.
+        Keeps a value until it is complete. `pending` are pairs of a time and a value that are
+        held from the start; only where the stream has no key.
         """
-        return self._then(s.Batch, name or "batch")
+        return self._then(s.Batch, name or "batch", pending=_pairs(pending))
 
-    def accumulate(self, *, unbounded: bool = False, name: str | None = None) -> Stream:
+    def accumulate(
+        self,
+        *,
+        batches: Iterable[tuple[Any, Any]] = (),
+        unbounded: bool = False,
+        name: str | None = None,
+    ) -> Stream:
         """Batches that include all earlier ones, for each time of the newest (P4).
 
-        Keeps every value for ever, so it asks for ``unbounded=True``.
+        Keeps every value for ever, so it asks for ``unbounded=True``. `batches` are pairs of a
+        time and a value that every key begins with.
         """
-        return self._then(s.Accumulate, name or "accumulate", unbounded=unbounded)
+        return self._then(
+            s.Accumulate, name or "accumulate", unbounded=unbounded, batches=_pairs(batches)
+        )
 
     def histogram(
-        self, *, paths: bool = False, unbounded: bool = False, name: str | None = None
+        self,
+        *,
+        paths: bool = False,
+        unbounded: bool = False,
+        pending: Iterable[tuple[Any, Any]] = (),
+        name: str | None = None,
     ) -> Stream:
         """For each completed time, how often each value occurred up to then (P4).
 
         Over numbers and other totally ordered fields it keeps one count. Over times whose order
         may be partial, and with ``paths=True`` (a value counts once for every path to a time),
-        it keeps every value for ever, so it asks for ``unbounded=True``.
+        it keeps every value for ever, so it asks for ``unbounded=True``. `pending` are pairs of a
+        time and a value that are held from the start; only where the stream has no key.
         """
-        return self._then(s.Histogram, name or "histogram", paths=paths, unbounded=unbounded)
+        label, held = name or "histogram", _pairs(pending)
+        return self._then(s.Histogram, label, paths=paths, unbounded=unbounded, pending=held)
 
     def join(
         self, other: Stream, f: Callable[[Any, Any], Any], *, name: str | None = None
@@ -337,3 +404,7 @@ class WindowedStream:
 def _name_of(f: Any) -> str:
     name = getattr(f, "__name__", type(f).__name__)
     return "function" if name == "<lambda>" else str(name)
+
+
+def _pairs(pairs: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
+    return tuple(tuple(pair) if isinstance(pair, list) else pair for pair in pairs)

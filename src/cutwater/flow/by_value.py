@@ -13,7 +13,7 @@ __all__ = ["ByValue", "by_value", "is_by_value", "made_of"]
 ByValue = Callable[[Any], Sequence[Any]]
 """``value -> outputs``."""
 
-_KINDS = (s.Map, s.FlatMap, s.Filter)
+_KINDS = (s.Map, s.FlatMap, s.Filter, s.Flatten)
 
 
 def is_by_value(step: s.Step) -> bool:
@@ -58,6 +58,8 @@ def made_of(steps: Sequence[s.Step]) -> Callable[[Sequence[Any]], list[Sequence[
 
 def _one(step: s.Step, is_named: bool) -> ByValue:
     assert isinstance(step, _KINDS)
+    if isinstance(step, s.Flatten):
+        return named(step, list) if is_named else list
     f: Callable[[Any], Any] = named(step, step.f) if is_named else step.f
     if isinstance(step, s.Map):
         return lambda value: (f(value),)

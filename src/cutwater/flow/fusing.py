@@ -27,7 +27,9 @@ from cutwater.times import Left, Right
 
 __all__ = ["Input", "Part", "Placement", "Plan", "Segment", "body_of", "plan"]
 
-_MAKERS = (s.Map, s.FlatMap, s.Apply, s.Join, s.JoinClocks, s.OnComplete)
+_MAKERS = (
+    s.Map, s.FlatMap, s.MapValues, s.Apply, s.Join, s.JoinClocks, s.OnComplete, s.Bulk, s.Operate
+)  # fmt: skip
 """Steps whose outputs are made by a user's function."""
 
 Placement = Literal["anywhere", "by key", "in one place"]
@@ -322,7 +324,8 @@ def _followed(number: int, links: Mapping[int, int]) -> Iterator[int]:
 
 def _emits_per_epoch(step: s.Step) -> bool:
     is_aggregate = isinstance(step, s.AggregateAll) and step.emit == "epoch"
-    return is_aggregate or isinstance(step, s.Iterate)
+    has_border = isinstance(step, s.Operate) and step.op.border is not None
+    return is_aggregate or has_border or isinstance(step, s.Iterate)
 
 
 def _stages(steps: Sequence[s.Step], chains: Sequence[Sequence[int]]) -> dict[int, int]:

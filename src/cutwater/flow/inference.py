@@ -8,9 +8,19 @@ from dataclasses import dataclass, make_dataclass, replace
 from functools import cache
 from typing import Any, cast, get_args
 
-from cutwater.annotations import describe, fields_of, fits, members, union_of
+from cutwater.annotations import (
+    describe,
+    element_of,
+    fields_of,
+    fits,
+    members,
+    signature_of,
+    union_of,
+)
 from cutwater.errors import CutwaterError, FlowError, Problem
 from cutwater.flow import steps as s
+from cutwater.flow.inferred.functions import check_is_function, check_takes
+from cutwater.flow.inferred.operator_steps import buffer_problems, value_emitted
 from cutwater.flow.lengths import (
     has_predecessors,
     is_length,
@@ -18,13 +28,14 @@ from cutwater.flow.lengths import (
     length_in_words,
     time_of_bounds,
 )
-from cutwater.flow.tasks import Task, element_of, signature_of
+from cutwater.flow.tasks import Task
 from cutwater.flow.timely.loops import body_problems, body_types, leaving
 from cutwater.flow.timely.requests import request_problems
 from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.batch import Pairs
+from cutwater.operators.snapshot import counter_of
 from cutwater.operators.windows import Session, Window
 from cutwater.times import Product
 
@@ -90,14 +101,16 @@ def _output(
         case s.Source():
             return _source(step, problems, numbered)
         case s.Map():
-            _check_takes(step, step.f, 0, given.value, problems)
+            check_takes(step, step.f, 0, given.value, problems)
             return replace(given, value=signature_of(step.f).result)
         case s.FlatMap():
-            _check_takes(step, step.f, 0, given.value, problems)
+            check_takes(step, step.f, 0, given.value, problems)
             return replace(given, value=element_of(signature_of(step.f).result))
         case s.Filter():
-            _check_takes(step, step.f, 0, given.value, problems)
+            check_takes(step, step.f, 0, given.value, problems)
             return given
+        case s.MapValues() | s.Flatten() | s.Skip() | s.Bulk() | s.Operate():
+            return replace(given, value=value_emitted(step, given, problems))
         case s.KeyBy():
             return replace(given, key=_key(step, given.value, problems))
         case s.Merge():
@@ -108,6 +121,7 @@ def _output(
         case s.Apply():
             return _apply(step, given, problems)
         case s.Batch():
+            problems += buffer_problems(step, step.pending, given)
             return replace(given, value=tuple[tuple[given.time, given.value], ...])  # type: ignore[name-defined]
         case s.Accumulate():
             return _accumulate(step, given, problems)
@@ -124,8 +138,8 @@ def _output(
         case s.AggregateWindows():
             return _aggregate_windows(step, given, problems)
         case s.OnComplete():
-            _check_takes(step, step.receive, 2, given.value, problems)
-            _check_is_function(step, step.complete, problems)
+            check_takes(step, step.receive, 2, given.value, problems)
+            check_is_function(step, step.complete, problems)
             problems += request_problems(step, given.declared_time, given.key is not None)
             return replace(given, value=_output_of(step.receive, step.complete))
         case s.Iterate():
@@ -211,7 +225,7 @@ def _check_length(
 
 def _key(step: s.KeyBy, value: Any, problems: list[Problem]) -> tuple[tuple[str, Any], ...]:
     if step.f is not None:
-        _check_takes(step, step.f, 0, value, problems)
+        check_takes(step, step.f, 0, value, problems)
         return (("key", signature_of(step.f).result),)
     if not step.fields or not all(isinstance(name, str) for name in step.fields):
         problems.append(
@@ -316,33 +330,6 @@ def _check_initial(step: s.Step, task: VectorisedTask, problems: list[Problem]) 
         problems.append(replace(problem, message=f"{step.title}: {problem.message}"))
 
 
-def _check_is_function(step: s.Step, f: Any, problems: list[Problem]) -> bool:
-    if not callable(f):
-        problems.append(
-            Problem(
-                "not-a-function",
-                f"{step.title} was given {f!r}; it takes a function",
-                "pass the function itself, for example a lambda",
-            )
-        )
-    return callable(f)
-
-
-def _check_takes(step: s.Step, f: Any, position: int, value: Any, problems: list[Problem]) -> None:
-    if not _check_is_function(step, f, problems):
-        return
-    parameters = signature_of(f).parameters
-    wanted = parameters[position] if len(parameters) > position else Any
-    if not fits(value, wanted):
-        problems.append(
-            Problem(
-                "event-type",
-                f"{step.title} takes {describe(wanted)}; its stream carries {describe(value)}",
-                "widen the annotation, or map the stream to that type",
-            )
-        )
-
-
 def _accumulate(step: s.Accumulate, given: StreamType, problems: list[Problem]) -> StreamType:
     if given.value is not Any and not fits(given.value, Pairs):
         problems.append(
@@ -360,8 +347,8 @@ def _accumulate(step: s.Accumulate, given: StreamType, problems: list[Problem]) 
 def _histogram(step: s.Histogram, given: StreamType, problems: list[Problem]) -> StreamType:
     if not step.unbounded and (step.paths or not is_total(given.declared_time)):
         problems.append(_never_frees(step))
-    value = dict if given.value is Any else Counter[given.value]  # type: ignore[name-defined]
-    return replace(given, value=value)
+    problems += buffer_problems(step, step.pending, given)
+    return replace(given, value=counter_of(given.value))
 
 
 def _never_frees(step: s.Step) -> Problem:
@@ -392,9 +379,9 @@ def _paired(
                 "key both sides by what they share",
             )
         )
-    if _check_is_function(step, step.f, problems):
-        _check_takes(step, step.f, 0, left.value, problems)
-        _check_takes(step, step.f, 1, right.value, problems)
+    if check_is_function(step, step.f, problems):
+        check_takes(step, step.f, 0, left.value, problems)
+        check_takes(step, step.f, 1, right.value, problems)
     result = signature_of(step.f).result
     kinds = [member for member in members(result) if member is not type(None)]
     return replace(left, value=union_of(kinds))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from operator import attrgetter
@@ -11,14 +11,16 @@ from typing import Any
 from cutwater import operators as op
 from cutwater.annotations import describe, members
 from cutwater.errors import CutwaterError, InputError, Problem, StepError
+from cutwater.events import Data, Watermark
 from cutwater.flow import steps as s
 from cutwater.flow.inference import StreamType
 from cutwater.flow.lengths import is_total
 from cutwater.operators.aggregate import aggregate
+from cutwater.operators.bulk import bulk_values
 from cutwater.operators.join_by_time import join_by_time
 from cutwater.operators.join_clocks import join_clocks
 from cutwater.operators.notify import on_complete
-from cutwater.operators.task import task
+from cutwater.operators.task import check_result, task
 from cutwater.operators.windows import aggregate_windows
 from cutwater.ordering import canonical
 from cutwater.round_trip import Loss
@@ -37,7 +39,7 @@ __all__ = [
 def operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Operator:
     """What the step does to the events of one key."""
     operator = _operator_of(step, given, output)
-    is_guarded = step.is_stateful or isinstance(step, s.FlatMap)
+    is_guarded = step.is_stateful or isinstance(step, (s.FlatMap, s.Flatten))
     return _guarded(step, operator) if is_guarded else operator
 
 
@@ -49,6 +51,17 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
         case s.FlatMap():
             f = named(step, lambda value: list(step.f(value)))
             return op.compose(op.map_values(lambda _time, value: f(value)), op.flatten())
+        case s.MapValues():
+            return op.map_values(named(step, step.f))
+        case s.Flatten():
+            return op.flatten()
+        case s.Skip():
+            return task(_skipping, step.n, name=step.name)
+        case s.Bulk():
+            f = named(step, lambda values: list(step.f(values)))
+            return bulk_values(f, step.n, step.buffer)
+        case s.Operate():
+            return _with_events(step)
         case s.Filter():
             f = named(step, step.f)
             kept = op.map_values(lambda _time, value: (value,) if f(value) else ())
@@ -57,13 +70,15 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
             f = named(step, step.task.f)
             return task(f, step.task.initial, name=step.name, expire_after=step.expire_after)
         case s.Batch():
-            return op.batch()
+            return op.batch(step.pending)
         case s.Accumulate():
-            return op.accumulate()
+            return op.accumulate(step.batches)
         case s.Histogram(paths=True):
-            return op.histogram_paths()
+            return op.histogram_paths(step.pending)
+        case s.Histogram() if is_total(given.declared_time):
+            return op.histogram_total(pending=step.pending)
         case s.Histogram():
-            return op.histogram_total() if is_total(given.declared_time) else op.histogram()
+            return op.histogram(step.pending)
         case s.Join():
             return join_by_time(named(step, step.f))
         case s.JoinClocks():
@@ -82,6 +97,44 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
                 receive, complete, step.initial, requests=step.requests, name=step.name
             )
     return op.identity()
+
+
+def _skipping(left: int, value: Any) -> tuple[int, list[Any]]:
+    return (left - 1, []) if left else (0, [value])
+
+
+def _with_events(step: s.Operate) -> op.Operator:
+    """The user's operator, with a sentence where it emits something else than events."""
+    own = step.op
+
+    def checked(state: Any, event: Any) -> tuple[Any, list[Any]]:
+        return _state_and_events(own.step(state, event))
+
+    def _state_and_events(result: Any) -> tuple[Any, list[Any]]:
+        state, outputs = check_result(result, step.name)
+        return state, _events(step, outputs)
+
+    border = own.border
+    return replace(
+        own,
+        step=checked,
+        finish=lambda state: _events(step, own.finish(state)),
+        border=border and (lambda state: _state_and_events(border(state))),
+    )
+
+
+def _events(step: s.Operate, outputs: Iterable[Any]) -> list[Any]:
+    events = list(outputs)
+    for event in events:
+        if not isinstance(event, (Data, Watermark)):
+            raise InputError(
+                Problem(
+                    "not-an-event",
+                    f"{step.title} emitted {event!r}; an operator emits events",
+                    "emit Data(time, value)",
+                )
+            )
+    return events
 
 
 def key_function(step: s.KeyBy) -> Callable[[Any], Any]:

@@ -12,11 +12,13 @@ from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import body_of
 from cutwater.flow.inference import StreamType
+from cutwater.flow.inferred.operator_steps import operator_form
 from cutwater.flow.lengths import is_total
 from cutwater.operators.accumulate import accumulate_form
 from cutwater.operators.aggregate import aggregate_form
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.batch import batch_form
+from cutwater.operators.bulk import bulk_values_form
 from cutwater.operators.histogram import histogram_form
 from cutwater.operators.histogram_total import histogram_total_form
 from cutwater.operators.join_by_time import join_form
@@ -37,6 +39,12 @@ def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
         case s.Apply():
             is_expiring = step.expire_after is not None
             return task_form(time, step.task.state_type, is_expiring=is_expiring)
+        case s.Skip():
+            return task_form(time, int, is_expiring=False)
+        case s.Bulk():
+            return bulk_values_form(time, given.value)
+        case s.Operate():
+            return operator_form(step, time, given.value)
         case s.Batch():
             return batch_form(time, given.value)
         case s.Accumulate():

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cutwater.flow.tasks import Task, signature_of
+from cutwater.annotations import signature_of
+from cutwater.flow.tasks import Task
 from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.flow.watermarks import BoundedDelay, LatePolicy
 from cutwater.flow.where import Where
 from cutwater.operators.aggregates import Aggregate
+from cutwater.operators.batch import Pairs
+from cutwater.operators.operator import Operator
 from cutwater.operators.windows import Window
 
 __all__ = [
@@ -22,18 +25,23 @@ __all__ = [
     "AggregateWindows",
     "Apply",
     "Batch",
+    "Bulk",
     "Enter",
     "Filter",
     "FlatMap",
+    "Flatten",
     "Histogram",
     "Iterate",
     "Join",
     "JoinClocks",
     "KeyBy",
     "Map",
+    "MapValues",
     "Merge",
     "OnComplete",
+    "Operate",
     "Sink",
+    "Skip",
     "Source",
     "Step",
     "Union",
@@ -55,6 +63,8 @@ class Step:
     is_stateful: ClassVar[bool] = False
     waits: ClassVar[bool] = False
     """Does it emit when times are complete?"""
+    reads_times: ClassVar[bool] = False
+    """Does it look at the times of events, though not at what is complete?"""
 
     @property
     def title(self) -> str:
@@ -97,6 +107,58 @@ class Filter(Step):
 
     verb: ClassVar[str] = "filter"
     f: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapValues(Step):
+    """One value for each, by a function that is given the time too (P4's map)."""
+
+    verb: ClassVar[str] = "map_values"
+    reads_times: ClassVar[bool] = True
+    f: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flatten(Step):
+    """Each element of each value (P4)."""
+
+    verb: ClassVar[str] = "flatten"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skip(Step):
+    """All but the first values (P4)."""
+
+    verb: ClassVar[str] = "skip"
+    is_stateful: ClassVar[bool] = True
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bulk(Step):
+    """What a function makes of runs of values (P4)."""
+
+    verb: ClassVar[str] = "bulk"
+    is_stateful: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
+    f: Callable[[list[Any]], Any]
+    n: int
+    buffer: Pairs = ()
+    """What is held before the first event, newest first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operate(Step):
+    """A user's own operator (P4's ``Logic``)."""
+
+    verb: ClassVar[str] = "operator"
+    is_stateful: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
+    op: Operator
+    state: Any = None
+    """What its state is; None: as the operator says, or its annotations."""
+    emits: Any = None
+    """What it emits; None: as the operator says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +211,8 @@ class Batch(Step):
     verb: ClassVar[str] = "batch"
     is_stateful: ClassVar[bool] = True
     waits: ClassVar[bool] = True
+    pending: Pairs = ()
+    """What is held before the first event."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +222,8 @@ class Accumulate(Step):
     verb: ClassVar[str] = "accumulate"
     is_stateful: ClassVar[bool] = True
     unbounded: bool = False
+    batches: Pairs = ()
+    """What was completed before the first event."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +235,8 @@ class Histogram(Step):
     waits: ClassVar[bool] = True
     paths: bool = False
     unbounded: bool = False
+    pending: Pairs = ()
+    """What is held before the first event."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,6 +255,7 @@ class JoinClocks(Step):
 
     verb: ClassVar[str] = "join_clocks"
     is_stateful: ClassVar[bool] = True
+    reads_times: ClassVar[bool] = True
     f: Callable[[Any, Any], Any]
     unbounded: bool = False
 

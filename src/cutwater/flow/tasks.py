@@ -2,59 +2,20 @@
 
 from __future__ import annotations
 
-import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, get_args, get_origin
 
-from cutwater.annotations import members, plain_type
+from cutwater.annotations import element_of, members, plain_type, signature_of
 from cutwater.flow.where import Where, of_function
 from cutwater.operators.task import TaskFunction
 
 __all__ = [
-    "Signature",
     "Task",
     "are_outputs",
-    "element_of",
     "gives_outputs",
-    "signature_of",
     "task",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The annotated types of a function; `Any` where there is none."""
-
-    parameters: tuple[Any, ...]
-    result: Any
-
-
-def signature_of(f: Callable[..., Any]) -> Signature:
-    """What a function's annotations say, as far as they can be resolved."""
-    code = getattr(f, "__code__", None)
-    if code is None:
-        return Signature((), f if isinstance(f, type) else Any)
-    try:
-        hints = typing.get_type_hints(f)
-    except (NameError, TypeError):
-        hints = {}
-    is_bound = getattr(f, "__self__", None) is not None
-    names = code.co_varnames[is_bound : code.co_argcount]
-    return Signature(tuple(hints.get(name, Any) for name in names), hints.get("return", Any))
-
-
-def element_of(tp: Any) -> Any:
-    """What a list, tuple or iterable type holds.
-
-    >>> element_of(list[int]), element_of(Any)
-    (<class 'int'>, typing.Any)
-    """
-    origin, args = get_origin(tp), get_args(tp)
-    is_sequence = isinstance(origin, type) and issubclass(
-        origin, (list, tuple, set, frozenset, Sequence, Iterator, Iterable)
-    )
-    return args[0] if is_sequence and args and origin is not dict else Any
 
 
 def gives_outputs(result: Any) -> bool:

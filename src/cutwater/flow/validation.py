@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cutwater.annotations import describe
+from cutwater.annotations import describe, signature_of
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.inference import StreamType, infer
-from cutwater.flow.tasks import Task, are_outputs, gives_outputs, signature_of
+from cutwater.flow.tasks import Task, are_outputs, gives_outputs
 from cutwater.flow.timely.bodies import with_bodies
 from cutwater.flow.where import of_function
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args, get_origin
 
-from cutwater.annotations import members, union_of
-from cutwater.flow.tasks import Task, signature_of
+from cutwater.annotations import members, signature_of, union_of
+from cutwater.flow.tasks import Task
 from cutwater.flow.where import of_function
 from cutwater.vectors import Emit, Keys, Layout, Layouts, run_batch
 from cutwater.vectors.arrays import np

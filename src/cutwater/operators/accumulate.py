@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.batch import batch
-from cutwater.operators.compose import always, compose
+from cutwater.operators.compose import compose
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
 from cutwater.operators.snapshot import Form, pairs_of, row_of
+from cutwater.operators.stateless import always, same_values
 
 __all__ = ["accumulate", "accumulate_form", "incr_batch", "incr_batch_form"]
 
@@ -46,7 +46,17 @@ def accumulate(batches: Iterable[tuple[Any, Any]] = ()) -> Operator:
         whole = (*state, *event.value)
         return whole, [Data(time, whole) for time in dict.fromkeys(t for t, _ in event.value)]
 
-    return Operator(initial, step, is_idle=always, is_blank=operator.not_)
+    def is_blank(state: tuple[Any, ...]) -> bool:
+        return not state and not initial
+
+    return Operator(
+        initial,
+        step,
+        is_idle=always,
+        is_blank=is_blank,
+        form=lambda _time, batch: accumulate_form(batch),
+        emits=same_values,
+    )
 
 
 def incr_batch(

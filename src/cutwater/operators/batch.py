@@ -82,6 +82,9 @@ def batch(pending: Iterable[tuple[Any, Any]] = ()) -> Operator:
         is_blank=is_blank,
         due=least_time,
         awaits=lambda held: [time for time, _ in held],
+        is_awake=bool(initial),
+        form=batch_form,
+        emits=pairs_of,
     )
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from cutwater.annotations import element_of, signature_of
+from cutwater.events import Data, Event, Watermark
 from cutwater.operators.operator import Operator
+from cutwater.operators.snapshot import Form, pairs_of
 
-__all__ = ["bulk"]
+__all__ = ["bulk", "bulk_values", "bulk_values_form"]
 
 
 def bulk(
@@ -35,3 +39,61 @@ def bulk(
         return (held, ()) if len(held) < n else ((), f(held))
 
     return Operator(initial, step, f)
+
+
+def bulk_values(
+    f: Callable[[list[Any]], Iterable[Any]], n: int, buffer: Iterable[tuple[Any, Any]] = ()
+) -> Operator:
+    """`bulk` over the data of a stream: ``f(values)`` for each run of `n`, newest first.
+
+    Outputs have the time of the newest of the run. A run is shorter if a watermark completes that
+    time before it is full, or at the end. `buffer` are times and values that are there from the
+    start, newest first. Watermarks pass.
+
+    Laws
+    ----
+    On data it is ``bulk(g, n)``, where `g` applies `f` to the values of a run and gives what it
+    returns the time of the newest; an empty run gives nothing. Monotone and productive streams
+    stay so.
+
+    Examples
+    --------
+    >>> from cutwater.operators import produce
+    >>> list(produce(bulk_values(lambda run: [sum(run)], 2), [Data(1, 5), Data(2, 7), Data(3, 1)]))
+    [Data(time=2, value=12), Data(time=3, value=1)]
+    """
+
+    def run_of(events: Sequence[Data]) -> list[Data]:
+        values = [event.value for event in events]
+        return [Data(events[0].time, output) for output in f(values)] if events else []
+
+    inner = bulk(run_of, n, (Data(time, value) for time, value in buffer))
+
+    def step(held: Any, event: Event) -> tuple[Any, Sequence[Event]]:
+        if not isinstance(event, Watermark):
+            return inner.step(held, event)
+        if held and held[0].time <= event.time:
+            return (), [*run_of(held), event]
+        return held, (event,)
+
+    return Operator(
+        inner.initial,
+        step,
+        inner.finish,
+        is_idle=operator.not_,
+        due=lambda held: held[0].time,
+        awaits=lambda held: [event.time for event in held[:1]],
+        is_blank=lambda held: not held and not inner.initial,
+        is_awake=bool(inner.initial),
+        form=bulk_values_form,
+        emits=lambda _time, _value: element_of(signature_of(f).result),
+    )
+
+
+def bulk_values_form(time: Any, value: Any) -> Form:
+    """What is held, newest first."""
+    return Form(
+        pairs_of(time, value),
+        lambda held: tuple((event.time, event.value) for event in held),
+        lambda kept: tuple(Data(time, value) for time, value in kept),
+    )

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from cutwater.operators.forms import emitted_by_all, form_of_all
 from cutwater.operators.operator import Operator, produce
+from cutwater.operators.stateless import always, same_values
 
 __all__ = ["always", "compose", "identity"]
 
 
 def identity() -> Operator:
     """Passes every event on; the unit of `compose`."""
-    return Operator(None, lambda state, event: (state, (event,)), is_idle=always, is_blank=always)
-
-
-def always(_state: Any) -> bool:
-    """True: of an operator that keeps nothing."""
-    return True
+    return Operator(
+        None,
+        lambda state, event: (state, (event,)),
+        is_idle=always,
+        is_blank=always,
+        emits=same_values,
+    )
 
 
 def compose(*operators: Operator) -> Operator:
@@ -84,6 +87,8 @@ def compose(*operators: Operator) -> Operator:
         due=lambda state: _least_due(operators, state),
         awaits=lambda state: _awaited(operators, state),
         is_awake=any(op.is_awake for op in operators),
+        form=form_of_all(operators),
+        emits=emitted_by_all(operators),
     )
 
 

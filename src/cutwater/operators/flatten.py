@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from cutwater.annotations import element_of
 from cutwater.events import Data, Event, Watermark
-from cutwater.operators.compose import always
 from cutwater.operators.operator import Operator
+from cutwater.operators.stateless import always
 
 __all__ = ["flatten"]
 
@@ -33,4 +35,7 @@ def flatten() -> Operator:
             return state, (event,)
         return state, [Data(event.time, element) for element in event.value]
 
-    return Operator(None, step, is_idle=always, is_blank=always)
+    def emits(_time: Any, value: Any) -> Any:
+        return element_of(value)
+
+    return Operator(None, step, is_idle=always, is_blank=always, emits=emits)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from cutwater.times import Product, maximal
@@ -18,7 +20,8 @@ class Frontier:
     """The maximal watermarks of each input, and those that wait for the other inputs.
 
     A watermark is common once every other input has one at or above it. For two inputs this is
-    P4's ``union_op``; where two watermarks have no meet, nothing is made up.
+    P4's ``union_op``, but for watermarks that come after a larger one; where two watermarks have
+    no meet, nothing is made up.
 
     >>> frontier = Frontier.of(2)
     >>> frontier, common = frontier.advance(0, [20])
@@ -31,31 +34,45 @@ class Frontier:
 
     seen: tuple[tuple[Any, ...], ...]
     """For each input the maximal times of its watermarks."""
-    waiting: tuple[tuple[int, Any], ...] = field(default=())
-    """Watermarks that not every input has reached, with their input, newest first."""
+    held: tuple[tuple[Any, ...], ...]
+    """For each input its watermarks that not every input has reached, newest first."""
 
     @staticmethod
     def of(inputs: int) -> Frontier:
         """The frontier of inputs that have not completed anything."""
-        return Frontier(((),) * inputs)
+        return Frontier(((),) * inputs, ((),) * inputs)
+
+    @property
+    def waiting(self) -> tuple[tuple[int, Any], ...]:
+        """Watermarks that not every input has reached, with their input."""
+        return tuple((source, time) for source, times in enumerate(self.held) for time in times)
 
     def advance(self, source: int, times: Iterable[Any]) -> tuple[Frontier, list[Any]]:
-        """The frontier after watermarks of one input, and the watermarks that became common."""
+        """The frontier after watermarks of one input, and the watermarks that became common.
+
+        What waits at the input itself waits for others, so it is not looked at again. Over a total
+        order only the newest of it can still become common with something larger, so an input that
+        is silent makes the others keep one watermark each.
+        """
         new = list(times)
-        if len(self.seen) == 1:
-            return replace(self, seen=(tuple(maximal([*self.seen[0], *new])),)), new
-        seen = tuple(
-            tuple(maximal([*marks, *new])) if i == source else marks
-            for i, marks in enumerate(self.seen)
-        )
-        candidates = (*((source, time) for time in reversed(new)), *self.waiting)
-        ready = [mark for mark in candidates if _is_common(mark, seen)]
-        waiting = tuple(
-            mark
-            for mark in candidates
-            if mark not in ready and not any(mark[1] <= time for _, time in ready)
-        )
-        return Frontier(seen, waiting), [time for _, time in ready]
+        seen = _with(self.seen, source, tuple(maximal([*self.seen[source], *new])))
+        if len(seen) == 1:
+            return replace(self, seen=seen), new
+        ready = [time for time in reversed(new) if _is_common(source, time, seen)]
+        ready += [
+            time
+            for other, waiting in enumerate(self.held)
+            if other != source
+            for time in waiting
+            if _is_common(other, time, seen)
+        ]
+        held = _with(self.held, source, _added(self.held[source], new))
+        if ready:
+            held = tuple(
+                tuple(time for time in waiting if not any(time <= done for done in ready))
+                for waiting in held
+            )
+        return Frontier(seen, held), ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +115,24 @@ def _put(pair: tuple[T, T], side: int, value: T) -> tuple[T, T]:
     return (value, pair[1]) if side == 0 else (pair[0], value)
 
 
-def _is_common(mark: tuple[int, Any], seen: tuple[tuple[Any, ...], ...]) -> bool:
-    source, time = mark
+_TOTAL = (int, float, Decimal, str, dt.date, dt.timedelta)
+"""Times of these types compare with all others that they meet."""
+
+
+def _added(waiting: tuple[Any, ...], new: Iterable[Any]) -> tuple[Any, ...]:
+    """What waits at one input, newest first, without what another of a total order stands for."""
+    for time in new:
+        if isinstance(time, _TOTAL):
+            if any(time <= other for other in waiting):
+                continue
+            waiting = tuple(other for other in waiting if not other <= time)
+        waiting = (time, *waiting)
+    return waiting
+
+
+def _with(parts: tuple[Any, ...], number: int, part: Any) -> tuple[Any, ...]:
+    return (*parts[:number], part, *parts[number + 1 :])
+
+
+def _is_common(source: int, time: Any, seen: tuple[tuple[Any, ...], ...]) -> bool:
     return all(i == source or any(time <= other for other in marks) for i, marks in enumerate(seen))

@@ -11,7 +11,7 @@ from cutwater.events import Data, Event
 from cutwater.operators.batch import least_time
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, pairs_of, row_of
+from cutwater.operators.snapshot import Form, counter_of, pairs_of, row_of
 
 __all__ = ["histogram_total", "histogram_total_form"]
 
@@ -49,6 +49,7 @@ def histogram_total(
     Data(time=2, value=Counter({'a': 2}))
     """
     initial: tuple[Counter[Any], Log[tuple[Any, Any]]] = (Counter(counts or {}), Log(pending))
+    nothing: tuple[Counter[Any], Log[tuple[Any, Any]]] = (Counter(), Log())
 
     def step(state: Any, event: Event) -> tuple[Any, Sequence[Event]]:
         base, held = state
@@ -73,7 +74,10 @@ def histogram_total(
         is_idle=lambda state: not state[1],
         due=lambda state: least_time(state[1]),
         awaits=lambda state: [time for time, _ in state[1]],
-        is_blank=lambda state: not state[0] and not state[1],
+        is_blank=lambda state: state == nothing and initial == nothing,
+        is_awake=bool(initial[1]),
+        form=histogram_total_form,
+        emits=lambda _time, value: counter_of(value),
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cutwater.annotations import signature_of
 from cutwater.events import Data, Event, Watermark
-from cutwater.operators.compose import always
 from cutwater.operators.operator import Operator
+from cutwater.operators.stateless import always
 
 __all__ = ["map_values"]
 
@@ -34,4 +35,7 @@ def map_values(f: Callable[[Any, Any], Any]) -> Operator:
             return state, (event,)
         return state, (Data(event.time, f(event.time, event.value)),)
 
-    return Operator(None, step, is_idle=always, is_blank=always)
+    def emits(_time: Any, _value: Any) -> Any:
+        return signature_of(f).result
+
+    return Operator(None, step, is_idle=always, is_blank=always, emits=emits)

@@ -20,10 +20,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["Ended", "Operator", "Produced", "fproduce", "produce", "produce_1"]
+from cutwater.operators.snapshot import Form
+
+__all__ = ["Ended", "Operator", "Produced", "fproduce", "no_outputs", "produce", "produce_1"]
 
 
-def _nothing(_state: Any) -> Iterable[Any]:
+def no_outputs(_state: Any) -> Iterable[Any]:
+    """Nothing: of an operator for which the end of the input does not matter."""
     return ()
 
 
@@ -36,7 +39,7 @@ class Operator:
     """A state machine over events: pure, so that any of its states can be kept and gone back to.
 
     The first three fields are the paper's. The others help an engine that keeps one state for
-    each key to visit and to store no more of them than it must.
+    each key to visit and to store no more of them than it must, and to encode them.
 
     Examples
     --------
@@ -51,7 +54,7 @@ class Operator:
     """The state before the first event."""
     step: Callable[[Any, Any], tuple[Any, Sequence[Any]]]
     """``(state, event) -> (state, outputs)``."""
-    finish: Callable[[Any], Iterable[Any]] = _nothing
+    finish: Callable[[Any], Iterable[Any]] = no_outputs
     """``state -> outputs`` at the end of the input; may be lazy."""
     start: Callable[[Any], Any] | None = None
     """``key -> state`` for an operator whose outputs name their key; None: always `initial`."""
@@ -69,6 +72,10 @@ class Operator:
     is_awake: bool = False
     """Does it wait for something before the first event? Only without keys: a key is not known
     before its first event. The initial state is there from the start, and is never blank."""
+    form: Callable[[Any, Any], Form] | None = None
+    """``(type of times, type of values) -> Form``: how a state is kept; None: nothing is known."""
+    emits: Callable[[Any, Any], Any] | None = None
+    """``(type of times, type of values) -> type of what it emits``; None: nothing is known."""
 
     def at(self, state: Any) -> Operator:
         """The operator evolved to a state."""

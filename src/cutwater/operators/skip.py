@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
+from cutwater.operators.forms import emitted, part_form
 from cutwater.operators.operator import Operator
+from cutwater.operators.snapshot import Form, row_of
 
 __all__ = ["skip"]
 
@@ -34,4 +36,19 @@ def skip(op: Operator, n: int) -> Operator:
         inner, left = state
         return islice(op.finish(inner), left, None)
 
-    return Operator((op.initial, n), step, finish)
+    def form(time: Any, value: Any) -> Form:
+        inner = part_form(op, time, value)
+        return Form(
+            row_of(inner.type, int),
+            lambda state: (inner.freeze(state[0]), state[1]),
+            lambda kept: (inner.thaw(kept[0]), kept[1]),
+        )
+
+    return Operator(
+        (op.initial, n),
+        step,
+        finish,
+        is_awake=op.is_awake,
+        form=form,
+        emits=lambda time, value: emitted(op, time, value),
+    )

@@ -6,11 +6,12 @@ operator that keeps something has its form beside it, made for the types of its 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Form", "many_of", "pairs_of", "row_of"]
+__all__ = ["Form", "counter_of", "many_of", "pairs_of", "row_of"]
 
 
 def _same(value: Any) -> Any:
@@ -55,3 +56,8 @@ def many_of(tp: Any) -> Any:
 def pairs_of(time: Any, value: Any) -> Any:
     """The type of times with their values, in order."""
     return many_of(row_of(time, value))
+
+
+def counter_of(value: Any) -> Any:
+    """The type of how often each value occurs."""
+    return dict if value is Any else Counter[value]

@@ -38,6 +38,8 @@ def union(waiting: Iterable[Any] = (), seen: Iterable[Any] = ()) -> Operator:
     [Data(time=1, value='a'), Watermark(time=1)]
     """
     initial = (tuple(waiting), tuple(maximal(seen)))
+    # if not, what waits on one side waits for the other one, and need not be looked at again
+    may_be_due = bool(initial[0])
 
     def step(state: Any, event: Event) -> tuple[Any, Sequence[Event]]:
         waiting, seen = state
@@ -45,8 +47,16 @@ def union(waiting: Iterable[Any] = (), seen: Iterable[Any] = ()) -> Operator:
             return state, (Data(event.time.time, event.value),)
         seen = tuple(maximal([*seen, event.time]))
         candidates = (event.time, *waiting)
-        ready = [mark for mark in candidates if is_producible(mark, seen)]
-        waiting = tuple(mark for mark in candidates if mark not in ready)
-        return (waiting, seen), [Watermark(mark.time) for mark in ready]
+        own = None if may_be_due else type(event.time)
+        if all(type(mark) is own for mark in seen):
+            return (candidates, seen), ()
+        ready = [
+            mark
+            for number, mark in enumerate(candidates)
+            if (not number or type(mark) is not own) and is_producible(mark, seen)
+        ]
+        if ready:
+            candidates = tuple(mark for mark in candidates if mark not in ready)
+        return (candidates, seen), [Watermark(mark.time) for mark in ready]
 
     return Operator(initial, step)

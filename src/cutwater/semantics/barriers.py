@@ -129,15 +129,47 @@ class Consume(msgspec.Struct, frozen=True):
 Action = Produce | Consume
 
 
+_MANY = 256
+"""From so many messages on a set is a view on a log that it shares with those that it grew from: to
+copy each would make a long run take time by its square. A search has many small sets that fork."""
+
+
+class _Grown:
+    """Messages in the order in which they were added; each is there once, and none goes away."""
+
+    __slots__ = ("log", "number", "places")
+
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self.log: list[Message] = []
+        self.number: dict[Message, int] = {}
+        self.places: dict[tuple[str, int], list[Message]] = {}
+        for message in messages:
+            self.add(message)
+
+    def add(self, message: Message) -> None:
+        self.number[message] = len(self.log)
+        self.log.append(message)
+        self.places.setdefault((message.stream, message.n), []).append(message)
+
+
 class Messages:
     """The messages in the system (P1: M): a set, found by their places."""
 
-    __slots__ = ("_places", "all")
+    __slots__ = ("_all", "_grown", "_places", "_size")
 
     def __init__(self, messages: frozenset[Message]) -> None:
-        self.all = messages
-        """Every message that was sent and not taken back."""
+        self._all: frozenset[Message] | None = messages
         self._places: dict[tuple[str, int], tuple[Message, ...]] | None = None
+        self._grown: _Grown | None = None
+        self._size = len(messages)
+
+    @property
+    def all(self) -> frozenset[Message]:
+        """Every message that was sent and not taken back."""
+        if self._all is None:
+            assert self._grown is not None
+            self._all = frozenset(self._grown.log[: self._size])
+        return self._all
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Messages) and self.all == other.all
@@ -153,13 +185,17 @@ class Messages:
         return iter(self.all)
 
     def __len__(self) -> int:
-        return len(self.all)
+        return self._size
 
     def __contains__(self, message: Message) -> bool:
+        if self._grown is not None:
+            return self._grown.number.get(message, self._size) < self._size
         return message in self.all
 
     def at(self, stream: str, n: int) -> tuple[Message, ...]:
         """What stands at a place: in a well-formed configuration one message at most."""
+        if self._grown is not None:
+            return tuple(m for m in self._grown.places.get((stream, n), ()) if m in self)
         if self._places is None:
             places: dict[tuple[str, int], tuple[Message, ...]] = {}
             for message in self.all:
@@ -174,12 +210,23 @@ class Messages:
 
     def with_message(self, message: Message) -> Messages:
         """These and one more."""
-        if message in self.all:
+        if message in self:
             return self
+        if self._size >= _MANY:
+            return self._with_one_of_many(message)
         extended = Messages(self.all | {message})
         if self._places is not None:
             place = (message.stream, message.n)
             extended._places = {**self._places, place: (*self.at(*place), message)}
+        return extended
+
+    def _with_one_of_many(self, message: Message) -> Messages:
+        if self._grown is None or len(self._grown.log) > self._size:  # another one grew from it
+            self._grown = _Grown(self.all)
+        self._grown.add(message)
+        extended = Messages.__new__(Messages)
+        extended._all, extended._places = None, None
+        extended._grown, extended._size = self._grown, self._size + 1
         return extended
 
 

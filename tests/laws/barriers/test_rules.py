@@ -1,6 +1,7 @@
 """The rules of P1, section 4, against a second statement of them (`support.barriers.paper`)."""
 
 import random
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -123,6 +124,23 @@ def test_definition_4_1_keeps_what_is_consumed_and_adds_what_is_produced():
     assert applied is not None
     assert applied[0] == (5,)
     assert applied[1].all == {Message(3, "o", 1, BORDER), Message(4, "o", 2, BORDER)}
+
+
+@given(MESSAGES, MESSAGES, MESSAGES)
+def test_sets_that_grew_from_one_set_do_not_see_what_the_other_got(first, second, third):
+    with patch("cutwater.semantics.barriers._MANY", 2):
+        start = one = other = Messages(first)
+        for message in second:
+            one = one.with_message(message)
+        for message in third:
+            other = other.with_message(message)
+    for messages, expected in ((start, first), (one, first | second), (other, first | third)):
+        assert messages.all == expected
+        assert len(messages) == len(expected)
+        for message in first | second | third:
+            assert (message in messages) == (message in expected)
+            at = {m for m in expected if (m.stream, m.n) == (message.stream, message.n)}
+            assert set(messages.at(message.stream, message.n)) == at
 
 
 @given(MESSAGES, MESSAGES)

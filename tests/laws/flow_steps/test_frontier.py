@@ -37,17 +37,32 @@ def completed_by_all(time, inputs, marks):
     return all(below(time, [t for source, t in marks if source == i]) for i in range(inputs))
 
 
+def news(times):
+    """Watermarks without those that come after a larger one."""
+    found = []
+    for time in times:
+        if not below(time, found):
+            found.append(time)
+    return found
+
+
 @given(cases(two_sided(), monotone=False))
 def test_of_two_inputs_is_what_union_emits(case):
-    """Watermark by watermark, the same ones in the same order."""
+    """Watermark by watermark, the same ones in the same order, but for those that say nothing."""
     marks = [event.time for event in case.lxs if isinstance(event, Watermark)]
     ours = advanced(2, [((Left, Right).index(type(mark)), mark.time) for mark in marks])
-    theirs = [
-        [event.time for event in produce(union(seen=(), waiting=()), map(Watermark, marks[:n]))]
-        for n in range(len(marks) + 1)
-    ]
-    assert [time for common in ours for time in common] == theirs[-1]
-    assert [sum(map(len, ours[:n])) for n in range(len(marks) + 1)] == list(map(len, theirs))
+    for n in range(len(marks) + 1):
+        theirs = [event.time for event in produce(union(), map(Watermark, marks[:n]))]
+        assert news(time for common in ours[:n] for time in common) == news(theirs)
+
+
+@given(marked(st.just(list(range(6)))))
+def test_over_a_total_order_one_watermark_of_each_input_waits(case):
+    _, inputs, marks = case
+    frontier = Frontier.of(inputs)
+    for source, time in marks:
+        frontier, _ = frontier.advance(source, [time])
+        assert all(len(waiting) <= 1 for waiting in frontier.held)
 
 
 @given(marked())
@@ -137,6 +152,16 @@ def test_what_waits_has_not_been_completed_by_all(case):
 
 
 def test_the_newest_watermark_comes_first_as_in_union():
+    one, two, five = (Product(n, n) for n in (1, 2, 5))
+    frontier, _ = Frontier.of(2).advance(0, [one, two])
+    _, common = frontier.advance(1, [five])
+    assert common == [two, one]
+    frontier, _ = Frontier.of(2).advance(1, [five])
+    assert frontier.advance(0, [one, two])[1] == [two, one]
+
+
+def test_over_numbers_the_newest_stands_for_those_before_it():
     frontier, _ = Frontier.of(2).advance(0, [1, 2])
-    _, common = frontier.advance(1, [5])
-    assert common == [2, 1]
+    assert frontier.waiting == ((0, 2),)
+    assert frontier.advance(1, [5])[1] == [2]
+    assert frontier.advance(1, [1])[1] == [1]

@@ -317,6 +317,36 @@ def _(flow, readings):
     return readings.on_complete(lambda state, time, value: (state, []), None, initial=0)
 
 
+@flow_for("not-an-operator")
+def _(flow, readings):
+    return readings.operator("batch")
+
+
+@flow_for("not-a-count: skip")
+def _(flow, readings):
+    return readings.skip(-1)
+
+
+@flow_for("not-a-count: bulk")
+def _(flow, readings):
+    return readings.bulk(list, 0)
+
+
+@flow_for("not-several-values: flatten")
+def _(flow, readings):
+    return readings.flatten()
+
+
+@flow_for("buffer-of-another-kind")
+def _(flow, readings):
+    return readings.batch(pending=[(0, "text")])
+
+
+@flow_for("buffer-of-keys")
+def _(flow, readings):
+    return readings.key_by("sensor").operator(cw.Operator(0, count_any, is_awake=True))
+
+
 @flow_for("requests-of-keys")
 def _(flow, readings):
     keyed = readings.key_by("sensor")
@@ -433,7 +463,10 @@ def test_the_flow_has_the_problem_it_is_named_after(name):
 
 
 def test_every_code_of_validation_has_a_flow():
-    sources = [SOURCE / "cutwater" / "flow" / f"{name}.py" for name in ("validation", "inference")]
+    sources = [
+        SOURCE / "cutwater" / "flow" / f"{name}.py"
+        for name in ("validation", "inference", "inferred/operator_steps", "inferred/functions")
+    ]
     text = "".join(source.read_text() for source in sources)
     codes = set(re.findall(r'Problem\(\s*"([a-z-]+)"', text))
     assert len(codes) > 20

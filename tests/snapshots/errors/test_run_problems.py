@@ -227,6 +227,12 @@ def _():
     simulated(lambda s: s.apply(total), [GOOD])
 
 
+@run_for("not-an-event")
+def _():
+    op = cw.Operator(0, lambda state, event: (state, [event.value]))
+    simulated(lambda s: s.operator(op), [GOOD])
+
+
 @run_for("notification-in-the-past")
 def _():
     def receive(state, time, value):

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import cutwater as cw
 from cutwater.flow import Flow, Stream
+from cutwater.operators import accumulate, batch, compose, map_values, skip
 from cutwater.times import Product
 
 
@@ -146,6 +147,45 @@ def complete(state: State, time: Any) -> tuple[State | None, list[Item | cw.Noti
     return kept, [remade(None, digest), *later]
 
 
+def at_time(time: Any, value: Any) -> Item:
+    return remade(value, digest_of("at", time, value))
+
+
+def twice(value: Any) -> list[Item]:
+    return [remade(value, digest_of("twice", n, value)) for n in range(2)]
+
+
+def run_of(values: list[Any]) -> list[Item]:
+    return [remade(values[0], digest_of("run", *values))]
+
+
+def _heard(state: State, event: Any) -> tuple[State, list[Any]]:
+    """Emits none, one or two for each value, by all that it saw."""
+    if isinstance(event, cw.Data):
+        state = _seen(state, event.value)
+        return state, [cw.Data(event.time, remade(event.value, state.digest))] * (state.digest % 3)
+    return state, [event]
+
+
+def _bordering(state: State) -> tuple[State, list[Any]]:
+    return State(state.count, digest_of("border", state)), []
+
+
+OWN = cw.Operator(State(), _heard)
+BORDERED = cw.Operator(State(), _heard, border=_bordering)
+COMPOSED = compose(batch(), accumulate(), map_values(at_time))
+
+
+def _operated(stream: Stream, _others: list[Stream], choice: int, name: str) -> Stream:
+    if choice == 2:
+        return stream.operator(skip(COMPOSED, 1), name=name)
+    return stream.operator((OWN, BORDERED)[choice], emits=Item, name=name)
+
+
+def _flattened(stream: Stream, _others: list[Stream], _choice: int, name: str) -> Stream:
+    return stream.map(twice, name=f"{name}_lists").flatten(name=name)
+
+
 AGGREGATES = {
     "n": cw.agg.count(),
     "earliest": cw.agg.first(),
@@ -256,6 +296,11 @@ VERBS: dict[str, tuple[Build, int, int]] = {
     "map": (lambda s, _, c, n: s.map(as_item, name=n), 1, 1),
     "flat_map": (lambda s, _, c, n: s.flat_map(spread, name=n), 1, 1),
     "filter": (lambda s, _, c, n: s.filter(is_kept, name=n), 1, 1),
+    "map_values": (lambda s, _, c, n: s.map_values(at_time, name=n), 1, 1),
+    "flatten": (_flattened, 1, 1),
+    "skip": (lambda s, _, c, n: s.skip(1 + c, name=n), 1, 2),
+    "bulk": (lambda s, _, c, n: s.bulk(run_of, 2 + c, name=n), 1, 2),
+    "operator": (_operated, 1, 3),
     "key_by": (_keyed, 1, 3),
     "apply": (_applied, 1, 2),
     "vectorised": (_vectorised, 1, 3),

@@ -46,6 +46,11 @@ def every_verb() -> cw.Flow:
     for window in (cw.tumbling(5), cw.sliding(5, every=2, offset=1), cw.session(5)):
         name = type(window).__name__ + str(len(flow.steps))
         flow.sink(name, keyed.window(window).aggregate(name=name, high=cw.agg.max("value")))
+    timed = readings.map_values(explode).flatten().skip(1)
+    flow.sink("runs", timed.bulk(explode, 2, buffer=[(0, None)]))
+    own = cw.Operator(0, explode, explode)
+    flow.sink("own", keyed.operator(own, emits=int))
+    flow.sink("held", readings.batch(name="held", pending=[(0, Reading("a", 0, 1.0))]))
     flow.sink("told", keyed.on_complete(explode, explode, initial=0, name="told"))
     return flow
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from cutwater.checking.flows.batches import check_batches
+from cutwater.checking.flows.coverage import coverage
 from cutwater.checking.flows.crash_witness import Seen, crash_witness, values_of
 from cutwater.checking.flows.histories import histories_of, vectorised_steps
 from cutwater.checking.flows.interleavings import dependences_of
@@ -58,6 +59,8 @@ def check_flow(
       codec of its declared type as it was, and does every function emit what it declares?
     - **Travel**: can the functions be sent to other processes, with the variables they name?
     - **Watermarks** stay monotone and productive through every step.
+    - **What was not looked at**: steps that no event reached, joins that never paired, windows that
+      never closed, with inputs that would.
 
     Parameters
     ----------
@@ -171,6 +174,8 @@ def _findings(
     yield _watermarks(given, seed)
     yield losses.finding(flow, calls)
     yield _travel(flow)
+    say("looking for what no input reached")
+    yield from coverage(given, seed)
 
 
 def _if_pure(finding: Finding, is_impure: bool) -> Finding:
@@ -242,6 +247,9 @@ def _travel(flow: Flow) -> Finding:
 def _order(given: Sequence[Given], seed: int, say: Callable[[str], None]) -> Finding:
     found, compared = dependences_of(given, seed, say)
     extent = f"{many(compared, 'pair')} of neighbours exchanged"
+    if not compared:
+        why = ("no two inputs of an epoch can be exchanged: pass inputs with more events",)
+        return Finding("order of inputs: nothing was looked at", extent, "note", why)
     if found:
         details = tuple(str(dependence) for dependence in found)
         return Finding("outputs that depend on the order of inputs", extent, "note", details)
@@ -257,6 +265,9 @@ def _watermarks(given: Sequence[Given], seed: int) -> Finding:
     sources = [s for s in given[0].flow.steps if isinstance(s, Source)]
     silent = [s.name for s in sources if s.time is not None and s.watermark is None]
     extent = f"{many(streams, 'stream')} followed"
+    if not streams:
+        why = ("no step has inputs that are followed to its output",)
+        return Finding("watermarks: nothing was looked at", extent, "note", why)
     if silent and not given[0].has_watermarks:
         extent += f"; nothing is complete of {', '.join(silent)} before the end"
     return Finding(check, extent, "violated" if broken else "not refuted", tuple(broken))

@@ -28,6 +28,7 @@ from cutwater.errors import Problem, StepError
 from cutwater.flow import steps as s
 from cutwater.flow.where import Where, of_function
 from cutwater.jsonable import plain, shown
+from cutwater.operators.operator import no_outputs
 from cutwater.semantics.frozen import form
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "encoded",
     "encoded_result",
     "functions_of",
+    "gives_several",
     "listed",
 ]
 
@@ -78,9 +80,12 @@ class Calls:
         changes: dict[str, Any] = {}
         for role, f in functions_of(step).items():
             self.functions[step.name, role] = (step, f)
-            noted = self._noting(step.name, role, f, isinstance(step, s.FlatMap))
+            noted = self._noting(step.name, role, f, gives_several(step, role))
             if isinstance(step, s.Apply):
                 changes["task"] = dataclasses.replace(step.task, f=noted)
+            elif isinstance(step, s.Operate):
+                op = changes.get("op", step.op)
+                changes["op"] = dataclasses.replace(op, **{role: noted})
             else:
                 changes[role] = noted
         return dataclasses.replace(step, **changes) if changes else step
@@ -104,10 +109,19 @@ class Calls:
         return noting
 
 
+def gives_several(step: s.Step, role: str) -> bool:
+    """Is what the function returns gone through, so that it may be lazy?"""
+    return isinstance(step, (s.FlatMap, s.Bulk)) or role == "finish"
+
+
 def functions_of(step: s.Step) -> dict[str, Callable[..., Any]]:
     """A step's functions by their role in it."""
     if isinstance(step, s.Apply):
         return {"task": step.task.f}
+    if isinstance(step, s.Operate):
+        roles = ("step", "finish", "border")
+        found = {role: getattr(step.op, role) for role in roles}
+        return {role: f for role, f in found.items() if f is not None and f is not no_outputs}
     names = [name for name in ("f", "receive", "complete") if hasattr(step, name)]
     return {name: getattr(step, name) for name in names if callable(getattr(step, name))}
 
@@ -157,7 +171,7 @@ def check_purity(calls: Calls) -> list[PurityResult]:
         made, others = calls.made[name, role], elsewhere.get((name, role))
         title = f"{step.verb} '{name}'"
         found = _told_apart(title, of_function(f), made, others) if others else None
-        found = found or _repeat(f, made, title, is_listing=isinstance(step, s.FlatMap))
+        found = found or _repeat(f, made, title, is_listing=gives_several(step, role))
         is_elsewhere = others is not None
         results.append(PurityResult(name, role, len(made), is_elsewhere, found, suspicions(f)))
     return results
@@ -176,7 +190,7 @@ def _elsewhere(calls: Calls) -> dict[tuple[str, str], _Others]:
         place = place_of(f, name, role)
         if place is not None and calls.made[name, role]:
             arguments = [call.copies() for call in calls.made[name, role]]
-            jobs[name, role] = Job(place, arguments, isinstance(step, s.FlatMap))
+            jobs[name, role] = Job(place, arguments, gives_several(step, role))
     found = call_elsewhere(list(jobs.values()))
     if found is None:  # of some the arguments cannot be sent
         return {}

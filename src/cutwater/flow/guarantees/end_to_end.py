@@ -251,9 +251,9 @@ def _has_function(step: s.Step) -> bool:
     match step:
         case s.KeyBy():
             return step.f is not None
-        case s.Map() | s.FlatMap() | s.Filter() | s.Apply() | s.OnComplete():
+        case s.Map() | s.FlatMap() | s.Filter() | s.MapValues() | s.Bulk() | s.Operate():
             return True
-        case s.Join() | s.JoinClocks():
+        case s.Apply() | s.Join() | s.JoinClocks() | s.OnComplete():
             return True
         case s.Iterate():
             return any(map(_has_function, step.body))

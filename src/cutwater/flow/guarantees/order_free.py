@@ -115,14 +115,14 @@ def _by_time(flow: Flow, before: Sequence[int]) -> Iterator[Reason]:
 
 def _looks_at_times(step: s.Step) -> bool:
     is_expiring = isinstance(step, s.Apply) and step.expire_after is not None
-    return step.waits or is_expiring or isinstance(step, (s.Accumulate, s.JoinClocks))
+    return step.waits or step.reads_times or is_expiring or isinstance(step, s.Accumulate)
 
 
 def _why_times_vary(step: s.Step) -> str | None:
     match step:
         case s.Source() if step.time is None:
             return "numbers its events as they come"
-        case s.Apply() | s.AggregateAll():
+        case s.Apply() | s.AggregateAll() | s.Bulk() | s.Operate():
             return "emits at the time of the event that happened to cause it"
     return None
 
@@ -143,7 +143,11 @@ def why_order_matters(step: s.Step, given: StreamType) -> str | None:
             return "lists what it counts in the order in which it came"
         case s.Batch() | s.Accumulate():
             return "shows values in the order in which they came"
-        case s.OnComplete():
+        case s.Skip():
+            return "leaves out the values that came first"
+        case s.Bulk():
+            return "makes runs of values in the order in which they came"
+        case s.OnComplete() | s.Operate():
             return "is made of functions of which nothing is known"
         case s.Iterate():
             return "is a loop"

@@ -42,6 +42,9 @@ def _functions_and_states(step: s.Step) -> Iterator[tuple[str, Any]]:
     for name in ("f", "receive", "complete"):
         if callable(getattr(step, name, None)):
             yield "", getattr(step, name)
+    if isinstance(step, s.Operate):
+        yield from (("", f) for f in (step.op.step, step.op.finish, step.op.border) if f)
+        yield "initial", step.op.initial
     if isinstance(step, s.OnComplete):
         yield "initial", step.initial
 

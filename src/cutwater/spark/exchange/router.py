@@ -42,6 +42,7 @@ class Sender:
     def __init__(self, job: Job, segment: Segment, outbox: Outbox) -> None:
         self._rank = order_bytes((segment.rank,))
         self._steps = [part.step for part in segment.parts]
+        self._operator = segment.operator
         self._is_keyed = segment.placement == "by key"
         self.minds_order = job.minds_order(segment)
         """Does the order of what is sent matter to anyone?"""
@@ -64,8 +65,15 @@ class Sender:
         if not self._steps and not first:
             self.one_each(batch, batch.values)
             return
-        outputs = made_of(self._steps)(batch.values)
+        outputs = self._outputs(batch)
         self.values(batch, outputs, [first] * len(batch) if first else None)
+
+    def _outputs(self, batch: Batch) -> list[Sequence[Any]]:
+        if not any(step.reads_times for step in self._steps):
+            return made_of(self._steps)(batch.values)
+        step, nothing = self._operator.step, self._operator.initial
+        events = map(Data, batch.times or (), batch.values)
+        return [[output.value for output in step(nothing, event)[1]] for event in events]
 
     def values(
         self, causes: Batch, outputs: Sequence[Sequence[Any]], firsts: Sequence[int] | None = None

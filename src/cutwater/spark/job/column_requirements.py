@@ -51,7 +51,7 @@ class Needs:
         """For each segment the sources of each of its clocks."""
         for segment in plan.segments:
             self.clocks[segment.number] = self._clocks_of(segment)
-        self.times = self._backwards(_makes_of_times, lambda _reader: True)
+        self.times = self._backwards(_reads_times, lambda _reader: True)
         """Segments whose events carry times, for themselves or for segments behind them."""
         self.keys = self._backwards(_uses_keys, _takes_keys)
         """Segments that are given keys, not just the canonical bytes of them."""
@@ -59,7 +59,7 @@ class Needs:
         self.watermarks = frozenset(
             segment.number
             for segment in plan.segments
-            if _uses_times(segment) and self.sources[segment.number] <= makers
+            if _heeds_times(segment) and self.sources[segment.number] <= makers
         )
         """Segments that do something when times are complete, and to which watermarks come."""
         self.telling = frozenset(
@@ -134,12 +134,12 @@ def least_and_greatest(marks: Mapping[str, Any], who: str) -> tuple[Any, Any]:
     return least, greatest
 
 
-def _makes_of_times(segment: Segment) -> bool:
-    return _uses_times(segment) or isinstance(segment.steps[0], s.JoinClocks)
-
-
-def _uses_times(segment: Segment) -> bool:
+def _heeds_times(segment: Segment) -> bool:
     return any(heeds_time(step) for step in segment.steps)
+
+
+def _reads_times(segment: Segment) -> bool:
+    return _heeds_times(segment) or any(step.reads_times for step in segment.steps)
 
 
 def _uses_keys(segment: Segment) -> bool:

@@ -1,0 +1,133 @@
+"""What no input of a check reached is named, with inputs that would."""
+
+from dataclasses import dataclass
+
+import cutwater as cw
+
+
+@dataclass(frozen=True)
+class Click:
+    user: str
+    at: int
+    size: int
+
+
+def clicks(flow, name="clicks", watermark=True):
+    rule = cw.bounded_delay(0) if watermark else None
+    return flow.source(name, Click, time="at", watermark=rule)
+
+
+def is_large(click: Click) -> bool:
+    return click.size >= 3
+
+
+def pair(left: Click, right: Click) -> int:
+    return left.size + right.size
+
+
+def notes(flow, inputs=None):
+    """What a check says it never looked at."""
+    report = cw.check(flow, inputs, crashes=1, max_states=500, walks=2)
+    found = [f for f in report.findings if f.check == "never looked at on these inputs"]
+    return [line for finding in found for line in finding.details]
+
+
+def joined(watermark=True):
+    flow = cw.Flow("joined")
+    left, right = clicks(flow, "left", watermark), clicks(flow, "right", watermark)
+    by_user = [stream.key_by("user", name=f"by_{n}") for n, stream in enumerate([left, right])]
+    flow.sink("pairs", by_user[0].join(by_user[1], pair))
+    return flow
+
+
+def windowed():
+    flow = cw.Flow("windowed")
+    windows = clicks(flow).window(cw.tumbling(2)).aggregate(n=cw.agg.count())
+    flow.sink("counts", windows)
+    return flow
+
+
+def test_a_join_that_never_paired_is_named_with_inputs_that_do():
+    inputs = {"left": [Click("a", 1, 0)], "right": [Click("b", 1, 0)]}
+    said, found = notes(joined(), inputs)
+    assert said == "join 'join' never paired two values"
+    assert found.startswith("inputs that do: left: Click(user=")
+    assert "; right: Click(user=" in found
+
+
+def test_a_join_that_paired_is_not():
+    inputs = {"left": [Click("a", 1, 0)], "right": [Click("a", 1, 0)]}
+    assert notes(joined(), inputs) == []
+
+
+def test_a_window_that_never_closed_is_named_with_inputs_that_close_one():
+    said, found = notes(windowed(), {"clicks": [Click("a", 0, 0)]})
+    assert said == "no window of 'window' closed before the end of the input"
+    assert found.count("Click(") == 2
+
+
+def test_a_frontier_that_cannot_move_is_said_with_the_source_that_holds_it():
+    flow = cw.Flow("held")
+    flow.sink("batches", clicks(flow, watermark=False).batch())
+    assert notes(flow, {"clicks": [Click("a", 0, 0)]}) == [
+        "batch 'batch' completed nothing before the end of the input: its frontier cannot move, "
+        "since 'clicks' has no watermarks",
+    ]
+
+
+def test_a_frontier_that_watermarks_among_the_inputs_move_is_not():
+    flow = cw.Flow("moved")
+    flow.sink("batches", clicks(flow, watermark=False).batch())
+    assert notes(flow, {"clicks": [Click("a", 0, 0), cw.Watermark(0)]}) == []
+
+
+def test_a_filter_that_lets_nothing_through_is_named_and_not_what_is_behind_it():
+    flow = cw.Flow("filtered")
+    sizes = clicks(flow).filter(is_large).map(lambda click: click.size)
+    flow.sink("sizes", sizes)
+    said, found = notes(flow, {"clicks": [Click("a", 0, 1), Click("a", 1, 2)]})
+    assert said == "filter 'is_large' let nothing through"
+    assert "size=3" in found
+
+
+def test_a_source_without_events_is_named():
+    flow = cw.Flow("merged")
+    flow.sink("both", clicks(flow, "x").merge(clicks(flow, "y")).map(lambda click: click.size))
+    said, _ = notes(flow, {"x": [Click("a", 0, 0)], "y": []})
+    assert said == "source 'y' has no event in these inputs"
+
+
+def test_nothing_to_exchange_is_not_called_independence_of_order():
+    flow = cw.Flow("one")
+    flow.sink("sizes", clicks(flow).map(lambda click: click.size))
+    report = cw.check(flow, {"clicks": [Click("a", 0, 0)]})
+    (found,) = (f for f in report.findings if "order" in f.check)
+    assert (found.check, found.verdict) == ("order of inputs: nothing was looked at", "note")
+
+
+def test_the_same_seed_finds_the_same_inputs():
+    inputs = {"left": [Click("a", 1, 0)], "right": [Click("b", 1, 0)]}
+    assert notes(joined(), inputs) == notes(joined(), inputs)
+
+
+def test_a_frontier_that_moves_and_completes_nothing_is_not_said_to_be_held():
+    flow = cw.Flow("too early")
+    flow.sink("batches", clicks(flow, watermark=False).batch())
+    assert notes(flow, {"clicks": [Click("a", 5, 0), cw.Watermark(0)]}) == [
+        "batch 'batch' completed nothing before the end of the input"
+    ]
+
+
+def echo(seen: int, time: int, click: Click) -> tuple[int, list[int | cw.Notify]]:
+    return seen + 1, [seen, cw.Notify(time + 5)]
+
+
+def told(seen: int, time: int) -> tuple[int, list[int | cw.Notify]]:
+    return seen, [time]
+
+
+def test_what_a_step_emits_at_once_is_no_notification():
+    flow = cw.Flow("echo")
+    flow.sink("out", clicks(flow).on_complete(echo, told, initial=0))
+    said = notes(flow, {"clicks": [Click("a", 0, 0)]})[0]
+    assert said == "on_complete 'told' completed nothing before the end of the input"

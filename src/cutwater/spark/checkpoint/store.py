@@ -48,6 +48,9 @@ __all__ = ["Checkpoint", "half_rescaled", "no_checkpoint"]
 class Checkpoint:
     """The folder of a checkpoint."""
 
+    plans_anew = True
+    """Is an epoch forgotten of which nothing was shown? Else it is replayed as it was planned."""
+
     def __init__(self, root: Path) -> None:
         self.root = root
         self.spark = root / "spark"
@@ -139,6 +142,10 @@ class Checkpoint:
     def is_mid_epoch(self) -> bool:
         """Was the newest epoch begun and not finished?"""
         return self._newest("offsets") > self._newest("commits")
+
+    def first_unfinished(self) -> int:
+        """The first epoch that was begun and not finished, if there is one."""
+        return self.next_epoch() - 1
 
     def finished_epochs(self) -> list[int]:
         """The epochs whose state is kept, in order."""

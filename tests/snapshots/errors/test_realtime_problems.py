@@ -13,6 +13,8 @@ import cutwater as cw
 from cutwater.errors import CutwaterError, RefusedError
 from cutwater.spark import call, generate, json_lines, run
 from cutwater.spark.checkpoint.compatibility import identity_of
+from cutwater.spark.checkpoint.inspect import describe
+from cutwater.spark.checkpoint.state_reader import read_state
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.job.spec import Job, spark_plan
 from cutwater.spark.realtime.drive import dies_again
@@ -103,6 +105,18 @@ def _(folder):
 def _(folder):
     written_by(folder, "realtime")
     real_time(folder, mode="microbatch")
+
+
+@run_for("checkpoint-of-real-time: its epochs")
+def _(folder):
+    written_by(folder, "realtime")
+    describe(folder / "state")
+
+
+@run_for("checkpoint-of-real-time: its state")
+def _(folder):
+    written_by(folder, "realtime")
+    read_state(folder / "state", "total")
 
 
 @run_for("unknown-choice")

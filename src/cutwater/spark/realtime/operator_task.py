@@ -75,9 +75,11 @@ class OperatorTask:
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take some rows; what becomes of the ticks that are whole with them."""
         columns = batch.to_pydict()
-        for row in zip(columns["sender"], columns["tick"], columns["body"], strict=True):
-            self._alignment.receive(*row)
+        rows = zip(columns["sender"], columns["tick"], columns["body"], strict=True)
+        count = sum(self._alignment.receive(*row) for row in rows)
         yield from self._advance()
+        if not count and not self._is_last:  # a reader that stops asks again for a snapshot
+            yield from border_rows(self._partition, self._told, self._opening.partitions)
 
     def finish(self) -> None:
         """The batch is over: store what there is, as far as it is whole."""

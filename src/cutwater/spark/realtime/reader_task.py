@@ -22,6 +22,7 @@ from cutwater.spark.stopping import StopRequest
 
 __all__ = ["ReaderTask", "reader"]
 
+_NUDGE_S = 0.05
 _LARGE_PLAN = 1 << 20
 """A plan of more bytes is shortened to what no snapshot has."""
 
@@ -110,6 +111,16 @@ class ReaderTask:
             self._sleep(max(0.0, TICK_S - (self._now() - began)))
         yield from self._border(max(self._sent, self._opening.planned()))
         request.see(self._source)
+        # Spark ends the task of a reader only with its batch, so operators hear no end: they are
+        # led to a tick with a snapshot, again and again, until the driver has seen it.
+        while not is_over() and request.is_made():
+            yield from self._border(self._last_tick())
+            self._sleep(_NUDGE_S)
+
+    def _last_tick(self) -> int:
+        """The first tick with a snapshot that has all that any reader has planned."""
+        newest, every = max(self._sent, self._opening.planned()), self._opening.snapshot_ticks
+        return -(-newest // every) * every
 
     def _newest_known(self) -> int:
         """K (rule 1): nothing new comes into a tick that may have been released."""

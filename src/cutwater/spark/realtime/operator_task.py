@@ -22,6 +22,7 @@ from cutwater.spark.realtime.protocol import TICK_S
 from cutwater.spark.realtime.side_outputs import AsideRow, store_aside
 from cutwater.spark.realtime.wire import border_rows, parcels_in, tick_rows
 from cutwater.spark.state.bucket import BucketStates
+from cutwater.spark.stopping import StopRequest
 
 __all__ = ["OperatorTask", "operator"]
 
@@ -63,6 +64,7 @@ class OperatorTask:
         self._last = [-1] * len(job.sink_names)
         self._latency_ms = 0
         self._position = Position(opening.released_position(partition)) if self._is_last else None
+        self._request = StopRequest(opening.checkpoint)
         self._storing: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1)
 
@@ -78,8 +80,12 @@ class OperatorTask:
         rows = zip(columns["sender"], columns["tick"], columns["body"], strict=True)
         count = sum(self._alignment.receive(*row) for row in rows)
         yield from self._advance()
-        if not count and not self._is_last:  # a reader that stops asks again for a snapshot
+        if not count and self._is_asked_again(columns["sender"]):
             yield from border_rows(self._partition, self._told, self._opening.partitions)
+
+    def _is_asked_again(self, senders: list[int]) -> bool:
+        """Does a reader that stops ask once more for a snapshot? One sender is heard, not all."""
+        return not self._is_last and 0 in senders and self._request.is_made()
 
     def finish(self) -> None:
         """The batch is over: store what there is, as far as it is whole."""

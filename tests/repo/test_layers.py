@@ -69,8 +69,11 @@ ROOMS = {
     "checkpoint": f"storage state exchange job embedded {CONTRACT} connectors connectors.files",
     "telemetry": f"storage checkpoint job {CONTRACT}",
     "microbatch": "storage embedded state exchange operators job checkpoint telemetry stopping "
-    f"connectors {CONTRACT} " + " ".join(f"connectors.{system}" for system in SYSTEM_ROOMS),
-    "realtime": f"storage state exchange operators job checkpoint stopping {CONTRACT}",
+    f"query_failures connectors {CONTRACT} "
+    + " ".join(f"connectors.{system}" for system in SYSTEM_ROOMS),
+    "realtime": "storage embedded state exchange operators job checkpoint telemetry stopping "
+    f"query_failures {CONTRACT}",
+    "query_failures": "embedded checkpoint",
     "stopping": "",
     "recovery": f"state job checkpoint stopping {CONTRACT}",
 }
@@ -146,7 +149,11 @@ def test_every_room_of_spark_exists_and_every_package_is_a_room():
     assert rooms == ROOMS.keys()
     packages = {m for m, path in MODULES.items() if path.name == "__init__.py"}
     inside = {p for p in packages if p.startswith("cutwater.spark.")}
-    assert {room_of(package) for package in inside} == rooms - {"stopping", "recovery"}
+    assert {room_of(package) for package in inside} == rooms - {
+        "stopping",
+        "recovery",
+        "query_failures",
+    }
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if room_of(m)])

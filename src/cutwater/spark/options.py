@@ -56,6 +56,7 @@ class RunSettings:
     """The table ``run``; None: not said."""
 
     checkpoint: str | None = None
+    mode: Literal["microbatch", "realtime"] | None = None
     until: Literal["caught-up", "stopped"] | None = None
     close: bool | None = None
     on_bad_record: Literal["fail", "skip"] | None = None
@@ -69,6 +70,7 @@ class RunSettings:
     metrics_host: str | None = None
     stop_timeout: float | None = None
     hung_after: float | None = None
+    snapshot_interval: float | None = None
 
 
 @dataclass(frozen=True)

@@ -259,11 +259,12 @@ def _settle(
     if checkpoint.is_mid_epoch():
         shown = _refuse_mixture(checkpoint, found, wanted, job, asked)
         if not shown:
-            forget_newest(checkpoint)
+            if checkpoint.plans_anew:
+                forget_newest(checkpoint)
         else:
             wanted = replace(wanted, sinks=wanted.sinks | found.sinks)
             if found.code != wanted.code:
-                epoch = checkpoint.next_epoch() - 1
+                epoch = checkpoint.first_unfinished()
                 tell(
                     f"epoch {epoch} was begun by another flow and is finished by this one: "
                     f"{mixture(found, shown)}; the rest of it, and all states, are this flow's"
@@ -277,7 +278,7 @@ def _refuse_mixture(
 ) -> dict[str, str]:
     """What was shown of the newest epoch; refused if another flow showed it and nobody allows."""
     shown = shown_of(checkpoint, found, job)
-    problems = half_shown(found, wanted, checkpoint.next_epoch() - 1, shown)
+    problems = half_shown(found, wanted, checkpoint.first_unfinished(), shown)
     if problems and not asked.finish_with_this_flow:
         raise RefusedError(problems)
     return shown

@@ -6,7 +6,7 @@ The module is not called after its function: `cutwater.spark.run` is the functio
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RefusedError
 from cutwater.flow import Flow
+from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Sink, Source
 from cutwater.spark.binding import bind
 from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
@@ -26,10 +27,21 @@ from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.embedded.jvm import kill_own
 from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
+from cutwater.spark.embedded.watchdog import HUNG_AFTER_S, ended_if_hung
 from cutwater.spark.end_to_end import Promise, promises, too_low
-from cutwater.spark.job.spec import BUCKETS, Job, spark_plan
+from cutwater.spark.job.spec import BUCKETS, MICROBATCH, REALTIME, Job, spark_plan
 from cutwater.spark.microbatch.query import Drive
-from cutwater.spark.microbatch.watchdog import HUNG_AFTER_S, ended_if_hung
+from cutwater.spark.realtime.checkpoint import RealTimeCheckpoint
+from cutwater.spark.realtime.drive import BATCH_S, SNAPSHOT_S, RealTimeDrive
+from cutwater.spark.realtime.drive import SETTINGS as REALTIME_SETTINGS
+from cutwater.spark.realtime.requirements import (
+    early,
+    partitions_for,
+    slots_of,
+    slots_of_master,
+    too_few_slots,
+    unsupported,
+)
 from cutwater.spark.recovery import Resumption, agree, recover, refuse_closed
 from cutwater.spark.support import check_support
 from cutwater.spark.telemetry.progress import Progress
@@ -62,6 +74,8 @@ class RunResult:
     """What observers of each sink may rely on, and why."""
     is_stopped: bool = False
     """Did it end because it was asked to, not because it was done?"""
+    mode: str = MICROBATCH
+    """The engine; in real time, an epoch is a tick with records."""
 
 
 def run(
@@ -71,6 +85,7 @@ def run(
     sources: Mapping[str, str | Path | Feed | Frame],
     sinks: Mapping[str, str | Path | Place],
     checkpoint: str | Path,
+    mode: str = MICROBATCH,
     until: str = "caught-up",
     close: bool = False,
     on_bad_record: str = "fail",
@@ -85,6 +100,8 @@ def run(
     master: str = "local[*]",
     settings: Mapping[str, str] = MappingProxyType({}),
     hung_after: float = HUNG_AFTER_S,
+    snapshot_interval: float = SNAPSHOT_S,
+    batch_interval: float = BATCH_S,
     permute: int | None = None,
     is_to_stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
@@ -105,6 +122,10 @@ def run(
         For each sink a folder, in which every epoch appears at once and whole.
     checkpoint
         The folder that remembers how far the run is; a run that was killed goes on from it.
+    mode
+        The engine. ``"microbatch"``: epochs of a second or so; ``"realtime"``: ticks of about ten
+        milliseconds, whose rows leave at once, to PostgreSQL, Kafka and functions. A checkpoint
+        belongs to one of them.
     until
         ``"caught-up"``: stop when all that was there is read; ``"stopped"``: run until the query
         is stopped.
@@ -141,6 +162,12 @@ def run(
         End the run if for so many seconds no task was finished and nothing was planned: a
         function does not return, or a process is paused. The embedded session is killed then; of
         one that was passed only the query is stopped. ``float("inf")``: wait for ever.
+    snapshot_interval
+        Real time only: how often states are stored, in seconds. No row waits for it; a restart
+        replays what came since.
+    batch_interval
+        Real time only: how long a batch of Spark's is, in seconds, at least 5. At its end no rows
+        leave for a moment.
     is_to_stop
         Asked several times a second; once it says True, the epoch that is running is finished
         and the run ends. With a DataFrame among the sources, an epoch may be cut off; the next
@@ -152,15 +179,18 @@ def run(
     """
     planned = spark_plan(flow)
     check_support(planned)
-    _check_choices(until, on_bad_record, adopt, fresh, hung_after)
+    _check_choices(mode, until, on_bad_record, adopt, fresh)
+    _check_seconds(hung_after, snapshot_interval, batch_interval)
+    engine = _Engine(mode == REALTIME, snapshot_interval, batch_interval)
     others: Literal["refuse", "adopt", "fresh"] = (
         "adopt" if adopt else "fresh" if fresh else "refuse"
     )
     asked = Resumption(forget, partitions, others, close, accept_gap, finish_with_this_flow)
     bound_sources, bound_sinks = bind(planned, sources, sinks)
     _check_close(close, until, bound_sources)
+    bound_sinks = engine.released(planned, bound_sources, bound_sinks)
     promised = _promised(flow, bound_sources, bound_sinks, require)
-    place = Checkpoint.at(checkpoint)
+    place = engine.checkpoint(checkpoint)
     bound_sinks |= _asides(flow, place.root, is_skipping=on_bad_record == "skip")
     draft = Job(
         flow,
@@ -172,11 +202,15 @@ def run(
         str(place.root),
         skip_bad_records=on_bad_record == "skip",
         permute=permute,
+        engine=REALTIME if engine.is_real_time else MICROBATCH,
     )
     draft.to_bytes()
+    master, asked = engine.sized(draft, place, asked, master, spark)
     agree(place, draft, asked)
     refuse_closed(place, close)
     _check_sources(draft)
+    if engine.is_real_time:
+        tell("engine: real time; rows leave with their tick, about every 10 ms, before a snapshot")
     for promise in promised.values():
         tell(str(promise) if explain else promise.line)
     for name, source in bound_sources.items():
@@ -185,20 +219,96 @@ def run(
             tell(f"source '{name}' is empty: {why}")
     place.create()
     scratch = place.root / "scratch"
-    session = spark or embedded_session(scratch, master=master, more=settings)
+    session = spark or embedded_session(scratch, master=master, more=settings, ours=engine.settings)
     with (
         looked_after(session, scratch, is_ours=spark is None),
         ended_if_hung(hung_after, kill_own if spark is None else _kill_nothing) as watchdog,
     ):
-        check_session(session)
+        check_session(session, engine.settings)
+        engine.check_slots(draft, asked, session)
         with locked(place, session, LOCK_WAIT_SECONDS, tell):
             job = recover(place, draft, asked, session, tell)
             write_topology(place.root, topology_of(job))
-            drive = Drive(session, job, place, on_progress, is_to_stop, watchdog)
+            drive: Drive | RealTimeDrive
+            if engine.is_real_time:
+                again = Resumption(close=close)
+                drive = RealTimeDrive(
+                    session,
+                    job,
+                    place,
+                    claim_again=lambda: recover(place, draft, again, session, tell),
+                    on_progress=on_progress,
+                    is_to_stop=is_to_stop,
+                    tell=tell,
+                    watchdog=watchdog,
+                    snapshot_s=snapshot_interval,
+                    batch_s=batch_interval,
+                )
+            else:
+                drive = Drive(session, job, place, on_progress, is_to_stop, watchdog)
             drive.run(until)
             if close and not drive.is_stopped:
                 drive.close()
-            return _result(job, place, drive, promised)
+            return _result(drive.job, place, drive, promised)
+
+
+@dataclass(frozen=True)
+class _Engine:
+    """What differs between the engines before a query starts."""
+
+    is_real_time: bool
+    snapshot_interval: float
+    batch_interval: float
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings that its session must have besides the usual."""
+        return REALTIME_SETTINGS if self.is_real_time else {}
+
+    def released(
+        self, planned: Plan, sources: Mapping[str, Feed | Frame], sinks: dict[str, Place]
+    ) -> dict[str, Place]:
+        """The sinks as it releases their rows; what it cannot run is refused."""
+        if not self.is_real_time:
+            return sinks
+        _refuse(list(unsupported(planned, sources, sinks)))
+        return early(sinks)
+
+    def checkpoint(self, path: str | Path) -> Checkpoint:
+        """A checkpoint, in its numbers: epochs or ticks."""
+        return RealTimeCheckpoint.at(path) if self.is_real_time else Checkpoint.at(path)
+
+    def sized(
+        self,
+        draft: Job,
+        place: Checkpoint,
+        asked: Resumption,
+        master: str,
+        spark: SparkSession | None,
+    ) -> tuple[str, Resumption]:
+        """The master and the partitions with which all tasks can run at once."""
+        if not self.is_real_time:
+            return master, asked
+        found = place.identity()
+        slots = spark.sparkContext.defaultParallelism if spark else slots_of_master(master)
+        known = asked.partitions or (found.partitions if found else 0)
+        partitions = known or partitions_for(draft, slots)
+        if spark is None and master == "local[*]":  # slots need not be cores
+            master = f"local[{slots_of(draft, partitions)}]"
+        elif slots is not None:
+            _refuse(too_few_slots(draft, partitions, slots))
+        return master, replace(asked, partitions=partitions)
+
+    def check_slots(self, draft: Job, asked: Resumption, session: SparkSession) -> None:
+        """Refuse a cluster on which not all tasks can run at once."""
+        if self.is_real_time and asked.partitions:
+            slots = session.sparkContext.defaultParallelism
+            _refuse(too_few_slots(draft, asked.partitions, slots))
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise RefusedError(problems)
 
 
 def _promised(
@@ -231,15 +341,25 @@ def _kill_nothing() -> None:
     """A session that was passed is its owner's."""
 
 
-def _check_choices(
-    until: str, on_bad_record: str, adopt: bool, fresh: bool, hung_after: float
-) -> None:
+def _check_seconds(hung_after: float, snapshot_interval: float, batch_interval: float) -> None:
     problems = []
-    if not hung_after > 0:
-        said = f"hung_after is {hung_after!r}; it is a number of seconds above 0"
-        hint = "for example 1800, half an hour; infinity waits for ever"
-        problems.append(Problem("not-seconds", said, hint))
+    for name, seconds, least, hint in (
+        ("hung_after", hung_after, 0, "1800, half an hour; infinity waits for ever"),
+        ("snapshot_interval", snapshot_interval, 0, "5, which is what a restart replays"),
+        ("batch_interval", batch_interval, 4.999, "600, ten minutes"),
+    ):
+        if not seconds > least:
+            above = "above 0" if not least else "of at least 5"
+            said = f"{name} is {seconds!r}; it is a number of seconds {above}"
+            problems.append(Problem("not-seconds", said, f"for example {hint}"))
+    if problems:
+        raise RefusedError(problems)
+
+
+def _check_choices(mode: str, until: str, on_bad_record: str, adopt: bool, fresh: bool) -> None:
+    problems = []
     for what, value, choices in (
+        ("mode", mode, (MICROBATCH, REALTIME)),
         ("until", until, ("caught-up", "stopped")),
         ("on_bad_record", on_bad_record, ("fail", "skip")),
     ):
@@ -291,7 +411,9 @@ def _check_sources(draft: Job) -> None:
         raise RefusedError(problems)
 
 
-def _result(job: Job, place: Checkpoint, drive: Drive, promised: dict[str, Promise]) -> RunResult:
+def _result(
+    job: Job, place: Checkpoint, drive: Drive | RealTimeDrive, promised: dict[str, Promise]
+) -> RunResult:
     own = [s.name for s in job.flow.steps if isinstance(s, Sink)]
     shown = {name: sink.rows(job.claim_of(name)) for name, sink in job.sinks.items()}
     bad, late = (
@@ -308,4 +430,5 @@ def _result(job: Job, place: Checkpoint, drive: Drive, promised: dict[str, Promi
         late=late,
         guarantees=promised,
         is_stopped=drive.is_stopped,
+        mode=job.engine,
     )

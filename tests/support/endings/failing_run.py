@@ -48,6 +48,7 @@ def engine(kind, count, folder):
             epochs=1,
             generation=done,
             is_stopped=False,
+            mode="microbatch",
             rows={},
             bad_records={},
             late={},

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from cutwater.spark.connectors.base.side_outputs import late_events_sink
 from cutwater.spark.connectors.base.sink import (
     EXACTLY_ONCE,
     Claim,
@@ -16,12 +17,14 @@ from cutwater.spark.connectors.base.sink import (
     Receipt,
     Sink,
 )
+from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import Job
 from cutwater.spark.realtime.opening import Opening, open_generation
 from cutwater.spark.realtime.operator_task import OperatorTask
-from cutwater.spark.realtime.positions import read_position
+from cutwater.spark.realtime.plan_log import PlannedTick
 from cutwater.spark.realtime.protocol import TICK_S
 from cutwater.spark.realtime.reader_task import ReaderTask
+from cutwater.spark.realtime.side_outputs import publish_side_outputs
 
 
 class Killed(Exception):
@@ -36,6 +39,7 @@ class MemorySink(Sink):
     takes = "lines"
     release = "early"
     shown_rows: ClassVar[dict[str, dict[int, list[bytes]]]] = {}
+    shown_ticks: ClassVar[dict[str, dict[int, list[int]]]] = {}
     ledger: ClassVar[dict[str, dict[int, tuple[int, bytes]]]] = {}
     holder: ClassVar[dict[str, int]] = {}
 
@@ -66,6 +70,8 @@ class MemorySink(Sink):
             for order, value in zip(lane.orders, lane.values, strict=True):
                 if (epoch, order) > ledger.get(lane.label, (-1, b"")):
                     shown.setdefault(lane.label, []).append(value)
+                    ticks = self.shown_ticks.setdefault(self.name, {})
+                    ticks.setdefault(lane.label, []).append(epoch)
                     ledger[lane.label] = (epoch, order)
         return Receipt(claim.sink)
 
@@ -87,11 +93,14 @@ class ToyRealTime:
     clock: float = 1000.0
     steps: int = 0
     kill_at: int | None = None
+    planned: dict[int, dict[str, tuple[Chunk, ...]]] = field(default_factory=dict)
+    """What each source planned for each tick, over all runs."""
     queues: dict[tuple[int, int, int], deque[pa.RecordBatch]] = field(default_factory=dict)
 
-    def run(self, kill_at: int | None = None, batch_ends: int = 0) -> None:
+    def run(self, kill_at: int | None = None, batch_ends: int = 0, close: bool = False) -> None:
         """Run until all that is there was released, or be killed after so many steps."""
-        self.job = replace(self.job, query_id="toy", generation=self.job.generation + 1)
+        number = self.job.generation + 1
+        self.job = replace(self.job, query_id="toy", generation=number, is_ending=close)
         for name, sink in self.job.sinks.items():
             sink.take(self.job.claim_of(name))
         opening = open_generation(
@@ -101,10 +110,12 @@ class ToyRealTime:
             tick_s=TICK_S,
             now=self.clock,
         )
+        publish_side_outputs(self.job, opening)
         self.steps, self.kill_at = 0, kill_at
         for _ in range(batch_ends):
             self._batch(opening, steps=self.random.randrange(1, 60))
         self._batch(opening, steps=None)
+        publish_side_outputs(self.job, opening)
 
     def _batch(self, opening: Opening, steps: int | None) -> None:
         self.queues = {}
@@ -115,6 +126,7 @@ class ToyRealTime:
         ]
         for task in readers:
             task.freeze()
+            self._record(task)
         operators = {
             (level, p): OperatorTask(self.job, opening, level, p)
             for level in range(opening.levels)
@@ -145,16 +157,22 @@ class ToyRealTime:
             for p in range(opening.partitions):
                 operators[level, p].finish()
 
+    def _record(self, task: ReaderTask) -> None:
+        append = task._log.append
+
+        def noting(planned: PlannedTick) -> None:
+            append(planned)
+            self.planned.setdefault(planned.tick, {})[task._source] = planned.chunks
+
+        task._log.append = noting  # type: ignore[method-assign]
+
     def _sleep(self, seconds: float) -> None:
         self.clock += seconds * self.random.choice([0.0, 1.0, 3.0])
 
     def _is_done(self, opening: Opening, has_readers: bool) -> bool:
         if not has_readers:
             return False
-        told = [
-            read_position(opening.reader_position(number)) for number in range(len(opening.sources))
-        ]
-        return all(flag for _, flag in told) and opening.released() >= opening.planned()
+        return opening.has_caught_up()
 
     def _send(self, level: int, sender: int, row: pa.RecordBatch) -> None:
         receiver = row.column("receiver")[0].as_py()
@@ -174,7 +192,7 @@ def toy_job(flow: Any, root: Path, sink: Callable[[str], Sink] = MemorySink) -> 
     """A job whose sources are folders and whose sinks are in memory."""
     from cutwater.flow.steps import Sink as SinkStep
     from cutwater.flow.steps import Source
-    from cutwater.spark import json_lines
+    from cutwater.spark import folder, json_lines
 
     sources = {
         s.name: json_lines(str(root / "in" / s.name), 64)
@@ -182,6 +200,9 @@ def toy_job(flow: Any, root: Path, sink: Callable[[str], Sink] = MemorySink) -> 
         if isinstance(s, Source)
     }
     sinks = {s.name: sink(f"{root}/{s.name}") for s in flow.steps if isinstance(s, SinkStep)}
+    for step in flow.steps:
+        if isinstance(step, Source) and step.watermark:
+            sinks[late_events_sink(step.name)] = folder(str(root / "late" / step.name))
     for source in sources.values():
         Path(source.path).mkdir(parents=True, exist_ok=True)
     return Job(flow, sources, sinks, "", 0, 16, str(root / "checkpoint"))

@@ -101,6 +101,7 @@ def test_run(cli, write, monkeypatch, more):
             epochs=1,
             generation=1,
             is_stopped=False,
+            mode="microbatch",
             rows={HOSTILE: 3},
             bad_records={HOSTILE: 1},
             late={},

@@ -20,8 +20,7 @@ from cutwater.errors import (
 from cutwater.spark import runner
 from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.store import Checkpoint
-from cutwater.spark.microbatch import query
-from cutwater.spark.microbatch.query import cause_of
+from cutwater.spark.query_failures import cause_of, sentence_of
 
 
 @dataclass(frozen=True)
@@ -174,5 +173,5 @@ def test_the_cause_is_the_line_that_says_what_happened(text, cause):
 )
 def test_what_ends_a_run_is_its_own_failure_or_the_users(tmp_path, raised, seen):
     said = StreamingQueryException(f"x {embed(raised)} y")
-    error = query._sentence(said, Checkpoint(tmp_path))
+    error = sentence_of(said, Checkpoint(tmp_path))
     assert (type(error), error.problems) == (seen, raised.problems)

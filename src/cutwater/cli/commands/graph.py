@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -10,13 +12,17 @@ import typer
 
 from cutwater.cli.files import write_text
 from cutwater.cli.screen import safe
-from cutwater.cli.targets import load_flow
-from cutwater.errors import CutwaterError, Problem
+from cutwater.cli.targets import load_flow, spark_package
+from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.flow import Flow
 from cutwater.flow.drawing import mermaid, svg
 
-__all__ = ["draw", "graph"]
+__all__ = ["draw", "graph", "on_engine"]
 
+_ENGINES = {
+    "microbatch": "the micro-batch engine: rows leave with their epoch",
+    "realtime": "the real-time engine: rows leave with their tick, about every 10 ms",
+}
 _FORMATS: dict[str, Callable[[Flow], str]] = {"mermaid": mermaid, "svg": svg}
 
 
@@ -38,10 +44,36 @@ def draw(flow: Flow, format: str) -> str:
     return _FORMATS[format](flow)
 
 
+def on_engine(flow: Flow, drawn: str, format: str, mode: str) -> str:
+    """The picture with the engine that is to run the flow; what that cannot run is refused."""
+    if mode not in _ENGINES:
+        known = " or ".join(map(repr, _ENGINES))
+        raise RefusedError(
+            Problem("unknown-choice", f"mode is {mode!r}; it is {known}", f"use {known}")
+        )
+    if mode == "realtime":
+        spark_package()
+        from cutwater.spark.job.spec import spark_plan
+        from cutwater.spark.realtime.requirements import unsupported
+
+        problems = list(unsupported(spark_plan(flow), {}, {}))
+        if problems:
+            raise RefusedError(problems)
+    title = f"{flow.name}, on {_ENGINES[mode]}"
+    if format == "mermaid":
+        return f"---\ntitle: {json.dumps(title)}\n---\n{drawn}"
+    begin = drawn.index(">", drawn.index("<svg")) + 1
+    return f"{drawn[:begin]}<title>{html.escape(title)}</title>{drawn[begin:]}"
+
+
 def graph(
     target: Annotated[str, typer.Argument(help="The flow: module:name or file.py:name")],
     format: Annotated[
         str | None, typer.Option(help="'mermaid' or 'svg'; default: by the name of --out")
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="Name the engine: 'microbatch' or 'realtime', if that can run the flow"),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Where to write it; default: standard output")
@@ -50,10 +82,13 @@ def graph(
     """Draw a flow, with its exchanges and fused segments.
 
     Example:  cutwater graph examples/averages.py:flow --out averages.svg
+    Example:  cutwater graph examples/averages.py:flow --mode realtime
     """
     flow, _ = load_flow(target)
     chosen = format or ("svg" if out and out.suffix == ".svg" else "mermaid")
     drawn = draw(flow, chosen)
+    if mode is not None:
+        drawn = on_engine(flow, drawn, chosen, mode)
     if out is None:
         typer.echo(safe(drawn))
         return

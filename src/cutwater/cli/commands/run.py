@@ -42,6 +42,10 @@ def run(
     config: Annotated[
         Path | None, typer.Option(help="A TOML file that says all this, and more; options win")
     ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="'microbatch' (default), or 'realtime': rows leave within milliseconds"),
+    ] = None,
     until: Annotated[
         str | None,
         typer.Option(help="'caught-up' (default): all that is there now; 'stopped': for ever"),
@@ -129,6 +133,10 @@ def run(
         float | None,
         typer.Option(help="Seconds without any progress until the run is cut off; default: 1800"),
     ] = None,
+    snapshot_interval: Annotated[
+        float | None,
+        typer.Option(help="In real time: seconds between snapshots, which no row waits for"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
     """Run a flow on Spark; after a crash, run the same command again.
@@ -137,6 +145,7 @@ def run(
     Exit codes: 0 done or stopped, 1 start it again, 2 somebody must change something.
 
     Example:  cutwater run averages.py:flow --source readings=in --sink means=out --checkpoint state
+    Example:  cutwater run averages.py:flow --config run.toml --mode realtime --until stopped
     """
     flow, _ = load_flow(target)
     flow.validate()
@@ -152,6 +161,7 @@ def run(
     order.bind(source or [], sink or [], given, idle_after or [])
     said = order.settle(
         checkpoint=checkpoint,
+        mode=mode,
         until=until,
         close=close,
         on_bad_record=on_bad_record,
@@ -164,6 +174,7 @@ def run(
         require=require,
         master=master,
         hung_after=hung_after,
+        snapshot_interval=snapshot_interval,
     )
     watching = order.settle(log=log, metrics_port=metrics_port, metrics_host=metrics_host)
     stopping = order.settle(stop_timeout=stop_timeout)
@@ -303,7 +314,7 @@ def _watched(
 
 
 def _show(result: RunResult, checkpoint: Path) -> None:
-    epochs = many(result.epochs, "epoch")
+    epochs = many(result.epochs, "tick" if result.mode == "realtime" else "epoch")
     _say(f"{result.flow}: {epochs} in run {result.generation} of this checkpoint")
     if result.is_stopped:
         _say("stopped, as asked; the next run goes on from here")

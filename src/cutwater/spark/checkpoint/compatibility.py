@@ -26,10 +26,11 @@ from cutwater.schema import Schema, render, schema_of, what_breaks
 from cutwater.spark.connectors.base.side_outputs import is_side_output
 from cutwater.spark.connectors.base.sink import Sink
 from cutwater.spark.job.column_requirements import heeds_time
-from cutwater.spark.job.spec import Job
+from cutwater.spark.job.spec import MICROBATCH, REALTIME, Engine, Job
 from cutwater.spark.state.storage import Storage
 
 __all__ = [
+    "ENGINES",
     "FORMAT",
     "Identity",
     "KeyIdentity",
@@ -44,6 +45,8 @@ __all__ = [
 ]
 
 FORMAT = 5
+ENGINES: dict[Engine, str] = {MICROBATCH: "micro-batch", REALTIME: "real-time"}
+"""The engines, in words."""
 _ANEW = "start with a new checkpoint and an empty output"
 
 
@@ -108,6 +111,8 @@ class Identity:
     """What the flow does that plans epochs, or began the newest: only it may finish that one."""
     sinks: dict[str, str] = field(default_factory=dict)
     """Where each of its sinks goes, side outputs too; empty: into the checkpoint."""
+    engine: Engine = MICROBATCH
+    """What runs it: epochs of the one and ticks of the other do not compare."""
     format: int = FORMAT
 
 
@@ -126,6 +131,7 @@ def identity_of(job: Job, partitions: int) -> Identity:
         },
         code=flow_fingerprint(job.flow, [*job.sources.values(), *job.sinks.values()]),
         sinks={name: place_of(name, sink) for name, sink in job.sinks.items()},
+        engine=job.engine,
     )
 
 
@@ -263,6 +269,8 @@ def continued(found: Identity, wanted: Identity, forget: Collection[str] = ()) -
 
 def differences(found: Identity, wanted: Identity, forget: Collection[str] = ()) -> list[Problem]:
     """Why a checkpoint cannot go on with a changed flow; `forget` names steps to do without."""
+    if found.engine != wanted.engine:
+        return [_another_engine(found, wanted)]
     return [
         *_whole(found, wanted),
         *_unwanted(found, wanted, forget),
@@ -317,6 +325,15 @@ def mixture(found: Identity, shown: Mapping[str, str]) -> str:
 def _changed(what: str, hint: str) -> Problem:
     message = f"the checkpoint was written with another flow: {what}"
     return Problem("changed-flow", message, hint)
+
+
+def _another_engine(found: Identity, wanted: Identity) -> Problem:
+    return Problem(
+        "another-engine",
+        f"the checkpoint of flow '{found.flow}' belongs to the {ENGINES[found.engine]} engine, and "
+        f"the {ENGINES[wanted.engine]} engine is to run it; epochs and ticks do not compare",
+        f'run it as before (mode = "{found.engine}"), or {_ANEW}',
+    )
 
 
 def _put_back(step: str) -> str:

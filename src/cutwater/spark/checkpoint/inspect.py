@@ -8,7 +8,7 @@ from typing import Any
 
 from cutwater.errors import RefusedError
 from cutwater.spark.checkpoint.offset_log import LOG
-from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
+from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint, refuse_real_time
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.base.watermarks import newest_of
 from cutwater.spark.connectors.files.json_source import JsonLines
@@ -61,6 +61,7 @@ def describe(checkpoint: str | Path) -> CheckpointSummary:
     identity = place.identity()
     if identity is None:
         raise RefusedError(no_checkpoint(place))
+    refuse_real_time(identity, "describe epochs")
     return CheckpointSummary(
         flow=identity.flow,
         generation=identity.generation,

@@ -48,11 +48,11 @@ def unbound_side_outputs(checkpoint: Checkpoint, found: Identity, job: Job) -> d
 
 
 def shown_of(checkpoint: Checkpoint, found: Identity, job: Job) -> dict[str, str]:
-    """What each sink may have shown of the newest epoch, in words; nothing: it is not there.
+    """What each sink may have shown of what is not finished, in words; nothing: it is not there.
 
     A sink that is bound to another place, or to none, cannot be asked, and counts.
     """
-    epoch = checkpoint.next_epoch() - 1
+    epoch = checkpoint.first_unfinished()
     sinks: Mapping[str, Sink] = {**unbound_side_outputs(checkpoint, found, job), **job.sinks}
     shown = {}
     for name, place in found.sinks.items():

@@ -19,7 +19,12 @@ from cutwater.errors import Problem, RefusedError
 from cutwater.spark.checkpoint.compatibility import Identity
 from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
 from cutwater.spark.checkpoint.relocate import relocate
-from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled, no_checkpoint
+from cutwater.spark.checkpoint.store import (
+    Checkpoint,
+    half_rescaled,
+    no_checkpoint,
+    refuse_real_time,
+)
 from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
 from cutwater.spark.state.partitions import check_partitions
 
@@ -77,6 +82,7 @@ def _movable(place: Checkpoint, partitions: int) -> Identity:
     identity = place.identity()
     if identity is None:
         raise RefusedError(no_checkpoint(place))
+    refuse_real_time(identity, "move the state")
     problems = check_partitions(partitions, identity.buckets)
     if identity.is_closed or place.is_ending():
         problems.append(_closed(place, identity))

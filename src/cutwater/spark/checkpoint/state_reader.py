@@ -22,7 +22,7 @@ from cutwater.ordering import bucket_of, canonical
 from cutwater.spark.checkpoint.compatibility import Identity, StepIdentity
 from cutwater.spark.checkpoint.readable_keys import key_of
 from cutwater.spark.checkpoint.readable_states import column_of, state_of
-from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
+from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint, refuse_real_time
 from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
 from cutwater.spark.exchange.bucket_hash import labels
 from cutwater.spark.state.cache import Copy
@@ -80,6 +80,7 @@ def read_state(
     identity = place.identity(is_embedded=place.is_embedded)
     if identity is None:
         raise RefusedError(no_checkpoint(place))
+    refuse_real_time(identity, "read states")
     kept = _step(identity, step)
     chosen = _epoch(place, epoch)
     wanted = {canonical(key) for key in keys}

@@ -31,6 +31,7 @@ from cutwater.endings import kind_of_errno
 from cutwater.errors import Problem, RefusedError
 from cutwater.spark.checkpoint.compatibility import FORMAT, Identity
 from cutwater.spark.checkpoint.power_loss import SparkFiles
+from cutwater.spark.job.spec import REALTIME
 from cutwater.spark.state.partitions import SETTING
 from cutwater.spark.storage.durable import (
     damaged,
@@ -42,11 +43,14 @@ from cutwater.spark.storage.durable import (
 )
 from cutwater.spark.storage.local_paths import is_url, not_local
 
-__all__ = ["Checkpoint", "half_rescaled", "no_checkpoint"]
+__all__ = ["Checkpoint", "half_rescaled", "no_checkpoint", "refuse_real_time"]
 
 
 class Checkpoint:
     """The folder of a checkpoint."""
+
+    plans_anew = True
+    """Is an epoch forgotten of which nothing was shown? Else it is replayed as it was planned."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -140,6 +144,10 @@ class Checkpoint:
         """Was the newest epoch begun and not finished?"""
         return self._newest("offsets") > self._newest("commits")
 
+    def first_unfinished(self) -> int:
+        """The first epoch that was begun and not finished, if there is one."""
+        return self.next_epoch() - 1
+
     def finished_epochs(self) -> list[int]:
         """The epochs whose state is kept, in order."""
         return sorted(set(self._epochs("commits")) & set(self._epochs("offsets")))
@@ -222,6 +230,20 @@ def no_checkpoint(checkpoint: Checkpoint) -> Problem:
         f"there is no checkpoint in {checkpoint.root}",
         "give the folder that was given to run as its checkpoint",
     )
+
+
+def refuse_real_time(identity: Identity, doing: str) -> None:
+    """Refuse what reads Spark's own files, which a checkpoint of the real-time engine has not."""
+    if identity.engine == REALTIME:
+        raise RefusedError(
+            Problem(
+                "checkpoint-of-real-time",
+                f"the checkpoint of flow '{identity.flow}' belongs to the real-time engine; to "
+                f"{doing} is for checkpoints of the micro-batch engine",
+                "see the outputs of the run itself, or run the flow on micro-batches, with a new "
+                "checkpoint",
+            )
+        )
 
 
 def half_rescaled(checkpoint: Checkpoint) -> list[Problem]:

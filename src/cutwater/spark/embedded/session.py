@@ -108,10 +108,11 @@ def embedded_session(
     master: str = "local[*]",
     partitions: int | None = None,
     more: Mapping[str, str] = MappingProxyType({}),
+    ours: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
     """A session of our own; Spark's words go to ``spark.log`` in the scratch folder.
 
-    `more` are settings besides ours.
+    `more` are settings of the user's, `ours` those of the engine.
     """
     problems = [problem for problem in map(setting_problem, more) if problem]
     if problems:
@@ -138,6 +139,7 @@ def embedded_session(
         **({SETTING: str(partitions)} if partitions else {}),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **more,
+        **ours,
         _JAVA_OPTIONS: java.strip(),
     }
     conf = SparkConf(loadDefaults=False).setAppName("cutwater").setMaster(master)
@@ -254,8 +256,11 @@ def _not_started(error: Exception, scratch: Path) -> Problem:
     )
 
 
-def check_session(spark: SparkSession) -> None:
-    """Refuse a session on which a flow would not keep its guarantees, with what to set."""
+def check_session(spark: SparkSession, engine: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Refuse a session on which a flow would not keep its guarantees, with what to set.
+
+    `engine` are the settings that its engine needs.
+    """
     if not hasattr(spark, "_jvm"):
         raise RefusedError(
             Problem(
@@ -264,8 +269,9 @@ def check_session(spark: SparkSession) -> None:
                 "run the flow where the driver runs, with a classic SparkSession",
             )
         )
-    found = {name: spark.conf.get(name, None) for name in _NEEDED}
-    problems = [_setting(n, value, found[n]) for n, value in _NEEDED.items() if found[n] != value]
+    needed = {**_NEEDED, **engine}
+    found = {name: spark.conf.get(name, None) for name in needed}
+    problems = [_setting(n, value, found[n]) for n, value in needed.items() if found[n] != value]
     if problems:
         raise RefusedError(problems)
 
@@ -273,7 +279,6 @@ def check_session(spark: SparkSession) -> None:
 def _setting(name: str, value: str, found: str | None) -> Problem:
     return Problem(
         "session-setting",
-        f"the session has {name} = {found or 'nothing'}, not {value}; the state of a flow rests "
-        "on it",
+        f"the session has {name} = {found or 'nothing'}, not {value}; a flow rests on it",
         f"set it before the session starts: .config('{name}', '{value}')",
     )

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from types import FunctionType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from pyspark import cloudpickle
@@ -41,8 +41,20 @@ from cutwater.spark.job.column_requirements import Needs
 from cutwater.spark.operators.aggregation import Aggregation, aggregation_of
 from cutwater.spark.state.storage import Storage, storage_of
 
-__all__ = ["BUCKETS", "Job", "load_job", "spark_plan", "speaking"]
+__all__ = [
+    "BUCKETS",
+    "MICROBATCH",
+    "REALTIME",
+    "Engine",
+    "Job",
+    "load_job",
+    "spark_plan",
+    "speaking",
+]
 
+Engine = Literal["microbatch", "realtime"]
+MICROBATCH: Engine = "microbatch"
+REALTIME: Engine = "realtime"
 BUCKETS = 16
 """Into how many buckets the keys of every step fall; fixed for the life of a checkpoint."""
 
@@ -70,6 +82,8 @@ class Job:
     """A seed: buckets shuffle what they get before they sort it; no result may depend on it."""
     is_ending: bool = False
     """Do the sources send nothing but the end of the input?"""
+    engine: Engine = MICROBATCH
+    """What runs it; a checkpoint belongs to one of them."""
 
     @cached_property
     def plan(self) -> Plan:

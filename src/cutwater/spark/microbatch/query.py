@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -13,34 +10,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cutwater.endings import of_machine
-from cutwater.errors import (
-    CutwaterError,
-    Problem,
-    RefusedError,
-    ResourceError,
-    RunFailure,
-    recover,
-)
 from cutwater.spark.checkpoint.store import Checkpoint
-from cutwater.spark.checkpoint.verify import verify
 from cutwater.spark.connectors.base.source import Feed
 from cutwater.spark.connectors.dataframe.source import Frame
-from cutwater.spark.embedded.jvm import is_out_of_memory, out_of_memory
 from cutwater.spark.embedded.session import make_active
+from cutwater.spark.embedded.watchdog import Watchdog
 from cutwater.spark.exchange.envelope import ROW_SCHEMA
 from cutwater.spark.job.spec import Job
 from cutwater.spark.microbatch.dataframes import rows_of
 from cutwater.spark.microbatch.source_reader import FeedSource
 from cutwater.spark.microbatch.stateful_operator import Level
-from cutwater.spark.microbatch.watchdog import Watchdog
 from cutwater.spark.microbatch.writer import SinksWriter
 from cutwater.spark.operators.late_filter import Gate
+from cutwater.spark.query_failures import sentence_of
 from cutwater.spark.state.partitions import shuffling_to
 from cutwater.spark.stopping import StopRequest
 from cutwater.spark.telemetry.progress import Progress, Reports
 
-__all__ = ["Drive", "build_query", "cause_of"]
+__all__ = ["Drive", "build_query"]
 
 
 def build_query(spark: SparkSession, job: Job) -> DataFrame:
@@ -68,9 +55,6 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
     return rows
 
 
-_OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EROFS)
-
-
 class Drive:
     """A run whose sinks are taken and whose query can start."""
 
@@ -84,7 +68,7 @@ class Drive:
         watchdog: Watchdog,
     ) -> None:
         self._spark = spark
-        self._job = job
+        self.job = job
         self._place = place
         self._on_progress = on_progress
         self._is_to_stop = is_to_stop
@@ -104,12 +88,12 @@ class Drive:
             with self._watchdog.watching():
                 self._run(until)
         except StreamingQueryException as error:
-            raise _sentence(error, self._place) from error
+            raise sentence_of(error, self._place) from error
 
     def _run(self, until: str) -> None:
-        query = self._start(self._job, until)
+        query = self._start(self.job, until)
         try:
-            self._watch(query, self._job)
+            self._watch(query, self.job)
         finally:
             if query.isActive:
                 query.stop()
@@ -117,7 +101,7 @@ class Drive:
 
     def close(self) -> None:
         """The last epoch: all sources end in it, together."""
-        self._job = replace(self._job, is_ending=True)
+        self.job = replace(self.job, is_ending=True)
         self.run("caught-up")
         identity = self._place.identity()
         assert identity is not None
@@ -201,41 +185,3 @@ def _reports_since(query: StreamingQuery, finished: int) -> Iterator[StreamingQu
         is_epoch = report["durationMs"].get("addBatch") is not None
         if report["batchId"] > finished and is_epoch:
             yield report
-
-
-def _sentence(error: StreamingQueryException, place: Checkpoint) -> CutwaterError:
-    """What ended the query: our own words if it was one of us, else what can be told of Spark's."""
-    ours = recover(str(error))
-    if ours is not None:
-        return ours
-    if is_out_of_memory(str(error)):
-        return ResourceError(out_of_memory(place.root / "scratch"))
-    failed = _failure_of_the_machine(str(error), place)
-    if failed:  # before looking for damages: what could not be written is no damage
-        return failed
-    damages = verify(place.root).problems
-    if damages:
-        return RefusedError(damages)
-    return RunFailure(
-        Problem(
-            "spark-failed",
-            f"Spark ended the run: {cause_of(str(error))}",
-            f"see {place.root / 'scratch' / 'spark.log'}, or run with --debug",
-        )
-    )
-
-
-def _failure_of_the_machine(text: str, place: Checkpoint) -> CutwaterError | None:
-    """What the operating system said to the JVM, which hands on its words and not its number."""
-    found = [number for number in _OF_THE_MACHINE if os.strerror(number) in text]
-    if not found and os.statvfs(place.root).f_bavail:
-        return None
-    number = found[0] if found else errno.ENOSPC
-    return of_machine(OSError(number, os.strerror(number), str(place.root)))
-
-
-def cause_of(text: str) -> str:
-    """The line of a Spark error that says what happened: the end of a Python traceback."""
-    lines = text.split("\n\n")[0].split("=== Streaming Query ===")[0].strip().splitlines()
-    said = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
-    return (said or lines or ["no reason given"])[-1 if said else 0]

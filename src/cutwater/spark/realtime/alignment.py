@@ -24,13 +24,14 @@ class Alignment:
         """All has come up to this tick."""
         return min(self._through)
 
-    def receive(self, sender: int, tick: int, body: bytes) -> None:
-        """Take a row; one that came before, which a replay sends again, is left out."""
+    def receive(self, sender: int, tick: int, body: bytes) -> bool:
+        """Take a row; one that came before, which a replay sends again, is left out: False."""
         if tick <= self._through[sender]:
-            return
+            return False
         self._through[sender] = tick
         if body:
             self._waiting.setdefault(tick, []).append(body)
+        return True
 
     def aligned(self) -> Iterator[tuple[int, list[bytes]]]:
         """The ticks with something in them that have come whole, in order; each once."""

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from cutwater.spark.checkpoint.offset_log import SourcePlan
 from cutwater.spark.job.spec import Job
-from cutwater.spark.realtime.plan_log import Plan, read_plan, write_plan
+from cutwater.spark.realtime.plan_log import Plan, PlannedTick, read_plan, write_plan
 from cutwater.spark.realtime.positions import read_position
 from cutwater.spark.realtime.snapshots import Snapshots
 from cutwater.spark.storage.durable import make_folder, read_json, sync_folder, write_json
 
-__all__ = ["Opening", "newest_tick", "open_generation", "source_plan"]
+__all__ = ["Opening", "newest_opening", "open_generation", "source_plan"]
 
 _FOLDER = "realtime"
 _WHAT = "the beginning of a generation of a real-time run"
@@ -73,6 +73,21 @@ class Opening:
             read_position(self.reader_position(number))[0] for number in range(len(self.sources))
         )
 
+    def has_caught_up(self) -> bool:
+        """Have all readers read what was there, and all sinks got what became of it?"""
+        told = [read_position(self.reader_position(n), 1) for n in range(len(self.sources))]
+        return all(flag for _, flag in told) and self.released() >= self.planned()
+
+    def plans(self) -> Iterator[Plan]:
+        """The plans of its sources, in their order."""
+        return (read_plan(self.plan_path(source)) for source in self.sources)
+
+    def known_ticks(self) -> Iterator[int]:
+        """The newest ticks in any plan or snapshot."""
+        yield self.first_tick - 1
+        yield from (plan.newest for plan in self.plans())
+        yield from (stored.through for stored in self.snapshots.all_stored())
+
     def tick_now(self, tick_s: float, now: float) -> int:
         """The number of the current tick by the clock."""
         return int((now - self.origin) / tick_s)
@@ -90,27 +105,13 @@ def _generations(checkpoint: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def _opened(checkpoint: Path) -> Opening | None:
+def newest_opening(checkpoint: Path) -> Opening | None:
     """The newest generation that was opened; None if none was."""
     for generation in reversed(_generations(checkpoint)):
         kept = read_json(checkpoint / _FOLDER / str(generation) / "opening.json", _WHAT)
         if kept is not None:
             return Opening(**{**kept, "sources": tuple(kept["sources"])})
     return None
-
-
-def newest_tick(checkpoint: Path) -> int:
-    """The newest tick in any plan or snapshot of a checkpoint; -1 if there is none."""
-    before = _opened(checkpoint)
-    return max(_ticks(before), default=-1) if before else -1
-
-
-def _ticks(opening: Opening) -> Iterator[int]:
-    yield opening.first_tick - 1
-    for source in opening.sources:
-        yield read_plan(opening.plan_path(source)).newest
-    for stored in opening.snapshots.all_stored():
-        yield stored.through
 
 
 def open_generation(
@@ -122,17 +123,20 @@ def open_generation(
     still writes goes where nobody looks.
     """
     checkpoint = Path(job.checkpoint)
-    before = _opened(checkpoint)
+    before = newest_opening(checkpoint)
     origin = before.origin if before else now
     in_sinks = [sink.newest_epoch(name, job.query_id) for name, sink in job.sinks.items()]
-    known = [*(_ticks(before) if before else ()), *(t for t in in_sinks if t is not None)]
+    known = [*(before.known_ticks() if before else ()), *(t for t in in_sinks if t is not None)]
+    first = max([*known, int((now - origin) / tick_s)]) + 1
+    is_to_end = job.is_ending and not (before and any(p.is_ending for p in before.plans()))
+    end = (PlannedTick(first, (), is_end=True),) if is_to_end else ()
     opening = Opening(
         checkpoint=job.checkpoint,
         generation=job.generation,
         sources=tuple(sorted(job.sources)),
         levels=max(len(job.levels), 1),
         partitions=partitions,
-        first_tick=max([*known, int((now - origin) / tick_s)]) + 1,
+        first_tick=first + len(end),
         origin=origin,
         snapshot_ticks=snapshot_ticks,
     )
@@ -142,7 +146,8 @@ def open_generation(
     for source in opening.sources:
         found = read_plan(before.plan_path(source)) if before else Plan()
         base = source_plan(job, source).condensed(found.chunks_through(tick))
-        write_plan(opening.plan_path(source), Plan(tuple(base), tick, found.after(tick)))
+        ticks = (*found.after(tick), *end)
+        write_plan(opening.plan_path(source), Plan(tuple(base), tick, ticks))
     if before:
         before.snapshots.copy_to(opening.snapshots, tick)
     sync_folder(opening.folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -17,8 +18,11 @@ from cutwater.spark.realtime.alignment import Alignment
 from cutwater.spark.realtime.memory_store import LevelMemory
 from cutwater.spark.realtime.opening import Opening
 from cutwater.spark.realtime.positions import Position
+from cutwater.spark.realtime.protocol import TICK_S
+from cutwater.spark.realtime.side_outputs import AsideRow, store_aside
 from cutwater.spark.realtime.wire import border_rows, parcels_in, tick_rows
 from cutwater.spark.state.bucket import BucketStates
+from cutwater.spark.stopping import StopRequest
 
 __all__ = ["OperatorTask", "operator"]
 
@@ -54,8 +58,13 @@ class OperatorTask:
         self._receivers = {
             label: bucket % opening.partitions for bucket, label in enumerate(job.labels)
         }
-        self._told = self._stored = start
+        self._told = self._stored = self._worked = start
+        self._aside: list[AsideRow] = []
+        self._rows = [0] * len(job.sink_names)
+        self._last = [-1] * len(job.sink_names)
+        self._latency_ms = 0
         self._position = Position(opening.released_position(partition)) if self._is_last else None
+        self._request = StopRequest(opening.checkpoint)
         self._storing: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1)
 
@@ -68,9 +77,15 @@ class OperatorTask:
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take some rows; what becomes of the ticks that are whole with them."""
         columns = batch.to_pydict()
-        for row in zip(columns["sender"], columns["tick"], columns["body"], strict=True):
-            self._alignment.receive(*row)
+        rows = zip(columns["sender"], columns["tick"], columns["body"], strict=True)
+        count = sum(self._alignment.receive(*row) for row in rows)
         yield from self._advance()
+        if not count and self._is_asked_again(columns["sender"]):
+            yield from border_rows(self._partition, self._told, self._opening.partitions)
+
+    def _is_asked_again(self, senders: list[int]) -> bool:
+        """Does a reader that stops ask once more for a snapshot? One sender is heard, not all."""
+        return not self._is_last and 0 in senders and self._request.is_made()
 
     def finish(self) -> None:
         """The batch is over: store what there is, as far as it is whole."""
@@ -92,11 +107,12 @@ class OperatorTask:
         if frontier > self._told:
             self._told = frontier
             if self._position is not None:
-                self._position.tell(frontier)
+                self._tell(self._position)
             else:
                 yield from border_rows(self._partition, frontier, self._opening.partitions)
 
     def _work(self, tick: int, bodies: list[bytes]) -> Iterator[pa.RecordBatch]:
+        self._worked = tick
         by_bucket: dict[int, list[Parcel]] = {}
         for parcel in parcels_in(bodies):
             by_bucket.setdefault(parcel[0], []).append(parcel)
@@ -127,16 +143,34 @@ class OperatorTask:
             by_sink.setdefault(target, {}).setdefault(label, []).append(body)
         for target, found in sorted(by_sink.items()):
             name, record = self._job.sink_at(target), self._job.type_of_sink(target)
+            sink = self._job.sinks[name]
+            if sink.release == "commit":  # a side output, which leaves with a snapshot
+                self._aside += [(target, label, b) for label, bs in found.items() for b in bs]
+                continue
             lanes = [lane_of(self._job, target, label, b) for label, b in sorted(found.items())]
-            self._job.sinks[name].write(self._job.claim_of(name), tick, record, lanes)
+            sink.write(self._job.claim_of(name), tick, record, lanes)
+            self._note(target, tick, sum(len(lane.orders) for lane in lanes))
+
+    def _note(self, target: int, tick: int, rows: int) -> None:
+        number = target - len(self._job.plan.segments)
+        self._rows[number] += rows
+        self._last[number] = tick
+        self._latency_ms = round(1000 * (time.time() - self._opening.origin - tick * TICK_S))
+
+    def _tell(self, position: Position) -> None:
+        each = [number for pair in zip(self._rows, self._last, strict=True) for number in pair]
+        position.tell(self._told, self._latency_ms, *each)
 
     # --- snapshots
 
     def _store_if_due(self, tick: int) -> None:
-        """Store at the common ticks; if the last one is still being written, at a later one."""
+        """Store at the common ticks; if the last one is still being written, at a later one.
+
+        A later one, not later: once a tick behind it is worked on, the state is not that of `due`.
+        """
         due = tick - tick % self._opening.snapshot_ticks
         is_free = self._storing is None or self._storing.done()
-        if due > self._stored and is_free:
+        if due > self._stored and due >= self._worked and is_free:
             self._store(due)
 
     def _store(self, tick: int, *, is_last: bool = False) -> None:
@@ -146,11 +180,13 @@ class OperatorTask:
             return
         self._stored = tick
         changes, is_full = self._memory.snapshot()
-        self._storing = self._thread.submit(self._write, tick, changes, is_full)
+        aside, self._aside = self._aside, []
+        self._storing = self._thread.submit(self._write, tick, changes, is_full, aside)
         if is_last:
             self._storing.result()
 
-    def _write(self, tick: int, changes: Any, is_full: bool) -> None:
+    def _write(self, tick: int, changes: Any, is_full: bool, aside: list[AsideRow]) -> None:
+        store_aside(self._snapshots.folder, tick, aside)
         self._snapshots.store(tick, changes, is_full=is_full)
         self._snapshots.drop_before(self._opening.snapshots.common())
 

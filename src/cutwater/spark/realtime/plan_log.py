@@ -28,6 +28,8 @@ class PlannedTick:
 
     tick: int
     chunks: tuple[Chunk, ...]
+    is_end: bool = False
+    """Does the input of all sources end in it?"""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,17 @@ class Plan:
     through: int = -1
     """All ticks up to this one are in the base."""
     ticks: tuple[PlannedTick, ...] = ()
+
+    @property
+    def is_ending(self) -> bool:
+        """Does the input end in it?"""
+        return any(planned.is_end for planned in self.ticks)
+
+    @property
+    def last_chunk(self) -> Chunk | None:
+        """How far the source is; None: nothing was read."""
+        chunks = [*self.base, *(chunk for planned in self.ticks for chunk in planned.chunks)]
+        return chunks[-1] if chunks else None
 
     @property
     def newest(self) -> int:
@@ -87,7 +100,8 @@ def _read(path: Path) -> tuple[Plan, int]:
             if number == 0:
                 plan = Plan(_chunks(said["base"]), said["through"])
             else:
-                ticks.append(PlannedTick(said["tick"], _chunks(said["chunks"])))
+                is_end = said.get("end", False)
+                ticks.append(PlannedTick(said["tick"], _chunks(said["chunks"]), is_end))
     return Plan(plan.base, plan.through, tuple(ticks)), size
 
 
@@ -104,7 +118,8 @@ def write_plan(path: Path, plan: Plan) -> None:
 
 
 def _tick_line(planned: PlannedTick) -> bytes:
-    return _line({"tick": planned.tick, "chunks": [chunk.to_json() for chunk in planned.chunks]})
+    said = {"tick": planned.tick, "chunks": [chunk.to_json() for chunk in planned.chunks]}
+    return _line({**said, "end": True} if planned.is_end else said)
 
 
 class PlanLog:

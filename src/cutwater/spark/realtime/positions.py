@@ -8,8 +8,6 @@ from pathlib import Path
 
 __all__ = ["Position", "read_position"]
 
-_FORM = struct.Struct("<qq")
-
 
 class Position:
     """Where a task is; written by that task alone, read by others."""
@@ -18,19 +16,20 @@ class Position:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)
 
-    def tell(self, tick: int, flag: int = 0) -> None:
-        """Tell the newest tick, and one more number."""
-        os.pwrite(self._file.fileno(), _FORM.pack(tick, flag), 0)
+    def tell(self, tick: int, *numbers: int) -> None:
+        """Tell the newest tick, and some numbers, always as many."""
+        os.pwrite(self._file.fileno(), struct.pack(f"<{len(numbers) + 1}q", tick, *numbers), 0)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-def read_position(path: Path) -> tuple[int, int]:
-    """The tick and the number that a task told; (-1, 0) if it has not begun."""
+def read_position(path: Path, count: int = 0) -> tuple[int, ...]:
+    """The tick and `count` numbers that a task told; -1 and zeros if it has not begun."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return -1, 0
-    return _FORM.unpack(data) if len(data) == _FORM.size else (-1, 0)
+        data = b""
+    form = struct.Struct(f"<{count + 1}q")
+    return form.unpack_from(data) if len(data) >= form.size else (-1, *[0] * count)

@@ -23,7 +23,8 @@ rule  what it says                                                  where
       reader may skip ticks; readers are a bounded number of        `reader_task` (`AHEAD`)
       ticks ahead of what was released
 9     sinks are not atomic with each other                          each sink has its own ledger
-10    only the flow that planned a tick replays it                  nowhere yet
+10    only the flow that planned a tick replays it, once a sink     `recovery` (the fingerprint of
+      has shown something behind the snapshot                       the flow); rows have no digest
 ====  ============================================================  ==============================
 """
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cutwater.spark.exchange.envelope import Parcel
 from cutwater.spark.job.spec import Job, load_job, speaking
 from cutwater.spark.operators.reading import Reading, news_of, notices
 from cutwater.spark.realtime.opening import Opening, source_plan
@@ -21,6 +22,7 @@ from cutwater.spark.stopping import StopRequest
 
 __all__ = ["ReaderTask", "reader"]
 
+_NUDGE_S = 0.05
 _LARGE_PLAN = 1 << 20
 """A plan of more bytes is shortened to what no snapshot has."""
 
@@ -76,6 +78,8 @@ class ReaderTask:
         }
         self._position = Position(opening.reader_position(number))
         self._under_way: deque[int] = deque()
+        self._planned = -1
+        self._amount = self._ticks = 0
         self._sent = self._start
         self._is_frozen = False
 
@@ -107,17 +111,27 @@ class ReaderTask:
             self._sleep(max(0.0, TICK_S - (self._now() - began)))
         yield from self._border(max(self._sent, self._opening.planned()))
         request.see(self._source)
+        # Spark ends the task of a reader only with its batch, so operators hear no end: they are
+        # led to a tick with a snapshot, again and again, until the driver has seen it.
+        while not is_over() and request.is_made():
+            yield from self._border(self._last_tick())
+            self._sleep(_NUDGE_S)
+
+    def _last_tick(self) -> int:
+        """The first tick with a snapshot that has all that any reader has planned."""
+        newest, every = max(self._sent, self._opening.planned()), self._opening.snapshot_ticks
+        return -(-newest // every) * every
 
     def _newest_known(self) -> int:
         """K (rule 1): nothing new comes into a tick that may have been released."""
-        plans = [read_plan(self._opening.plan_path(name)) for name in self._opening.sources]
-        stored = [each.through for each in self._opening.snapshots.all_stored()]
-        return max([self._opening.first_tick - 1, *stored, *(plan.newest for plan in plans)])
+        return max(self._opening.known_ticks())
 
     def _step(self) -> Iterator[pa.RecordBatch]:
         """One tick: what there is to read, or a border if others wait for one."""
         has_sent_records = bool(self._under_way) and self._under_way[-1] == self._sent
-        if self._has_room():
+        if self._job.is_ending:
+            self._tell(is_caught_up=True)
+        elif self._has_room():
             chunks = self._plan.take()
             if chunks:
                 planned = PlannedTick(self._next_tick(), tuple(chunks))
@@ -145,23 +159,28 @@ class ReaderTask:
     def _send(self, planned: PlannedTick) -> Iterator[pa.RecordBatch]:
         reads = [chunk for chunk in planned.chunks if not chunk.is_decision]
         parcels = self._reading.parcels(reads)
-        parcels += notices(
-            self._job, self._source, news_of(self._job, self._source, planned.chunks)
-        )
+        parcels += self._notices(planned)
         self._under_way.append(planned.tick)
-        self._sent = planned.tick
+        self._sent = self._planned = planned.tick
+        self._amount += sum(map(self._job.feed_of(self._source).tally, reads))
+        self._ticks += 1
         self._tell(is_caught_up=False)
         yield from tick_rows(
             self._number, planned.tick, parcels, self._receivers, self._opening.partitions
         )
+
+    def _notices(self, planned: PlannedTick) -> list[Parcel]:
+        """What all buckets are told; that the input ends, by one source for all."""
+        news = news_of(self._job, self._source, planned.chunks) if planned.chunks else None
+        is_end = planned.is_end and self._number == 0
+        return notices(self._job, self._source, news, is_end=is_end)
 
     def _border(self, tick: int) -> Iterator[pa.RecordBatch]:
         self._sent = tick
         yield from border_rows(self._number, tick, self._opening.partitions)
 
     def _tell(self, *, is_caught_up: bool) -> None:
-        newest = self._under_way[-1] if self._under_way else -1
-        self._position.tell(newest, int(is_caught_up))
+        self._position.tell(self._planned, int(is_caught_up), self._amount, self._ticks)
 
     def _shorten(self) -> None:
         """Forget of the plan what a snapshot has (rule 3)."""

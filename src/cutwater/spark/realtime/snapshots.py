@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +25,18 @@ import xxhash
 from cutwater.errors import Problem, RefusedError
 from cutwater.spark.storage.durable import make_folder, sync_folder, write_file
 
-__all__ = ["Changes", "Snapshots", "Stored", "TaskSnapshots", "newest_common"]
+__all__ = [
+    "ASIDE",
+    "Changes",
+    "Snapshots",
+    "Stored",
+    "TaskSnapshots",
+    "newest_common",
+    "tick_of_aside",
+]
+
+ASIDE = ".aside"
+"""The ending of files with rows that leave with a snapshot: see `side_outputs`."""
 
 Changes = dict[int, dict[int, bytes | None]]
 """For each bucket, by its label, the entries of its state that changed; None: removed."""
@@ -53,6 +65,11 @@ class Stored:
         return Stored(int(found[1]), int(found[2]), found[3] == "full") if found else None
 
 
+def tick_of_aside(path: Path) -> int:
+    """The snapshot with which the rows of a file leave."""
+    return int(path.name.removesuffix(ASIDE))
+
+
 def newest_common(tasks: list[list[Stored]]) -> int:
     """The newest tick at which every task has its state; -1 if there is none.
 
@@ -75,26 +92,33 @@ class TaskSnapshots:
     """What one task has stored; written by that task alone."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def stored(self) -> list[Stored]:
         """The files there are, in order."""
-        paths = self._folder.iterdir() if self._folder.is_dir() else iter(())
+        paths = self.folder.iterdir() if self.folder.is_dir() else iter(())
         return sorted(found for found in (Stored.of(path.name) for path in paths) if found)
 
     def drop_after(self, tick: int) -> None:
         """Remove what is newer than a tick: it is void (rule 5)."""
         for each in self.stored():
             if each.tick > tick:
-                (self._folder / each.name).unlink()
+                (self.folder / each.name).unlink()
             elif each.through > tick:
                 self._rename(each, Stored(each.tick, tick, each.is_full))
+        for path in self.aside():
+            if tick_of_aside(path) > tick:
+                path.unlink()
+
+    def aside(self) -> list[Path]:
+        """The files of rows that wait to be published."""
+        return list(self.folder.glob(f"*{ASIDE}"))
 
     def load(self) -> Changes:
         """The state after all that is stored."""
         state: Changes = {}
         for each in self._needed():
-            for label, changes in _read(self._folder / each.name).items():
+            for label, changes in _read(self.folder / each.name).items():
                 bucket = state.setdefault(label, {})
                 for number, data in changes.items():
                     if data is None:
@@ -105,14 +129,14 @@ class TaskSnapshots:
 
     def store(self, tick: int, changes: Changes, *, is_full: bool) -> None:
         """Store the state at a tick, durably: all of it, or what changed since the last one."""
-        make_folder(self._folder)
+        make_folder(self.folder)
         found = self.stored()
         if not changes and found and not is_full:
             self._rename(found[-1], Stored(found[-1].tick, tick, found[-1].is_full))
             return
         data = _pack(changes)
         total = xxhash.xxh64_digest(data)
-        write_file(self._folder / Stored(tick, tick, is_full).name, total + data)
+        write_file(self.folder / Stored(tick, tick, is_full).name, total + data)
 
     def drop_before(self, common: int) -> None:
         """Remove what no start needs that goes to a tick, or to a later one."""
@@ -120,7 +144,7 @@ class TaskSnapshots:
         fulls = [each for each in found if each.is_full and each.tick <= common]
         for each in found:
             if fulls and each < fulls[-1]:
-                (self._folder / each.name).unlink()
+                (self.folder / each.name).unlink()
 
     def _needed(self) -> Iterator[Stored]:
         """The last full one and what follows it."""
@@ -129,8 +153,8 @@ class TaskSnapshots:
         return iter(found[start:])
 
     def _rename(self, before: Stored, after: Stored) -> None:
-        (self._folder / before.name).rename(self._folder / after.name)
-        sync_folder(self._folder)
+        (self.folder / before.name).rename(self.folder / after.name)
+        sync_folder(self.folder)
 
 
 class Snapshots:
@@ -153,6 +177,14 @@ class Snapshots:
         for place in self._places:
             yield from self.of(*place).stored()
 
+    def size(self) -> int:
+        """How many bytes there are; files may come and go meanwhile."""
+        total = 0
+        for path in self._folder.glob("*/*"):
+            with suppress(FileNotFoundError):
+                total += path.stat().st_size
+        return total
+
     def copy_to(self, other: Snapshots, tick: int) -> None:
         """Let another generation go on from a tick: it has the same files, and none after it."""
         for place in self._places:
@@ -163,6 +195,9 @@ class Snapshots:
                     through = min(each.through, tick)
                     name = Stored(each.tick, through, each.is_full).name
                     (target / name).hardlink_to(source / each.name)
+            for path in TaskSnapshots(source).aside():
+                if tick_of_aside(path) <= tick:
+                    (target / path.name).hardlink_to(path)
             sync_folder(target)
 
 

@@ -22,7 +22,7 @@ from cutwater.errors import Problem, RefusedError
 from cutwater.operators.windows import windows_of
 from cutwater.progress import Edge, Graph, Progress
 from cutwater.spark.checkpoint.offset_log import LOG
-from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
+from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint, refuse_real_time
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.base.watermarks import (
     Clock,
@@ -291,6 +291,7 @@ def read_frontiers(checkpoint: str | Path, *, asked: str | None = None) -> Front
     identity = place.identity()
     if identity is None:
         raise RefusedError(no_checkpoint(place))
+    refuse_real_time(identity, "show frontiers")
     topology = read_topology(place.root)
     entries = place.entries_read(identity.sources)
     positions: list[Position] = []

@@ -115,6 +115,31 @@ class Reports:
             state_memory_bytes=sum(int(o.get("memoryUsedBytes") or 0) for o in operators),
         )
 
+    def of_ticks(
+        self,
+        tick: int,
+        latency_ms: int,
+        rows: Mapping[str, int],
+        read: Mapping[str, tuple[int, Chunk | None]],
+        state_bytes: int,
+    ) -> Progress:
+        """The ticks of a real-time run since the last report, up to one of them.
+
+        `read` says of each source how much was read, and its newest chunk.
+        """
+        sources = {
+            name: self._described(name, self._job.feed_of(name), amount, last)
+            for name, (amount, last) in read.items()
+        }
+        return Progress(
+            epoch=tick,
+            duration_ms=latency_ms,
+            rows={name: rows.get(name, 0) for name in self._own_sinks()},
+            sources=sources,
+            frontiers=dict(self._frontiers(sources)),
+            state_bytes=state_bytes,
+        )
+
     def _own_sinks(self) -> list[str]:
         return [sink.name for sink, _ in self._job.plan.sinks]
 
@@ -155,11 +180,15 @@ class Reports:
         except (OSError, ValueError, CutwaterError):  # it was compacted meanwhile
             return SourceProgress(unit=feed.unit)
         read = sum(feed.tally(c) for chunks in entries for c in chunks if not c.is_decision)
-        kept = last[-1].newest_after if last else None
+        return self._described(name, feed, read, last[-1] if last else None)
+
+    def _described(self, name: str, feed: Feed, read: int, last: Chunk | None) -> SourceProgress:
+        """How far a source is whose newest chunk is known."""
+        kept = last.newest_after if last else None
         clock = self._job.clock_of(name)
         watermark = clock.completed(kept) if clock and kept is not None else None
         lag = lag_seconds(watermark, self._now())
-        positions = positions_of(name, clock, last[-1] if last else None)
+        positions = positions_of(name, clock, last)
         return SourceProgress(read, feed.unit, newest_of(kept), watermark, lag, tuple(positions))
 
     def _chunks(self, name: str, number: int) -> list[Chunk]:

@@ -6,7 +6,7 @@ import pytest
 
 from cutwater.endings import exit_code
 from cutwater.errors import ResourceError
-from cutwater.spark.microbatch.watchdog import Watchdog, ended_if_hung
+from cutwater.spark.embedded.watchdog import Watchdog, ended_if_hung
 
 
 class Ticks:

@@ -1,0 +1,82 @@
+"""One operator alone: which state a snapshot has while an earlier one is still being written."""
+
+import json
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from support.spark.toy_realtime import MemorySink, toy_job
+
+import cutwater as cw
+from cutwater.spark.realtime import reader_task
+from cutwater.spark.realtime.opening import open_generation
+from cutwater.spark.realtime.operator_task import OperatorTask
+from cutwater.spark.realtime.reader_task import ReaderTask
+
+
+@dataclass(frozen=True)
+class Item:
+    name: str
+
+
+@cw.task(initial=0)
+def count(seen: int, item: Item) -> tuple[int, list[int]]:
+    return seen + 1, [seen + 1]
+
+
+class Writes:
+    """Takes what is to be written, and writes it when it is told to."""
+
+    def __init__(self, task):
+        self._task = task
+        self.begun = []
+        self.ticks = []
+
+    def submit(self, write, *arguments):
+        future = Future()
+        self.begun.append((future, write, arguments))
+        self.ticks.append((arguments[0], self._task._worked))
+        return future
+
+    def finish(self):
+        for future, write, arguments in self.begun:
+            if not future.done():
+                future.set_result(write(*arguments))
+
+    def shutdown(self):
+        """Nothing is held."""
+
+
+@pytest.fixture
+def task_and_rows(tmp_path, monkeypatch):
+    """An operator of one partition, and the rows of ten ticks, each with one record."""
+    monkeypatch.setattr(reader_task, "AHEAD", 100)  # nothing is released meanwhile
+    flow = cw.Flow("one")
+    flow.sink("out", flow.source("items", Item).key_by("name").apply(count))
+    job = replace(toy_job(flow, tmp_path), query_id="q", generation=1)
+    MemorySink(f"{tmp_path}/out").take(job.claim_of("out"))
+    opening = open_generation(job, partitions=1, snapshot_ticks=2, tick_s=0.01, now=1000.0)
+    clock = [1000.0]
+    reader = ReaderTask(job, opening, 0, lambda: clock[0], lambda _s: None)
+    rows = reader.rows(lambda: False)
+    sent = [next(rows)]
+    for number in range(10):
+        path = Path(job.sources["items"].path) / f"{number}.jsonl"
+        path.write_text(json.dumps({"name": "a"}) + "\n")
+        clock[0] += 0.01
+        sent.append(next(rows))
+    reader.close()
+    return OperatorTask(job, opening, 0, 0), sent
+
+
+def test_a_snapshot_has_no_tick_behind_its_own(task_and_rows):
+    task, rows = task_and_rows
+    task._thread = writes = Writes(task)
+    for number, row in enumerate(rows):
+        list(task.take(row))
+        if number % 3 == 0:  # else it is still being written when the next one is due
+            writes.finish()
+    assert len(writes.ticks) > 2
+    assert all(worked <= tick for tick, worked in writes.ticks), writes.ticks
+    task.close()

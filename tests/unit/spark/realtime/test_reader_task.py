@@ -1,0 +1,44 @@
+"""One reader alone: how it ends when the run is to stop."""
+
+import json
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from support.spark.toy_realtime import MemorySink, toy_job
+
+import cutwater as cw
+from cutwater.spark.realtime.opening import open_generation
+from cutwater.spark.realtime.reader_task import ReaderTask
+from cutwater.spark.stopping import StopRequest
+
+
+@dataclass(frozen=True)
+class Item:
+    name: str
+
+
+@cw.task(initial=0)
+def count(seen: int, item: Item) -> tuple[int, list[int]]:
+    return seen + 1, [seen + 1]
+
+
+def test_a_reader_that_stops_leads_to_a_snapshot_until_its_batch_ends(tmp_path):
+    flow = cw.Flow("one")
+    flow.sink("out", flow.source("items", Item).key_by("name").apply(count))
+    job = replace(toy_job(flow, tmp_path), query_id="q", generation=1)
+    MemorySink(f"{tmp_path}/out").take(job.claim_of("out"))
+    opening = open_generation(job, partitions=1, snapshot_ticks=7, tick_s=0.01, now=1000.0)
+    (Path(job.sources["items"].path) / "a.jsonl").write_text(json.dumps({"name": "a"}) + "\n")
+    is_over = False
+    rows = ReaderTask(job, opening, 0, lambda: 1000.1, lambda _s: None).rows(lambda: is_over)
+    planned = [row.column("tick")[0].as_py() for row in islice(rows, 2)][-1]
+    request = StopRequest(job.checkpoint)
+    request.make()
+    last = [row.column("tick")[0].as_py() for row in islice(rows, 5)][-3:]
+    assert request.is_seen_by(["items"])
+    assert len(set(last)) == 1, "it asks for the same snapshot again and again"
+    assert last[0] >= planned
+    assert last[0] % opening.snapshot_ticks == 0
+    is_over = True
+    assert list(rows) == []

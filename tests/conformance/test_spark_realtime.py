@@ -1,4 +1,4 @@
-"""The command line in real time: several sources, levels and sinks, to PostgreSQL and a function.
+"""The command line in real time: several sources, levels and sinks of PostgreSQL.
 
 Each run is a process of its own: a session for micro-batches has other settings.
 """

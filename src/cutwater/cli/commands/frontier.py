@@ -143,9 +143,11 @@ def _with(delay: Any) -> str:
 def _way_out(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator[str]:
     """What lets a holder go that has no input."""
     limit = found.topology.sources[holder.source].idle_after
-    others = [p for p in found.positions if p.source in step.sources and p != holder]
+    (clock,) = (names for names in step.clocks if holder.source in names)
+    others = [p for p in found.positions if p.source in clock and p != holder]
     if not others:
-        yield "nothing else moves it: it is the only source"
+        of_it = " of its clock" if len(step.clocks) > 1 else ""
+        yield f"nothing else moves it: it is the only source{of_it}"
     elif limit is None:
         yield f"--idle-after {holder.source}=60 would let it go after a minute without input"
     elif not holder.follows:

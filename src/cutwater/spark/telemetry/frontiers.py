@@ -101,8 +101,8 @@ class StepFrontier:
     """Has all come that will: up to the time that was asked for, or because the input ended?"""
     holders: tuple[Position, ...]
     """What holds the next time, or the one that was asked for."""
-    sources: tuple[str, ...]
-    """The sources that lead to it."""
+    clocks: tuple[tuple[str, ...], ...]
+    """The sources that lead to it, apart for each clock."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class FrontierTracker:
             asked=asked,
             is_complete=not holders,
             holders=holders,
-            sources=self._topology.sources_of(number),
+            clocks=self._topology.clocks_of(number),
         )
 
     def _holders(self, progress: Progress, number: int, moment: _Moment) -> Iterator[Position]:

@@ -44,6 +44,10 @@ def clicks_by_hour(*names, delay=FIVE_MINUTES):
     return flow
 
 
+def paired(left: Click, right: Click) -> Click:
+    return left
+
+
 class Records:
     """A reader of records of which only the times are known."""
 
@@ -139,6 +143,18 @@ def test_the_only_source(cli, make):
     told = words(cli("frontier", place, "hourly"))
     assert "a record of 2024-05-01 12:05:00+00:00 or later would complete it" in told
     assert "nothing else moves it: it is the only source" in told
+
+
+def test_a_source_that_is_alone_on_its_clock_has_nobody_to_follow(cli, make):
+    flow = cw.Flow("two clocks")
+    rule = cw.bounded_delay(FIVE_MINUTES)
+    left, right = (flow.source(n, Click, time="at", watermark=rule) for n in ("left", "right"))
+    keyed = left.key_by("page"), right.key_by("page")
+    flow.sink("out", keyed[0].join_clocks(keyed[1], paired, unbounded=True, name="beliefs"))
+    files = {"left": JsonLines("l"), "right": JsonLines("r")}
+    told = words(cli("frontier", make(flow, files, {"left": {0: NOON}}), "beliefs"))
+    assert "nothing else moves it: it is the only source of its clock" in told
+    assert "--idle-after" not in told
 
 
 def test_a_source_without_a_watermark(cli, make):

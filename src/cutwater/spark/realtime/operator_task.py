@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -20,7 +20,7 @@ from cutwater.spark.realtime.opening import Opening
 from cutwater.spark.realtime.positions import Position
 from cutwater.spark.realtime.protocol import TICK_S
 from cutwater.spark.realtime.side_outputs import AsideRow, store_aside
-from cutwater.spark.realtime.wire import border_rows, parcels_in, tick_rows
+from cutwater.spark.realtime.wire import NOBODY, border_rows, parcels_in, tick_rows
 from cutwater.spark.state.bucket import BucketStates
 from cutwater.spark.stopping import StopRequest
 
@@ -77,13 +77,19 @@ class OperatorTask:
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take some rows; what becomes of the ticks that are whole with them."""
         columns = batch.to_pydict()
-        rows = zip(columns["sender"], columns["tick"], columns["body"], strict=True)
+        rows = [
+            row
+            for row in zip(columns["sender"], columns["tick"], columns["body"], strict=True)
+            if row[0] != NOBODY
+        ]
+        if not rows:
+            return
         count = sum(self._alignment.receive(*row) for row in rows)
         yield from self._advance()
-        if not count and self._is_asked_again(columns["sender"]):
+        if not count and self._is_asked_again({sender for sender, _, _ in rows}):
             yield from border_rows(self._partition, self._told, self._opening.partitions)
 
-    def _is_asked_again(self, senders: list[int]) -> bool:
+    def _is_asked_again(self, senders: Collection[int]) -> bool:
         """Does a reader that stops ask once more for a snapshot? One sender is heard, not all."""
         return not self._is_last and 0 in senders and self._request.is_made()
 

@@ -9,13 +9,16 @@ import pyarrow as pa
 
 from cutwater.spark.exchange.envelope import Parcel
 
-__all__ = ["SCHEMA", "WIRE", "border_rows", "parcels_in", "tick_rows"]
+__all__ = ["NOBODY", "SCHEMA", "WIRE", "border_rows", "parcels_in", "tick_rows"]
 
 WIRE = pa.schema(
     [("receiver", pa.int32()), ("sender", pa.int32()), ("tick", pa.int64()), ("body", pa.binary())]
 )
 SCHEMA = "receiver int, sender int, tick long, body binary"
 """The same in Spark's words."""
+
+NOBODY = -1
+"""The sender of a row that says nothing: Spark hands a row to Python when it has the next one."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[tuple[int, int, int, bytes]]).decode
@@ -33,12 +36,20 @@ def tick_rows(
         bodies[receivers[parcel[0]]].append(parcel)
     for receiver, found in enumerate(bodies):
         yield _row(receiver, sender, tick, _pack(found) if found else b"")
+    yield from _pushing(count)
 
 
 def border_rows(sender: int, tick: int, count: int) -> Iterator[pa.RecordBatch]:
     """Nothing more comes from the sender up to this tick."""
     for receiver in range(count):
         yield _row(receiver, sender, tick, b"")
+    yield from _pushing(count)
+
+
+def _pushing(count: int) -> Iterator[pa.RecordBatch]:
+    """So that no receiver waits for the next tick to be given this one."""
+    for receiver in range(count):
+        yield _row(receiver, NOBODY, 0, b"")
 
 
 def parcels_in(bodies: Iterable[bytes]) -> Iterator[Parcel]:

@@ -84,7 +84,7 @@ def test_an_impure_function_is_named_and_nothing_is_compared():
     assert {p.level for setting in settings for p in setting.promises} == {"none"}
 
 
-@pytest.mark.parametrize("name", ["averages", "vectorised", "inside_a_job"])
+@pytest.mark.parametrize("name", ["averages", "inverted_index", "vectorised", "inside_a_job"])
 def test_it_agrees_with_the_checker_on_every_example(name, monkeypatch):
     pytest.importorskip("pyspark")  # one of them imports it
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
@@ -105,4 +105,4 @@ def test_it_agrees_with_the_checker_on_every_example(name, monkeypatch):
 
 def test_every_example_with_a_flow_is_compared():
     flows = {path.stem for path in EXAMPLES.glob("*.py") if "\nflow = " in path.read_text()}
-    assert flows == {"averages", "vectorised", "inside_a_job"}
+    assert flows == {"averages", "inverted_index", "vectorised", "inside_a_job"}

@@ -21,7 +21,10 @@ from cutwater.spark.exchange.envelope import ARROW_SCHEMA
 from cutwater.spark.microbatch import dataframes as frames
 from cutwater.spark.microbatch.dataframes import _Shown
 
-TIMELESS = sorted({*VERBS} - {"batch", "accumulate", "histogram", "on_complete", "join"})
+GOING_BY_TIMES = {
+    "accumulate", "batch", "bulk", "histogram", "join", "map_values", "on_complete", "operator",
+}  # fmt: skip
+TIMELESS = sorted({*VERBS} - GOING_BY_TIMES)
 NUMBERED = [("offset", pa.int64())]
 ITEMS = st.builds(Item, st.sampled_from("abc"), st.just(0), st.integers(0, 4))
 DAYS = st.datetimes(dt.datetime(1960, 1, 1), dt.datetime(2030, 1, 1), timezones=st.just(dt.UTC))

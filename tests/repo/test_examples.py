@@ -37,7 +37,7 @@ def test_docstrings(name):
 def check(tmp_path, monkeypatch):
     """Check a document as if its reader stood at the root of the repository."""
     if (ROOT / "examples").is_dir():
-        ignore = shutil.ignore_patterns("__pycache__")
+        ignore = shutil.ignore_patterns("__pycache__", ".cutwater")
         shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=ignore)
     monkeypatch.chdir(tmp_path)
     module = ModuleType("document")

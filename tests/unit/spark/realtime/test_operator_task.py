@@ -2,27 +2,17 @@
 
 import json
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.flows.counting_items import counting_items
 from support.spark.toy_realtime import MemorySink, toy_job
 
-import cutwater as cw
 from cutwater.spark.realtime import reader_task
 from cutwater.spark.realtime.opening import open_generation
 from cutwater.spark.realtime.operator_task import OperatorTask
 from cutwater.spark.realtime.reader_task import ReaderTask
-
-
-@dataclass(frozen=True)
-class Item:
-    name: str
-
-
-@cw.task(initial=0)
-def count(seen: int, item: Item) -> tuple[int, list[int]]:
-    return seen + 1, [seen + 1]
 
 
 class Writes:
@@ -52,9 +42,7 @@ class Writes:
 def task_and_rows(tmp_path, monkeypatch):
     """An operator of one partition, and the rows of ten ticks, each with one record."""
     monkeypatch.setattr(reader_task, "AHEAD", 100)  # nothing is released meanwhile
-    flow = cw.Flow("one")
-    flow.sink("out", flow.source("items", Item).key_by("name").apply(count))
-    job = replace(toy_job(flow, tmp_path), query_id="q", generation=1)
+    job = replace(toy_job(counting_items(), tmp_path), query_id="q", generation=1)
     MemorySink(f"{tmp_path}/out").take(job.claim_of("out"))
     opening = open_generation(job, partitions=1, snapshot_ticks=2, tick_s=0.01, now=1000.0)
     clock = [1000.0]

@@ -1,33 +1,21 @@
 """One reader alone: how it ends when the run is to stop."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from support.flows.counting_items import counting_items
 from support.spark.toy_realtime import MemorySink, toy_job
 
-import cutwater as cw
 from cutwater.spark.realtime.opening import open_generation
 from cutwater.spark.realtime.reader_task import ReaderTask
 from cutwater.spark.realtime.wire import NOBODY
 from cutwater.spark.stopping import StopRequest
 
 
-@dataclass(frozen=True)
-class Item:
-    name: str
-
-
-@cw.task(initial=0)
-def count(seen: int, item: Item) -> tuple[int, list[int]]:
-    return seen + 1, [seen + 1]
-
-
 def test_a_reader_that_stops_leads_to_a_snapshot_until_its_batch_ends(tmp_path):
-    flow = cw.Flow("one")
-    flow.sink("out", flow.source("items", Item).key_by("name").apply(count))
-    job = replace(toy_job(flow, tmp_path), query_id="q", generation=1)
+    job = replace(toy_job(counting_items(), tmp_path), query_id="q", generation=1)
     MemorySink(f"{tmp_path}/out").take(job.claim_of("out"))
     opening = open_generation(job, partitions=1, snapshot_ticks=7, tick_s=0.01, now=1000.0)
     (Path(job.sources["items"].path) / "a.jsonl").write_text(json.dumps({"name": "a"}) + "\n")

@@ -19,6 +19,7 @@ Every error carries one or more `Problem`; validation collects them all before i
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Iterable
@@ -37,6 +38,7 @@ __all__ = [
     "RunFailure",
     "StepError",
     "TargetError",
+    "did_you_mean",
     "embed",
     "many",
     "recover",
@@ -156,6 +158,16 @@ def embed(error: CutwaterError) -> str:
     """
     data = {"type": type(error).__name__, "problems": [asdict(p) for p in error.problems]}
     return _OPEN + json.dumps(data).encode().hex() + _CLOSE
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question for somebody who may have mistyped a name; nothing if no name is near.
+
+    >>> did_you_mean("untill", ["mode", "until"])
+    "did you mean 'until'?"
+    """
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"did you mean '{close[0]}'?" if close else ""
 
 
 def many(count: int, word: str) -> str:

@@ -17,12 +17,10 @@ from typing import Any
 from cutwater.endings import AGAIN
 from cutwater.errors import Problem, ResourceError
 
-__all__ = ["INTERRUPTED", "STOP_TIMEOUT_S", "Stops", "stops_asked_for"]
+__all__ = ["INTERRUPTED", "Stops", "stops_asked_for"]
 
 INTERRUPTED = 130
 """The exit code of a run that was cut off by a second Ctrl-C."""
-STOP_TIMEOUT_S = 240.0
-"""How long an epoch may go on once the run was asked to end."""
 _GRACE_S = 10.0
 """How long this process may take to end once its JVM is killed."""
 
@@ -93,7 +91,7 @@ class Stops:
 @contextmanager
 def stops_asked_for(
     tell: Callable[[str], None],
-    stop_timeout_s: float = STOP_TIMEOUT_S,
+    stop_timeout_s: float,
     cut_off: Callable[[], object] = lambda: None,
 ) -> Iterator[Stops]:
     """What the process is asked for by signals, while something runs.

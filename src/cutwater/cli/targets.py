@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import sys
@@ -12,7 +11,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cutwater.errors import CutwaterError, InputError, Problem, RefusedError, TargetError
+from cutwater.errors import (
+    CutwaterError,
+    InputError,
+    Problem,
+    RefusedError,
+    TargetError,
+    did_you_mean,
+)
 from cutwater.flow import Flow
 
 __all__ = [
@@ -67,8 +73,8 @@ def load(module: ModuleType, place: str, name: str) -> Any:
     """What a name stands for in a module."""
     if hasattr(module, name):
         return getattr(module, name)
-    close = difflib.get_close_matches(name, [n for n in vars(module) if n[0] != "_"], 1)
-    hint = f"did you mean '{close[0]}'?" if close else _names_hint(module, Flow)
+    known = [n for n in vars(module) if n[0] != "_"]
+    hint = did_you_mean(name, known) or _names_hint(module, Flow)
     raise TargetError(Problem("unknown-name", f"{place} has no '{name}'", hint or "define it"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +9,7 @@ from typing import Any
 
 from cutwater.annotations import describe, fits, is_known, members
 from cutwater.codec import Codec, codec_of
-from cutwater.errors import FlowError, InputError, Problem, RunError
+from cutwater.errors import FlowError, InputError, Problem, RunError, did_you_mean
 from cutwater.events import Data, Event, Watermark
 from cutwater.flow.steps import Source
 from cutwater.round_trip import exactness, round_trip
@@ -104,8 +103,7 @@ def _check_names(sources: Sequence[Source], inputs: Mapping[str, Any]) -> None:
     problems = []
     for name in inputs:
         if name not in names:
-            close = difflib.get_close_matches(str(name), names, 1)
-            hint = f"did you mean '{close[0]}'?" if close else f"its sources: {', '.join(names)}"
+            hint = did_you_mean(str(name), names) or f"its sources: {', '.join(names)}"
             problems.append(
                 Problem("unknown-source", f"there is an input for '{name}'; no such source", hint)
             )

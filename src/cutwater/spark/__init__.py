@@ -24,6 +24,7 @@ if _typing.TYPE_CHECKING:
     from cutwater.spark.checkpoint.rescale import Rescaled, rescale
     from cutwater.spark.checkpoint.state_reader import StepState, read_state
     from cutwater.spark.checkpoint.verify import Verified, verify
+    from cutwater.spark.config import RunConfig, load_config
     from cutwater.spark.connectors.callback.sink import Call as call
     from cutwater.spark.connectors.dataframe.source import Frame as frame
     from cutwater.spark.connectors.delta.sink import Delta as delta_table
@@ -36,7 +37,7 @@ if _typing.TYPE_CHECKING:
     from cutwater.spark.connectors.kafka.source import KafkaMessages as kafka_messages
     from cutwater.spark.connectors.postgres import postgres_rows, postgres_table
     from cutwater.spark.end_to_end import Promise, guarantees
-    from cutwater.spark.options import RunConfig, RunSettings, load_config
+    from cutwater.spark.options import RunOptions
     from cutwater.spark.runner import RunResult, run
     from cutwater.spark.support import SUPPORT
     from cutwater.spark.telemetry.frontiers import (
@@ -58,9 +59,9 @@ __getattr__ = _lazily(
         "Progress": "telemetry.progress:Progress",
         "Promise": "end_to_end:Promise",
         "Rescaled": "checkpoint.rescale:Rescaled",
-        "RunConfig": "options:RunConfig",
+        "RunConfig": "config:RunConfig",
+        "RunOptions": "options:RunOptions",
         "RunResult": "runner:RunResult",
-        "RunSettings": "options:RunSettings",
         "SUPPORT": "support:SUPPORT",
         "SourceProgress": "telemetry.progress:SourceProgress",
         "SourceSummary": "checkpoint.inspect:SourceSummary",
@@ -78,7 +79,7 @@ __getattr__ = _lazily(
         "json_lines": "connectors.files.json_source:JsonLines",
         "kafka_messages": "connectors.kafka.source:KafkaMessages",
         "kafka_topic": "connectors.kafka.sink:KafkaTopic",
-        "load_config": "options:load_config",
+        "load_config": "config:load_config",
         "parquet": "connectors.files.parquet_source:Parquet",
         "postgres_rows": "connectors.postgres:postgres_rows",
         "postgres_table": "connectors.postgres:postgres_table",
@@ -102,8 +103,8 @@ __all__ = [
     "Promise",
     "Rescaled",
     "RunConfig",
+    "RunOptions",
     "RunResult",
-    "RunSettings",
     "SourceProgress",
     "SourceSummary",
     "StepFrontier",

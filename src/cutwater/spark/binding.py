@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cutwater.errors import Problem, RefusedError
+from cutwater.errors import Problem, RefusedError, did_you_mean
 from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.sink import Sink as Place
@@ -148,8 +147,7 @@ def _binding_problems(kind: str, bound: list[str], names: list[str]) -> list[Pro
     problems = []
     for name in bound:
         if name not in names:
-            close = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean '{close[0]}'?" if close else f"it has: {', '.join(names)}"
+            hint = did_you_mean(name, names) or f"it has: {', '.join(names)}"
             problems.append(Problem(f"unknown-{kind}", f"'{name}' is no {kind} of this flow", hint))
     for name in names:
         if name not in bound:

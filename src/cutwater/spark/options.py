@@ -1,415 +1,240 @@
-"""A run as a file: what is bound to what, and how it is run.
+"""How a flow is run: one declaration for Python, for a file and for the command line.
 
-::
-
-    [run]
-    checkpoint = "state"
-    until = "stopped"
-
-    [sources.readings]
-    kind = "json-lines"
-    path = "in"
-
-    [sinks.means]
-    kind = "folder"
-    path = "out"
-
-    [spark]
-    "spark.driver.memory" = "4g"
-
-Paths are relative to the file. Everything that is wrong is said at once, each with its line.
+Each key of `RunOptions` is an argument of `run`, a key of ``[run]`` in TOML and an option of
+``cutwater run``. Its `Option` holds the default and what ``--help`` says; the text below it is
+for readers of the reference.
 """
 
 from __future__ import annotations
 
-import difflib
-import importlib
-import os
-import re
-import tomllib
-import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypedDict
 
-import msgspec
+from cutwater.errors import Problem, RefusedError, did_you_mean
 
-from cutwater.errors import CutwaterError, Problem, RefusedError, RunError
-from cutwater.flow import Flow
-from cutwater.flow import steps as s
-from cutwater.spark.binding import sink_problems, source_problems
-from cutwater.spark.connectors.base.sink import Sink
-from cutwater.spark.connectors.base.source import Feed
-from cutwater.spark.connectors.registry import SINK_KINDS, SOURCE_KINDS, Kind
-from cutwater.spark.embedded.session import setting_problem
-from cutwater.spark.job.spec import spark_plan
-from cutwater.spark.secrets import inline_secrets, is_secret_name
-from cutwater.spark.toml_lines import lines_of
-
-__all__ = ["RunConfig", "RunSettings", "load_config"]
+__all__ = ["Option", "ProcessOptions", "RunOptions", "declared", "settled"]
 
 
 @dataclass(frozen=True)
-class RunSettings:
-    """The table ``run``; None: not said."""
+class Option:
+    """What a key has beside its type."""
 
-    checkpoint: str | None = None
-    mode: Literal["microbatch", "realtime"] | None = None
-    until: Literal["caught-up", "stopped"] | None = None
-    close: bool | None = None
-    on_bad_record: Literal["fail", "skip"] | None = None
-    forget: list[str] | None = None
-    finish_with_this_flow: bool | None = None
-    partitions: int | None = None
-    require: Literal["exactly-once", "at-least-once"] | None = None
-    master: str | None = None
-    log: str | None = None
-    metrics_port: int | None = None
-    metrics_host: str | None = None
-    stop_timeout: float | None = None
-    hung_after: float | None = None
-    snapshot_interval: float | None = None
+    default: Any
+    help: str
+    """A line for the command line."""
+    least: float | None = None
+    """The smallest number that it may be."""
+    above: float | None = None
+    """It must be a number of seconds greater than this."""
+    example: str = ""
+    """A value that may stand instead of a wrong one, and what it means."""
+    is_for_one_start: bool = False
+    """Is it a decision about what was found at one start? A file, which stays, has no such key."""
 
 
-@dataclass(frozen=True)
-class RunConfig:
-    """What a file says of a run."""
+class RunOptions(TypedDict, total=False):
+    """How a flow is run."""
 
-    run: RunSettings = field(default_factory=RunSettings)
-    sources: dict[str, Feed] = field(default_factory=dict)
-    sinks: dict[str, Sink] = field(default_factory=dict)
-    spark: dict[str, str] = field(default_factory=dict)
+    mode: Annotated[
+        Literal["microbatch", "realtime"],
+        Option(
+            "microbatch", "'microbatch' (default), or 'realtime': rows leave within milliseconds"
+        ),
+    ]
+    """The engine. ``"microbatch"``: epochs of a second or so; ``"realtime"``: ticks of about ten
+    milliseconds, whose rows leave at once, to PostgreSQL, Kafka and functions. A checkpoint belongs
+    to one of them."""
+    until: Annotated[
+        Literal["caught-up", "stopped"],
+        Option("caught-up", "'caught-up' (default): all that is there now; 'stopped': for ever"),
+    ]
+    """``"caught-up"``: stop when all that was there is read; ``"stopped"``: run until the query is
+    stopped."""
+    close: Annotated[
+        bool, Option(False, "When all is read, end the input and show what was held back")
+    ]
+    """Once all is read, end the input: every step shows what it held back, as at the end of
+    `simulate`, in an epoch of its own. After that the checkpoint is closed for good."""
+    on_bad_record: Annotated[
+        Literal["fail", "skip"],
+        Option("fail", "'fail' (default), or 'skip': count them and keep them aside"),
+    ]
+    """``"fail"``: a line that is no record ends the run with a sentence; ``"skip"``: such lines are
+    counted and kept under ``checkpoint/bad-records``."""
+    forget: Annotated[
+        Collection[str],
+        Option((), "A step that is gone and whose state may be lost; once for each"),
+    ]
+    """Steps that the flow no longer has, and whose states in the checkpoint may be lost. Their
+    names cannot be used again there."""
+    adopt: Annotated[
+        bool,
+        Option(
+            False,
+            "Go on behind what sinks show that belong to another checkpoint",
+            is_for_one_start=True,
+        ),
+    ]
+    """Go on behind what sinks show that belong to another checkpoint, which is refused otherwise.
+    What is read again is shown again. A run of the other checkpoint can write no more."""
+    fresh: Annotated[
+        bool,
+        Option(
+            False, "Delete what sinks show that belong to another checkpoint", is_for_one_start=True
+        ),
+    ]
+    """Delete what sinks show that belong to another checkpoint, which is refused otherwise."""
+    accept_gap: Annotated[
+        Collection[str],
+        Option(
+            (),
+            "A sink whose output lost rows, and goes on without them; once for each",
+            is_for_one_start=True,
+        ),
+    ]
+    """Sinks whose outputs lack rows that this checkpoint has shown, since they were restored from
+    a backup, emptied, or are others now: go on without these rows."""
+    finish_with_this_flow: Annotated[
+        bool,
+        Option(
+            False,
+            "Finish an epoch of which another flow has shown something; says what is mixed",
+        ),
+    ]
+    """Let this flow finish an epoch that another one began and of which something was shown, which
+    is refused without it. `tell` is told before what each sink has of the other flow."""
+    partitions: Annotated[
+        int | None,
+        Option(None, "Partitions of a new state: 1, 2, 4, 8 or 16; default: the cores"),
+    ]
+    """How many partitions the state of a new checkpoint lies in, a divisor of 16; without it, the
+    session's ``spark.sql.shuffle.partitions`` if that divides 16, else one for each core as far as
+    that goes. A checkpoint keeps its number; `rescale` changes it."""
+    require: Annotated[
+        Literal["exactly-once", "at-least-once"] | None,
+        Option(None, "'exactly-once': do not start if a sink has less than that"),
+    ]
+    """``"exactly-once"``: refuse to start if a sink has less than that from end to end."""
+    master: Annotated[str, Option("local[*]", "Where Spark runs; default: local[*]")]
+    """The master of the embedded session."""
+    fsync: Annotated[
+        bool, Option(True, "Do not sync Spark's files: a power loss may end in a refusal")
+    ]
+    """Sync Spark's checkpoint files before each epoch, so that after a power loss the same command
+    goes on. Without it an epoch is some milliseconds shorter; after a power loss, and only then,
+    a start may be refused until the checkpoint is restored from a backup."""
+    hung_after: Annotated[
+        float,
+        Option(
+            1800.0,
+            "Seconds without any progress until the run is cut off; default: 1800",
+            above=0,
+            example="1800, half an hour; infinity waits for ever",
+        ),
+    ]
+    """End the run if for so many seconds no task was finished and nothing was planned: a function
+    does not return, or a process is paused. The embedded session is killed then; of one that was
+    passed only the query is stopped. ``float("inf")``: wait for ever."""
+    snapshot_interval: Annotated[
+        float,
+        Option(
+            5.0,
+            "In real time: seconds between snapshots, which no row waits for; default: 5",
+            above=0,
+            example="5, which is what a restart replays",
+        ),
+    ]
+    """Real time only: how often states are stored, in seconds. No row waits for it; a restart
+    replays what came since."""
+    batch_interval: Annotated[
+        float,
+        Option(
+            600.0,
+            "In real time: seconds of a batch of Spark's; default: 600",
+            least=5,
+            example="600, ten minutes",
+        ),
+    ]
+    """Real time only: how long a batch of Spark's is, in seconds, at least 5. At its end no rows
+    leave for a moment."""
 
 
-def load_config(
-    path: str | Path,
-    flow: Flow,
-    bound_sources: Collection[str] = (),
-    bound_sinks: Collection[str] = (),
-) -> RunConfig:
-    """What a file says of a run of a flow; raises `RunError` with everything that is wrong.
+class ProcessOptions(TypedDict, total=False):
+    """What the process of ``cutwater run`` does beside the run; Python has callbacks for it."""
 
-    Sources and sinks that are bound elsewhere need not be in it, and are not taken from it.
-    """
-    file = Path(path)
-    try:
-        raw = file.read_bytes()
-        text = raw.decode()
-        data = tomllib.loads(text)
-    except OSError as error:
-        said = f"the configuration {file} cannot be read: {error.strerror}"
-        raise RefusedError(Problem("no-config", said, "correct the path")) from None
-    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
-        raise RefusedError(_not_toml(file, raw, error)) from None
-    reading = _Reading(file, lines_of(text), flow)
-    config = RunConfig(
-        reading.run(data),
-        reading.bindings(data, "source", SOURCE_KINDS, bound_sources),
-        reading.bindings(data, "sink", SINK_KINDS, bound_sinks),
-        reading.spark(data),
-    )
-    reading.unknown("table", (), data, [each.name for each in fields(RunConfig)])
-    if reading.problems:
-        raise RefusedError([problem for _, problem in sorted(reading.problems, key=lambda p: p[0])])
-    return config
+    log: Annotated[str | None, Option(None, "A file to append to: a JSON object for each epoch")]
+    metrics_port: Annotated[
+        int | None, Option(None, "Serve metrics for Prometheus on this port", least=0)
+    ]
+    metrics_host: Annotated[
+        str, Option("127.0.0.1", "The address to serve them on; default: 127.0.0.1")
+    ]
+    stop_timeout: Annotated[
+        float,
+        Option(
+            240.0, "Seconds that an epoch may take once the run is to stop; default: 240", least=0
+        ),
+    ]
 
 
-class _Reading:
-    """Collects what is wrong, with lines."""
+def declared(options: type) -> dict[str, tuple[Any, Option]]:
+    """The type and the rest of each key, in the order of the declaration."""
+    found = {}
+    for name, hint in typing.get_type_hints(options, include_extras=True).items():
+        tp, option = typing.get_args(hint)
+        found[name] = (tp, option)
+    return found
 
-    def __init__(self, file: Path, lines: Mapping[tuple[str, ...], int], flow: Flow) -> None:
-        self._file = file
-        self._lines = lines
-        self._flow = flow
-        self.problems: list[tuple[int, Problem]] = []
 
-    # --- tables ----------------------------------------------------------------------------------
-
-    def run(self, data: Mapping[str, Any]) -> RunSettings:
-        """The table ``run``."""
-        table = self._without_secrets(("run",), self._table(data, ("run",)))
-        hints = typing.get_type_hints(RunSettings)
-        self.unknown("setting", ("run",), table, list(hints))
-        found = {
-            name: self._checked(("run", name), value, hints[name])
-            for name, value in table.items()
-            if name in hints
-        }
-        for name in ("checkpoint", "log"):
-            if isinstance(found.get(name), str):
-                found[name] = self._from_here(found[name])
-        return RunSettings(**found)
-
-    def bindings(
-        self, data: Mapping[str, Any], what: str, kinds: Mapping[str, Kind], bound: Collection[str]
-    ) -> dict[str, Any]:
-        """The tables ``sources.NAME`` or ``sinks.NAME``."""
-        group = f"{what}s"
-        tables = self._table(data, (group,))
-        sort: type[s.Step] = s.Source if what == "source" else s.Sink
-        names = [step.name for step in self._flow.steps if isinstance(step, sort)]
-        self.unknown(f"{what} of this flow", (group,), tables, names, code=f"unknown-{what}")
-        found = {}
-        for name in names:
-            if name in bound:
-                continue
-            if name not in tables:
-                self._say(
-                    (group,),
-                    f"unbound-{what}",
-                    f"{what} '{name}' is not bound; every {what} needs a table",
-                    f"add [{group}.{name}] with a kind: {', '.join(kinds)}",
-                )
-                continue
-            made = self._binding((group, name), tables[name], what, kinds)
-            if made is not None:
-                found[name] = made
-                self._look_at(what, name, made)
-        return found
-
-    def spark(self, data: Mapping[str, Any]) -> dict[str, str]:
-        """The table ``spark``: settings of the session, as text."""
-        found: dict[str, str] = {}
-        for name, value in _flat(self._table(data, ("spark",))):
-            path = ("spark", name)
-            if is_secret_name(name.removesuffix("_env").removesuffix("_file")):
-                found |= self._kept_elsewhere(path, name, value)
-                continue
-            if self._is_secret(path, value):
-                continue
-            if isinstance(value, (str, int, float, bool)):
-                found[name] = str(value).lower() if isinstance(value, bool) else str(value)
-                problem = setting_problem(name)
-                if problem:
-                    self._say(path, problem.code, problem.message, problem.hint)
-            else:
-                said = f"{name} is {value!r}; a setting of Spark is text, a number or true or false"
-                self._say(path, "wrong-type", said, f'for example "{name}" = "..."')
-        return found
-
-    def _kept_elsewhere(self, path: tuple[str, ...], name: str, value: Any) -> dict[str, str]:
-        """A secret of Spark's: ``NAME_env`` or ``NAME_file`` says where its value is kept."""
-        if not name.endswith(("_env", "_file")) or not isinstance(value, str):
-            hint = f'take it out, and name where it is: "{name}_env" = a variable, or "{name}_file"'
-            said = f"{'.'.join(path)} holds a secret; a configuration is copied and committed"
-            self._say(path, "inline-secret", said, f"{hint} = a file")
-            return {}
-        try:
-            if name.endswith("_env"):
-                return {name.removesuffix("_env"): os.environ[value]}
-            text = Path(self._from_here(value)).read_text()
-            return {name.removesuffix("_file"): text.rstrip("\n")}
-        except (KeyError, OSError, ValueError) as error:
-            why = "is not set" if isinstance(error, KeyError) else f"cannot be read: {error}"
-            said = f"{name} is looked for in {value}, which {why}"
-            self._say(path, "no-password", said, "put it there; it must not be in this file")
-            return {}
-
-    # --- one binding -----------------------------------------------------------------------------
-
-    def _binding(
-        self, path: tuple[str, ...], table: Any, what: str, kinds: Mapping[str, Kind]
-    ) -> Any | None:
-        if not isinstance(table, Mapping):
-            self._wrong_type(path, table, "a table")
-            return None
-        kind = self._kind(path, table, what, kinds)
-        if kind is None:
-            return None
-        before = len(self.problems)
-        try:
-            known = kind.settings()
-        except RunError as error:
-            self._say((*path, "kind"), *_parts(error.problems[0]))
-            return None
-        given = {name: value for name, value in table.items() if name != "kind"}
-        settings = self._without_secrets(path, given)
-        self.unknown(f"setting of {table['kind']}", path, settings, list(known))
-        made = {
-            name: self._function((*path, name), value)
-            if name in kind.functions
-            else self._setting((*path, name), value, known[name].type)
-            for name, value in settings.items()
-            if name in known
-        }
-        for name, setting in known.items():
-            if setting.is_required and name not in table:
-                said = f"{what} '{path[1]}' has no {name}; {table['kind']} needs it"
-                self._say(path, "missing-setting", said, f"add {name} = ...")
-        if len(self.problems) > before:
-            return None
-        try:
-            return kind.load()(**made)
-        except CutwaterError as error:
-            for problem in error.problems:
-                self._say(path, *_parts(problem))
-        except (TypeError, ValueError) as error:
-            self._say(path, "wrong-setting", f"{what} '{path[1]}': {error}", "correct it")
-        return None
-
-    def _kind(
-        self, path: tuple[str, ...], table: Mapping[str, Any], what: str, kinds: Mapping[str, Kind]
-    ) -> Kind | None:
-        kind = table.get("kind")
-        if isinstance(kind, str) and kind in kinds:
-            return kinds[kind]
-        there = f"kinds of {what}s: {', '.join(kinds)}"
-        if kind is None:
-            said = f"{what} '{path[1]}' has no kind, which says what it is"
-            self._say(path, "missing-setting", said, there)
-        else:
-            said = f"{what} '{path[1]}' has kind {kind!r}, which there is not"
-            hint = _did_you_mean(str(kind), kinds) or there
-            self._say((*path, "kind"), "unknown-kind", said, hint)
-        return None
-
-    def _setting(self, path: tuple[str, ...], value: Any, tp: Any) -> Any:
-        value = self._checked(path, value, tp)
-        return self._from_here(value) if _is_path(path[-1]) and isinstance(value, str) else value
-
-    def _function(self, path: tuple[str, ...], value: Any) -> Any:
-        """The function that a setting names."""
-        module, colon, name = value.partition(":") if isinstance(value, str) else ("", "", "")
-        if not (module and colon and name):
-            self._wrong_type(path, value, "a function, as 'module:name'")
-            return None
-        try:
-            return getattr(importlib.import_module(module), name)
-        except Exception as error:  # whatever a module does when it is imported
-            said = f"{'.'.join(path)} is {value!r}, which cannot be imported: {error}"
-            self._say(path, "unknown-name", said, "name a function of a module beside the flow")
-            return None
-
-    def _look_at(self, what: str, name: str, made: Any) -> None:
-        """What is wrong with a binding for its step, seen without a look at anything outside."""
-        try:
-            planned = spark_plan(self._flow)
-        except CutwaterError:
-            return  # which is said where the flow is run
-        look: Callable[..., Iterator[Problem]]
-        look = source_problems if what == "source" else sink_problems
-        for problem in look(planned, name, made):
-            self._say((f"{what}s", name), *_parts(problem))
-
-    # --- what is wrong ---------------------------------------------------------------------------
-
-    def unknown(
-        self,
-        what: str,
-        path: tuple[str, ...],
-        table: Mapping[str, Any],
-        known: Collection[str],
-        code: str = "unknown-setting",
-    ) -> None:
-        """Note the names in a table that there are not."""
-        for name in table:
-            if name not in known:
-                hint = _did_you_mean(name, known) or f"there are: {', '.join(known)}"
-                self._say((*path, name), code, f"'{name}' is no {what}", hint)
-
-    def _table(self, data: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
-        found = data.get(path[0], {})
-        if isinstance(found, Mapping):
-            return found
-        self._wrong_type(path, found, "a table")
-        return {}
-
-    def _checked(self, path: tuple[str, ...], value: Any, tp: Any) -> Any:
-        try:
-            msgspec.convert(value, tp, strict=True)
-        except msgspec.ValidationError:
-            self._wrong_type(path, value, _in_words(tp))
-            return None
-        except TypeError:  # a type that only its maker knows
-            pass
-        return value
-
-    def _wrong_type(self, path: tuple[str, ...], value: Any, wanted: str) -> None:
-        said = f"{'.'.join(path)} is {_shown(value)}; it is {wanted}"
-        self._say(path, "wrong-type", said, "correct the value")
-
-    def _without_secrets(self, path: tuple[str, ...], table: Mapping[str, Any]) -> dict[str, Any]:
-        """A table whose values can be shown."""
-        return {n: value for n, value in table.items() if not self._is_secret((*path, n), value)}
-
-    def _is_secret(self, path: tuple[str, ...], value: Any) -> bool:
-        found = list(inline_secrets(path[-1], value))
-        for name in found:
-            self._say(
-                path,
-                "inline-secret",
-                f"{'.'.join((*path[:-1], name))} holds a secret; a configuration is copied, logged "
-                "and committed",
-                "take it out, and name where it is: password_env = the name of an environment "
-                "variable, or password_file = a file",
+def settled(given: Mapping[str, Any]) -> RunOptions:
+    """All of `RunOptions`: what is given, and defaults; raises with everything that is wrong."""
+    known = declared(RunOptions)
+    problems = [_unknown(name, known) for name in given if name not in known]
+    options = {name: given.get(name, option.default) for name, (_, option) in known.items()}
+    for name, (tp, option) in known.items():
+        problems += _problems(name, options[name], tp, option)
+    if options["adopt"] and options["fresh"]:
+        problems.append(
+            Problem(
+                "adopt-and-fresh",
+                "adopt and fresh are both given; adopt keeps what another checkpoint wrote, and "
+                "fresh deletes it",
+                "give one of the two",
             )
-        return bool(found)
-
-    def _say(self, path: tuple[str, ...], code: str, message: str, hint: str) -> None:
-        ends = (path[:n] for n in range(len(path), 0, -1))
-        line = next((self._lines[end] for end in ends if end in self._lines), 0)
-        where = f"{self._file}:{line}" if line else str(self._file)
-        self.problems.append((line, Problem(code, f"{where}: {message}", hint)))
-
-    def _from_here(self, value: str) -> str:
-        """A path of the configuration, for a process in any folder."""
-        return value if "://" in value else str(self._file.absolute().parent / value)
+        )
+    if problems:
+        raise RefusedError(problems)
+    return typing.cast(RunOptions, options)
 
 
-def _parts(problem: Problem) -> tuple[str, str, str]:
-    return problem.code, problem.message, problem.hint
+def _unknown(name: str, known: Collection[str]) -> Problem:
+    hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
+    return Problem("unknown-setting", f"'{name}' is no option of a run", hint)
 
 
-def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted names: TOML reads ``spark.driver.memory = 1`` as tables in tables."""
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name}.")
-        else:
-            yield f"{before}{name}", value
+def _problems(name: str, value: Any, tp: Any, option: Option) -> Iterator[Problem]:
+    choices = _choices(tp)
+    if choices and value not in choices:
+        said = " or ".join(repr(choice) for choice in choices if choice is not None)
+        yield Problem("unknown-choice", f"{name} is {value!r}; it is {said}", f"use {said}")
+    elif tp is float and not _is_long_enough(value, option):
+        bound = f"of at least {option.least:g}" if option.least else f"above {option.above:g}"
+        said = f"{name} is {value!r}; it is a number of seconds {bound}"
+        yield Problem("not-seconds", said, f"for example {option.example}")
 
 
-def _is_path(name: str) -> bool:
-    return name in ("path", "folder") or name.endswith(("_file", "_path", "_folder"))
+def _is_long_enough(value: Any, option: Option) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or (option.above is not None and not value > option.above):
+        return False
+    return option.least is None or value >= option.least
 
 
-def _did_you_mean(name: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1)
-    return f"did you mean '{close[0]}'?" if close else ""
-
-
-def _shown(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."
-
-
-_WORDS = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    type(None): "nothing",
-}
-
-
-def _in_words(tp: Any) -> str:
-    origin, args = typing.get_origin(tp), typing.get_args(tp)
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(_in_words(arg) for arg in args if arg is not type(None))
-    if origin is Literal:
-        return " or ".join(map(repr, args))
-    if tp in _WORDS:
-        return _WORDS[tp]
-    name = getattr(origin or tp, "__name__", "")
-    if name in ("Mapping", "dict"):
-        return "a table"
-    return f"a list of {_in_words(args[0])}" if args else str(tp)
-
-
-def _not_toml(file: Path, raw: bytes, error: Exception) -> Problem:
-    found = re.search(r"\(at line (\d+), column \d+\)", str(error))
-    line = int(found[1]) if found else len(raw.splitlines())
-    why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-    return Problem("not-toml", f"{file}:{line}: it is no TOML: {why}", "correct the file")
+def _choices(tp: Any) -> tuple[Any, ...]:
+    """What a value may be, if that is a matter of choice."""
+    if typing.get_origin(tp) is Literal:
+        return typing.get_args(tp)
+    inner = [_choices(each) for each in typing.get_args(tp) if each is not type(None)]
+    return (*inner[0], None) if inner and inner[0] else ()

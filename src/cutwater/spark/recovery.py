@@ -114,12 +114,12 @@ def _settle_power_loss(checkpoint: Checkpoint, draft: Job, tell: Callable[[str],
 
 
 def _make_durable(checkpoint: Checkpoint, job: Job) -> None:
-    """What Spark goes on from survives a power loss, unless Spark plans DataFrames by itself."""
+    """What Spark goes on from survives a power loss, or it is noted that it may not."""
     files = SparkFiles(checkpoint.root)
-    if job.has_frames:
-        files.promise_nothing()
-    else:
+    if job.survives_power_loss:
         files.sync_all()
+    else:
+        files.promise_nothing()
 
 
 def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:

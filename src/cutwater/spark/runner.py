@@ -5,11 +5,11 @@ The module is not called after its function: `cutwater.spark.run` is the functio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Unpack
 
 from pyspark.sql import SparkSession
 
@@ -27,13 +27,14 @@ from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.embedded.jvm import kill_own
 from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
-from cutwater.spark.embedded.watchdog import HUNG_AFTER_S, ended_if_hung
+from cutwater.spark.embedded.watchdog import Watchdog, ended_if_hung
 from cutwater.spark.end_to_end import Promise, promises, too_low
 from cutwater.spark.job.spec import BUCKETS, MICROBATCH, REALTIME, Job, spark_plan
 from cutwater.spark.microbatch.query import Drive
+from cutwater.spark.options import RunOptions, settled
 from cutwater.spark.realtime.checkpoint import RealTimeCheckpoint
-from cutwater.spark.realtime.drive import BATCH_S, SNAPSHOT_S, RealTimeDrive
 from cutwater.spark.realtime.drive import SETTINGS as REALTIME_SETTINGS
+from cutwater.spark.realtime.drive import RealTimeDrive
 from cutwater.spark.realtime.requirements import (
     early,
     partitions_for,
@@ -85,27 +86,13 @@ def run(
     sources: Mapping[str, str | Path | Feed | Frame],
     sinks: Mapping[str, str | Path | Place],
     checkpoint: str | Path,
-    mode: str = MICROBATCH,
-    until: str = "caught-up",
-    close: bool = False,
-    on_bad_record: str = "fail",
-    forget: Collection[str] = (),
-    adopt: bool = False,
-    fresh: bool = False,
-    accept_gap: Collection[str] = (),
-    finish_with_this_flow: bool = False,
-    partitions: int | None = None,
-    require: str | None = None,
-    explain: bool = True,
-    master: str = "local[*]",
     settings: Mapping[str, str] = MappingProxyType({}),
-    hung_after: float = HUNG_AFTER_S,
-    snapshot_interval: float = SNAPSHOT_S,
-    batch_interval: float = BATCH_S,
+    explain: bool = True,
     permute: int | None = None,
     is_to_stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
     tell: Callable[[str], None] = lambda _sentence: None,
+    **options: Unpack[RunOptions],
 ) -> RunResult:
     """Run a flow exactly-once on Spark Structured Streaming, in one query.
 
@@ -122,52 +109,10 @@ def run(
         For each sink a folder, in which every epoch appears at once and whole.
     checkpoint
         The folder that remembers how far the run is; a run that was killed goes on from it.
-    mode
-        The engine. ``"microbatch"``: epochs of a second or so; ``"realtime"``: ticks of about ten
-        milliseconds, whose rows leave at once, to PostgreSQL, Kafka and functions. A checkpoint
-        belongs to one of them.
-    until
-        ``"caught-up"``: stop when all that was there is read; ``"stopped"``: run until the query
-        is stopped.
-    close
-        Once all is read, end the input: every step shows what it held back, as at the end of
-        `simulate`, in an epoch of its own. After that the checkpoint is closed for good.
-    on_bad_record
-        ``"fail"``: a line that is no record ends the run with a sentence; ``"skip"``: such
-        lines are counted and kept under ``checkpoint/bad-records``.
-    forget
-        Steps that the flow no longer has, and whose states in the checkpoint may be lost. Their
-        names cannot be used again there.
-    adopt, fresh
-        What to do with sinks that belong to another checkpoint, which is refused without either.
-        `adopt`: go on behind what they show, so what is read again is shown again; `fresh`:
-        delete it. A run of the other checkpoint can write no more.
-    accept_gap
-        Sinks whose outputs lack rows that this checkpoint has shown, since they were restored
-        from a backup, emptied, or are others now: go on without these rows.
-    finish_with_this_flow
-        Let this flow finish an epoch that another one began and of which something was shown,
-        which is refused without it. `tell` is told before what each sink has of the other flow.
-    partitions
-        How many partitions the state of a new checkpoint lies in, a divisor of 16; without it,
-        the session's ``spark.sql.shuffle.partitions`` if that divides 16, else one for each core
-        as far as that goes. A checkpoint keeps its number; `rescale` changes it.
-    require
-        ``"exactly-once"``: refuse to start if a sink has less than that from end to end.
-    explain
-        Tell why each sink has its guarantee, not only which it has.
     settings
         Settings of Spark for the embedded session, besides our own.
-    hung_after
-        End the run if for so many seconds no task was finished and nothing was planned: a
-        function does not return, or a process is paused. The embedded session is killed then; of
-        one that was passed only the query is stopped. ``float("inf")``: wait for ever.
-    snapshot_interval
-        Real time only: how often states are stored, in seconds. No row waits for it; a restart
-        replays what came since.
-    batch_interval
-        Real time only: how long a batch of Spark's is, in seconds, at least 5. At its end no rows
-        leave for a moment.
+    explain
+        Tell why each sink has its guarantee, not only which it has.
     is_to_stop
         Asked several times a second; once it says True, the epoch that is running is finished
         and the run ends. With a DataFrame among the sources, an epoch may be cut off; the next
@@ -176,80 +121,109 @@ def run(
         Called with each epoch that was finished.
     tell
         Called with sentences for people; the first ones say what each sink guarantees, and why.
+    options
+        How it is run, such as ``until="stopped"``: the keys of `RunOptions`.
     """
     planned = spark_plan(flow)
     check_support(planned)
-    _check_choices(mode, until, on_bad_record, adopt, fresh)
-    _check_seconds(hung_after, snapshot_interval, batch_interval)
-    engine = _Engine(mode == REALTIME, snapshot_interval, batch_interval)
-    others: Literal["refuse", "adopt", "fresh"] = (
-        "adopt" if adopt else "fresh" if fresh else "refuse"
-    )
-    asked = Resumption(forget, partitions, others, close, accept_gap, finish_with_this_flow)
+    asked = settled(options)
+    engine = _Engine(asked["mode"] == REALTIME)
     bound_sources, bound_sinks = bind(planned, sources, sinks)
-    _check_close(close, until, bound_sources)
+    _check_close(asked, bound_sources)
     bound_sinks = engine.released(planned, bound_sources, bound_sinks)
-    promised = _promised(flow, bound_sources, bound_sinks, require)
+    promised = _promised(flow, bound_sources, bound_sinks, asked["require"])
     place = engine.checkpoint(checkpoint)
-    bound_sinks |= _asides(flow, place.root, is_skipping=on_bad_record == "skip")
+    draft = _draft(flow, bound_sources, bound_sinks, place, asked, permute)
+    master, resumption = engine.sized(draft, place, _resumption(asked), asked["master"], spark)
+    agree(place, draft, resumption)
+    refuse_closed(place, asked["close"])
+    _check_sources(draft)
+    for sentence in _foreword(engine, draft, promised, explain):
+        tell(sentence)
+    place.create()
+    scratch = place.root / "scratch"
+    session = spark or embedded_session(scratch, master=master, more=settings, ours=engine.settings)
+    cut_off = kill_own if spark is None else _kill_nothing
+    with (
+        looked_after(session, scratch, is_ours=spark is None),
+        ended_if_hung(asked["hung_after"], cut_off) as watchdog,
+    ):
+        check_session(session, engine.settings)
+        engine.check_slots(draft, resumption, session)
+        hooks = _Hooks(on_progress, is_to_stop, tell, watchdog)
+        with locked(place, session, LOCK_WAIT_SECONDS, tell):
+            job = recover(place, draft, resumption, session, tell)
+            write_topology(place.root, topology_of(job))
+            drive = engine.drive(session, draft, job, place, asked, hooks)
+            drive.run(asked["until"])
+            if asked["close"] and not drive.is_stopped:
+                drive.close()
+            return _result(drive.job, place, drive, promised)
+
+
+def _draft(
+    flow: Flow,
+    sources: dict[str, Feed | Frame],
+    sinks: dict[str, Place],
+    place: Checkpoint,
+    asked: RunOptions,
+    permute: int | None,
+) -> Job:
+    """The job before it has a checkpoint; what cannot travel is refused."""
+    is_skipping = asked["on_bad_record"] == "skip"
     draft = Job(
         flow,
-        bound_sources,
-        bound_sinks,
+        sources,
+        sinks | _side_outputs(flow, place.root, is_skipping=is_skipping),
         "",
         0,
         BUCKETS,
         str(place.root),
-        skip_bad_records=on_bad_record == "skip",
+        skip_bad_records=is_skipping,
         permute=permute,
-        engine=REALTIME if engine.is_real_time else MICROBATCH,
+        engine=asked["mode"],
+        fsync=asked["fsync"],
     )
     draft.to_bytes()
-    master, asked = engine.sized(draft, place, asked, master, spark)
-    agree(place, draft, asked)
-    refuse_closed(place, close)
-    _check_sources(draft)
+    return draft
+
+
+def _resumption(asked: RunOptions) -> Resumption:
+    others: Literal["refuse", "adopt", "fresh"] = (
+        "adopt" if asked["adopt"] else "fresh" if asked["fresh"] else "refuse"
+    )
+    return Resumption(
+        asked["forget"],
+        asked["partitions"],
+        others,
+        asked["close"],
+        asked["accept_gap"],
+        asked["finish_with_this_flow"],
+    )
+
+
+def _foreword(
+    engine: _Engine, draft: Job, promised: Mapping[str, Promise], explain: bool
+) -> Iterator[str]:
+    """What people are told before a run starts."""
     if engine.is_real_time:
-        tell("engine: real time; rows leave with their tick, about every 10 ms, before a snapshot")
+        yield "engine: real time; rows leave with their tick, about every 10 ms, before a snapshot"
     for promise in promised.values():
-        tell(str(promise) if explain else promise.line)
-    for name, source in bound_sources.items():
+        yield str(promise) if explain else promise.line
+    for name, source in draft.sources.items():
         why = source.why_empty() if isinstance(source, Feed) else None
         if why is not None:
-            tell(f"source '{name}' is empty: {why}")
-    place.create()
-    scratch = place.root / "scratch"
-    session = spark or embedded_session(scratch, master=master, more=settings, ours=engine.settings)
-    with (
-        looked_after(session, scratch, is_ours=spark is None),
-        ended_if_hung(hung_after, kill_own if spark is None else _kill_nothing) as watchdog,
-    ):
-        check_session(session, engine.settings)
-        engine.check_slots(draft, asked, session)
-        with locked(place, session, LOCK_WAIT_SECONDS, tell):
-            job = recover(place, draft, asked, session, tell)
-            write_topology(place.root, topology_of(job))
-            drive: Drive | RealTimeDrive
-            if engine.is_real_time:
-                again = Resumption(close=close)
-                drive = RealTimeDrive(
-                    session,
-                    job,
-                    place,
-                    claim_again=lambda: recover(place, draft, again, session, tell),
-                    on_progress=on_progress,
-                    is_to_stop=is_to_stop,
-                    tell=tell,
-                    watchdog=watchdog,
-                    snapshot_s=snapshot_interval,
-                    batch_s=batch_interval,
-                )
-            else:
-                drive = Drive(session, job, place, on_progress, is_to_stop, watchdog)
-            drive.run(until)
-            if close and not drive.is_stopped:
-                drive.close()
-            return _result(drive.job, place, drive, promised)
+            yield f"source '{name}' is empty: {why}"
+
+
+@dataclass(frozen=True)
+class _Hooks:
+    """Whoever looks at a run or ends it."""
+
+    on_progress: Callable[[Progress], None]
+    is_to_stop: Callable[[], bool]
+    tell: Callable[[str], None]
+    watchdog: Watchdog
 
 
 @dataclass(frozen=True)
@@ -257,8 +231,6 @@ class _Engine:
     """What differs between the engines before a query starts."""
 
     is_real_time: bool
-    snapshot_interval: float
-    batch_interval: float
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -305,6 +277,32 @@ class _Engine:
             slots = session.sparkContext.defaultParallelism
             _refuse(too_few_slots(draft, asked.partitions, slots))
 
+    def drive(
+        self,
+        session: SparkSession,
+        draft: Job,
+        job: Job,
+        place: Checkpoint,
+        asked: RunOptions,
+        hooks: _Hooks,
+    ) -> Drive | RealTimeDrive:
+        """What runs the query to its end."""
+        if not self.is_real_time:
+            return Drive(session, job, place, hooks.on_progress, hooks.is_to_stop, hooks.watchdog)
+        again = Resumption(close=asked["close"])
+        return RealTimeDrive(
+            session,
+            job,
+            place,
+            claim_again=lambda: recover(place, draft, again, session, hooks.tell),
+            on_progress=hooks.on_progress,
+            is_to_stop=hooks.is_to_stop,
+            tell=hooks.tell,
+            watchdog=hooks.watchdog,
+            snapshot_s=asked["snapshot_interval"],
+            batch_s=asked["batch_interval"],
+        )
+
 
 def _refuse(problems: list[Problem]) -> None:
     if problems:
@@ -324,7 +322,7 @@ def _promised(
     return promised
 
 
-def _asides(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Place]:
+def _side_outputs(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Place]:
     """The sinks of what does not go through the flow: bad records and late events."""
     sinks: dict[str, Place] = {}
     for source in (step for step in flow.steps if isinstance(step, Source)):
@@ -341,47 +339,8 @@ def _kill_nothing() -> None:
     """A session that was passed is its owner's."""
 
 
-def _check_seconds(hung_after: float, snapshot_interval: float, batch_interval: float) -> None:
-    problems = []
-    for name, seconds, least, hint in (
-        ("hung_after", hung_after, 0, "1800, half an hour; infinity waits for ever"),
-        ("snapshot_interval", snapshot_interval, 0, "5, which is what a restart replays"),
-        ("batch_interval", batch_interval, 4.999, "600, ten minutes"),
-    ):
-        if not seconds > least:
-            above = "above 0" if not least else "of at least 5"
-            said = f"{name} is {seconds!r}; it is a number of seconds {above}"
-            problems.append(Problem("not-seconds", said, f"for example {hint}"))
-    if problems:
-        raise RefusedError(problems)
-
-
-def _check_choices(mode: str, until: str, on_bad_record: str, adopt: bool, fresh: bool) -> None:
-    problems = []
-    for what, value, choices in (
-        ("mode", mode, (MICROBATCH, REALTIME)),
-        ("until", until, ("caught-up", "stopped")),
-        ("on_bad_record", on_bad_record, ("fail", "skip")),
-    ):
-        if value not in choices:
-            said = " or ".join(repr(choice) for choice in choices)
-            problems.append(
-                Problem("unknown-choice", f"{what} is {value!r}; it is {said}", f"use {said}")
-            )
-    if adopt and fresh:
-        problems.append(
-            Problem(
-                "adopt-and-fresh",
-                "adopt and fresh are both given; adopt keeps what another checkpoint wrote, and "
-                "fresh deletes it",
-                "give one of the two",
-            )
-        )
-    if problems:
-        raise RefusedError(problems)
-
-
-def _check_close(close: bool, until: str, sources: Mapping[str, Feed | Frame]) -> None:
+def _check_close(asked: RunOptions, sources: Mapping[str, Feed | Frame]) -> None:
+    close, until = asked["close"], asked["until"]
     frames = [name for name, bound in sources.items() if isinstance(bound, Frame)]
     if close and frames:
         raise RefusedError(

@@ -87,7 +87,7 @@ def test_a_terminal_has_a_table(monkeypatch, capsys):
 def test_the_first_signal_asks_and_the_second_interrupt_cuts_off():
     told = []
     before = signal.getsignal(signal.SIGTERM)
-    with stops_asked_for(told.append, cut_off=lambda: told.append("cut off")) as stops:
+    with stops_asked_for(told.append, 240.0, cut_off=lambda: told.append("cut off")) as stops:
         assert not stops.is_asked()
         os.kill(os.getpid(), signal.SIGTERM)
         assert stops.is_asked()

@@ -282,3 +282,12 @@ def test_a_start_that_is_killed_anywhere_is_done_again(tmp_path, epoch, f):
         assert world.checkpoint.identity().code == identity_of(world.job_of(f), 2).code
         assert Path(world.unread()[0]).name == name
     assert kills > 15, "the start syncs less than it should, or is not killed"
+
+
+@pytest.mark.parametrize("fsync", [True, False])
+def test_a_start_notes_whether_epochs_survive_a_power_loss(tmp_path, fsync):
+    world = World(tmp_path, 0)
+    job = replace(world.job, fsync=fsync)
+    recover(world.checkpoint, job, Resumption(), SPARK, print)
+    noted = json.loads((world.checkpoint.root / "synced.json").read_text())
+    assert (noted["epoch"] is not None) == fsync

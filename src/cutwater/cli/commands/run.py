@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cutwater.cli.options import with_options
 from cutwater.cli.pairs import Bindings, pairs
 from cutwater.cli.run_view import run_view
 from cutwater.cli.screen import errors, output, print_json, show_counts
-from cutwater.cli.stopping import INTERRUPTED, STOP_TIMEOUT_S, stops_asked_for
+from cutwater.cli.stopping import INTERRUPTED, stops_asked_for
 from cutwater.cli.targets import load_flow, spark_package
 from cutwater.endings import of_unexpected
 from cutwater.errors import CutwaterError, Problem, RefusedError, many
 from cutwater.flow import Flow
+from cutwater.spark.options import ProcessOptions, RunOptions, declared
 
 if TYPE_CHECKING:
     from cutwater.spark import Progress, RunConfig, RunResult
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 
+@with_options(RunOptions, ProcessOptions)
 def run(
     target: Annotated[str, typer.Argument(help="The flow: module:name or file.py:name")],
     source: Annotated[
@@ -41,46 +44,6 @@ def run(
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file that says all this, and more; options win")
-    ] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(help="'microbatch' (default), or 'realtime': rows leave within milliseconds"),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(help="'caught-up' (default): all that is there now; 'stopped': for ever"),
-    ] = None,
-    close: Annotated[
-        bool | None,
-        typer.Option("--close", help="When all is read, end the input and show what was held back"),
-    ] = None,
-    on_bad_record: Annotated[
-        str | None, typer.Option(help="'fail' (default), or 'skip': count them and keep them aside")
-    ] = None,
-    forget: Annotated[
-        Bindings | None,
-        typer.Option(help="A step that is gone and whose state may be lost; once for each"),
-    ] = None,
-    adopt: Annotated[
-        bool | None,
-        typer.Option(
-            "--adopt", help="Go on behind what sinks show that belong to another checkpoint"
-        ),
-    ] = None,
-    fresh: Annotated[
-        bool | None,
-        typer.Option("--fresh", help="Delete what sinks show that belong to another checkpoint"),
-    ] = None,
-    accept_gap: Annotated[
-        Bindings | None,
-        typer.Option(help="A sink whose output lost rows, and goes on without them; once for each"),
-    ] = None,
-    finish_with_this_flow: Annotated[
-        bool | None,
-        typer.Option(
-            "--finish-with-this-flow",
-            help="Finish an epoch of which another flow has shown something; says what is mixed",
-        ),
     ] = None,
     max_bytes_per_epoch: Annotated[
         int | None,
@@ -102,42 +65,11 @@ def run(
         Bindings | None,
         typer.Option(help="SOURCE=SECONDS without input until it holds others back no longer"),
     ] = None,
-    partitions: Annotated[
-        int | None,
-        typer.Option(help="Partitions of a new state: 1, 2, 4, 8 or 16; default: the cores"),
-    ] = None,
-    require: Annotated[
-        str | None,
-        typer.Option(help="'exactly-once': do not start if a sink has less than that"),
-    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each sink has the guarantee it has")
     ] = False,
-    master: Annotated[str | None, typer.Option(help="Where Spark runs; default: local[*]")] = None,
-    log: Annotated[
-        Path | None, typer.Option(help="A file to append to: a JSON object for each epoch")
-    ] = None,
-    metrics_port: Annotated[
-        int | None, typer.Option(help="Serve metrics for Prometheus on this port", min=0)
-    ] = None,
-    metrics_host: Annotated[
-        str | None, typer.Option(help="The address to serve them on; default: 127.0.0.1")
-    ] = None,
-    stop_timeout: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds that an epoch may take once the run is to stop; default: 240", min=0
-        ),
-    ] = None,
-    hung_after: Annotated[
-        float | None,
-        typer.Option(help="Seconds without any progress until the run is cut off; default: 1800"),
-    ] = None,
-    snapshot_interval: Annotated[
-        float | None,
-        typer.Option(help="In real time: seconds between snapshots, which no row waits for"),
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+    **given: Any,
 ) -> None:
     """Run a flow on Spark; after a crash, run the same command again.
 
@@ -157,44 +89,18 @@ def run(
         "max_files_per_epoch": max_files_per_epoch,
         "max_record_bytes": max_record_bytes,
     }
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    order.bind(source or [], sink or [], given, idle_after or [])
-    said = order.settle(
-        checkpoint=checkpoint,
-        mode=mode,
-        until=until,
-        close=close,
-        on_bad_record=on_bad_record,
-        forget=forget,
-        adopt=adopt,
-        fresh=fresh,
-        accept_gap=accept_gap,
-        finish_with_this_flow=finish_with_this_flow,
-        partitions=partitions,
-        require=require,
-        master=master,
-        hung_after=hung_after,
-        snapshot_interval=snapshot_interval,
-    )
-    watching = order.settle(log=log, metrics_port=metrics_port, metrics_host=metrics_host)
-    stopping = order.settle(stop_timeout=stop_timeout)
-    if "checkpoint" not in said:
-        raise RefusedError(
-            Problem(
-                "no-checkpoint-given",
-                "no checkpoint is given; a run remembers there how far it is",
-                "pass --checkpoint FOLDER, or say it in [run] of the configuration",
-            )
-        )
+    bounded = {name: limit for name, limit in limits.items() if limit is not None}
+    order.bind(source or [], sink or [], bounded, idle_after or [])
+    order.settle(checkpoint, given)
     try:
-        result = _run(spark, flow, order, {**said, "explain": explain}, watching, **stopping)
+        result = _run(order, explain)
     except KeyboardInterrupt:
         _say("stopped at once; the epoch that was running is done again by the next run")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print_json(result)
     else:
-        _show(result, Path(said["checkpoint"]))
+        _show(result, Path(order.checkpoint))
 
 
 @dataclass
@@ -224,42 +130,58 @@ class _Order:
         self.sinks: dict[str, Any] = {**(self.file.sinks if self.file else {}), **sinks}
         self.settings = self.file.spark if self.file else {}
 
-    def settle(self, **options: Any) -> dict[str, Any]:
-        """What is said of each; what nobody says is left out."""
-        of_file = vars(self.file.run) if self.file else {}
-        found = {n: of_file.get(n) if given is None else given for n, given in options.items()}
-        return {name: value for name, value in found.items() if value is not None}
+    def settle(self, checkpoint: Path | None, given: Mapping[str, Any]) -> None:
+        """Put the options of the command line before those of the file."""
+        place: str | Path | None = checkpoint or (self.file.checkpoint if self.file else None)
+        if place is None:
+            raise RefusedError(
+                Problem(
+                    "no-checkpoint-given",
+                    "no checkpoint is given; a run remembers there how far it is",
+                    "pass --checkpoint FOLDER, or say it in [run] of the configuration",
+                )
+            )
+        self.checkpoint = place
+        said: dict[str, Any] = {**self.file.run, **self.file.process} if self.file else {}
+        said |= given
+        process = declared(ProcessOptions)
+        self.run = {name: value for name, value in said.items() if name not in process}
+        self.process = {
+            name: said.get(name, option.default) for name, (_, option) in process.items()
+        }
 
 
-def _run(
-    spark: ModuleType,
-    flow: Flow,
-    order: _Order,
-    said: dict[str, Any],
-    watching: dict[str, Any],
-    stop_timeout: float = STOP_TIMEOUT_S,
-) -> RunResult:
+def _run(order: _Order, explain: bool) -> RunResult:
     from cutwater.spark.embedded.jvm import kill_own
 
     _quieten_py4j()
-    with run_view(flow.name) as view, _watched(spark, flow, watching, view.note) as (note, log):
+    flow, spark = order.flow, order.spark
+    with (
+        run_view(flow.name) as view,
+        _watched(spark, flow, order.process, view.note) as (
+            note,
+            log,
+        ),
+    ):
 
         def tell(sentence: str) -> None:
             view.say(sentence)
             if log:
                 log.event("notice", text=sentence)
 
-        with stops_asked_for(tell, stop_timeout, kill_own) as stops:
+        with stops_asked_for(tell, order.process["stop_timeout"], kill_own) as stops:
             try:
                 result: RunResult = spark.run(
                     flow,
                     sources=order.sources,
                     sinks=order.sinks,
+                    checkpoint=order.checkpoint,
                     settings=order.settings,
+                    explain=explain,
                     is_to_stop=stops.is_asked,
                     on_progress=note,
                     tell=tell,
-                    **said,
+                    **order.run,
                 )
             except Exception as error:
                 if stops.is_interrupted:  # which made everything else fail
@@ -286,7 +208,7 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _watched(
-    spark: ModuleType, flow: Flow, watching: dict[str, Any], show: Callable[[Progress], None]
+    spark: ModuleType, flow: Flow, process: Mapping[str, Any], show: Callable[[Progress], None]
 ) -> Iterator[tuple[Callable[[Progress], None], Any]]:
     """Whoever is to know of epochs, and the log if there is one."""
     from cutwater.spark.telemetry import metrics, otel, run_log
@@ -295,13 +217,13 @@ def _watched(
         counted = metrics.Metrics(flow.name)
         told: list[Callable[[Progress], None]] = [show, counted.note]
         log = None
-        if "log" in watching:
-            log = stack.enter_context(run_log.logging_to(watching["log"], flow.name))
+        if process["log"] is not None:
+            log = stack.enter_context(run_log.logging_to(process["log"], flow.name))
             log.event("started", pid=os.getpid())
             told.append(log.note)
-        if "metrics_port" in watching:
-            host = watching.get("metrics_host", "127.0.0.1")
-            port = stack.enter_context(metrics.serve(counted, watching["metrics_port"], host))
+        if process["metrics_port"] is not None:
+            host = process["metrics_host"]
+            port = stack.enter_context(metrics.serve(counted, process["metrics_port"], host))
             _tell(f"metrics: http://{host}:{port}/metrics")
         if otel.is_asked_for():
             told.append(stack.enter_context(otel.exporting(counted)))

@@ -13,7 +13,8 @@ when a run starts on a machine that was booted meanwhile
     Spark then runs epoch N again, and the ledgers of the sinks drop what they have.
 
 A process that is killed loses nothing that the kernel has, so the same boot keeps everything.
-DataFrames are planned by Spark alone: a flow that reads one is not protected.
+DataFrames are planned by Spark alone: a flow that reads one is not protected. Neither is a run
+with ``fsync=False``.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class SparkFiles:
         write_json(self._marker, {**newest, "boot": boot_id(), "lasting": lasting})
 
     def promise_nothing(self) -> None:
-        """Note that a flow is about to run that Spark plans by itself: it reads DataFrames."""
+        """Note that from here on nothing is synced: for DataFrames, or since nobody wants it."""
         write_json(self._marker, {"epoch": None})
 
     def durable(self) -> dict[str, int] | None:

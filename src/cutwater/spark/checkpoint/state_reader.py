@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cutwater.errors import Problem, RefusedError
+from cutwater.errors import Problem, RefusedError, did_you_mean
 from cutwater.ordering import bucket_of, canonical
 from cutwater.spark.checkpoint.compatibility import Identity, StepIdentity
 from cutwater.spark.checkpoint.readable_keys import key_of
@@ -158,12 +157,11 @@ def _step(identity: Identity, step: str) -> StepIdentity:
     if step in identity.steps:
         return identity.steps[step]
     there = ", ".join(sorted(identity.steps)) or "none"
-    close = difflib.get_close_matches(step, identity.steps, 1)
     raise RefusedError(
         Problem(
             "unknown-step",
             f"the checkpoint holds no state of a step '{step}'",
-            f"did you mean '{close[0]}'?" if close else f"steps that keep a state: {there}",
+            did_you_mean(step, identity.steps) or f"steps that keep a state: {there}",
         )
     )
 

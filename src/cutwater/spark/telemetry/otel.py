@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cutwater.errors import Problem, RefusedError
-from cutwater.spark.telemetry.metrics import DURATIONS, FAMILIES, Family, Metrics
+from cutwater.spark.telemetry.metrics import DURATIONS, Metrics
 from cutwater.spark.telemetry.progress import Progress
 
 __all__ = ["exporting", "is_asked_for"]
@@ -43,17 +43,21 @@ def exporting(metrics: Metrics, reader: Any = None) -> Iterator[Callable[[Progre
     provider = MeterProvider([reader], shutdown_on_exit=False)
     meter = provider.get_meter("cutwater")
 
-    def observe(family: Family) -> Callable[[Any], list[Any]]:
+    def observe(name: str) -> Callable[[Any], list[Any]]:
         return lambda _options: [
-            Observation(value, dict(labels)) for labels, value in metrics.values(family)
+            Observation(sample.value, sample.labels) for sample in metrics.samples(name)
         ]
 
-    for family in FAMILIES:
+    for family in metrics.families():
         name = _dotted(family.name)
-        if family.kind == "counter":
-            meter.create_observable_counter(name, [observe(family)], description=family.about)
-        else:
-            meter.create_observable_gauge(name, [observe(family)], description=family.about)
+        if family.type == "counter":
+            meter.create_observable_counter(
+                name, [observe(family.name)], description=family.documentation
+            )
+        elif family.type == "gauge":
+            meter.create_observable_gauge(
+                name, [observe(family.name)], description=family.documentation
+            )
     durations = meter.create_histogram(
         "cutwater.epoch.duration", "s", explicit_bucket_boundaries_advisory=list(DURATIONS)
     )
@@ -73,10 +77,10 @@ def _reader() -> Any:
 def _dotted(name: str) -> str:
     """The name as OpenTelemetry has it.
 
-    >>> _dotted("cutwater_late_events_total")
+    >>> _dotted("cutwater_late_events")
     'cutwater.late.events'
     """
-    return name.removesuffix("_total").replace("_", ".")
+    return name.replace("_", ".")
 
 
 def _not_installed(package: str) -> Problem:

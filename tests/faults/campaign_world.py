@@ -84,11 +84,17 @@ def test_the_link_to_a_database_is_bad(request, postgres, tmp_path, release, lin
     victim.check_whole()
 
 
-@pytest.mark.parametrize("pair", ["jsonl-commit", "parquet-commit", "delta-commit"])
+@pytest.mark.parametrize("pair", PAIRS)
 def test_a_backup_comes_back(make_victim, tmp_path, pair):
-    """Of the checkpoint alone or of the output alone it is refused; of both it goes on."""
+    """Of the checkpoint alone or of the output alone it is refused; of both it goes on.
+
+    Outputs on servers are restored in `test_strange_outputs`.
+    """
     victim = make_victim(pair, tmp_path / "victim")
     places = {"checkpoint": victim.checkpoint, "output": victim.folder / "out"}
+    is_on_a_server = pair.startswith(("postgres", "kafka"))
+    if is_on_a_server:
+        del places["output"]
     victim.feed(2)
     victim.finish()
     kept(places, tmp_path / "old")
@@ -96,10 +102,12 @@ def test_a_backup_comes_back(make_victim, tmp_path, pair):
     victim.finish()
     kept(places, tmp_path / "new")
     for what, code in (("checkpoint", "output-ahead"), ("output", "output-behind")):
-        restored({what: places[what]}, tmp_path / "old")
-        assert code in victim.refusal()
-        restored(places, tmp_path / "new")
-    restored(places, tmp_path / "old")
+        if what in places:
+            restored({what: places[what]}, tmp_path / "old")
+            assert code in victim.refusal()
+            restored(places, tmp_path / "new")
+    if not is_on_a_server:
+        restored(places, tmp_path / "old")
     victim.finish()
     victim.check_whole()
 
@@ -155,11 +163,13 @@ def pause(victim, rng):
 
 
 def lose_the_commit(victim, _rng):
+    """The machine dies before Spark's last commit is on disk; no later epoch has begun."""
+    victim.feed(1)
+    victim.finish()
     commits = victim.checkpoint / "spark" / "commits"
-    if victim.commits():
-        (commits / str(victim.commits()[-1])).unlink()
-        for checksum in commits.glob(".*.crc"):
-            checksum.unlink()
+    (commits / str(victim.commits()[-1])).unlink()
+    for checksum in commits.glob(".*.crc"):
+        checksum.unlink()
 
 
 def restart_the_server(server, victim, rng):

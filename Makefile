@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test mutants conformance faults soak lint bench bench-peers services setup upgrade clean
+.PHONY: help demo test mutants conformance faults soak lint docs bench bench-peers services setup upgrade clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -35,6 +35,10 @@ lint: $(READY)  ## check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+docs: $(READY)  ## make the documentation site, in build/docs
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
+	@echo "the site is build/docs/index.html"
 
 bench: $(BENCH)  ## measure speed beside plain Spark, in short (under ten minutes)
 	@for name in keyed_state latency state_size recovery; do \

@@ -106,3 +106,8 @@ worth = invoices.key_by("currency", name="by currency").join_clocks(
 )
 beliefs = worth.on_complete(received, answered, initial=Beliefs(), name="beliefs")
 turnover.sink("beliefs", beliefs)
+
+inputs = {
+    "invoices": [Invoice("EUR", 1, 10), Invoice("EUR", 2, 5), cw.BORDER, Invoice("EUR", 9, 1)],
+    "rates": [Rate("EUR", 1, 2), cw.BORDER, Rate("EUR", 2, 3), Rate("EUR", 9, 3)],
+}

@@ -187,3 +187,7 @@ def closing(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
 
 permissions = cw.Flow("permissions")
 permissions.sink("pairs", permissions.source("edges", Edge).iterate(closing))
+
+inputs = {
+    "edges": [Edge(0, 1, 5), Edge(2, 3, 1), cw.BORDER, Edge(1, 2, 1), Edge(0, 2, 2)],
+}

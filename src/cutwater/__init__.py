@@ -60,10 +60,9 @@ __getattr__ = _lazily(
         "crash": "semantics:crash",
         "explain": "checking:explain",
         "simulate": "semantics:simulate",
+        "__version__": "_version:__version__",
     },
 )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BORDER",

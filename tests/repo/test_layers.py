@@ -13,7 +13,7 @@ from support.repo.package import MODULES
 
 LEAVES = (
     "errors endings times events jsonable trace annotations codec round_trip schema ordering "
-    "vectors _lazy"
+    "vectors _lazy _version"
 )
 PURE = f"{LEAVES} progress operators flow semantics checking"
 CODEC = "msgspec xxhash"
@@ -30,6 +30,7 @@ LAYERS = {
     "events": ("errors times", CODEC),
     "jsonable": ("", CODEC),
     "_lazy": ("", ""),
+    "_version": ("", ""),
     "trace": ("errors times events jsonable", CODEC),
     "annotations": ("errors", CODEC),
     "codec": ("errors annotations times", CODEC),

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-FOR_USERS = [name for name in PROJECT["optional-dependencies"] if name not in ("dev", "bench")]
+FOR_USERS = [name for name in PROJECT["optional-dependencies"] if name not in ("dev", "docs", "bench")]
 NEEDED = [
     *PROJECT["dependencies"],
     *(needed for name in FOR_USERS for needed in PROJECT["optional-dependencies"][name]),

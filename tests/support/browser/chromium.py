@@ -2,8 +2,10 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 
 import pytest
+from support.browser.driven_browser import Browser
 from support.repo.not_run import need
 
 
@@ -17,3 +19,10 @@ def find_chromium() -> str:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     return find_chromium()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    driven = Browser(chromium, tmp_path_factory.mktemp("browser") / "profile")
+    yield driven
+    driven.close()

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import pytest
-from support.browser.driven_browser import Browser
 
 import cutwater as cw
 from cutwater.checking.guarantees.order_sensitivity import order_sensitivity
@@ -23,13 +22,6 @@ class Order:
 @cw.task(initial=0)
 def newest(_: int, order: Order) -> tuple[int, list[Order]]:
     return order.cents, [order]
-
-
-@pytest.fixture(scope="module")
-def browser(chromium, tmp_path_factory):
-    driven = Browser(chromium, tmp_path_factory.mktemp("browser") / "profile")
-    yield driven
-    driven.close()
 
 
 def page_of(name="shops"):

@@ -3,19 +3,11 @@
 import re
 
 import pytest
-from support.browser.driven_browser import Browser
 from support.report import toy_runs
 
 from cutwater.report.html import render
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser(chromium, tmp_path_factory):
-    driven = Browser(chromium, tmp_path_factory.mktemp("browser") / "profile")
-    yield driven
-    driven.close()
 
 
 @pytest.fixture

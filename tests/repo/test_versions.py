@@ -8,10 +8,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-FOR_USERS = [name for name in PROJECT["optional-dependencies"] if name not in ("dev", "docs", "bench")]
+EXTRAS = PROJECT["optional-dependencies"]
+FOR_USERS = [name for name in EXTRAS if name not in ("dev", "docs", "bench")]
 NEEDED = [
     *PROJECT["dependencies"],
-    *(needed for name in FOR_USERS for needed in PROJECT["optional-dependencies"][name]),
+    *(needed for name in FOR_USERS for needed in EXTRAS[name]),
 ]
 TESTED = dict(
     line.replace("_", "-").split("==")

@@ -11,8 +11,9 @@ help:  ## show this list
 demo: $(READY)  ## run a stateful flow on Spark, kill it, and see that nothing is lost or doubled
 	@$(BIN)/python examples/demo.py
 
-test: $(READY)  ## run every test, quick ones first (ARGS="-k batch" passes options to pytest)
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(READY)  ## run every test, quick ones first, JOBS=2 at a time (ARGS="-k batch" for pytest)
+	@$(BIN)/python -m pytest --numprocesses $(or $(JOBS),2) --dist loadfile \
+		--no-loadscope-reorder $(ARGS)
 
 mutants: $(READY)  ## change one line at a time and see that a test notices (ARGS="frontier -j 2")
 	@$(BIN)/python tests/mutants/run.py $(ARGS)

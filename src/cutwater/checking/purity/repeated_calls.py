@@ -191,9 +191,11 @@ def _elsewhere(calls: Calls) -> dict[tuple[str, str], _Others]:
             arguments = [call.copies() for call in calls.made[name, role]]
             jobs[name, role] = Job(place, arguments, gives_several(step, role))
     found = call_elsewhere(list(jobs.values()))
-    if found is None:  # of some the arguments cannot be sent
-        return {}
-    return {which: [(one, one.results[n]) for one in found] for n, which in enumerate(jobs)}
+    made = {
+        which: [(one, result) for one in found or () if (result := one.results[n]) is not None]
+        for n, which in enumerate(jobs)
+    }
+    return {which: others for which, others in made.items() if others}
 
 
 def _told_apart(title: str, where: Where, made: Sequence[Call], others: _Others) -> Impurity | None:

@@ -1,6 +1,10 @@
 """How fast the checker is, what reduction saves, and how soon each broken protocol is found.
 
     python benchmarks/checking.py [--repetitions 5] [--json FILE]
+    python benchmarks/checking.py --only search --beside ../older/src
+
+With ``--beside`` the search of another checkout is measured in turns with this one's, each in a
+process of its own; its figures are of the same model in the same repetition.
 
 Shapes and broken protocols are those of ``tests/model``. Every figure is the median of several
 repetitions, taken in turns, with the spread; ratios are within one repetition.
@@ -10,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -18,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
+SOURCE = TESTS.parent / "src"
 sys.path.insert(0, str(TESTS))
 
 from support.models import shapes  # noqa: E402
@@ -100,6 +107,52 @@ def measure_verdicts(figures: Figures) -> None:
         note(figures, f"broken ({letter}): steps", len(result.counterexample.actions))
 
 
+SEARCHED = {
+    "plain": "TwoPhaseCommit",
+    "independent actions": "CommutingTwoPhaseCommit",
+}
+"""Two-phase commit, and the same that says which of its actions are independent."""
+
+SEARCH = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from support.models import classics
+from cutwater.checking import check
+start = time.process_time()
+found = check(getattr(classics, sys.argv[2])(int(sys.argv[3])))
+print(found.unique_states, found.transitions, time.process_time() - start)
+"""
+
+
+def searched(source: Path, model: str, participants: int) -> tuple[int, int, float]:
+    """States, steps and seconds of the processor of one search, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", SEARCH, str(TESTS), model, str(participants)],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    states, steps, seconds = done.stdout.split()
+    return int(states), int(steps), float(seconds)
+
+
+def measure_search(figures: Figures, participants: int, beside: Path | None) -> None:
+    """Every state of two-phase commit, here and in another checkout, one after the other."""
+    name = f"two-phase commit of {participants}"
+    other = None
+    if beside:
+        states, _, other = searched(beside, SEARCHED["plain"], participants)
+        note(figures, f"{name}, beside: states/s", states / other)
+    for way, model in SEARCHED.items():
+        states, steps, seconds = searched(SOURCE, model, participants)
+        note(figures, f"{name}, {way}: states", states)
+        note(figures, f"{name}, {way}: steps", steps)
+        note(figures, f"{name}, {way}: states/s", states / seconds)
+        if other:
+            note(figures, f"{name}, {way}: times as many as beside", other / seconds)
+
+
 def note(figures: Figures, key: str, value: float) -> None:
     """One more repetition of a figure."""
     figures.setdefault(key, []).append(value)
@@ -110,11 +163,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--json", metavar="FILE", help="also write every single measurement")
+    parser.add_argument("--participants", type=int, default=7, help="of two-phase commit")
+    parser.add_argument("--beside", type=Path, metavar="SRC", help="sources of another checkout")
+    parser.add_argument("--only", choices=["search", "protocols"], help="measure these alone")
     arguments = parser.parse_args()
     figures: Figures = {}
     for _ in range(arguments.repetitions):
-        measure_reduction(figures)
-        measure_verdicts(figures)
+        if arguments.only != "protocols":
+            measure_search(figures, arguments.participants, arguments.beside)
+        if arguments.only != "search":
+            measure_reduction(figures)
+            measure_verdicts(figures)
     for key, values in figures.items():
         middle = statistics.median(values)
         spread = (

@@ -7,6 +7,7 @@ from typing import Any
 
 from cutwater.flow import steps as s
 from cutwater.flow.lowering import named
+from cutwater.operators.bounded import bounded
 
 __all__ = ["ByValue", "by_value", "is_by_value", "made_of"]
 
@@ -65,5 +66,5 @@ def _one(step: s.Step, is_named: bool) -> ByValue:
         return lambda value: (f(value),)
     if isinstance(step, s.Filter):
         return lambda value: (value,) if f(value) else ()
-    spread = lambda value: list(f(value))  # noqa: E731
+    spread = lambda value: bounded(f(value), step.name)  # noqa: E731
     return named(step, spread) if is_named else spread

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from operator import attrgetter
+from types import CodeType, FrameType
 from typing import Any
 
 from cutwater import operators as op
@@ -16,6 +17,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.inference import StreamType
 from cutwater.flow.lengths import is_total
 from cutwater.operators.aggregate import aggregate
+from cutwater.operators.bounded import bounded
 from cutwater.operators.bulk import bulk_values
 from cutwater.operators.join_by_time import join_by_time
 from cutwater.operators.join_clocks import join_clocks
@@ -26,6 +28,7 @@ from cutwater.ordering import canonical
 from cutwater.round_trip import Loss
 
 __all__ = [
+    "call_under",
     "key_bytes_of",
     "key_function",
     "named",
@@ -49,7 +52,7 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
             f = named(step, step.f)
             return op.map_values(lambda _time, value: f(value))
         case s.FlatMap():
-            f = named(step, lambda value: list(step.f(value)))
+            f = named(step, lambda value: bounded(step.f(value), step.name))
             return op.compose(op.map_values(lambda _time, value: f(value)), op.flatten())
         case s.MapValues():
             return op.map_values(named(step, step.f))
@@ -58,7 +61,7 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
         case s.Skip():
             return task(_skipping, step.n, name=step.name)
         case s.Bulk():
-            f = named(step, lambda values: list(step.f(values)))
+            f = named(step, lambda values: bounded(step.f(values), step.name))
             return bulk_values(f, step.n, step.buffer)
         case s.Operate():
             return _with_events(step)
@@ -183,6 +186,16 @@ def named(step: s.Step, f: Callable[..., Any], *, shown: int = 0) -> Callable[..
             raise step_failed(step, args[shown:], error) from error
 
     return call
+
+
+def call_under(frame: FrameType | None) -> FrameType | None:
+    """The nearest call of a step's function on a stack; None if there is none."""
+    while frame is not None and frame.f_code is not _CALL:
+        frame = frame.f_back
+    return frame
+
+
+_CALL = next(const for const in named.__code__.co_consts if isinstance(const, CodeType))
 
 
 def _guarded(step: s.Step, operator: op.Operator) -> op.Operator:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 __all__ = ["Where", "here", "of_function"]
@@ -27,9 +28,9 @@ class Where:
         return f"{min(relative, self.file, key=len)}:{self.line}"
 
 
-def here() -> Where:
+def here(frame: FrameType | None = None) -> Where:
     """The nearest line on the stack that is not in this package."""
-    frame = sys._getframe(1)
+    frame = frame or sys._getframe(1)
     while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     return Where(frame.f_code.co_filename, frame.f_lineno)

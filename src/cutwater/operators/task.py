@@ -9,6 +9,7 @@ from typing import Any
 from cutwater.annotations import is_immutable
 from cutwater.errors import InputError, Problem
 from cutwater.events import Data, Event, Watermark
+from cutwater.operators.bounded import bounded
 from cutwater.operators.operator import Operator
 from cutwater.operators.snapshot import Form, row_of
 
@@ -93,7 +94,7 @@ def check_result(result: Any, name: str) -> tuple[Any, Sequence[Any]]:
     """The pair of a state and a list of outputs that a function returned, or a sentence."""
     is_pair = isinstance(result, tuple) and len(result) == 2
     if is_pair and not isinstance(result[1], (str, bytes)) and hasattr(result[1], "__iter__"):
-        return result[0], list(result[1])
+        return result[0], bounded(result[1], name)
     raise InputError(
         Problem(
             "not-a-state-and-outputs",

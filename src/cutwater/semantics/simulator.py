@@ -20,6 +20,7 @@ from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.ordering import NO_KEY
 from cutwater.semantics.crashing import run_with_crashes
+from cutwater.semantics.hanging import patient
 from cutwater.semantics.inputs import Crash, SourceReader, as_lists, epochs_of
 from cutwater.semantics.segments import Row, SegmentAtWork, last_row
 from cutwater.trace import Trace
@@ -76,7 +77,8 @@ def simulate(
     Parameters
     ----------
     flow
-        The flow; its problems raise `FlowError`.
+        The flow; its problems raise `FlowError`. A function that does not return in half a minute,
+        or emits without end, raises `StepError`.
     inputs
         For each source its values, or events (`Data`, `Watermark`), or both. `BORDER` ends an
         epoch. Plain values get their time from the source's ``time=`` field, else 0, 1, 2, …
@@ -109,9 +111,10 @@ def simulate(
         raise InputError(
             Problem("too-small", f"instances is {instances}; it is at least 1", "use 1")
         )
-    if trace or any(isinstance(item, Crash) for items in given.values() for item in items):
-        return _traced(plan(flow), given, epoch_size, instances)
-    return _Run(plan(flow, fuse=fuse)).run(given, epoch_size)
+    with patient():
+        if trace or any(isinstance(item, Crash) for items in given.values() for item in items):
+            return _traced(plan(flow), given, epoch_size, instances)
+        return _Run(plan(flow, fuse=fuse)).run(given, epoch_size)
 
 
 def _traced(

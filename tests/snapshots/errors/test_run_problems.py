@@ -4,7 +4,9 @@ import datetime as dt
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from support.repo.package import SOURCE
@@ -12,6 +14,8 @@ from support.repo.pinned import assert_pinned, without_places
 
 import cutwater as cw
 from cutwater.errors import CutwaterError
+from cutwater.operators import bounded
+from cutwater.semantics import hanging
 
 RUNS = {}
 
@@ -207,6 +211,23 @@ def _():
 @run_for("not-a-key")
 def _():
     simulated(lambda s: s.key_by(lambda r: [r.sensor]).batch(), [GOOD])
+
+
+@run_for("endless-outputs")
+def _():
+    with mock.patch.object(bounded, "MOST_OUTPUTS", 1_000):
+        simulated(lambda readings: readings.flat_map(lambda reading: count()), [GOOD])
+
+
+def spin(reading):
+    while reading:
+        pass
+
+
+@run_for("hanging-function")
+def _():
+    with mock.patch.object(hanging, "TICK_S", 0.01), mock.patch.object(hanging, "PATIENCE", 3):
+        simulated(lambda readings: readings.map(spin), [GOOD])
 
 
 @run_for("not-a-state-and-outputs: no pair")

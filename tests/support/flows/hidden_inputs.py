@@ -41,6 +41,10 @@ def joined(words: str) -> str:
     return "".join(set(words))
 
 
+def length_of_word(given: object) -> int:
+    return len(given.word)
+
+
 def endless(word: str) -> object:
     return count()
 

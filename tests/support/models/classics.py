@@ -101,6 +101,22 @@ class TwoPhaseCommit:
         return after, tm, prepared, sent | {rm} if name == "prepare" else sent
 
 
+class CommutingTwoPhaseCommit(TwoPhaseCommit):
+    """The same model, which says what commutes: what two managers do, or one and the coordinator.
+
+    Of the coordinator's own actions only notes of two managers do.
+    """
+
+    COORDINATORS = ("commit", "abort", "note prepared")
+
+    def independent(self, one, other):
+        (name, rm), (other_name, other_rm) = one, other
+        own = [name in self.COORDINATORS, other_name in self.COORDINATORS]
+        if all(own):
+            return name == other_name == "note prepared" and rm != other_rm
+        return any(own) or rm != other_rm
+
+
 class SlidingPuzzle:
     """Half of all orders of the tiles: 360 for 2 by 3, 181,440 for 3 by 3."""
 

@@ -26,7 +26,11 @@ class Known:
     def __init__(self, symmetric: Callable[[Any], Hashable] | None = None) -> None:
         self._symmetric = symmetric
         self._numbers: dict[Hashable, int] = {}
-        self._states: list[Any] = []
+        self.find: Callable[[Hashable], int | None] = self._numbers.get
+        """The number of the state that is known under a key; None if there is none."""
+        self.states: list[Any] = []
+        self.depths = array("i")
+        """For each state the length of the way on which it was found."""
         self._before = array("q")
         self._by = array("q")
         self._actions: list[Any] = []
@@ -37,49 +41,61 @@ class Known:
         self._edge_targets = array("q")
 
     def __len__(self) -> int:
-        return len(self._states)
+        return len(self.states)
 
     def __contains__(self, state: Any) -> bool:
         return self._key(state) in self._numbers
 
-    def number(self, state: Any) -> int:
-        """The number of a state that is known."""
-        return self._numbers[self._key(state)]
-
     def _key(self, state: Any) -> Hashable:
         return state if self._symmetric is None else self._symmetric(state)
 
-    def add(self, state: Hashable, before: int = _NOWHERE, action: Hashable = None) -> bool:
-        """Is a state new? It is then kept, with the step that led to it."""
-        number = len(self._states)
-        if self._numbers.setdefault(self._key(state), number) != number:
-            return False
-        self._states.append(state)
+    def enter(self, state: Hashable, before: int = _NOWHERE, action: Hashable = None) -> int:
+        """The number of a state; a new one is kept, with the step that led to it."""
+        key = self._key(state)
+        number = self.find(key)
+        return self.keep(key, state, before, action) if number is None else number
+
+    def keep(self, key: Hashable, state: Any, before: int, action: Hashable) -> int:
+        """Keep a state that is not known under its key; its number."""
+        number = self._numbers[key] = len(self.states)
+        self.states.append(state)
         self._before.append(before)
-        self._by.append(_NOWHERE if before == _NOWHERE else self._action(action))
-        return True
+        if before == _NOWHERE:
+            self._by.append(_NOWHERE)
+            self.depths.append(0)
+        else:
+            self._by.append(self._action(action))
+            self.depths.append(self.depths[before] + 1)
+        return number
 
-    def state(self, number: int) -> Any:
-        """The state of a number."""
-        return self._states[number]
+    def enter_all(
+        self,
+        numbers: Iterable[int],
+        actions_of: Callable[[Any], Sequence[Any]],
+        step: Callable[[Any, Any], Any],
+        most: int | None,
+    ) -> tuple[int, bool]:
+        """Keep what is new of where states lead: the steps taken, and whether all was kept.
 
-    def starts(self) -> Iterator[int]:
-        """The numbers of the states that nothing led to."""
-        return (number for number, before in enumerate(self._before) if before == _NOWHERE)
+        No more than `most` states are kept in all.
+        """
+        find, symmetric, states, taken, is_whole = self.find, self._symmetric, self.states, 0, True
+        for before in numbers:
+            state = states[before]
+            for action in actions_of(state):
+                taken += 1
+                there = step(state, action)
+                key = there if symmetric is None else symmetric(there)
+                if find(key) is None:
+                    if most is not None and len(states) >= most:
+                        is_whole = False
+                    else:
+                        self.keep(key, there, before, action)
+        return taken, is_whole
 
-    def path_to(self, state: Hashable) -> Path[Any, Any]:
-        """The way on which a state was found."""
-        way = [self.number(state)]
-        while self._before[way[-1]] != _NOWHERE:
-            way.append(self._before[way[-1]])
-        way.reverse()
-        states = tuple(self._states[number] for number in way)
-        actions = tuple(self._actions[self._by[number]] for number in way[1:])
-        return Path(states[0], actions, states)
-
-    def add_edges(self, number: int, edges: Iterable[tuple[Hashable, int]]) -> None:
+    def link(self, number: int, edges: Iterable[tuple[Hashable, int]]) -> None:
         """Keep all actions of a state and the numbers of where they lead; -1 where not looked."""
-        missing = len(self._states) - len(self._first_edge)
+        missing = len(self.states) - len(self._first_edge)
         self._first_edge.extend([_NOWHERE] * missing)
         self._edge_counts.extend([0] * missing)
         self._first_edge[number] = len(self._edge_targets)
@@ -87,6 +103,20 @@ class Known:
             self._edge_actions.append(self._action(action))
             self._edge_targets.append(there)
             self._edge_counts[number] += 1
+
+    def starts(self) -> Iterator[int]:
+        """The numbers of the states that nothing led to."""
+        return (number for number, before in enumerate(self._before) if before == _NOWHERE)
+
+    def path_to(self, number: int) -> Path[Any, Any]:
+        """The way on which a state was found."""
+        way = [number]
+        while self._before[way[-1]] != _NOWHERE:
+            way.append(self._before[way[-1]])
+        way.reverse()
+        states = tuple(self.states[number] for number in way)
+        actions = tuple(self._actions[self._by[number]] for number in way[1:])
+        return Path(states[0], actions, states)
 
     def is_expanded(self, number: int) -> bool:
         """Was it looked at what can happen in a state?"""
@@ -103,7 +133,8 @@ class Known:
         ]
 
     def _action(self, action: Hashable) -> int:
-        number = self._numbers_of_actions.setdefault(action, len(self._actions))
-        if number == len(self._actions):
+        number = self._numbers_of_actions.get(action)
+        if number is None:
+            number = self._numbers_of_actions[action] = len(self._actions)
             self._actions.append(action)
         return number

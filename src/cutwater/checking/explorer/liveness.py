@@ -46,7 +46,7 @@ def unfulfilled(claim: Property, known: Known) -> Path[Any, Any] | None:
 
 
 def _told(known: Known, path: Path[int, Any]) -> Path[Any, Any]:
-    states = tuple(known.state(number) for number in path.states)
+    states = tuple(known.states[number] for number in path.states)
     return Path(states[0], path.actions, states, path.loop)
 
 
@@ -57,13 +57,13 @@ def _class(claim: Property, action: Any) -> Hashable:
 def _avoiding(claim: Property, known: Known) -> dict[int, Any]:
     """The states that can be reached while the claim was never true, with how."""
     parents: dict[int, Any] = {
-        n: None for n in known.starts() if not claim.predicate(known.state(n))
+        n: None for n in known.starts() if not claim.predicate(known.states[n])
     }
     waiting = deque(parents)
     while waiting:
         state = waiting.popleft()
         for action, there in known.edges(state):
-            if there < 0 or there in parents or claim.predicate(known.state(there)):
+            if there < 0 or there in parents or claim.predicate(known.states[there]):
                 continue
             parents[there] = (state, action)
             waiting.append(there)

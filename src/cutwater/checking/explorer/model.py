@@ -25,6 +25,7 @@ class Model(Protocol[S, A]):
     - ``ample(state, actions)``: some of the actions that are enough to show every sequence of
       observations, or None for all of them.
 
+    With ``independent`` a search can also find every state with fewer steps.
     ``is_acyclic = True`` says that no state of the model recurs on a run. All three count for the
     class that has them and what it does; where a subclass does something else, or where
     ``is_reducible`` is False, nothing is left out.

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-__all__ = ["LOOKAHEAD", "Ample", "ample_by", "can_reduce", "is_acyclic"]
+__all__ = ["LOOKAHEAD", "Ample", "ample_by", "can_reduce", "can_sleep", "is_acyclic"]
 
 LOOKAHEAD = 64
 """How many states are looked at to find that a set is ample."""
@@ -33,6 +33,11 @@ def can_reduce(model: Any) -> bool:
         and getattr(model, "is_reducible", True)
         and (_is_said_of(model, "ample", ()) or _is_said_of(model, "independent", _MOVES))
     )
+
+
+def can_sleep(model: Any) -> bool:
+    """Does a model say which of its actions are independent, and does it say so of what it is?"""
+    return getattr(model, "is_reducible", True) and _is_said_of(model, "independent", _MOVES)
 
 
 _MOVES = ("initial_states", "actions", "step")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import random
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +13,14 @@ from cutwater.checking.explorer.known import Known
 from cutwater.checking.explorer.liveness import unfulfilled
 from cutwater.checking.explorer.model import A, Model, Property, S
 from cutwater.checking.explorer.paths import Path, shrink
-from cutwater.checking.explorer.reduction import Ample, ample_by, can_reduce, is_acyclic
+from cutwater.checking.explorer.reduction import (
+    Ample,
+    ample_by,
+    can_reduce,
+    can_sleep,
+    is_acyclic,
+)
+from cutwater.checking.explorer.sleep_sets import SleepSets
 from cutwater.errors import InputError, Problem
 
 __all__ = ["Checked", "Discovery", "Progress", "Search", "check"]
@@ -134,6 +140,8 @@ def check(
     reduce
         Whether interleavings that no observer can tell apart may be left out. It applies where
         the model allows it and every property is of what is observed; never to `eventually`.
+        Otherwise, breadth first, of two independent actions one order is taken where both lead to
+        one state: every state is looked at, with fewer steps.
     stop_early
         Whether to stop once every property is settled.
     symmetric
@@ -189,6 +197,8 @@ def _refuse_symmetry(properties: Sequence[Property], search: Search) -> None:
 
 _EVERY = 2_000
 """Steps between two reports of progress."""
+_AT_ONCE = 100
+"""States that are expanded in one go where no claim can end the search in between."""
 _LONGEST_WALK = 1_000
 """Steps of a random walk where no bound is given: a model may go on for ever."""
 
@@ -212,6 +222,7 @@ class _Search:
         self.stop_early, self.progress = stop_early, progress
         self.safety = [claim for claim in properties if claim.kind != "eventually"]
         self.liveness = [claim for claim in properties if claim.kind == "eventually"]
+        self.can_settle = stop_early and bool(properties) and not self.liveness
         self.symmetric = symmetric
         self.is_reduced = (
             reduce
@@ -223,9 +234,15 @@ class _Search:
         self.ample: Ample | None = ample_by(model) if self.is_reduced else None
         self.is_acyclic = is_acyclic(model)
         self.known = Known(symmetric)
+        self.sleep_sets = SleepSets(model, self.known) if self._can_sleep(reduce) else None
         self.found: dict[str, Discovery] = {}
         self.transitions = self.depth = 0
         self.is_cut = False
+
+    def _can_sleep(self, reduce: bool) -> bool:
+        """May orders of independent actions be left out that lead to the same states?"""
+        is_plain = not (self.is_reduced or self.liveness or self.symmetric)
+        return reduce and is_plain and self.order == "breadth" and can_sleep(self.model)
 
     def run(self, walks: int) -> Checked:
         stopped: Literal["", "at the bound", "interrupted", "at the first counterexample"] = ""
@@ -254,54 +271,66 @@ class _Search:
 
     def _explore(self) -> bool:
         """Look at every state once; True if it ended because all is settled."""
-        waiting = deque((state, 0) for state in self._starts())
-        take = waiting.popleft if self.order == "breadth" else waiting.pop
-        while waiting:
-            if self._is_settled():
-                return True
-            state, depth = take()
-            self.depth = max(self.depth, depth)
-            if self.max_depth is not None and depth >= self.max_depth:
-                self.is_cut = self.is_cut or bool(list(self.model.actions(state)))
-                continue
-            for there in self._expand(state):
-                waiting.append((there, depth + 1))
-            if self.progress and self.transitions // _EVERY != self._reported:
-                self._reported = self.transitions // _EVERY
-                self.progress(Progress(len(self.known), len(waiting), self.depth))
+        for state in self.model.initial_states():
+            self.known.enter(state)
+        self._look(0)
+        return self._in_breadth() if self.order == "breadth" else self._in_depth()
+
+    def _in_breadth(self) -> bool:
+        states, first = self.known.states, 0
+        at_once = 1 if self.can_settle or self.max_depth is not None else _AT_ONCE
+        while first < len(states) and not self._is_settled():
+            last = min(first + at_once, len(states))
+            self._expand(range(first, last), len(states) - last)
+            first = last
         return self._is_settled()
+
+    def _in_depth(self) -> bool:
+        waiting = list(range(len(self.known)))
+        while waiting and not self._is_settled():
+            number, first = waiting.pop(), len(self.known)
+            self._expand(range(number, number + 1), len(waiting))
+            waiting.extend(range(first, len(self.known)))
+        return self._is_settled()
+
+    def _expand(self, numbers: range, waiting: int) -> None:
+        """Take the actions of states, and look at those that were not known before."""
+        known, first = self.known, len(self.known)
+        self.depth = max(self.depth, known.depths[numbers[-1]])
+        taken, is_whole = self._enter_all(numbers)
+        self.transitions += taken
+        self.is_cut = self.is_cut or not is_whole
+        self._look(first)
+        if self.progress and self.transitions // _EVERY != self._reported:
+            self._reported = self.transitions // _EVERY
+            self.progress(Progress(len(known), waiting + len(known) - first, self.depth))
 
     _reported = 0
 
-    def _starts(self) -> Iterator[Any]:
-        for state in self.model.initial_states():
-            if self.known.add(state):
-                self._look(state)
-                yield state
-
-    def _expand(self, state: Any) -> list[Any]:
-        """The states that were not known before."""
-        known, step = self.known, self.model.step
-        actions = self._actions(state)
-        self.transitions += len(actions)
-        number = known.number(state)
-        is_bounded, is_looked_at = self.max_states is not None, bool(self.safety)
-        new, edges = [], list[tuple[Any, int]]()
-        for action in actions:
-            there = step(state, action)
-            if is_bounded and len(known) >= self.max_states and there not in known:  # type: ignore[operator]
-                self.is_cut = True
-                edges.append((action, -1))
-                continue
-            if known.add(there, number, action):
-                if is_looked_at:
-                    self._look(there)
-                new.append(there)
-            if self.liveness:
-                edges.append((action, known.number(there)))
+    def _enter_all(self, numbers: range) -> tuple[int, bool]:
+        known = self.known
+        if self.max_depth is not None and known.depths[numbers[0]] >= self.max_depth:
+            return 0, not list(self.model.actions(known.states[numbers[0]]))
         if self.liveness:
-            known.add_edges(number, edges)
-        return new
+            return self._link_all(numbers)
+        if self.sleep_sets is not None:
+            return self.sleep_sets.enter_all(numbers, self.max_states)
+        return known.enter_all(numbers, self._actions, self.model.step, self.max_states)
+
+    def _link_all(self, numbers: range) -> tuple[int, bool]:
+        """As the others, and keep every step."""
+        known, taken, is_whole = self.known, 0, True
+        for number in numbers:
+            state, edges = known.states[number], list[tuple[Any, int]]()
+            for action in list(self.model.actions(state)):
+                there = self.model.step(state, action)
+                is_full = self.max_states is not None and len(known) >= self.max_states
+                is_lost = is_full and there not in known
+                edges.append((action, -1 if is_lost else known.enter(there, number, action)))
+                is_whole = is_whole and not is_lost
+            known.link(number, edges)
+            taken += len(edges)
+        return taken, is_whole
 
     def _actions(self, state: Any) -> Sequence[Any]:
         actions = list(self.model.actions(state))
@@ -315,31 +344,27 @@ class _Search:
     def _leads_back(self, state: Any, actions: Sequence[Any]) -> bool:
         return any(self.model.step(state, action) in self.known for action in actions)
 
-    def _look(self, state: Any) -> None:
-        for claim in self.safety:
-            if claim.name in self.found:
-                continue
-            if self._is_shown(claim, state):
-                self.found[claim.name] = Discovery(claim, self._shrunk(claim, state), self.seed)
+    def _look(self, first: int) -> None:
+        """Look at the states that were found since, for what settles a claim."""
+        for number in range(first, len(self.known)) if self.safety else ():
+            for claim in self.safety:
+                if claim.name in self.found or not self._is_shown(claim, self.known.states[number]):
+                    continue
+                self.found[claim.name] = Discovery(claim, self._shrunk(claim, number), self.seed)
 
     def _is_shown(self, claim: Property, state: Any) -> bool:
         """Does this state settle the claim?"""
         given = self.model.observation(state) if claim.is_of_observation else state  # type: ignore[attr-defined]
         return bool(claim.predicate(given)) == (claim.kind == "sometimes")
 
-    def _shrunk(self, claim: Property, state: Any) -> Path[Any, Any]:
-        path = self.known.path_to(state)
+    def _shrunk(self, claim: Property, number: int) -> Path[Any, Any]:
+        path = self.known.path_to(number)
         if self.order == "breadth" and not self.is_reduced:
             return path
         return shrink(self.model, path, lambda found: self._is_shown(claim, found.last))
 
     def _is_settled(self) -> bool:
-        return (
-            self.stop_early
-            and bool(self.properties)
-            and not self.liveness
-            and all(claim.name in self.found for claim in self.safety)
-        )
+        return self.can_settle and len(self.found) == len(self.safety)
 
     def _walk(self, walks: int) -> bool:
         drawn = random.Random(self.seed)
@@ -356,7 +381,7 @@ class _Search:
 
     def _walk_once(self, state: Any, drawn: random.Random) -> None:
         states, actions = [state], list[Any]()
-        self.known.add(state)
+        number = self.known.enter(state)
         longest = _LONGEST_WALK if self.max_depth is None else self.max_depth
         while True:
             for claim in self.safety:
@@ -370,7 +395,7 @@ class _Search:
             action = drawn.choice(possible)
             self.transitions += 1
             there = self.model.step(states[-1], action)
-            self.known.add(there, self.known.number(states[-1]), action)
+            number = self.known.enter(there, number, action)
             states.append(there)
             actions.append(action)
         self.depth = max(self.depth, len(actions))

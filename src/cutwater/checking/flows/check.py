@@ -26,6 +26,7 @@ from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source
 from cutwater.flow.travel.unpicklable import unpicklable
 from cutwater.semantics.crashing import run_with_crashes
+from cutwater.semantics.hanging import patient
 from cutwater.semantics.inputs import Border
 
 __all__ = ["check_flow"]
@@ -111,10 +112,11 @@ def check_flow(
     findings: list[Finding] = []
     try:
         say = progress or _silent
-        for finding in _findings(
-            given, calls, losses, crashes, max_states, walks, seed, inputs is None, say
-        ):
-            findings.append(finding)
+        with patient():
+            for finding in _findings(
+                given, calls, losses, crashes, max_states, walks, seed, inputs is None, say
+            ):
+                findings.append(finding)
     except KeyboardInterrupt:
         rest = Finding("the rest", "interrupted", "not refuted", is_interrupted=True)
         findings.append(rest)

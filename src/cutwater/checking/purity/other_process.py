@@ -9,6 +9,7 @@ results there, and the same ones in every check.
 
 from __future__ import annotations
 
+import ast
 import atexit
 import importlib
 import importlib.util
@@ -53,7 +54,8 @@ class Elsewhere(NamedTuple):
     hash_seed: int
     is_reversed: bool
     """Were they made in the opposite order, at another time and place?"""
-    results: list[list[bytes]]
+    results: list[list[bytes] | None]
+    """For each function; None where it, or what it is given, is not to be had there."""
 
 
 def call_elsewhere(jobs: Sequence[Job]) -> list[Elsewhere] | None:
@@ -62,16 +64,24 @@ def call_elsewhere(jobs: Sequence[Job]) -> list[Elsewhere] | None:
         return None
     asked: list[_Interpreter] = []
     try:
-        calls = pickle.dumps([(list(job.arguments), job.is_listing) for job in jobs])
+        calls = [_sent(job) for job in jobs]
         places = [job.place for job in jobs]
         data = pickle.dumps((sys.path, str(Path.cwd()), dict(os.environ), places, calls))
         for seed in HASH_SEEDS:
             asked.append(_interpreter(seed))
             asked[-1].ask(data)
         return [each for interpreter in asked for each in interpreter.answer()]
-    except (pickle.PickleError, AttributeError, TypeError, EOFError, OSError):
+    except (pickle.PickleError, EOFError, OSError):
         for interpreter in asked:  # one that was asked and not heard would answer the next time
             interpreter.end()
+        return None
+
+
+def _sent(job: Job) -> bytes | None:
+    """The calls of a function as bytes; None if some of what it is given cannot be sent."""
+    try:
+        return pickle.dumps((list(job.arguments), job.is_listing))
+    except Exception:  # whatever a class of the user's raises when it is pickled
         return None
 
 
@@ -156,7 +166,7 @@ def place_of(f: Callable[..., Any], step: str, role: str) -> _Place | None:
     module = sys.modules.get(getattr(f, "__module__", None) or "")
     name = getattr(f, "__qualname__", "<")
     file = getattr(module, "__file__", None)
-    if module is None or module.__name__ == "__main__" or file is None:
+    if module is None or file is None or (module.__name__ == "__main__" and not _is_guarded(file)):
         return None
     if "<" not in name and _find(module, (name,)) is f:
         return module.__name__, file, (name,)
@@ -164,6 +174,16 @@ def place_of(f: Callable[..., Any], step: str, role: str) -> _Place | None:
     places = ((flow, step, role) for flow in flows)
     found = next((place for place in places if _find(module, place) is f), None)
     return found and (module.__name__, file, found)
+
+
+def _is_guarded(script: str) -> bool:
+    """Does a script do its work only where it is run? Others may do anything when imported."""
+    try:
+        statements = ast.parse(Path(script).read_text(encoding="utf-8")).body
+    except (OSError, ValueError, SyntaxError):
+        return False
+    asked = [ast.unparse(each.test) for each in statements if isinstance(each, ast.If)]
+    return "__name__ == '__main__'" in asked
 
 
 def _find(module: Any, names: tuple[str, ...]) -> Any:
@@ -178,7 +198,25 @@ def _find(module: Any, names: tuple[str, ...]) -> Any:
     return getattr(held, "f", held)
 
 
+def _found(place: _Place) -> Any:
+    """The function at a place; None if it is not there, or its module cannot be imported."""
+    name, file, names = place
+    try:
+        return _find(_imported(name, file), names)
+    except (Exception, SystemExit):
+        return None
+
+
+_SCRIPT = "__cutwater_main__"
+"""What a script is called here: what it does only when it is run is not done."""
+
+
 def _imported(name: str, file: str) -> Any:
+    if name == "__main__":
+        # Types of the script are pickled by the name that it has in the process that runs it.
+        module = _imported(_SCRIPT, file)
+        sys.modules["__main__"] = module
+        return module
     if name in sys.modules:
         return sys.modules[name]
     try:
@@ -221,7 +259,7 @@ def _answer(data: bytes, answers: int) -> NoReturn:
         os.environ.update({**environment, _INSIDE: "1"})
         os.chdir(folder)
         sys.path[:] = path
-        functions = [_find(_imported(name, file), names) for name, file, names in places]
+        functions = [_found(place) for place in places]
         # The arguments come after the functions, whose modules define their types.
         found = [_forked(functions, calls, is_reversed=flag) for flag in (False, True)]
         _write_frame(answers, pickle.dumps(found))
@@ -230,33 +268,46 @@ def _answer(data: bytes, answers: int) -> NoReturn:
         os._exit(code)
 
 
-def _forked(functions: list[Any], data: bytes, *, is_reversed: bool) -> list[list[bytes]]:
+_Results = list[list[bytes] | None]
+
+
+def _forked(functions: list[Any], calls: Sequence[bytes | None], *, is_reversed: bool) -> _Results:
     """The results of all calls, made in a process of their own."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            made = _made(functions, pickle.loads(data), is_reversed)
+            made = _made(functions, [_received(data) for data in calls], is_reversed)
             with os.fdopen(writing, "wb") as answer:
                 answer.write(pickle.dumps(made))
         finally:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as answer:
-        results: list[list[bytes]] = pickle.load(answer)
+        results: _Results = pickle.load(answer)
     os.waitpid(child, 0)
     return results
 
 
-def _made(functions: list[Any], jobs: list[Any], is_reversed: bool) -> list[list[bytes]]:
+def _received(data: bytes | None) -> Any:
+    """The calls of a function; None if what it is given cannot be had here."""
+    try:
+        return None if data is None else pickle.loads(data)
+    except Exception:  # whatever a class of the user's raises when it is made again
+        return None
+
+
+def _made(functions: list[Any], jobs: list[Any], is_reversed: bool) -> _Results:
     from cutwater.checking.purity.repeated_calls import encoded_result
 
-    results: list[list[bytes]] = [[b""] * len(arguments) for arguments, _ in jobs]
-    places = [(n, i) for n, (arguments, _) in enumerate(jobs) for i in range(len(arguments))]
+    can_be = [f is not None and job is not None for f, job in zip(functions, jobs, strict=True)]
+    results = [[b""] * len(jobs[n][0]) if can_be[n] else None for n in range(len(jobs))]
+    places = [(n, i) for n, made in enumerate(results) for i in range(len(made or ()))]
     with surroundings(seed=int(is_reversed), are_others=is_reversed):
         for n, i in reversed(places) if is_reversed else places:
-            arguments, is_listing = jobs[n]
-            results[n][i] = encoded_result(functions[n], arguments[i], is_listing)
+            (arguments, is_listing), made = jobs[n], results[n]
+            assert made is not None
+            made[i] = encoded_result(functions[n], arguments[i], is_listing)
     return results
 
 

@@ -13,10 +13,9 @@ import dataclasses
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -24,10 +23,10 @@ import msgspec
 from cutwater.annotations import is_immutable
 from cutwater.checking.purity.other_process import Elsewhere, Job, call_elsewhere, place_of
 from cutwater.checking.purity.static_hints import suspicions
-from cutwater.errors import Problem, StepError
 from cutwater.flow import steps as s
 from cutwater.flow.where import Where, of_function
 from cutwater.jsonable import plain, shown
+from cutwater.operators.bounded import bounded
 from cutwater.operators.operator import no_outputs
 from cutwater.semantics.frozen import form
 
@@ -192,9 +191,11 @@ def _elsewhere(calls: Calls) -> dict[tuple[str, str], _Others]:
             arguments = [call.copies() for call in calls.made[name, role]]
             jobs[name, role] = Job(place, arguments, gives_several(step, role))
     found = call_elsewhere(list(jobs.values()))
-    if found is None:  # of some the arguments cannot be sent
-        return {}
-    return {which: [(one, one.results[n]) for one in found] for n, which in enumerate(jobs)}
+    made = {
+        which: [(one, result) for one in found or () if (result := one.results[n]) is not None]
+        for n, which in enumerate(jobs)
+    }
+    return {which: others for which, others in made.items() if others}
 
 
 def _told_apart(title: str, where: Where, made: Sequence[Call], others: _Others) -> Impurity | None:
@@ -274,24 +275,10 @@ def encoded_result(f: Callable[..., Any], arguments: Sequence[Any], is_listing: 
 def listed(result: Any, is_listing: bool, name: str = "a step") -> Any:
     """A result in which what can be gone through only once is a list, of a bounded length."""
     if is_listing or isinstance(result, Iterator):
-        return _bounded(result, name)
+        return bounded(result, name, _MOST_OUTPUTS)
     if type(result) is tuple and len(result) == 2 and isinstance(result[1], Iterator):
-        return result[0], _bounded(result[1], name)
+        return result[0], bounded(result[1], name, _MOST_OUTPUTS)
     return result
-
-
-def _bounded(values: Iterable[Any], name: str) -> list[Any]:
-    found = list(islice(values, _MOST_OUTPUTS + 1))
-    if len(found) > _MOST_OUTPUTS:
-        raise StepError(
-            Problem(
-                "endless-outputs",
-                f"'{name}' emitted more than {_MOST_OUTPUTS:,} values for one event, the most that "
-                "check waits for; it may never end",
-                "return a list that ends",
-            )
-        )
-    return found
 
 
 def encoded(result: Any) -> bytes:

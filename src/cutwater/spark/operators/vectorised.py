@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from cutwater.spark.exchange.columns import Records, numbered
 from cutwater.spark.exchange.envelope import Outbox
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
-from cutwater.spark.operators.segment_runner import Work, mail_in_pieces
+from cutwater.spark.operators.segment_runner import Work, mail_in_pieces, stands_at
 from cutwater.spark.state.bucket import BucketStates
 from cutwater.spark.state.table import Column, StateTable
 from cutwater.vectors import BatchOutcome, Keys, Layout, run_batch
@@ -63,7 +64,7 @@ class VectorWork(Work):
         layout = self._layouts.state
         table = self._bucket.table(self._step.name, _state_columns(layout), _convert(layout))
         slots = self._slots(table, found)
-        outcome = self._run(table.read(slots), events, Keys(of, len(found)))
+        outcome = self._run(table.read(slots), events, Keys(of, len(found)), batch)
         _keep(table, slots, outcome)
         if outcome.outputs is not None:
             records = Records(self._layouts.output, outcome.outputs)
@@ -81,14 +82,40 @@ class VectorWork(Work):
             table.write(added, {n: np.repeat(column, len(added)) for n, column in initial.items()})
         return slots
 
-    def _run(self, states: dict[str, Any], events: Records, keys: Keys) -> BatchOutcome:
+    def _run(
+        self, states: dict[str, Any], events: Records, keys: Keys, batch: Batch
+    ) -> BatchOutcome:
         try:
             return run_batch(self._task, states, events.columns, keys, self._layouts)
         except CutwaterError:
             raise
         except (Exception, SystemExit) as error:
-            batch = f"a batch of {len(events)} events of {keys.size} keys"
-            raise step_failed(self._step, (_Said(batch),), error) from error
+            said = _Said(f"a batch of {len(events)} events of {keys.size} keys")
+            row = self._first_that_fails(states, batch, type(error))
+            raise stands_at(step_failed(self._step, (said,), error), batch, row) from error
+
+    def _first_that_fails(
+        self, states: dict[str, Any], batch: Batch, kind: type[BaseException]
+    ) -> int:
+        """The event with which the batch fails and without which those before it do not.
+
+        The end of the batch if it does not fail again.
+        """
+        sizes = range(1, len(batch.values) + 1)
+        return bisect_left(sizes, True, key=lambda size: self._fails(states, batch, size, kind))
+
+    def _fails(
+        self, states: dict[str, Any], batch: Batch, size: int, kind: type[BaseException]
+    ) -> bool:
+        """Do the first so many events of a batch fail in the same way?"""
+        events = Records.of(self._layouts.event, batch.values[:size])
+        found, of = numbered(batch.key_bytes[:size])
+        begun = {name: column[: len(found)] for name, column in states.items()}
+        try:
+            run_batch(self._task, begun, events.columns, Keys(of, len(found)), self._layouts)
+        except (Exception, SystemExit) as error:
+            return type(error) is kind
+        return False
 
 
 def _keep(table: StateTable, slots: np.ndarray, outcome: BatchOutcome) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import pytest
 from support.flows import hidden_inputs as hidden
@@ -50,6 +51,73 @@ def test_a_lambda_of_a_flow_that_can_be_imported_is_called_elsewhere_too():
     (result,) = results_of(hidden.flow, ["ab"])
     assert result.elsewhere
     assert "hash seed" in result.impurity.what
+
+
+def test_one_function_whose_arguments_cannot_be_sent_leaves_the_others_their_repetition():
+    @dataclass(frozen=True)
+    class OfThisFunction:
+        word: str
+
+    flow = cw.Flow("hidden")
+    words = flow.source("words", str)
+    flow.sink("out", words.map(hidden.cached))
+
+    def make(word: str) -> OfThisFunction:
+        return OfThisFunction(word)
+
+    make.__annotations__["return"] = OfThisFunction
+    flow.sink("other", words.map(make).map(hidden.length_of_word))
+    results = {result.step: result for result in results_of(flow, ["ab", "abc"])}
+    assert results["cached"].elsewhere
+    assert results["cached"].impurity
+    assert not results["length_of_word"].elsewhere
+
+
+SCRIPT = """
+from dataclasses import dataclass
+import cutwater as cw
+from cutwater.checking.purity.repeated_calls import Calls, check_purity
+from cutwater.flow.fusing import plan
+from cutwater.semantics.crashing import run_with_crashes
+
+_cache = {}
+
+@dataclass(frozen=True)
+class Word:
+    text: str
+
+def cached(word: Word) -> int:
+    return _cache.setdefault(word.text[:1], len(word.text))
+
+if __name__ == "__main__":
+    cached(Word("a"))
+    flow = cw.Flow("script")
+    flow.sink("out", flow.source("words", Word).map(cached))
+    calls = Calls()
+    run_with_crashes(plan(flow, watch=calls.watch), {"words": [Word("ab"), Word("abc")]})
+    for result in check_purity(calls):
+        print(result.step, result.elsewhere, result.impurity is not None)
+"""
+
+
+def output_of(script):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, str(script)]
+    return subprocess.run(command, capture_output=True, text=True, env=env, check=True).stdout
+
+
+def test_functions_of_the_script_that_is_run_are_called_elsewhere_too(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    assert output_of(script) == "cached True True\n"
+
+
+def test_a_script_that_would_do_its_work_again_when_imported_is_not(tmp_path):
+    script, done = tmp_path / "script.py", tmp_path / "done"
+    work = f"if True:\n    open({str(done)!r}, 'a').write('once ')"
+    script.write_text(SCRIPT.replace('if __name__ == "__main__":', work))
+    assert output_of(script) == "cached False False\n"
+    assert done.read_text() == "once "
 
 
 def test_an_endless_function_has_a_limit():

@@ -68,7 +68,34 @@ def where_state_expires(items):
     return items.key_by("name").apply(shares, expire_after=100)
 
 
+def behind_a_task(items):
+    return items.key_by("name").apply(count).map(share)
+
+
+def behind_a_task_that_expires(items):
+    return items.key_by("name").apply(count, expire_after=100).filter(bool).map(share)
+
+
+def behind_two_tasks(items):
+    return items.key_by("name").apply(count).key_by("size").apply(count, name="again").map(share)
+
+
+@cw.vectorised(initial=0)
+def sizes(totals: int, items: Item, keys: cw.Keys) -> tuple[int, int]:
+    if (items.size == 0).any():
+        raise ZeroDivisionError("a size is 0")
+    return totals + keys.sum(items.size), items.size
+
+
+def in_a_vectorised_task(items):
+    return items.key_by("name").apply(sizes)
+
+
 SHAPES = [
+    behind_a_task,
+    in_a_vectorised_task,
+    behind_a_task_that_expires,
+    behind_two_tasks,
     before_an_exchange,
     as_a_key,
     in_a_task,

@@ -1,0 +1,126 @@
+"""A function that never returns, or never ends to emit, ends a simulation and a check."""
+
+import signal
+import threading
+import time
+from itertools import count
+
+import pytest
+
+import cutwater as cw
+from cutwater.errors import StepError
+from cutwater.operators import bounded
+from cutwater.semantics import hanging
+
+
+@pytest.fixture
+def little_patience(monkeypatch):
+    monkeypatch.setattr(hanging, "TICK_S", 0.01)
+    monkeypatch.setattr(hanging, "PATIENCE", 3)
+    monkeypatch.setattr(bounded, "MOST_OUTPUTS", 1_000)
+
+
+def spin(word):
+    while word:
+        pass
+    return word
+
+
+def wait(word):
+    time.sleep(3_600)
+    return word
+
+
+def swallow(word):
+    while True:
+        try:
+            spin(word)
+        except ZeroDivisionError:
+            continue
+
+
+@cw.task(initial=0)
+def endless_task(seen: int, word: str) -> tuple[int, list[int]]:
+    return seen, count()
+
+
+def flow_of(step):
+    flow = cw.Flow("hangs")
+    flow.sink("out", step(flow.source("words", str)))
+    return flow
+
+
+HANGING = {
+    "map": lambda words: words.map(spin, name="work"),
+    "map that sleeps": lambda words: words.map(wait, name="work"),
+    "map that catches": lambda words: words.map(swallow, name="work"),
+    "filter": lambda words: words.filter(spin, name="work"),
+    "behind a key": lambda words: words.key_by(str).flat_map(spin, name="work"),
+}
+ENDLESS = {
+    "flat_map": lambda words: words.flat_map(lambda word: count(), name="work"),
+    "task": lambda words: words.key_by(str).apply(endless_task, name="work"),
+}
+WAYS = {
+    "simulate": lambda flow: cw.simulate(flow, {"words": ["ab"]}),
+    "simulate with a crash": lambda flow: cw.simulate(flow, {"words": ["ab", cw.CRASH]}),
+    "check": lambda flow: cw.check(flow, {"words": ["ab"]}, walks=1, max_states=100),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("step", HANGING)
+def test_a_function_that_does_not_return_is_named(step, way, little_patience):
+    with pytest.raises(StepError) as raised:
+        WAYS[way](flow_of(HANGING[step]))
+    (problem,) = raised.value.problems
+    assert problem.code == "hanging-function"
+    assert "'work'" in problem.message
+    assert "it was given 'ab'" in problem.message
+    assert "test_hanging.py" in problem.message
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("step", ENDLESS)
+def test_outputs_without_an_end_are_named(step, way, little_patience):
+    with pytest.raises(StepError) as raised:
+        WAYS[way](flow_of(ENDLESS[step]))
+    (problem,) = raised.value.problems
+    assert problem.code == "endless-outputs"
+    assert "'work'" in problem.message
+
+
+def test_as_many_outputs_as_may_be_are_let_through(little_patience):
+    flow = flow_of(lambda words: words.flat_map(lambda word: iter(range(1_000))))
+    assert len(cw.simulate(flow, {"words": ["a"]})["out"]) == 1_000
+
+
+def test_the_alarm_is_what_it_was_before():
+    def mine(*_):
+        raise AssertionError
+
+    before = signal.signal(signal.SIGALRM, mine)
+    try:
+        cw.simulate(flow_of(lambda words: words.map(str.upper)), {"words": ["a"]})
+        assert signal.getsignal(signal.SIGALRM) is mine
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_timer_that_somebody_else_has_set_is_left_alone():
+    signal.setitimer(signal.ITIMER_REAL, 1_000)
+    try:
+        cw.simulate(flow_of(lambda words: words.map(str.upper)), {"words": ["a"]})
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 900
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def test_a_thread_that_gets_no_signals_simulates_all_the_same():
+    found = []
+    flow = flow_of(lambda words: words.map(str.upper))
+    thread = threading.Thread(target=lambda: found.append(cw.simulate(flow, {"words": ["a"]})))
+    thread.start()
+    thread.join()
+    assert found[0]["out"] == ["A"]

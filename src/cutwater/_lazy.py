@@ -10,10 +10,16 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazily"]
+__all__ = ["Missing", "lazily"]
 
 
-def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+Missing = Callable[[str, ModuleNotFoundError], Exception | None]
+"""A name, and why it cannot be imported: what to raise instead, if anything."""
+
+
+def lazily(
+    package: str, places: Mapping[str, str], missing: Missing | None = None
+) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package: where each name lies, as ``module:name`` in the package.
 
     >>> get = lazily("collections", {"Rows": "abc:Sequence"})
@@ -25,7 +31,13 @@ def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
         module, _, attribute = places[name].partition(":")
-        found = getattr(import_module(f"{package}.{module}"), attribute)
+        try:
+            found = getattr(import_module(f"{package}.{module}"), attribute)
+        except ModuleNotFoundError as error:
+            said = missing(f"{package}.{name}", error) if missing else None
+            if said is None:
+                raise
+            raise said from None
         setattr(sys.modules[package], name, found)
         return found
 

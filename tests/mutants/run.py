@@ -6,6 +6,9 @@ under ``equivalent`` with the reason, and is not run.
 
     make mutants                       all of them
     make mutants ARGS="frontier -j 2"  those of modules with "frontier" in their path, two at a time
+
+Before the first mutant of a module its tests have to pass with nothing changed: a test that fails
+anyway notices nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,9 @@ ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).with_name("mutants.toml")
 SECONDS = 120
 """A mutant whose tests take longer goes round for ever, and was noticed."""
+
+
+Done = subprocess.CompletedProcess[str]
 
 
 @dataclass(frozen=True)
@@ -74,22 +80,48 @@ def is_killed(mutant: Mutant, scratch: Path) -> bool:
     module = scratch / mutant.path
     before = module.read_text()
     module.write_text(before.replace(mutant.old, mutant.new))
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(scratch / "src"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HYPOTHESIS_PROFILE": "mutants",
-    }
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.tests]
     try:
-        done = subprocess.run(
-            command, cwd=scratch, env=environment, capture_output=True, timeout=SECONDS, check=False
-        )
+        return pytest(scratch, mutant.tests, SECONDS).returncode != 0
     except subprocess.TimeoutExpired:
         return True
     finally:
         module.write_text(before)
-    return done.returncode != 0
+
+
+def pytest(scratch: Path, tests: Iterable[str], seconds: float | None = None) -> Done:
+    """Run tests in a scratch copy, up to the first that fails."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(scratch / "src"),
+        # A mutant may have its module's size; only what was compiled before it is kept.
+        "PYTHONDONTWRITEBYTECODE": "1" if seconds else "",
+        "HYPOTHESIS_PROFILE": "mutants",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    return subprocess.run(
+        command,
+        cwd=scratch,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+
+
+class Unchanged:
+    """Which tests are known to pass without any mutant."""
+
+    def __init__(self) -> None:
+        self._passed: set[tuple[str, ...]] = set()
+
+    def check(self, tests: tuple[str, ...], scratch: Path) -> None:
+        """Exit if one of the tests fails, or if there is none."""
+        if tests not in self._passed:
+            done = pytest(scratch, tests)
+            if done.returncode:
+                sys.exit(f"{done.stdout}{done.stderr}the tests do not pass without a mutant")
+            self._passed.add(tests)
 
 
 def survivors(mutants: Sequence[Mutant], jobs: int) -> Iterator[Mutant]:
@@ -98,20 +130,25 @@ def survivors(mutants: Sequence[Mutant], jobs: int) -> Iterator[Mutant]:
         free: Queue[Path] = Queue()
         for number in range(jobs):
             free.put(copied(ROOT, Path(folder) / str(number)))
+        unchanged = Unchanged()
 
-        def tried(mutant: Mutant) -> bool:
-            scratch = free.get()
+        def tried(mutant: Mutant) -> tuple[bool, float]:
+            scratch, began = free.get(), time.monotonic()
             try:
-                return is_killed(mutant, scratch)
+                unchanged.check(mutant.tests, scratch)
+                return is_killed(mutant, scratch), time.monotonic() - began
             finally:
                 free.put(scratch)
 
         with ThreadPoolExecutor(jobs) as pool:
-            for count, (mutant, killed) in enumerate(
+            for count, (mutant, (killed, seconds)) in enumerate(
                 zip(mutants, pool.map(tried, mutants), strict=True), 1
             ):
                 word = "killed" if killed else "SURVIVED"
-                print(f"{count:>4} of {len(mutants)}  {word:<8}  {mutant.path}", flush=True)
+                print(
+                    f"{count:>4} of {len(mutants)}  {word:<8}  {seconds:>4.0f} s  {mutant.path}",
+                    flush=True,
+                )
                 if not killed:
                     yield mutant
 
@@ -124,6 +161,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     known = [mutant for mutant in read() if given.only in mutant.path]
     tried = [mutant for mutant in known if not mutant.why_equivalent]
+    if not tried:
+        sys.exit(f"no mutant is listed for a module with {given.only!r} in its path")
     began = time.monotonic()
     left = list(survivors(tried, given.jobs))
     minutes = (time.monotonic() - began) / 60

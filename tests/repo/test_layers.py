@@ -12,8 +12,8 @@ import pytest
 from support.repo.package import MODULES
 
 LEAVES = (
-    "errors endings times events jsonable trace annotations codec round_trip schema ordering "
-    "vectors _lazy _version"
+    "errors endings extras times events jsonable trace annotations codec round_trip schema "
+    "ordering vectors _lazy _version"
 )
 PURE = f"{LEAVES} progress operators flow semantics checking"
 CODEC = "msgspec xxhash"
@@ -26,6 +26,7 @@ SYSTEMS = "confluent_kafka deltalake psycopg"
 LAYERS = {
     "errors": ("", CODEC),
     "endings": ("errors", CODEC),
+    "extras": ("errors", ""),
     "times": ("errors", CODEC),
     "events": ("errors times", CODEC),
     "jsonable": ("", CODEC),

@@ -124,7 +124,7 @@ def spark_package() -> ModuleType:
         raise RefusedError(
             Problem(
                 "no-spark",
-                f"running on Spark needs the package '{missing[0]}', which is not installed",
+                f"this command needs the package '{missing[0]}', which is not installed",
                 "pip install 'cutwater[spark,java]'",
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -46,14 +47,11 @@ def accumulate(batches: Iterable[tuple[Any, Any]] = ()) -> Operator:
         whole = (*state, *event.value)
         return whole, [Data(time, whole) for time in dict.fromkeys(t for t, _ in event.value)]
 
-    def is_blank(state: tuple[Any, ...]) -> bool:
-        return not state and not initial
-
     return Operator(
         initial,
         step,
         is_idle=always,
-        is_blank=is_blank,
+        is_blank=operator.not_,
         form=lambda _time, batch: accumulate_form(batch),
         emits=same_values,
     )

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cutwater.progress.summaries import IDENTITY, Summary
 
-__all__ = ["Minima"]
+__all__ = ["Changes", "Entry", "Minima"]
+
+Changes = Sequence[tuple[Any, int]]
+"""Times that came (1) and went (-1)."""
+
+
+class Entry:
+    """A time and what is known of it.
+
+    To hash and compare a time runs Python code where times are products, so it is done once to
+    find the entry, and not again for each thing that is kept.
+    """
+
+    __slots__ = ("change", "count", "is_pending", "live", "time")
+
+    def __init__(self, time: Any) -> None:
+        self.time = time
+        self.live = 0
+        """How many pointstamps there are at this time; that there are some is one reason."""
+        self.count = 0
+        """How many reasons there are for the time to be in the multiset; not negative."""
+        self.change = 0
+        """What is to be added to the count."""
+        self.is_pending = False
 
 
 class Minima:
@@ -16,69 +39,87 @@ class Minima:
     Changes are collected and then applied together: those that cancel out lead to nothing more.
     """
 
-    __slots__ = ("counts", "elements", "pending")
+    __slots__ = ("entries", "minimal", "pending")
 
     def __init__(self) -> None:
-        self.counts: dict[Any, int] = {}
-        """Positive; of all times, not only the minimal ones."""
-        self.elements: list[Any] = []
+        self.entries: dict[Any, Entry] = {}
+        """Of all times, not only the minimal ones."""
+        self.minimal: list[Entry] = []
+        self.pending: list[Entry] = []
+        """Those whose changes are not in their counts yet."""
+
+    @property
+    def elements(self) -> list[Any]:
         """The minimal times."""
-        self.pending: dict[Any, int] = {}
-        """Changes that are not in the counts yet."""
+        return [entry.time for entry in self.minimal]
 
-    def add(self, time: Any, change: int) -> None:
+    def add(self, time: Any, change: int) -> Entry:
         """Collect a change of how often a time is there."""
-        self.pending[time] = self.pending.get(time, 0) + change
+        entry = self.entries.get(time)
+        if entry is None:
+            entry = self.entries[time] = Entry(time)
+        entry.change += change
+        if not entry.is_pending:
+            entry.is_pending = True
+            self.pending.append(entry)
+        return entry
 
-    def add_along(self, summaries: tuple[Summary, ...], changes: list[tuple[Any, int]]) -> None:
+    def add_along(self, summaries: tuple[Summary, ...], changes: Changes) -> None:
         """Collect what changes elsewhere mean here."""
-        pending = self.pending
         for summary in summaries:
             for time, change in changes:
-                there = time if summary is IDENTITY else summary(time)
-                pending[there] = pending.get(there, 0) + change
+                self.add(time if summary is IDENTITY else summary(time), change)
 
-    def settle(self) -> list[tuple[Any, int]]:
+    def settle(self) -> Changes:
         """Apply what is pending; the minimal times that came (1) and went (-1)."""
-        if not self.pending:
-            return []
-        came, is_lost = self._count()
-        if not (came or is_lost):
-            return []
-        before = self.elements
-        # What a lost minimum covered is any of the times; what came can only displace.
-        candidates = self.counts if is_lost else (*before, *came)
-        self.elements = _minimal_of(candidates)
-        gone = [(time, -1) for time in before if time not in self.elements]
-        return gone + [(time, 1) for time in self.elements if time not in before]
-
-    def _count(self) -> tuple[list[Any], bool]:
-        came: list[Any] = []
-        is_lost = False
-        for time, change in self.pending.items():
-            if not change:
+        before, is_lost = self.minimal, False
+        came: list[Entry] = []
+        for entry, change in self.counted():
+            if change < 0:
+                is_lost = is_lost or entry in before
                 continue
-            count = self.counts.get(time, 0) + change
-            if count:
-                if count == change:
-                    came.append(time)
-                self.counts[time] = count
+            for other in before:
+                if other.time <= entry.time:
+                    break
             else:
-                del self.counts[time]
-                is_lost = is_lost or time in self.elements
-        self.pending = {}
-        return came, is_lost
+                came.append(entry)
+        if is_lost:
+            # What a lost minimum covered is any of the times.
+            self.minimal = _minimal_of(self.entries.values())
+        elif came:
+            # What came can only displace.
+            self.minimal = _minimal_of((*before, *came))
+        else:
+            return ()
+        gone = [(entry.time, -1) for entry in before if entry not in self.minimal]
+        return gone + [(entry.time, 1) for entry in self.minimal if entry not in before]
+
+    def counted(self) -> list[tuple[Entry, int]]:
+        """Apply what is pending; all times that came (1) and went (-1)."""
+        found = []
+        for entry in self.pending:
+            entry.is_pending = False
+            change, entry.change = entry.change, 0
+            entry.count += change
+            if not entry.count:
+                del self.entries[entry.time]
+                if change:
+                    found.append((entry, -1))
+            elif entry.count == change:
+                found.append((entry, 1))
+        self.pending = []
+        return found
 
 
-def _minimal_of(times: Iterable[Any]) -> list[Any]:
-    """The minimal ones of distinct times."""
-    found: list[Any] = []
-    for time in times:
+def _minimal_of(entries: Iterable[Entry]) -> list[Entry]:
+    found: list[Entry] = []
+    for entry in entries:
+        time = entry.time
         for other in found:
-            if other <= time:
+            if other.time <= time:
                 break
         else:
             if found:
-                found = [other for other in found if not time <= other]
-            found.append(time)
+                found = [other for other in found if not time <= other.time]
+            found.append(entry)
     return found

@@ -16,13 +16,26 @@ from typing import Any
 
 from cutwater.progress.graph import Graph, Route
 from cutwater.progress.minima import Minima
-from cutwater.progress.summaries import Summary
+from cutwater.progress.summaries import IDENTITY, Summary
 from cutwater.times import Antichain, minimal
 
-__all__ = ["Place", "Targets", "places_of"]
+__all__ = ["Cycle", "Place", "Targets", "places_of"]
 
 Targets = list[tuple["Place", tuple[Summary, ...]]]
 """Other locations, with the minimal summaries of the ways between."""
+
+
+@dataclass(slots=True)
+class Cycle:
+    """Locations each of which can be reached from each other."""
+
+    exits: list[Place] = field(default_factory=list)
+    """Those with a way out."""
+    inner: list[Place] = field(default_factory=list)
+    """The others."""
+    is_read: bool = True
+    """Was the frontier of an inner one made since the last change? Mostly nobody asks for it, and
+    then a change need not visit them all."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,10 +45,10 @@ class Place:
     name: str
     rank: int
     """The place of its component in topological order."""
+    number: int
+    """Its own place among all, in the order of ranks."""
     depth: int
     """How many loops its times are in."""
-    live: dict[Any, int] = field(default_factory=dict)
-    """The pointstamps here, with their counts."""
     local: Minima = field(default_factory=Minima)
     """Of the pointstamps here, and of what other components could send here."""
     reached: Minima | None = None
@@ -46,6 +59,11 @@ class Place:
     """On a cycle: the members of the component that have a way out of it."""
     members: Targets = field(default_factory=list)
     """On a cycle: all members of the component, with the ways from there to here."""
+    relays: Place | None = None
+    """The only place before it, if it has had no pointstamps and sends on what that sends: then its
+    frontier is the same, and nothing of its own need be kept. So it is with most nodes."""
+    cycle: Cycle | None = None
+    """The cycle that it is on."""
     is_queued: bool = False
     frontier: Antichain | None = field(default_factory=Antichain)
     """What could come here; None if it may have changed since it was made."""
@@ -55,30 +73,47 @@ class Place:
     def current(self) -> Antichain:
         """The frontier, made anew if it may have changed."""
         if self.frontier is None:
-            if self.members and self.reached is None:
+            if self.cycle is not None and self.reached is None:
+                self.cycle.is_read = True
                 times = [
                     summary(time)
                     for member, summaries in self.members
-                    for time in member.local.elements
+                    for time in member.local.entries
                     for summary in summaries
                 ]
             else:
-                times = (self.reached or self.local).elements
+                times = self.elements
             self.frontier = Antichain(times)
         return self.frontier
+
+    @property
+    def elements(self) -> list[Any]:
+        """Not inside a cycle: the least times that could come here, as told to those behind it."""
+        place = self
+        while place.relays is not None:
+            place = place.relays
+        return (place.reached or place.local).elements
+
+    def stop_relaying(self) -> None:
+        """Keep from now on what the place before it has told."""
+        told, self.relays = self.elements, None
+        for time in told:
+            self.local.add(time, 1)
+        self.local.settle()
 
 
 def places_of(
     graph: Graph, routes: Mapping[str, Mapping[str, tuple[Route, ...]]]
 ) -> dict[str, Place]:
-    """A place for each location, wired to those that its changes matter to.
+    """A place for each location, in the order of ranks, wired to those that its changes matter to.
 
     What can be reached shrinks from component to component, so its size puts them in order.
     """
     component = {x: frozenset(y for y in routes[x] if x in routes[y]) for x in graph.locations}
     order = sorted(set(component.values()), key=lambda c: (-len(routes[min(c)]), min(c)))
     rank = {x: order.index(component[x]) for x in graph.locations}
-    places = {x: Place(x, rank[x], graph.depth[x]) for x in graph.locations}
+    by_rank = sorted(graph.locations, key=lambda x: (rank[x], x))
+    places = {x: Place(x, rank[x], number, graph.depth[x]) for number, x in enumerate(by_rank)}
     for x, place in places.items():
         place.outside = [
             (places[y], tuple(minimal(summaries)))
@@ -86,9 +121,20 @@ def places_of(
             if y not in component[x]
         ]
     for x in places:
-        if len(component[x]) > 1:
+        if len(component[x]) == 1:
+            _wire_relay(graph, places, x)
+    cycles = {members: Cycle() for members in order if len(members) > 1}
+    for x, place in places.items():
+        if component[x] in cycles:
+            place.cycle = cycles[component[x]]
             _wire_cycle(places, routes, x, sorted(component[x]))
     return places
+
+
+def _wire_relay(graph: Graph, places: dict[str, Place], x: str) -> None:
+    arcs = [(y, summaries) for y in places for z, summaries in graph.arcs[y] if z == x]
+    if [summaries for _, summaries in arcs] == [(IDENTITY,)]:
+        places[x].relays = places[arcs[0][0]]
 
 
 def _wire_cycle(
@@ -100,7 +146,12 @@ def _wire_cycle(
     def ways(start: str, end: str) -> tuple[Summary, ...]:
         return tuple(route.summary for route in routes[start][end])
 
-    places[x].members = [(places[y], ways(y, x)) for y in component]
-    places[x].exits = [(places[y], ways(x, y)) for y in component if places[y].outside]
-    if places[x].outside:
-        places[x].reached = Minima()
+    place = places[x]
+    assert place.cycle is not None
+    place.members = [(places[y], ways(y, x)) for y in component]
+    place.exits = [(places[y], ways(x, y)) for y in component if places[y].outside]
+    if place.outside:
+        place.reached = Minima()
+        place.cycle.exits.append(place)
+    else:
+        place.cycle.inner.append(place)

@@ -14,7 +14,8 @@ from typing import Any
 
 from cutwater.errors import InputError, Problem, many
 from cutwater.progress.graph import Graph, positive_cycles, unknown_location
-from cutwater.progress.places import Place, places_of
+from cutwater.progress.minima import Changes
+from cutwater.progress.places import Cycle, Place, places_of
 from cutwater.times import Antichain, rounds_of
 
 __all__ = ["Holder", "Progress"]
@@ -59,7 +60,9 @@ class Progress:
         self.graph = graph
         self._routes = positive_cycles(graph)
         self._places = places_of(graph, self._routes)
-        self._queue: list[tuple[int, str]] = []
+        self._by_number = list(self._places.values())
+        self._queue: list[int] = []
+        """The numbers of places with changes, as a heap."""
         self._touched: dict[Place, None] = {}
 
     def update(self, location: str, time: Any, change: int) -> None:
@@ -69,24 +72,23 @@ class Progress:
         loops as the location.
         """
         place = self._place_of(location, time)
-        count = place.live.get(time, 0) + change
-        if count > 0:
-            place.live[time] = count
-        elif count == 0:
-            place.live.pop(time, None)
-        else:
-            raise InputError(
-                Problem(
-                    "fewer-than-none",
-                    f"{location!r} has {count - change} at {time!r}, and {-change} were to go",
-                    "count what is sent before it is received",
-                )
-            )
-        place.local.add(time, change)
-        self._enqueue(place)
+        local = place.local
+        entry = local.entries.get(time)
+        before = 0 if entry is None else entry.live
+        count = before + change
+        if count < 0:
+            raise _fewer_than_none(location, time, before, change)
+        # How many there are is no matter to a frontier, only whether there is one.
+        if came := (count > 0) - (before > 0):
+            if place.relays is not None:
+                place.stop_relaying()
+            entry = local.add(time, came)
+            self._enqueue(place)
+        if entry is not None:
+            entry.live = count
 
     def _place_of(self, location: str, time: Any) -> Place:
-        place = self._place(location)
+        place = self._places.get(location) or self._place(location)
         if len(rounds_of(time)) != place.depth:
             raise _at_wrong_depth(place, time)
         return place
@@ -101,7 +103,7 @@ class Progress:
         """The least times at which something may still come to a location, or is there."""
         place = self._place(location)
         self._settle()
-        return place.current()
+        return place.frontier if place.frontier is not None else place.current()
 
     def is_complete(self, location: str, time: Any) -> bool:
         """Can nothing come to the location any more at this time or before it?"""
@@ -122,8 +124,9 @@ class Progress:
     def live(self) -> Iterator[tuple[str, Any, int]]:
         """Every pointstamp with its count."""
         for place in self._places.values():
-            for time, count in place.live.items():
-                yield place.name, time, count
+            for entry in place.local.entries.values():
+                if entry.live:
+                    yield place.name, entry.time, entry.live
 
     def holders(self, location: str, time: Any) -> list[Holder]:
         """The pointstamps that could result in ``(location, time)``, nearest first.
@@ -144,42 +147,51 @@ class Progress:
     def _settle(self) -> None:
         """Pass all changes on, component by component, each once."""
         while self._queue:
-            rank = self._queue[0][0]
-            component = []
-            while self._queue and self._queue[0][0] == rank:
-                component.append(self._places[heapq.heappop(self._queue)[1]])
-            if component[0].members:
-                self._settle_cycle(component)
-            else:
-                [place] = component
-                place.is_queued = False
-                self._pass_on(place, place.local.settle())
+            place = self._dequeue()
+            if place.cycle is not None:
+                self._settle_cycle(place.cycle, [place, *self._rest_of(place.rank)])
+            elif changes := place.local.settle():
+                self._pass_on(place, changes)
 
-    def _settle_cycle(self, component: list[Place]) -> None:
-        """Tell the exits of a cycle what has changed on it, and the exits those behind them."""
+    def _rest_of(self, rank: int) -> Iterator[Place]:
+        """What else is queued of a component."""
+        while self._queue and self._by_number[self._queue[0]].rank == rank:
+            yield self._dequeue()
+
+    def _settle_cycle(self, cycle: Cycle, queued: list[Place]) -> None:
+        """Tell the exits of a cycle what has changed on it, and the exits those behind them.
+
+        What goes from one member to another mostly cancels out at the exits, so they are told of
+        all times, not only of each member's minimal ones, which would have to be found first.
+        """
         is_changed = False
-        for place in component:
-            place.is_queued = False
-            if changes := place.local.settle():
+        for place in queued:
+            if counted := place.local.counted():
                 is_changed = True
+                changes = [(entry.time, change) for entry, change in counted]
                 for target, summaries in place.exits:
                     assert target.reached is not None
                     target.reached.add_along(summaries, changes)
-        if is_changed:
-            for member, _ in component[0].members:
-                if member.reached is not None:
-                    self._pass_on(member, member.reached.settle())
-                else:
-                    self._touch(member)
+        for exit_ in cycle.exits:
+            assert exit_.reached is not None
+            if changed := exit_.reached.settle():
+                self._pass_on(exit_, changed)
+        if is_changed and cycle.is_read:
+            cycle.is_read = False
+            for place in cycle.inner:
+                self._touch(place)
 
-    def _pass_on(self, place: Place, changes: list[tuple[Any, int]]) -> None:
+    def _pass_on(self, place: Place, changes: Changes) -> None:
         """Tell the next components how a frontier has changed."""
-        if not changes:
-            return
-        self._touch(place)
-        for target, summaries in place.outside:
-            target.local.add_along(summaries, changes)
-            self._enqueue(target)
+        todo = [place]
+        for here in todo:
+            self._touch(here)
+            for target, summaries in here.outside:
+                if target.relays is not None:
+                    todo.append(target)
+                else:
+                    target.local.add_along(summaries, changes)
+                    self._enqueue(target)
 
     def _touch(self, place: Place) -> None:
         if place.frontier is not None:  # else it is among the touched already
@@ -189,7 +201,22 @@ class Progress:
     def _enqueue(self, place: Place) -> None:
         if not place.is_queued:
             place.is_queued = True
-            heapq.heappush(self._queue, (place.rank, place.name))
+            heapq.heappush(self._queue, place.number)
+
+    def _dequeue(self) -> Place:
+        place = self._by_number[heapq.heappop(self._queue)]
+        place.is_queued = False
+        return place
+
+
+def _fewer_than_none(location: str, time: Any, before: int, change: int) -> InputError:
+    return InputError(
+        Problem(
+            "fewer-than-none",
+            f"{location!r} has {before} at {time!r}, and {-change} were to go",
+            "count what is sent before it is received",
+        )
+    )
 
 
 def _at_wrong_depth(place: Place, time: Any) -> InputError:

@@ -18,6 +18,7 @@ ledger, fence (P2)                      generation and manifest of each sink (`c
 import typing as _typing
 
 from cutwater._lazy import lazily as _lazily
+from cutwater.extras import not_installed as _not_installed
 
 if _typing.TYPE_CHECKING:
     from cutwater.spark.checkpoint.inspect import CheckpointSummary, SourceSummary, describe
@@ -90,6 +91,7 @@ __getattr__ = _lazily(
         "transform": "transformer:transform",
         "verify": "checkpoint.verify:verify",
     },
+    _not_installed,
 )
 
 

@@ -138,3 +138,11 @@ def test_equal_keys_share_a_state_whatever_their_spelling():
     for key in (1, 1.0, True):
         outputs = held.data(key, canonical(key), Data(0, "x"))
     assert outputs == [Data(0, 3)]
+
+
+def test_a_border_comes_to_keys_in_the_order_of_their_canonical_bytes():
+    held = Keyed(aggregate([aggregates.sum()], row, emit="epoch"))
+    keys = [f"key {n}" for n in range(100)]
+    for key in reversed(keys):
+        held.data(key, canonical(key), Data(1, 1))
+    assert [key for _, key, _ in held.border()] == sorted(keys, key=canonical)

@@ -48,6 +48,13 @@ def test_input_times_may_be_partially_ordered(depth, pairs, seed):
 
 
 @settings(max_examples=30)
+@given(DEPTHS, GRID, st.integers(0, 99))
+def test_the_end_completes_times_that_cannot_be_compared(depth, pairs, seed):
+    wanted = Interpreter(depth, seed).run(pairs)
+    assert left_of(cw.simulate(nested(depth), {"numbers": events(pairs)})) == wanted
+
+
+@settings(max_examples=30)
 @given(DEPTHS, NUMBERS)
 def test_a_watermark_leaves_when_nothing_of_its_time_goes_round(depth, pairs):
     """After Watermark(t) nothing at or before t leaves, and all of it has left before."""

@@ -205,6 +205,13 @@ def test_unrelated_times_that_are_due_at_once_are_told_in_the_order_of_their_byt
     assert told(outputs) == sorted(asked, key=canonical)
 
 
+@given(st.permutations([0.25, 0.5, 0.75]))
+def test_an_earlier_time_is_told_first_also_where_its_bytes_come_later(asked):
+    assert canonical(0.5) < canonical(0.25)
+    op = on_complete(lambda s, t, v: (s, []), lambda s, t: (s, [("told", t)]), 0, requests=asked)
+    assert told(produce(op, [Watermark(1.0)])) == [0.25, 0.5, 0.75]
+
+
 def test_times_without_canonical_bytes_are_told_in_the_order_of_the_requests():
     class Own:
         def __le__(self, other):

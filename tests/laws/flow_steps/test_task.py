@@ -11,7 +11,9 @@ from support.operators.paper import mono
 from cutwater.errors import InputError
 from cutwater.events import Data, Watermark
 from cutwater.operators import produce
+from cutwater.operators.keyed import Keyed
 from cutwater.operators.task import task
+from cutwater.ordering import canonical
 
 
 def remember(seen, letter):
@@ -131,3 +133,10 @@ def test_outputs_may_be_anything_that_can_be_listed(outputs):
     found = list(produce(task(lambda state, value: (state, outputs), 0), [Data(1, "a")]))
     assert found in ([], [Data(1, 1), Data(1, 2)])
     assert bool(found) == (outputs != ())
+
+
+@pytest.mark.parametrize(("expire_after", "visited"), [(None, []), (5, ["a"])])
+def test_a_watermark_visits_the_keys_of_a_task_only_if_it_expires(expire_after, visited):
+    held = Keyed(task(lambda n, _: (n + 1, []), 0, expire_after=expire_after))
+    held.data("a", canonical("a"), Data(1, "x"))
+    assert [key for _, key, _ in held.watermarks([2])] == visited

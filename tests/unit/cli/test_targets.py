@@ -130,5 +130,5 @@ def test_an_installation_without_spark_says_which_extra_it_lacks(write, command)
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: [no-spark] running on Spark needs the package 'numpy'")
+    assert done.stderr.startswith("error: [no-spark] this command needs the package 'numpy'")
     assert "pip install 'cutwater[spark,java]'" in done.stderr

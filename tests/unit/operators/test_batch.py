@@ -37,3 +37,14 @@ def test_what_is_due_first_is_the_least_time_wherever_it_stands():
     assert least_time([(3, "c"), (1, "a"), (2, "b")]) == 1
     op = batch([(3, "c"), (1, "a"), (2, "b")])
     assert op.due(op.initial) == 1
+
+
+def test_only_what_holds_nothing_and_starts_with_nothing_is_blank():
+    """A blank state is forgotten, and begins again from the initial one."""
+    op = batch()
+    held, _ = op.step(op.initial, Data(1, "a"))
+    freed, _ = op.step(held, Watermark(1))
+    assert [op.is_blank(state) for state in (op.initial, held, freed)] == [True, False, True]
+    op = batch([(1, "a")])
+    freed, _ = op.step(op.initial, Watermark(1))
+    assert [op.is_blank(state) for state in (op.initial, freed)] == [False, False]

@@ -51,3 +51,19 @@ def test_a_composition_is_idle_and_blank_if_all_parts_are():
     state, _ = op.step(state, Watermark(1))
     assert op.is_idle(state)
     assert op.is_blank(state)
+
+
+def test_a_composition_is_due_when_its_first_part_that_waits_is():
+    """What is idle waits for nothing, whether it could say when it is due or not."""
+    op = compose(identity(), batch(), batch())
+    state, _ = op.step(op.initial, Data(3, "a"))
+    assert op.due(state) == 3
+    state, _ = op.step(state, Data(2, "b"))
+    assert op.due(state) == 2
+
+
+def test_a_composition_is_not_due_at_a_known_time_if_a_part_that_waits_cannot_say():
+    unknown = Operator(0, lambda n, event: (n + 1, [event]), is_idle=lambda n: n == 0)
+    op = compose(unknown, batch())
+    state, _ = op.step(op.initial, Data(3, "a"))
+    assert op.due(state) is None

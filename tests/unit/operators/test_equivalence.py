@@ -34,3 +34,16 @@ def test_only_monotone_streams_are_compared():
 def test_at_depth_zero_only_the_ends_are_compared():
     silent = Operator(None, lambda state, _: (state, []))
     assert eq_op(identity(), silent, EVENTS, depth=0)
+
+
+def test_a_stream_is_left_once_it_is_not_monotone():
+    """What is late is dropped by one, and passed on by the other."""
+
+    def step(seen, event):
+        if isinstance(event, Watermark):
+            return seen | {event.time}, [event]
+        return seen, [] if event.time in seen else [event]
+
+    dropping = Operator(frozenset(), step)
+    assert eq_op(identity(), dropping, EVENTS, depth=3)
+    assert not eq_op(identity(), dropping.at(frozenset([1])), EVENTS, depth=1)

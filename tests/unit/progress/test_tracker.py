@@ -205,7 +205,7 @@ def test_nothing_is_kept_of_what_is_over():
         for minima in (place.local, place.reached)
         if minima
     ]
-    assert [(m.counts, m.elements, m.pending) for m in kept] == [({}, [], {})] * len(kept)
+    assert [(m.entries, m.elements, m.pending) for m in kept] == [({}, [], [])] * len(kept)
     assert progress._queue == []
 
 

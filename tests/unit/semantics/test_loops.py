@@ -194,3 +194,35 @@ def test_requests_before_the_first_event_are_told_in_a_loop_too():
     flow.sink("out", flow.source("numbers", int).iterate(body))
     simulation = cw.simulate(flow, {"numbers": [cw.Watermark(2), cw.BORDER, cw.Watermark(4)]})
     assert simulation.by_epoch("out") == [[], [8, 2], []]
+
+
+def split(letter: str) -> list[str]:
+    """Capitals become two; what is small ends."""
+    return [letter.lower(), letter.lower() + "'"] if letter.isupper() else []
+
+
+def copied(stream):
+    """An event and its copy are taken one after the other, each with all that it causes."""
+    return stream.merge(stream, name="twice").flat_map(split)
+
+
+def joined(stream):
+    """What two ways make of an event comes before what they make of the next."""
+    left, right = stream.flat_map(split), stream.map(lambda letter: letter + "!", name="loud")
+    return left.merge(right.filter(lambda text: text[0].isupper())).apply(echoed)
+
+
+@pytest.mark.parametrize("body", [copied, joined])
+def test_a_round_has_the_order_that_its_body_has_outside_of_a_loop(body):
+    outside = cw.Flow("outside")
+    outside.sink("out", body(outside.source("letters", str)))
+    inside = cw.Flow("inside")
+    letters = inside.source("letters", str)
+
+    def once(stream):
+        shown = body(stream)
+        return shown.filter(lambda _: False), shown
+
+    inside.sink("out", letters.iterate(once))
+    given = {"letters": ["A", "B", "C"]}
+    assert cw.simulate(inside, given)["out"] == cw.simulate(outside, given)["out"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from cutwater.errors import Problem, RefusedError
+from cutwater.extras import not_installed
 from cutwater.spark.connectors.base.source import Feed
 
 __all__ = ["SINK_KINDS", "SOURCE_CLASSES", "SOURCE_KINDS", "Kind", "Setting", "source_class"]
@@ -35,20 +35,16 @@ class Kind:
 
     maker: str
     """``module:name`` of a class or function."""
-    extra: str = "spark"
-    """What has to be installed for it: ``pip install 'cutwater[EXTRA]'``."""
     functions: tuple[str, ...] = ()
     """Settings that are functions, and are named as ``module:name``."""
 
     def load(self) -> Callable[..., Any]:
-        """The class or function; raises `RunError` if what it needs is not installed."""
+        """The class or function; raises `RefusedError` if what it needs is not installed."""
         module, name = self.maker.split(":")
         try:
             made: Callable[..., Any] = getattr(importlib.import_module(module), name)
         except ModuleNotFoundError as error:
-            said = f"it needs the package '{error.name}', which is not installed"
-            hint = f"pip install 'cutwater[{self.extra}]'"
-            raise RefusedError(Problem("not-installed", said, hint)) from None
+            raise not_installed("it", error) or error from None
         return made
 
     def settings(self) -> dict[str, Setting]:
@@ -68,8 +64,8 @@ SOURCE_KINDS: Mapping[str, Kind] = {
     "json-lines": Kind("cutwater.spark.connectors.files.json_source:JsonLines"),
     "csv": Kind("cutwater.spark.connectors.files.csv_source:Csv"),
     "parquet": Kind("cutwater.spark.connectors.files.parquet_source:Parquet"),
-    "kafka": Kind("cutwater.spark.connectors.kafka.source:KafkaMessages", "kafka"),
-    "postgres": Kind("cutwater.spark.connectors.postgres:postgres_rows", "postgres"),
+    "kafka": Kind("cutwater.spark.connectors.kafka.source:KafkaMessages"),
+    "postgres": Kind("cutwater.spark.connectors.postgres:postgres_rows"),
     "generate": Kind(
         "cutwater.spark.connectors.generator.source:Generated", functions=("record_of",)
     ),
@@ -77,9 +73,9 @@ SOURCE_KINDS: Mapping[str, Kind] = {
 
 SINK_KINDS: Mapping[str, Kind] = {
     "folder": Kind("cutwater.spark.connectors.files.sink:Folder"),
-    "delta": Kind("cutwater.spark.connectors.delta.sink:Delta", "delta"),
-    "kafka": Kind("cutwater.spark.connectors.kafka.sink:KafkaTopic", "kafka"),
-    "postgres": Kind("cutwater.spark.connectors.postgres:postgres_table", "postgres"),
+    "delta": Kind("cutwater.spark.connectors.delta.sink:Delta"),
+    "kafka": Kind("cutwater.spark.connectors.kafka.sink:KafkaTopic"),
+    "postgres": Kind("cutwater.spark.connectors.postgres:postgres_table"),
     "call": Kind("cutwater.spark.connectors.callback.sink:Call", functions=("function",)),
 }
 

@@ -200,3 +200,11 @@ def test_peterson_like_turns(search):
         .path
     )
     assert path.actions == (("p", "work"),)
+
+
+def test_where_the_search_did_not_look_on_an_execution_does_not_stop():
+    claim = goal()
+    table = {"s": {A: "t"}, "t": {A: "u"}, "u": {A: "goal"}}
+    found = check(Table(table), [claim], max_depth=1)
+    assert found.verdict(claim) == "not refuted: the search was not exhaustive"
+    assert check(Table(table), [claim]).verdict(claim) == "holds"

@@ -84,3 +84,19 @@ def test_what_cannot_be_shrunk_stays():
     assert shrink(Letters(), path, lambda found: found.last == "ab") == path
     empty = replay(Letters(), "", "")
     assert shrink(Letters(), empty, lambda found: True) == empty
+
+
+def test_what_only_a_left_out_action_needed_is_left_out_too():
+    """It stands before that action, so it takes a second look at single actions."""
+
+    class Keys:
+        """A key opens the chest; a song needs nothing."""
+
+        def actions(self, state):
+            return ["key", "song", *(["chest"] if "key" in state else [])]
+
+        def step(self, state, action):
+            return (*state, action)
+
+    path = replay(Keys(), (), ("key", "song", "chest"))
+    assert shrink(Keys(), path, lambda found: "song" in found.last).actions == ("song",)

@@ -230,12 +230,17 @@ def test_an_unknown_search_is_refused():
 
 def test_progress_is_reported():
     reports = []
-    check(Counting(20_000), progress=reports.append)
-    assert len(reports) > 5
+    found = check(Counting(20_000), progress=reports.append)
+    assert 5 < len(reports) < found.transitions / 1_000
     assert all(isinstance(report, Progress) for report in reports)
     states = [report.unique_states for report in reports]
     assert states == sorted(states)
     assert reports[-1].depth > 1
+
+
+def test_nobody_has_to_listen_to_progress():
+    heard = check(Counting(20_000), progress=lambda _: None)
+    assert check(Counting(20_000)) == heard
 
 
 def test_claims_may_be_of_what_is_observed():

@@ -1,0 +1,63 @@
+"""An installation without an extra: what needs it says which to install."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cutwater import extras
+
+ROOT = Path(__file__).parents[2]
+
+EACH_NAME = """
+import json, sys
+sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
+from cutwater import spark
+from cutwater.errors import CutwaterError
+
+said = {}
+for name in spark.__all__:
+    try:
+        getattr(spark, name)
+    except CutwaterError as error:
+        said[name] = str(error)
+print(json.dumps(said))
+"""
+
+
+def said_without(*packages):
+    """What the names of `cutwater.spark` say that cannot be had."""
+    done = subprocess.run(
+        [sys.executable, "-c", EACH_NAME, ",".join(packages)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_without_any_extra_each_name_is_there_or_says_what_to_install():
+    said = said_without(*extras.EXTRAS)
+    assert {"run", "json_lines", "kafka_messages", "postgres_table", "delta_table"} <= said.keys()
+    for name, text in said.items():
+        assert text.startswith(f"[not-installed] cutwater.spark.{name} needs the package '")
+        assert text.endswith("hint: pip install 'cutwater[spark,java]'")
+
+
+@pytest.mark.parametrize("package", ["confluent_kafka", "deltalake", "psycopg"])
+def test_the_client_of_a_system_is_asked_for_when_the_system_is(package):
+    assert said_without(package) == {}
+
+
+def test_a_module_that_no_extra_brings_is_an_error_of_its_own():
+    assert extras.not_installed("it", ModuleNotFoundError(name="cutwater.nowhere")) is None
+
+
+def test_the_extras_are_those_of_the_package():
+    offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    known = offered["optional-dependencies"].keys()
+    assert {name for said in extras.EXTRAS.values() for name in said.split(",")} <= known

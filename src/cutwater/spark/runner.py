@@ -30,6 +30,7 @@ from cutwater.spark.embedded.session import check_session, embedded_session, loo
 from cutwater.spark.embedded.watchdog import HUNG_AFTER_S, ended_if_hung
 from cutwater.spark.end_to_end import Promise, promises, too_low
 from cutwater.spark.job.spec import BUCKETS, MICROBATCH, REALTIME, Job, spark_plan
+from cutwater.spark.microbatch.feedback import log_sinks
 from cutwater.spark.microbatch.query import Drive
 from cutwater.spark.realtime.checkpoint import RealTimeCheckpoint
 from cutwater.spark.realtime.drive import BATCH_S, SNAPSHOT_S, RealTimeDrive
@@ -192,6 +193,10 @@ def run(
     promised = _promised(flow, bound_sources, bound_sinks, require)
     place = engine.checkpoint(checkpoint)
     bound_sinks |= _asides(flow, place.root, is_skipping=on_bad_record == "skip")
+    feeds_back = not engine.is_real_time and not any(
+        isinstance(bound, Frame) for bound in bound_sources.values()
+    )
+    bound_sinks |= log_sinks(flow, place.root) if feeds_back else {}
     draft = Job(
         flow,
         bound_sources,
@@ -203,6 +208,7 @@ def run(
         skip_bad_records=on_bad_record == "skip",
         permute=permute,
         engine=REALTIME if engine.is_real_time else MICROBATCH,
+        feeds_back=feeds_back,
     )
     draft.to_bytes()
     master, asked = engine.sized(draft, place, asked, master, spark)

@@ -47,6 +47,23 @@ def is_closed(checkpoint: Path) -> bool:
     return '"end"' in newest.read_text()
 
 
+def input_epochs(ends: Sequence[Mapping[str, Any]], sources: Iterable[str]) -> list[int]:
+    """For each epoch the number of the input epoch that it belongs to: a loop takes several."""
+    names = list(sources)
+    found: list[int] = []
+    before: dict[str, Any] = {}
+    for end in ends:
+        now = {name: end[name] for name in names}
+        found.append((found[-1] if found else -1) + (now != before))
+        before = now
+    return found
+
+
+def by_input(ends: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
+    """Of what each epoch reads up to, that of each input epoch."""
+    return [end for n, end in enumerate(ends) if n == 0 or numbers[n] != numbers[n - 1]]
+
+
 def items_of(checkpoint: Path, source: Source, entry: int, feed: Feed | None = None) -> list[Any]:
     """The records of an entry of the log of a source, or the watermark that it took from others.
 
@@ -136,10 +153,16 @@ def assert_agreement(
     wanted: Mapping[str, Sequence[Sequence[bytes]]],
     folders: Mapping[str, Path],
     key: Callable[[Any], Any] | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> None:
-    """Each epoch has the same rows; each part is in order; each key's rows are in order."""
+    """Each epoch has the same rows; each part is in order; each key's rows are in order.
+
+    `numbers` are the input epochs to which epochs belong; default: each is one.
+    """
     for sink, epochs in wanted.items():
-        parts = parts_of(folders[sink])
+        parts: dict[int, list[list[bytes]]] = {}
+        for epoch, lines_of_parts in parts_of(folders[sink]).items():
+            parts.setdefault(numbers[epoch] if numbers else epoch, []).extend(lines_of_parts)
         assert set(parts) == {number for number, lines in enumerate(epochs) if lines}
         for number, lines in enumerate(epochs):
             found = [line for part in parts.get(number, []) for line in part]

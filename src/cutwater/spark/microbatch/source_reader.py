@@ -29,6 +29,7 @@ from cutwater.spark.connectors.base.source import Chunk, Feed, RecordReader
 from cutwater.spark.connectors.base.watermarks import Numbering
 from cutwater.spark.exchange.envelope import ROW_SCHEMA, record_batches
 from cutwater.spark.job.spec import Job, load_job, speaking
+from cutwater.spark.microbatch.feedback import phase_of
 from cutwater.spark.microbatch.idle import Patience, mark_to_follow
 from cutwater.spark.operators.reading import Reading, news_of, notices
 from cutwater.spark.stopping import StopRequest
@@ -118,6 +119,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return start
             if job.is_ending or start.get("end"):
                 return {"entry": start["entry"], "end": True}
+            if phase_of(job) != "input":
+                return start  # a loop turns: input epochs do not overlap in it
             if log.newest < start["entry"]:
                 log.read(start["entry"])  # which says that it is missing
             if log.newest > start["entry"]:

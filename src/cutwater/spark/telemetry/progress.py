@@ -141,7 +141,7 @@ class Reports:
         )
 
     def _own_sinks(self) -> list[str]:
-        return [sink.name for sink, _ in self._job.plan.sinks]
+        return self._job.own_sinks
 
     def _sources(self, report: Mapping[str, Any]) -> Iterator[tuple[str, SourceProgress]]:
         """Spark has the sources in the order of the query, which is that of their names."""

@@ -249,12 +249,12 @@ def test_new_input_waits_until_the_loop_is_empty(tmp_path):
         toy = ToySpark(job, patch, 1)
         toy.run_to_the_end([])
     again, left = (log.name for log in toy.job.logs)
-    before = dict.fromkeys(["items", again, left], {"entry": 0})
+    before = {name: {"entry": 0} for name in ("items", again, left)}
     for end in toy.ends:
         moved = [name for name in end if end[name] != before[name]]
         assert len(moved) == 1, "an epoch reads the sources, or what was fed back, or what left"
         before = end
-    assert [n for n in moved] == [left], "a run has caught up when all that left is shown"
+    assert moved == [left], "a run has caught up when all that left is shown"
 
 
 def test_a_bound_that_is_reached_is_said(tmp_path):
@@ -284,7 +284,7 @@ def test_a_bound_that_is_not_reached_is_not_said(tmp_path):
     flow = cw.Flow("loops")
     items = flow.source("items", Item, time="at")
     flow.sink("out", items.iterate(exchanging, max_rounds=6, name="loop"))
-    _, toy, numbers = run(tmp_path, flow)
+    _, _, numbers = run(tmp_path, flow)
     assert max(map(numbers.count, numbers)) <= 7
     assert len(set(numbers)) > 3, "rounds are counted anew for each input"
 

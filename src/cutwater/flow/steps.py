@@ -329,7 +329,7 @@ class Iterate(Step):
     """The step whose output leaves the loop; -1 likewise."""
     max_rounds: int | None = None
     plan: Literal["epoch", "log"] | None = None
-    """How it turns on Spark: all rounds in an epoch, or a round an epoch; None: the planner says."""
+    """On Spark: all rounds in an epoch, or a round an epoch; None: the planner says."""
 
     @property
     def has_exchange(self) -> bool:

@@ -12,7 +12,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import Placement, Plan, Segment, plan
 from cutwater.flow.inference import infer
-from cutwater.flow.timely.cutting import turning
+from cutwater.flow.timely.cutting import loop_to_cut, turning
 
 __all__ = ["Diagram", "Edge", "Group", "Node", "Sort", "diagram_of"]
 
@@ -139,6 +139,8 @@ def _groups(planned: Plan) -> tuple[Group, ...]:
 
 
 def _exchange(segment: Segment, number: int, steps: Sequence[s.Step]) -> str:
+    if segment.steps[0] is loop_to_cut(steps):
+        return "by the keys in its body"
     if segment.placement != "by key":
         return "all in one place"
     step = steps[number]

@@ -58,14 +58,15 @@ def plan_problems(steps: Sequence[s.Step]) -> Iterator[Problem]:
                 "leave plan out: its rounds then run inside one epoch",
             )
     for step in with_bodies(steps):
-        is_inner = isinstance(step, s.Iterate) and not any(step is each for each in steps)
-        if is_inner and step.plan == "log":
+        if not isinstance(step, s.Iterate):
+            continue
+        if step.plan == "log" and not any(step is each for each in steps):
             yield Problem(
                 "loop-without-log",
                 f"{step.title} has plan='log', and is in the body of another loop",
                 "leave plan out: its rounds then run inside a round of the other",
             )
-        if isinstance(step, s.Iterate) and step.plan not in (None, "epoch", "log"):
+        if step.plan not in (None, "epoch", "log"):
             yield Problem(
                 "unknown-plan",
                 f"{step.title} has plan={step.plan!r}; a loop turns in an 'epoch' or by a 'log'",
@@ -122,9 +123,8 @@ def _unkept(step: s.Iterate, given: StreamType) -> str:
     """What of a loop cannot be put into a log or sent to a bucket."""
     types = loop_types(step, given)[0]
     for inner, stream in zip(step.body, types, strict=True):
-        for tp in (stream.value, stream.key_type):
-            if not _has_codec(tp):
-                return f"what '{inner.name}' in its body emits is of a type that cannot be kept"
+        if not _has_codec(stream.value):
+            return f"what '{inner.name}' in its body emits is of a type that cannot be kept"
     return "" if _has_codec(given.time) else "its times are of a type that cannot be kept"
 
 
@@ -133,7 +133,7 @@ def _has_codec(tp: Any) -> bool:
         Codec(tp)
     except FlowError:
         return False
-    return tp is None or is_known(tp)
+    return is_known(tp)
 
 
 def cut(steps: Sequence[s.Step]) -> tuple[s.Step, ...]:
@@ -187,8 +187,13 @@ def _in_the_open(
         yield replace(step, inputs=tuple(first + 1 + i for i in step.inputs))
     for number, is_again in ((loop.again, True), (loop.out, False)):
         name = log_name(loop.name, is_again)
-        inputs = (first + 1 + number,)
-        yield s.ToLog(name=name, where=loop.where, inputs=inputs, loop=loop.name, is_again=is_again)
+        yield s.ToLog(
+            name=name,
+            where=loop.where,
+            inputs=(first + 1 + number,),
+            loop=loop.name,
+            is_again=is_again,
+        )
     yield out_of_log(loop.out, False)
 
 

@@ -13,6 +13,7 @@
       synced.json       up to which epoch that survives a power loss
       bad-records/      what --on-bad-record skip kept aside
       late-events/      events that came after their time was complete
+      fed-back/, left/  the logs of a loop that turns a round an epoch
       staging/<sink>/   what sinks without a place for it have not shown yet
       calls/<sink>/     how far the functions are that are called as sinks
 """
@@ -152,9 +153,12 @@ class Checkpoint:
         """The epochs whose state is kept, in order."""
         return sorted(set(self._epochs("commits")) & set(self._epochs("offsets")))
 
-    def entries_read(self, sources: Collection[str]) -> dict[str, int]:
-        """The newest entry of each source's log that an epoch reads; DataFrames have no log."""
-        offsets = self.offsets(self.next_epoch() - 1)
+    def entries_read(self, sources: Collection[str], epoch: int | None = None) -> dict[str, int]:
+        """The newest entry of each source's log that an epoch reads; DataFrames have no log.
+
+        `epoch` is the newest, if none is named.
+        """
+        offsets = self.offsets(self.next_epoch() - 1 if epoch is None else epoch)
         if not offsets:
             return dict.fromkeys(sources, 0)
         pairs = zip(sorted(sources), offsets, strict=False)

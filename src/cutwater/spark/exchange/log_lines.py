@@ -1,4 +1,4 @@
-"""The lines of a loop's log: for each event its order, its time if anyone asks for it, its value."""
+"""The lines of a loop's log: for each event its order, its time if anyone asks, its value."""
 
 from __future__ import annotations
 
@@ -28,15 +28,11 @@ class LogLines:
 
     def written(self, batch: Batch) -> list[bytes]:
         """A line for each event."""
-        encode, values = self._value.encode, batch.values
-        if self._time is None:
-            rows = ((order, None, encode(v)) for order, v in zip(batch.orders, values, strict=True))
-        else:
+        values = map(self._value.encode, batch.values)
+        times: Iterable[bytes | None] = [None] * len(batch)
+        if self._time is not None:
             times = map(self._time.encode, batch.times or ())
-            rows = (
-                (order, time, encode(v))
-                for order, time, v in zip(batch.orders, times, values, strict=True)
-            )
+        rows = zip(batch.orders, times, values, strict=True)
         return [_encode(row) + b"\n" for row in rows]
 
     def read(self, lines: Sequence[bytes], label: int) -> Batch:

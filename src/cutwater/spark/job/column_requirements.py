@@ -93,7 +93,9 @@ class Needs:
             for step, number in self._plan.sinks
             if isinstance(step, s.ToLog) and number == segment.number
         }
-        return (r for r in self._plan.segments if isinstance(r.source, s.FromLog) and r.name in names)
+        return (
+            r for r in self._plan.segments if isinstance(r.source, s.FromLog) and r.name in names
+        )
 
     def met_by(self, source: str) -> frozenset[str]:
         """The other sources with which a source leads to segments that heed watermarks."""

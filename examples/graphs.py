@@ -10,8 +10,8 @@ reads lines such as ``{"a": 1, "b": 2}`` from the folder ``edges`` and writes a 
 whose component changed: the least node of it. ``distances`` heeds the ``length`` of an edge and
 counts from node 0; ``permissions`` writes each pair of its transitive closure once.
 
-An epoch changes little. Then all rounds in one bucket (``plan="epoch"``) are quicker than a round an
-epoch in all buckets, which is what Spark does without it.
+An epoch changes little. Then all rounds in one bucket (``plan="epoch"``) are quicker than a round
+an epoch in all buckets, which is what Spark does without it.
 """
 
 from __future__ import annotations

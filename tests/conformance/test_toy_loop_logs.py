@@ -1,6 +1,7 @@
 """Loops that feed back through a log, a round an epoch: without a JVM, killed at named points."""
 
-from dataclasses import dataclass
+import shutil
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from support.spark.toy_spark import POINTS, Killed, ToySpark, make_job
 import cutwater as cw
 from cutwater.errors import CutwaterError, recover
 from cutwater.flow.timely.cutting import loop_to_cut
+from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.job.spec import spark_plan
 from cutwater.spark.support import check_support
 
@@ -143,10 +145,15 @@ def run(root: Any, flow: cw.Flow, *, buckets: int = 2, kills: Any = (), size: in
     with pytest.MonkeyPatch.context() as patch:
         toy = ToySpark(job, patch, 1)
         toy.run_to_the_end(list(kills), close=True)
+    return agree(root, flow, toy)
+
+
+def agree(root: Any, flow: cw.Flow, toy: ToySpark) -> Any:
+    """What was shown for each input epoch is what the simulator shows."""
     numbers = input_epochs(toy.ends, ["items"])
     read = by_input(toy.offsets, numbers)
     wanted = expected(flow, root / "checkpoint", read, is_closed=True)
-    folders = {name: job.sinks[name].root for name in wanted}
+    folders = {name: toy.job.sinks[name].root for name in wanted}
     assert_agreement(wanted, folders, numbers=numbers)
     return wanted, toy, numbers
 
@@ -230,6 +237,62 @@ def test_times_that_are_numbers_come_out_of_a_loop_as_they_went_in(tmp_path):
 
 def at(time: int, item: Item) -> str:
     return f"{time}: {item.text}"
+
+
+def begun(root: Any, epochs: int, patch: Any) -> ToySpark:
+    """A run after some epochs."""
+    job = make_job(looping(exchanging), root, feeds_back=True, max_bytes_per_epoch=250, buckets=2)
+    write(root)
+    toy = ToySpark(job, patch, 1)
+    for _ in range(epochs):
+        assert toy.run()
+    return toy
+
+
+@pytest.mark.parametrize("epochs", range(1, 8))
+def test_an_epoch_of_which_only_the_logs_were_sealed_is_run_again(tmp_path, epochs):
+    flow = looping(exchanging)
+    with pytest.MonkeyPatch.context() as patch:
+        toy = begun(tmp_path, epochs, patch)
+        logs = [log.name for log in toy.job.logs]
+        others = [name for name in toy.job.sinks if name not in logs]
+        sinks = {name: toy.job.sinks[name] for name in [*logs, *others]}
+        toy.go_on(replace(toy.job, sinks=sinks))
+        with pytest.raises(Killed):
+            toy.run("half published")
+        toy.start()
+        toy.run_to_the_end([], close=True)
+    agree(tmp_path, flow, toy)
+
+
+@pytest.mark.parametrize("epochs", range(1, 8))
+def test_an_epoch_without_input_as_rescaling_leaves_it_changes_nothing(tmp_path, epochs):
+    with pytest.MonkeyPatch.context() as patch:
+        toy = begun(tmp_path, epochs, patch)
+        toy.skip_epoch()
+        toy.start()
+        toy.run_to_the_end([], close=True)
+    agree(tmp_path, looping(exchanging), toy)
+
+
+def test_a_round_that_is_gone_is_missed(tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        toy = begun(tmp_path, 1, patch)
+        again = toy.job.sinks[toy.job.logs[0].name]
+        shutil.rmtree(again.directory(0))
+        with pytest.raises(RuntimeError) as caught:
+            toy.run()
+    (problem,) = recover(str(caught.value)).problems
+    assert "is damaged: it is gone, and no epoch has read it yet" in problem.message
+
+
+def test_a_run_that_was_overtaken_plans_no_round(tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        toy = begun(tmp_path, 1, patch)
+        patch.setattr(Checkpoint, "generation", lambda _self: 2)
+        with pytest.raises(RuntimeError) as caught:
+            toy.run()
+    assert "generation 2 has taken the checkpoint" in str(recover(str(caught.value)))
 
 
 def test_the_log_holds_no_more_than_what_may_be_read_again(tmp_path):

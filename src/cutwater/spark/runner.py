@@ -17,6 +17,7 @@ from cutwater.errors import Problem, RefusedError
 from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Sink, Source
+from cutwater.flow.timely.cutting import loop_to_cut
 from cutwater.spark.binding import bind
 from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
 from cutwater.spark.checkpoint.store import Checkpoint
@@ -193,9 +194,7 @@ def run(
     promised = _promised(flow, bound_sources, bound_sinks, require)
     place = engine.checkpoint(checkpoint)
     bound_sinks |= _asides(flow, place.root, is_skipping=on_bad_record == "skip")
-    feeds_back = not engine.is_real_time and not any(
-        isinstance(bound, Frame) for bound in bound_sources.values()
-    )
+    feeds_back = _feeds_back(flow, bound_sources) and not engine.is_real_time
     bound_sinks |= log_sinks(flow, place.root) if feeds_back else {}
     draft = Job(
         flow,
@@ -341,6 +340,22 @@ def _asides(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Place]:
             folder = Folder(str(root / "late-events" / source.name))
             sinks[late_events_sink(source.name)] = folder
     return sinks
+
+
+def _feeds_back(flow: Flow, sources: Mapping[str, Feed | Frame]) -> bool:
+    """May a loop feed back through a log? Spark plans DataFrames, so they are never held."""
+    frames = [name for name, bound in sources.items() if isinstance(bound, Frame)]
+    loop = loop_to_cut(flow.steps) if frames else None
+    if loop and loop.plan == "log":
+        raise RefusedError(
+            Problem(
+                "loop-without-log",
+                f"{loop.title} has plan='log', and cannot turn a round an epoch: '{frames[0]}' is a "
+                "DataFrame, which cannot be held while the loop turns",
+                "leave plan out: its rounds then run inside one epoch",
+            )
+        )
+    return not frames
 
 
 def _kill_nothing() -> None:

@@ -30,6 +30,8 @@ What holds it together:
   events in the order (input epoch, round, order of the cause), whatever it does with them.
 - *Caught up means empty.* Spark's ``availableNow`` ends when no source has news. The logs are not
   frozen as sources are: they have news until the loop is empty and all that left is shown.
+- *Nobody else plans.* A run that was overtaken may neither read a log nor write to it: planners are
+  fenced by the generation of the checkpoint, sinks by their ledgers.
 - *Cleaned by the frontier.* What an epoch before the newest has read is never read again, not even
   after a power loss: it is removed when the next round is planned.
 - *No watermark inside.* A body that goes by times is not cut. Behind the loop a watermark is that
@@ -73,8 +75,10 @@ from cutwater.spark.exchange.log_lines import orders_in
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.column_requirements import least_and_greatest
 from cutwater.spark.job.spec import Job, load_job, speaking
+from cutwater.spark.microbatch.fencing import refuse_overtaken
 from cutwater.spark.operators.reading import notices
 from cutwater.spark.stopping import StopRequest
+from cutwater.spark.storage.durable import damaged
 from cutwater.spark.storage.entry_log import read_entry
 
 __all__ = ["LogSource", "Phase", "log_sinks", "phase_of"]
@@ -119,7 +123,13 @@ class _Logs:
 
     def unread(self, name: str) -> list[int]:
         """The epochs that put something into a log that no epoch has read."""
-        return [epoch for epoch in self.folder(name).published() if epoch >= self.read[name]]
+        folder = self.folder(name)
+        published = folder.published()
+        newest = folder.newest_epoch(name, self.job.query_id)
+        if newest is not None and newest >= self.read[name] and newest not in published:
+            gone = FileNotFoundError("it is gone, and no epoch has read it yet")
+            raise damaged(folder.directory(newest), "the log of a loop", gone)
+        return [epoch for epoch in published if epoch >= self.read[name]]
 
     def clean(self, name: str) -> None:
         """Remove what no epoch reads again: after a power loss the newest is run once more."""
@@ -208,6 +218,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if job.is_ending or StopRequest(job.checkpoint).is_made():
                 return start
             phase = phase_of(job)
+            if phase != "input":
+                refuse_overtaken(job)
             if phase == "turn" and log.is_again:
                 return self._turned(job, log, start)
             if phase == "leave" and not log.is_again:

@@ -350,8 +350,8 @@ def _feeds_back(flow: Flow, sources: Mapping[str, Feed | Frame]) -> bool:
         raise RefusedError(
             Problem(
                 "loop-without-log",
-                f"{loop.title} has plan='log', and cannot turn a round an epoch: '{frames[0]}' is a "
-                "DataFrame, which cannot be held while the loop turns",
+                f"{loop.title} has plan='log', and cannot turn a round an epoch: '{frames[0]}' is "
+                "a DataFrame, which cannot be held while the loop turns",
                 "leave plan out: its rounds then run inside one epoch",
             )
         )

@@ -167,15 +167,20 @@ class ToySpark:
             for place, point in before_states.items():
                 self.states[place].roll_back(point)
             raise
-        self.committed += 1
+        self._commit()
         return True
+
+    def _commit(self) -> None:
+        if self.job.logs:
+            self._log("commits", self.committed, ['{"nextBatchWatermarkMs":0}'])
+        self.committed += 1
 
     def skip_epoch(self) -> None:
         """An epoch that reads nothing, as Spark leaves it where state was moved."""
         assert self.committed == len(self._ends)
         self._ends.append(self._ends[-1])
         self._log_offsets(len(self._ends) - 1)
-        self.committed += 1
+        self._commit()
 
     @property
     def offsets(self) -> list[dict[str, int]]:
@@ -207,10 +212,13 @@ class ToySpark:
     def _log_offsets(self, epoch: int) -> None:
         """What planners of a loop read of Spark's own log."""
         if self.job.logs:
-            folder = Path(self.job.checkpoint) / "spark" / "offsets"
-            folder.mkdir(parents=True, exist_ok=True)
-            lines = ["v1", "{}", *(json.dumps(end) for end in self._ends[epoch].values())]
-            (folder / str(epoch)).write_text("\n".join(lines))
+            ends = [json.dumps(end) for end in self._ends[epoch].values()]
+            self._log("offsets", epoch, ["{}", *ends])
+
+    def _log(self, log: str, epoch: int, lines: list[str]) -> None:
+        folder = Path(self.job.checkpoint) / "spark" / log
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / str(epoch)).write_text("\n".join(["v1", *lines]))
 
     def _start_of(self, epoch: int) -> dict[str, dict[str, Any]]:
         if epoch:

@@ -38,8 +38,10 @@ def test_a_loop_by_a_log_shows_what_the_simulator_shows_for_each_input(spark, tm
     assert cutwater_spark.describe(checkpoint).loop.round is None, "caught up: the loop is empty"
     cutwater_spark.run(components, spark, close=True, **settings)
     offsets = offsets_of(checkpoint, ["edges"])
-    numbers = [*input_epochs(offsets[:-1], ["edges"]), 2]  # and the end of the input
-    assert first.epochs == len(numbers) - 1 > 5
+    ending = len(offsets) - first.epochs
+    numbers = [*input_epochs(offsets[: first.epochs], ["edges"]), *[2] * ending]
+    assert first.epochs > 5
+    assert ending == 2, "what is behind the loop ends when the loop is empty"
     wanted = expected(components, checkpoint, by_input(offsets, numbers), is_closed=True)
     assert_agreement(wanted, {"components": out}, numbers=numbers)
     assert wanted["components"][1]

@@ -227,6 +227,28 @@ def test_what_reads_a_loop_cannot_tell_a_round_from_an_epoch(tmp_path, more, kil
     assert any(wanted["out"])
 
 
+def last_of(batch: tuple[tuple[int, Item], ...]) -> list[Item]:
+    return [item for _, item in batch]
+
+
+def batched(items: cw.Stream) -> cw.Stream:
+    """What is held back until its time is complete, and at last until the input ends."""
+    return items.batch(name="batch").flat_map(last_of, name="last")
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("more", ["windowed", "concatenated"])
+def test_what_the_end_of_the_input_lets_go_turns_too(tmp_path, more, point):
+    flow = cw.Flow("loops")
+    items = flow.source("items", Item, time="at", watermark=cw.bounded_delay(3))
+    left = batched(items).iterate(exchanging, plan="log", name="loop")
+    flow.sink("out", BEHIND[more](left))
+    kills = ["never"] * 8 + [point, "never", point, point, "never", point, "never"] * 2
+    wanted, _, numbers = run(tmp_path, flow, kills=kills)
+    assert wanted["out"][-1], "the end lets something go"
+    assert numbers.count(numbers[-1]) > 2, "which goes round"
+
+
 def test_times_that_are_numbers_come_out_of_a_loop_as_they_went_in(tmp_path):
     flow = looping(
         exchanging, plan="log", time=None, watermark=None, more=lambda left: left.map_values(at)

@@ -57,8 +57,14 @@ def looping(body: Any, before: Any = None, behind: Any = None, **settings: Any) 
     return flow
 
 
-def batched(numbers: cw.Stream) -> cw.Stream:
-    return numbers.batch(name="batch").flatten(name="flat")
+def of_two_clocks(numbers: cw.Stream) -> cw.Stream:
+    other = numbers.flow.source("others", int).key_by(parity, name="other key")
+    left = numbers.key_by(parity, name="key")
+    return left.join_clocks(other, first_of, unbounded=True, name="pairs")
+
+
+def first_of(a: int, b: int) -> int:
+    return a
 
 
 WHOLE = {
@@ -66,7 +72,7 @@ WHOLE = {
     "'pairs' in its body goes by times": looping(joined),
     "'by time' in its body goes by times": looping(timed),
     "of a type that cannot be kept": looping(untyped),
-    "'batch' before it may emit when the input ends": looping(halving, before=batched),
+    "'pairs' before it joins two clocks": looping(halving, before=of_two_clocks),
     "'merge' behind it also reads 'numbers', in another epoch": looping(
         halving, behind=lambda left, numbers: left.merge(numbers)
     ),

@@ -86,8 +86,8 @@ def why_whole(steps: Sequence[s.Step], number: int, types: Sequence[StreamType])
         if not isinstance(inner, s.Iterate) and _heeds_time(inner):
             return f"'{inner.name}' in its body goes by times, which have rounds there"
     for before in _before(steps, number):
-        if before.waits or isinstance(before, s.JoinClocks):
-            return f"'{before.name}' before it may emit when the input ends"
+        if isinstance(before, s.JoinClocks):
+            return f"'{before.name}' before it joins two clocks"
     for behind, other in _beside(steps, number):
         return f"'{behind.name}' behind it also reads '{other.name}', in another epoch"
     return _unkept(step, types[step.inputs[0]])

@@ -107,6 +107,12 @@ class Job:
         """The sinks that the flow names itself."""
         return [step.name for step in self.flow.steps if isinstance(step, SinkStep)]
 
+    def side_of_loop(self, segment: Segment) -> Literal["before", "inside", "behind"]:
+        """Where a segment is, seen from a loop that is cut: before it if there is none."""
+        leading = self.needs.sources[segment.number]
+        found = {log.is_again for log in self.logs if log.name in leading}
+        return "before" if not found else "inside" if True in found else "behind"
+
     def log_into(self, sink: str) -> ToLog | None:
         """What is put into a log of a loop, if that is where a sink goes."""
         steps = (step for step, _ in self.plan.sinks if step.name == sink)

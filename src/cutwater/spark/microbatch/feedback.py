@@ -30,6 +30,8 @@ What holds it together:
   events in the order (input epoch, round, order of the cause), whatever it does with them.
 - *Caught up means empty.* Spark's ``availableNow`` ends when no source has news. The logs are not
   frozen as sources are: they have news until the loop is empty and all that left is shown.
+- *The end of the input* is an input epoch too. What is before the loop ends in the epoch of its
+  input, what is behind it in the one that shows the last that left; a body has no end of its own.
 - *Nobody else plans.* A run that was overtaken may neither read a log nor write to it: planners are
   fenced by the generation of the checkpoint, sinks by their ledgers.
 - *Cleaned by the frontier.* What an epoch before the newest has read is never read again, not even
@@ -70,7 +72,14 @@ from cutwater.spark.connectors.base.side_outputs import side_output_folder
 from cutwater.spark.connectors.base.sink import Sink
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.files.sink import Folder
-from cutwater.spark.exchange.envelope import ROW_SCHEMA, Outbox, record_batches
+from cutwater.spark.exchange.envelope import (
+    BEHIND,
+    END,
+    EVERYONE,
+    ROW_SCHEMA,
+    Outbox,
+    record_batches,
+)
 from cutwater.spark.exchange.log_lines import orders_in
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.column_requirements import least_and_greatest
@@ -189,6 +198,8 @@ class _Part(InputPartition):
     """All files of that epoch, where places among all its events are asked for."""
     mark: bytes | None = None
     """What is complete behind the loop, encoded; None: nothing new."""
+    is_end: bool = False
+    """Does nothing more leave the loop?"""
 
 
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -215,7 +226,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         with speaking():
             job, log = self._open()
-            if job.is_ending or StopRequest(job.checkpoint).is_made():
+            if not job.is_ending and StopRequest(job.checkpoint).is_made():
                 return start
             phase = phase_of(job)
             if phase != "input":
@@ -242,7 +253,10 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         mark = _completed(job, log, logs)
         said = base64.b64encode(mark).decode() if mark is not None else start.get("mark")
         # this epoch itself puts nothing into a log, so it counts as read
-        return {"entry": logs.newest + 2} | ({"mark": said} if said is not None else {})
+        offset: dict[str, Any] = {"entry": logs.newest + 2}
+        if said is not None:
+            offset["mark"] = said
+        return offset | ({"end": True} if logs.checkpoint.is_ending() else {})
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         with speaking():
@@ -258,6 +272,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ]
             if end.get("mark") != start.get("mark"):
                 parts.append(_Part(mark=base64.b64decode(end["mark"])))
+            if end.get("end") and not start.get("end"):
+                parts.append(_Part(is_end=True))
             return list(parts)
 
     def _sync(self, job: Job) -> None:
@@ -273,6 +289,9 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if partition.path:
                 yield from _rows(job, log, partition)
             yield from record_batches(notices(job, log.name, partition.mark))
+            if partition.is_end:
+                ends = [(label, EVERYONE, END, BEHIND) for label in job.labels if job.levels]
+                yield from record_batches(ends)
 
 
 def _rows(job: Job, log: FromLog, part: _Part) -> Iterator[pa.RecordBatch]:

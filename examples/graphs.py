@@ -9,6 +9,9 @@ round for each step along an edge, until nobody has anything new to tell.
 reads lines such as ``{"a": 1, "b": 2}`` from the folder ``edges`` and writes a line for each node
 whose component changed: the least node of it. ``distances`` heeds the ``length`` of an edge and
 counts from node 0; ``permissions`` writes each pair of its transitive closure once.
+
+An epoch changes little. Then all rounds in one bucket (``plan="epoch"``) are quicker than a round
+an epoch in all buckets, which is what Spark does without it.
 """
 
 from __future__ import annotations
@@ -118,12 +121,12 @@ def spreading(task: cw.Task, name: str):
 
 components = cw.Flow("components")
 edges = components.source("edges", Edge)
-found = edges.flat_map(both_ways).iterate(spreading(component, "component"))
+found = edges.flat_map(both_ways).iterate(spreading(component, "component"), plan="epoch")
 components.sink("components", found)
 
 distances = cw.Flow("distances")
 roads = distances.source("edges", Edge)
-distances.sink("distances", roads.iterate(spreading(distance, "distance")))
+distances.sink("distances", roads.iterate(spreading(distance, "distance"), plan="epoch"))
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,7 @@ def closing(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
 
 
 permissions = cw.Flow("permissions")
-permissions.sink("pairs", permissions.source("edges", Edge).iterate(closing))
+permissions.sink("pairs", permissions.source("edges", Edge).iterate(closing, plan="epoch"))
 
 inputs = {
     "edges": [Edge(0, 1, 5), Edge(2, 3, 1), cw.BORDER, Edge(1, 2, 1), Edge(0, 2, 2)],

@@ -1,4 +1,4 @@
-"""SIGKILL in a run whose loops turn inside its epochs: epoch by epoch what the simulator shows."""
+"""SIGKILL in runs with loops, by both plans: input by input what the simulator shows."""
 
 import json
 import os
@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 from support.faults.victims import kill_all, result_of, wait_until
-from support.spark.agreement import assert_agreement, expected, offsets_of
+from support.flows import components_by_log
+from support.spark.agreement import (
+    assert_agreement,
+    by_input,
+    expected,
+    input_epochs,
+    offsets_of,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 import graphs
@@ -26,8 +33,8 @@ def write_edges(folder):
     (folder / "1.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def start(root):
-    command = ["run", f"{EXAMPLE}:components", "--json", "--max-bytes-per-epoch", "500"]
+def start(root, target=EXAMPLE, size=500):
+    command = ["run", f"{target}:components", "--json", "--max-bytes-per-epoch", str(size)]
     command += ["--source", f"edges={root / 'edges'}", "--sink", f"components={root / 'out'}"]
     command += ["--checkpoint", str(root / "checkpoint")]
     return subprocess.Popen(
@@ -54,3 +61,37 @@ def test_a_loop_that_is_killed_shows_what_the_simulator_shows(tmp_path):
     assert len(offsets) > shown
     wanted = expected(graphs.components, tmp_path / "checkpoint", offsets, is_closed=False)
     assert_agreement(wanted, {"components": tmp_path / "out"})
+
+
+def newest(root, log):
+    """The newest epoch in a log of Spark's; -1: none."""
+    found = (root / "checkpoint" / "spark" / log).glob("[0-9]*")
+    return max((int(path.name) for path in found), default=-1)
+
+
+def test_a_kill_in_any_round_shows_what_the_simulator_shows(tmp_path):
+    """By a log a round is an epoch: one kill within a round, one just after one was sealed."""
+    (tmp_path / "edges").mkdir()
+    path = [{"a": n, "b": n + 1} for n in (4, 1, 3, 2, 0, 5)]
+    lines = "".join(json.dumps(edge) + "\n" for edge in path)
+    (tmp_path / "edges" / "1.jsonl").write_text(lines)
+    target = Path(components_by_log.__file__)
+    fed_back = tmp_path / "checkpoint" / "fed-back" / "spread"
+    for is_time in (
+        lambda: newest(tmp_path, "offsets") >= 2,
+        lambda: any(int(p.name[6:]) >= 4 for p in fed_back.glob("epoch=*")),
+    ):
+        process = start(tmp_path, target, 70)
+        try:
+            wait_until(process, is_time)
+        finally:
+            kill_all(process)
+    result = result_of(start(tmp_path, target, 70))
+    assert result["generation"] == 3
+    offsets = offsets_of(tmp_path / "checkpoint", ["edges"])
+    numbers = input_epochs(offsets, ["edges"])
+    assert len(offsets) > 6
+    read = by_input(offsets, numbers)
+    checkpoint = tmp_path / "checkpoint"
+    wanted = expected(components_by_log.components, checkpoint, read, is_closed=False)
+    assert_agreement(wanted, {"components": tmp_path / "out"}, numbers=numbers)

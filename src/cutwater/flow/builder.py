@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 from cutwater.flow import steps as s
 from cutwater.flow.tasks import Task
@@ -335,6 +335,7 @@ class Stream:
         body: Callable[[Stream], Stream | tuple[Stream, Stream]],
         *,
         max_rounds: int | None = None,
+        plan: Literal["epoch", "log"] | None = None,
         name: str | None = None,
     ) -> Stream:
         """A loop (P3): what the body feeds back comes to it again, one round later.
@@ -350,6 +351,11 @@ class Stream:
         one place.
 
         With `max_rounds` a run ends with an error where more rounds would be needed.
+
+        On Spark a body without `key_by` runs all its rounds inside one epoch. One with a `key_by`
+        feeds back through a durable log, a round an epoch, in all buckets, if nothing can tell the
+        difference; ``plan="epoch"`` keeps it in one bucket inside one epoch, which is quicker for
+        few values, and ``plan="log"`` refuses a loop that cannot use a log. The result is the same.
         """
         inner = Flow(self.flow.name, [s.Enter(name="enter", where=here())])
         inner._outer = self.flow
@@ -363,6 +369,7 @@ class Stream:
             again=number_again,
             out=number_out,
             max_rounds=max_rounds,
+            plan=plan,
         )
 
     def sink(self, name: str) -> Stream:

@@ -98,6 +98,9 @@ def _output(
 ) -> StreamType:
     given = inputs[0]
     match step:
+        case s.FromLog():
+            known: StreamType = step.stream
+            return known
         case s.Source():
             return _source(step, problems, numbered)
         case s.Map():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from cutwater.annotations import signature_of
 from cutwater.flow.tasks import Task
@@ -30,6 +30,7 @@ __all__ = [
     "Filter",
     "FlatMap",
     "Flatten",
+    "FromLog",
     "Histogram",
     "Iterate",
     "Join",
@@ -44,6 +45,7 @@ __all__ = [
     "Skip",
     "Source",
     "Step",
+    "ToLog",
     "Union",
 ]
 
@@ -326,6 +328,8 @@ class Iterate(Step):
     out: int
     """The step whose output leaves the loop; -1 likewise."""
     max_rounds: int | None = None
+    plan: Literal["epoch", "log"] | None = None
+    """On Spark: all rounds in an epoch, or a round an epoch; None: the planner says."""
 
     @property
     def has_exchange(self) -> bool:
@@ -341,3 +345,29 @@ class Sink(Step):
     """Where results go out; bound to a real place by name when the flow runs."""
 
     verb: ClassVar[str] = "sink"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromLog(Source):
+    """What comes back out of the log at which a loop is cut."""
+
+    verb: ClassVar[str] = "from log"
+    stream: Any
+    """What it carries, as it was inferred."""
+    loop: str
+    max_rounds: int | None = None
+    is_again: bool
+    """Is it what goes round again? Else it is what leaves the loop."""
+    origins: tuple[str, ...] = ()
+    """The sources that lead to the loop."""
+    has_marks: bool = False
+    """Do all of them say what is complete?"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToLog(Sink):
+    """What is put into the log at which a loop is cut."""
+
+    verb: ClassVar[str] = "to log"
+    loop: str
+    is_again: bool

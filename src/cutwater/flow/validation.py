@@ -11,6 +11,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.inference import StreamType, infer
 from cutwater.flow.tasks import Task, are_outputs, gives_outputs
 from cutwater.flow.timely.bodies import with_bodies
+from cutwater.flow.timely.cutting import plan_problems
 from cutwater.flow.where import of_function
 
 __all__ = ["checked", "problems_of"]
@@ -24,7 +25,7 @@ def problems_of(
     bodies = [step.body for step in with_bodies(steps) if isinstance(step, s.Iterate)]
     inputs = [problem for body in [steps, *bodies] for problem in _inputs(body)]
     every = [step for step in with_bodies(steps) if not isinstance(step, s.Enter)]
-    return [
+    problems = [
         *_flow_name(flow),
         *_names(every),
         *inputs,
@@ -32,6 +33,7 @@ def problems_of(
         *found,
         *_results(every),
     ]
+    return problems or list(plan_problems(steps))
 
 
 def checked(

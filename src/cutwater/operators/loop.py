@@ -35,7 +35,7 @@ from cutwater.operators.snapshot import Form, many_of, row_of
 from cutwater.ordering import AFTER_DATA, NO_KEY, canonical
 from cutwater.times import in_rounds, maximal, rounds_of
 
-__all__ = ["Body", "Input", "LoopState", "Node", "loop", "loop_form"]
+__all__ = ["Body", "Input", "LoopState", "Node", "bound_reached", "loop", "loop_form"]
 
 
 class Input(NamedTuple):
@@ -309,7 +309,9 @@ class _Turn:
             for place, (_, key, key_bytes, event) in enumerate(fed)
         ]
         if rows and rounds_of(rows[0].event.time)[-1] == self._body.max_rounds:
-            raise RunError(_bound(self._body, rows))
+            first, rounds = rows[0].event, self._body.max_rounds
+            time = _outside(first.time)
+            raise RunError(bound_reached(self._body.title, rounds, len(rows), first.value, time))
         return rows
 
 
@@ -334,14 +336,14 @@ def _rows(
     ]
 
 
-def _bound(body: Body, rows: Sequence[_Row]) -> Problem:
-    event = rows[0].event
-    count = len(rows)
+def bound_reached(title: str, rounds: int, count: int, value: Any, time: Any) -> Problem:
+    """What is said where `count` values still go round; `time` is that of one, None: not known."""
     goes = "1 value still goes" if count == 1 else f"{count} values still go"
+    at = "" if time is None else f" at time {time!r}"
     return Problem(
         "loop-bound",
-        f"{body.title} has turned {body.max_rounds} rounds, its max_rounds, and {goes} round, for "
-        f"example {event.value!r} at time {_outside(event.time)!r}"[:500],
+        f"{title} has turned {rounds} rounds, its max_rounds, and {goes} round, for "
+        f"example {value!r}{at}"[:500],
         "let the body keep back what need not go round again, or allow more rounds",
     )
 

@@ -170,7 +170,7 @@ def agree(checkpoint: Checkpoint, draft: Job, asked: Resumption) -> Identity:
 
 
 def _unknown_gaps(draft: Job, asked: Resumption) -> Iterator[Problem]:
-    names = [step.name for step, _ in draft.plan.sinks]
+    names = draft.own_sinks
     for name in asked.accept_gap:
         if name not in names:
             yield Problem(

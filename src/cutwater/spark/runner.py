@@ -17,6 +17,7 @@ from cutwater.errors import Problem, RefusedError
 from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Sink, Source
+from cutwater.flow.timely.cutting import loop_to_cut
 from cutwater.spark.binding import bind
 from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
 from cutwater.spark.checkpoint.store import Checkpoint
@@ -30,6 +31,7 @@ from cutwater.spark.embedded.session import check_session, embedded_session, loo
 from cutwater.spark.embedded.watchdog import Watchdog, ended_if_hung
 from cutwater.spark.end_to_end import Promise, promises, too_low
 from cutwater.spark.job.spec import BUCKETS, MICROBATCH, REALTIME, Job, spark_plan
+from cutwater.spark.microbatch.feedback import log_sinks
 from cutwater.spark.microbatch.query import Drive
 from cutwater.spark.options import RunOptions, settled
 from cutwater.spark.realtime.checkpoint import RealTimeCheckpoint
@@ -171,10 +173,13 @@ def _draft(
 ) -> Job:
     """The job before it has a checkpoint; what cannot travel is refused."""
     is_skipping = asked["on_bad_record"] == "skip"
+    feeds_back = asked["mode"] == MICROBATCH and _feeds_back(flow, sources)
+    sinks = sinks | _side_outputs(flow, place.root, is_skipping=is_skipping)
+    sinks |= log_sinks(flow, place.root) if feeds_back else {}
     draft = Job(
         flow,
         sources,
-        sinks | _side_outputs(flow, place.root, is_skipping=is_skipping),
+        sinks,
         "",
         0,
         BUCKETS,
@@ -183,6 +188,7 @@ def _draft(
         permute=permute,
         engine=asked["mode"],
         fsync=asked["fsync"],
+        feeds_back=feeds_back,
     )
     draft.to_bytes()
     return draft
@@ -333,6 +339,22 @@ def _side_outputs(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Pla
             folder = Folder(str(root / "late-events" / source.name))
             sinks[late_events_sink(source.name)] = folder
     return sinks
+
+
+def _feeds_back(flow: Flow, sources: Mapping[str, Feed | Frame]) -> bool:
+    """May a loop feed back through a log? Spark plans DataFrames, so they are never held."""
+    frames = [name for name, bound in sources.items() if isinstance(bound, Frame)]
+    loop = loop_to_cut(flow.steps) if frames else None
+    if loop and loop.plan == "log":
+        raise RefusedError(
+            Problem(
+                "loop-without-log",
+                f"{loop.title} has plan='log', and cannot turn a round an epoch: '{frames[0]}' is "
+                "a DataFrame, which cannot be held while the loop turns",
+                "leave plan out: its rounds then run inside one epoch",
+            )
+        )
+    return not frames
 
 
 def _kill_nothing() -> None:

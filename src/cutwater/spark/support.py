@@ -45,7 +45,9 @@ SUPPORT: dict[type[s.Step], str] = {
     s.AggregateWindows: WAITS,
     s.OnComplete: WAITS,
     s.Enter: "in the operator of its loop",
-    s.Iterate: f"{WAITS}; all rounds inside one epoch; with a key_by inside: in one bucket",
+    s.Iterate: f"{WAITS}; all rounds inside one epoch, or a round an epoch, cut at a log",
+    s.FromLog: "a Python data source of our own, which reads a log of a loop",
+    s.ToLog: "the writer for all sinks, into a log of a loop",
 }
 
 

@@ -189,6 +189,16 @@ def _(flow, readings):
     return readings.iterate(lambda stream: stream.filter(bool), max_rounds=0)
 
 
+@flow_for("loop-without-log")
+def _(flow, readings):
+    return readings.iterate(lambda stream: stream.filter(bool), plan="log")
+
+
+@flow_for("unknown-plan")
+def _(flow, readings):
+    return readings.iterate(lambda stream: stream.filter(bool), plan="rounds")
+
+
 @flow_for("end-in-a-loop")
 def _(flow, readings):
     return readings.iterate(lambda stream: stream.filter(bool).sink("inside"))

@@ -31,11 +31,11 @@ def offsets_of(checkpoint: Path, sources: Iterable[str]) -> list[dict[str, int]]
     for batch in sorted(int(p.name) for p in (checkpoint / "spark/offsets").glob("[0-9]*")):
         assert batch == len(found), "an epoch is missing in the offset log"
         _, _, *lines = (checkpoint / f"spark/offsets/{batch}").read_text().splitlines()
-        assert len(lines) == len(names)
+        assert len(lines) >= len(names), "the logs of a loop come behind the sources"
         before = found[-1] if found else dict.fromkeys(names, 0)
         ends = [
             before[n] if line == "-" else json.loads(line)["entry"]
-            for n, line in zip(names, lines, strict=True)
+            for n, line in zip(names, lines, strict=False)
         ]
         found.append(dict(zip(names, ends, strict=True)))
     return found
@@ -45,6 +45,23 @@ def is_closed(checkpoint: Path) -> bool:
     """Was the end of the input the newest epoch?"""
     newest = max((checkpoint / "spark/offsets").glob("[0-9]*"), key=lambda path: int(path.name))
     return '"end"' in newest.read_text()
+
+
+def input_epochs(ends: Sequence[Mapping[str, Any]], sources: Iterable[str]) -> list[int]:
+    """For each epoch the number of the input epoch that it belongs to: a loop takes several."""
+    names = list(sources)
+    found: list[int] = []
+    before: dict[str, Any] = {}
+    for end in ends:
+        now = {name: end[name] for name in names}
+        found.append((found[-1] if found else -1) + (now != before))
+        before = now
+    return found
+
+
+def by_input(ends: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
+    """Of what each epoch reads up to, that of each input epoch."""
+    return [end for n, end in enumerate(ends) if n == 0 or numbers[n] != numbers[n - 1]]
 
 
 def items_of(checkpoint: Path, source: Source, entry: int, feed: Feed | None = None) -> list[Any]:
@@ -136,10 +153,16 @@ def assert_agreement(
     wanted: Mapping[str, Sequence[Sequence[bytes]]],
     folders: Mapping[str, Path],
     key: Callable[[Any], Any] | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> None:
-    """Each epoch has the same rows; each part is in order; each key's rows are in order."""
+    """Each epoch has the same rows; each part is in order; each key's rows are in order.
+
+    `numbers` are the input epochs to which epochs belong; default: each is one.
+    """
     for sink, epochs in wanted.items():
-        parts = parts_of(folders[sink])
+        parts: dict[int, list[list[bytes]]] = {}
+        for epoch, lines_of_parts in parts_of(folders[sink]).items():
+            parts.setdefault(numbers[epoch] if numbers else epoch, []).extend(lines_of_parts)
         assert set(parts) == {number for number, lines in enumerate(epochs) if lines}
         for number, lines in enumerate(epochs):
             found = [line for part in parts.get(number, []) for line in part]

@@ -4,6 +4,7 @@ It runs the real reader, levels and writer over fake state, with two workers tha
 states, and it can be killed at every point at which Spark can.
 """
 
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from cutwater.spark.exchange.bucket_hash import spark_hash
 from cutwater.spark.exchange.envelope import ROW_SCHEMA
 from cutwater.spark.job.spec import Job
 from cutwater.spark.microbatch import writer
+from cutwater.spark.microbatch.feedback import LogSource, log_sinks
 from cutwater.spark.microbatch.source_reader import FeedSource
 from cutwater.spark.microbatch.stateful_operator import Level
 from cutwater.spark.microbatch.writer import SinksWriter
@@ -125,7 +127,12 @@ class ToySpark:
         for number, name in enumerate(sorted(self.job.sources)):
             source = FeedSource.of(data, name, number)({})
             self.readers[name] = source.streamReader(ROW_SCHEMA)
-            self.readers[name].prepareForTriggerAvailableNow()
+        for number, log in enumerate(self.job.logs):
+            self.readers[log.name] = LogSource.of(data, log.name, number)({}).streamReader(
+                ROW_SCHEMA
+            )
+        for reader in self.readers.values():
+            reader.prepareForTriggerAvailableNow()
         self.levels = [Level(data, level) for level in range(len(self.job.levels))]
         self.handles = [Handle() for _ in self.levels]
         for level, handle in zip(self.levels, self.handles, strict=True):
@@ -150,6 +157,7 @@ class ToySpark:
                 return False
             self._maybe_die("planned", kill_at)
             self._ends.append(ends)
+            self._log_offsets(len(self._ends) - 1)
         self._maybe_die("logged", kill_at)
         before_states = {place: store.save_point() for place, store in self.states.items()}
         try:
@@ -159,13 +167,30 @@ class ToySpark:
             for place, point in before_states.items():
                 self.states[place].roll_back(point)
             raise
-        self.committed += 1
+        self._commit()
         return True
+
+    def _commit(self) -> None:
+        if self.job.logs:
+            self._log("commits", self.committed, ['{"nextBatchWatermarkMs":0}'])
+        self.committed += 1
+
+    def skip_epoch(self) -> None:
+        """An epoch that reads nothing, as Spark leaves it where state was moved."""
+        assert self.committed == len(self._ends)
+        self._ends.append(self._ends[-1])
+        self._log_offsets(len(self._ends) - 1)
+        self._commit()
 
     @property
     def offsets(self) -> list[dict[str, int]]:
         """For each epoch the newest entry of each source's log."""
         return [{name: end["entry"] for name, end in ends.items()} for ends in self._ends]
+
+    @property
+    def ends(self) -> list[dict[str, dict[str, Any]]]:
+        """For each epoch the offsets that it reads up to."""
+        return self._ends
 
     def run_to_the_end(self, kills: list[str], *, close: bool = False) -> None:
         """Catch up; each kill happens in the epoch that is next then, and a new life follows.
@@ -183,6 +208,17 @@ class ToySpark:
             except Killed:
                 self.job = replace(self.job, is_ending=False)
             self.start()
+
+    def _log_offsets(self, epoch: int) -> None:
+        """What planners of a loop read of Spark's own log."""
+        if self.job.logs:
+            ends = [json.dumps(end) for end in self._ends[epoch].values()]
+            self._log("offsets", epoch, ["{}", *ends])
+
+    def _log(self, log: str, epoch: int, lines: list[str]) -> None:
+        folder = Path(self.job.checkpoint) / "spark" / log
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / str(epoch)).write_text("\n".join(["v1", *lines]))
 
     def _start_of(self, epoch: int) -> dict[str, dict[str, Any]]:
         if epoch:
@@ -274,6 +310,8 @@ def make_job(flow: Any, root: Path, **settings: Any) -> Job:
             sinks[late_events_sink(step.name)] = folder(str(root / "late" / step.name))
     for source in sources.values():
         Path(source.path).mkdir(parents=True, exist_ok=True)
+    if settings.get("feeds_back"):
+        sinks.update(log_sinks(flow, root / "checkpoint"))
     buckets = settings.pop("buckets", 16)
     return Job(
         flow, {**sources, **feeds}, sinks, "", 0, buckets, str(root / "checkpoint"), **settings

@@ -263,8 +263,15 @@ def test_a_loop_says_how_it_turns_and_where():
     leaves = words.iterate(lambda s: s.key_by(len, name="anew").filter(bool, name="some"))
     flow.sink("a", stays)
     flow.sink("b", leaves)
+    flow.sink("c", words.iterate(lambda s: s.key_by(len, name="own").filter(bool), plan="epoch"))
     diagram = diagram_of(flow)
     verbs = {node.name: node.verb for node in diagram.nodes}
-    assert verbs["stays"] == verbs["iterate"] == "iterate, rounds in an epoch"
+    assert verbs["stays"] == "iterate, rounds in an epoch"
+    assert verbs["iterate"] == "iterate, a round an epoch"
+    assert verbs["iterate_2"] == "iterate, rounds in an epoch, in one bucket"
     exchanges = {diagram.nodes[group.nodes[-1]].name: group.exchange for group in diagram.exchanges}
-    assert exchanges == {"stays": "by len", "iterate": "all in one place"}
+    assert exchanges == {
+        "stays": "by len",
+        "iterate": "by the keys in its body",
+        "iterate_2": "all in one place",
+    }

@@ -20,6 +20,7 @@ from cutwater.errors import (
 from cutwater.spark import runner
 from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.store import Checkpoint
+from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.query_failures import cause_of, sentence_of
 
 
@@ -175,3 +176,18 @@ def test_what_ends_a_run_is_its_own_failure_or_the_users(tmp_path, raised, seen)
     said = StreamingQueryException(f"x {embed(raised)} y")
     error = sentence_of(said, Checkpoint(tmp_path))
     assert (type(error), error.problems) == (seen, raised.problems)
+
+
+def test_a_dataframe_cannot_wait_for_a_loop():
+    def body(stream):
+        return stream.key_by("name", name="anew").filter(bool)
+
+    def looping(plan):
+        made = cw.Flow("loops")
+        made.sink("out", made.source("items", Item).iterate(body, plan=plan, name="loop"))
+        return made
+
+    rows = {"items": Frame.__new__(Frame)}
+    assert not runner._feeds_back(looping(None), rows)
+    with pytest.raises(RefusedError, match="'items' is a DataFrame, which cannot be held"):
+        runner._feeds_back(looping("log"), rows)

@@ -99,6 +99,9 @@ def _show(found: CheckpointSummary) -> None:
         _say(f"its state was being moved to {found.rescaling_to} partitions; that is not finished")
     elif found.is_mid_epoch:
         _say(f"epoch {found.next_epoch - 1} is not finished")
+    if found.loop is not None:
+        how = "is empty" if found.loop.round is None else f"is in round {found.loop.round}"
+        _say(f"the loop '{found.loop.loop}', which turns a round an epoch, {how}")
     if found.is_closed:
         _say("closed: its input has ended")
     _say(f"steps that keep a state: {', '.join(found.steps) or 'none'}")

@@ -41,9 +41,9 @@ def frontier(
     found = spark_package().read_frontiers(checkpoint, asked=at)
     steps = _chosen(found, step)
     if as_json:
-        print_json(
-            {"flow": found.flow, "epoch": found.epoch, "is_closed": found.is_closed, "steps": steps}
-        )
+        said = {"flow": found.flow, "epoch": found.epoch, "is_closed": found.is_closed}
+        loop = {"loop": found.loop} if found.loop else {}
+        print_json({**said, **loop, "steps": steps})
     else:
         _show(found, steps)
 
@@ -65,10 +65,20 @@ def _show(found: Frontiers, steps: list[StepFrontier]) -> None:
     _say(f"{found.flow}: {_how_far(found)}")
     if found.is_closed:
         return
+    if found.loop is not None:
+        _say(
+            f"'{found.loop.loop}' is in round {found.loop.round}: what comes out of it is complete "
+            "when nothing goes round any more"
+        )
     columns = ["step", "", "complete up to", "held by"]
-    table(columns, [(s.step, s.verb, _time(s.completed), _held_by(s)) for s in steps])
+    behind = found.topology.behind(found.loop.loop) if found.loop else set()
+    held = {s.step: f"'{found.loop.loop}'" for s in steps if found.loop and s.step in behind}
+    rows = [(s.step, s.verb, _time(s.completed), held.get(s.step) or _held_by(s)) for s in steps]
+    table(columns, rows)
     # Steps that only pass events on wait for nothing; what they are held by, those behind them are.
     for each in [s for s in steps if s.waits or len(steps) == 1 or s.asked is not None]:
+        if each.step in held:
+            continue
         for sentence in _sentences(found, each):
             _say(sentence)
 

@@ -12,6 +12,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import Placement, Plan, Segment, plan
 from cutwater.flow.inference import infer
+from cutwater.flow.timely.cutting import loop_to_cut, turning
 
 __all__ = ["Diagram", "Edge", "Group", "Node", "Sort", "diagram_of"]
 
@@ -96,7 +97,7 @@ def diagram_of(plan_or_flow: Plan | Flow) -> Diagram:
     first_of = {group.nodes[0]: group for group in groups}
     return Diagram(
         planned.flow.name,
-        tuple(_node(n, step, carried[n]) for n, step in enumerate(steps)),
+        tuple(_node(n, step, carried[n], steps) for n, step in enumerate(steps)),
         groups,
         tuple(
             Edge(i, n, first_of[n].exchange if n in first_of else None)
@@ -106,18 +107,18 @@ def diagram_of(plan_or_flow: Plan | Flow) -> Diagram:
     )
 
 
-def _node(number: int, step: s.Step, carries: str) -> Node:
+def _node(number: int, step: s.Step, carries: str, steps: Sequence[s.Step]) -> Node:
     sort: Sort = "stateful" if step.is_stateful else "step"
     if isinstance(step, s.Source):
         sort = "source"
     elif isinstance(step, s.Sink):
         sort = "sink"
-    return Node(number, _verb(step), step.name, sort, carries)
+    return Node(number, _verb(step, steps), step.name, sort, carries)
 
 
-def _verb(step: s.Step) -> str:
+def _verb(step: s.Step, steps: Sequence[s.Step]) -> str:
     """The verb; of a loop also how it turns."""
-    return f"{step.verb}, rounds in an epoch" if isinstance(step, s.Iterate) else step.verb
+    return f"{step.verb}, {turning(steps, step)}" if isinstance(step, s.Iterate) else step.verb
 
 
 def _groups(planned: Plan) -> tuple[Group, ...]:
@@ -138,6 +139,8 @@ def _groups(planned: Plan) -> tuple[Group, ...]:
 
 
 def _exchange(segment: Segment, number: int, steps: Sequence[s.Step]) -> str:
+    if segment.steps[0] is loop_to_cut(steps):
+        return "by the keys in its body"
     if segment.placement != "by key":
         return "all in one place"
     step = steps[number]

@@ -113,6 +113,8 @@ class Identity:
     """Where each of its sinks goes, side outputs too; empty: into the checkpoint."""
     engine: Engine = MICROBATCH
     """What runs it: epochs of the one and ticks of the other do not compare."""
+    logs: dict[str, str] = field(default_factory=dict)
+    """What lies in the logs of a loop that feeds back through one, by type."""
     format: int = FORMAT
 
 
@@ -132,6 +134,7 @@ def identity_of(job: Job, partitions: int) -> Identity:
         code=flow_fingerprint(job.flow, [*job.sources.values(), *job.sinks.values()]),
         sinks={name: place_of(name, sink) for name, sink in job.sinks.items()},
         engine=job.engine,
+        logs={log.name: render(schema_of(log.type)) for log in job.logs},
     )
 
 
@@ -144,7 +147,7 @@ def _steps(job: Job) -> Iterator[tuple[str, StepIdentity]]:
                     StepIdentity(
                         part.step.verb,
                         level,
-                        _key(_around(job.flow.steps, part.step), part),
+                        _key(_around(job.plan.flow.steps, part.step), part),
                         _settings(part.step),
                         _notes(storage, part.step),
                         _kept_as(storage, part),
@@ -327,6 +330,11 @@ def _changed(what: str, hint: str) -> Problem:
     return Problem("changed-flow", message, hint)
 
 
+def _logs(identity: Identity) -> str:
+    said = [f"through a log with '{name}' of type {tp}" for name, tp in identity.logs.items()]
+    return " and ".join(said) or "inside an epoch"
+
+
 def _another_engine(found: Identity, wanted: Identity) -> Problem:
     return Problem(
         "another-engine",
@@ -352,6 +360,10 @@ def _whole(found: Identity, wanted: Identity) -> Iterator[Problem]:
     ):
         if before != now:
             yield _changed(words.format(before, now), f"put it back as it was, or {_ANEW}")
+    if found.logs != wanted.logs:
+        before, now = (_logs(identity) for identity in (found, wanted))
+        hint = f"choose the plan that the loop had: iterate(..., plan=...), or {_ANEW}"
+        yield _changed(f"its loops fed back {before} and feed back {now}", hint)
     if found.partitions != wanted.partitions:
         yield Problem(
             "other-partitions",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.errors import RefusedError
+from cutwater.spark.checkpoint.loop_progress import LoopProgress, loop_progress
 from cutwater.spark.checkpoint.offset_log import LOG
 from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint, refuse_real_time
 from cutwater.spark.connectors.base.source import Chunk
@@ -53,6 +54,8 @@ class CheckpointSummary:
     sources: dict[str, SourceSummary]
     is_closed: bool
     """Has the input ended? Then no run can follow."""
+    loop: LoopProgress | None = None
+    """Where the loop is that feeds back through a log; None if none does."""
 
 
 def describe(checkpoint: str | Path) -> CheckpointSummary:
@@ -76,6 +79,7 @@ def describe(checkpoint: str | Path) -> CheckpointSummary:
             for name, source in identity.sources.items()
         },
         is_closed=identity.is_closed,
+        loop=loop_progress(place, identity),
     )
 
 

@@ -47,7 +47,7 @@ def remember_sinks(root: Path, job: Job, accept_gap: Collection[str] = ()) -> No
 
     Of those whose gap is accepted, what they have now is all that is asked of them from now on.
     """
-    own = {step.name: job.sinks[step.name] for step, _ in job.plan.sinks}
+    own = {name: job.sinks[name] for name in job.own_sinks}
     noted = _shown(root)
     gaps = {name: _newest(name, own[name], job.query_id) for name in accept_gap if name in noted}
     if gaps:

@@ -13,6 +13,7 @@
       synced.json       up to which epoch that survives a power loss
       bad-records/      what --on-bad-record skip kept aside
       late-events/      events that came after their time was complete
+      fed-back/, left/  the logs of a loop that turns a round an epoch
       staging/<sink>/   what sinks without a place for it have not shown yet
       calls/<sink>/     how far the functions are that are called as sinks
 """
@@ -152,20 +153,29 @@ class Checkpoint:
         """The epochs whose state is kept, in order."""
         return sorted(set(self._epochs("commits")) & set(self._epochs("offsets")))
 
-    def entries_read(self, sources: Collection[str]) -> dict[str, int]:
-        """The newest entry of each source's log that an epoch reads; DataFrames have no log."""
-        path = self.spark / "offsets" / str(self.next_epoch() - 1)
-        if not path.exists():
+    def entries_read(self, sources: Collection[str], epoch: int | None = None) -> dict[str, int]:
+        """The newest entry of each source's log that an epoch reads; DataFrames have no log.
+
+        `epoch` is the newest, if none is named.
+        """
+        offsets = self.offsets(self.next_epoch() - 1 if epoch is None else epoch)
+        if not offsets:
             return dict.fromkeys(sources, 0)
-        try:
-            offsets = [
-                None if o == "-" else parse_json(o) for o in path.read_text().splitlines()[2:]
-            ]
-        except ValueError as error:
-            raise damaged(path, "Spark's offset log", error) from None
         pairs = zip(sorted(sources), offsets, strict=False)
         own = ((name, {"entry": 0} if offset is None else offset) for name, offset in pairs)
         return {name: int(offset["entry"]) for name, offset in own if _is_ours(offset)}
+
+    def offsets(self, epoch: int) -> list[Any]:
+        """What Spark's offset log says of an epoch, a line for each source of the query.
+
+        The logs of a loop come behind the sources. Nothing, if the epoch is not in it.
+        """
+        path = self.spark / "offsets" / str(epoch)
+        try:
+            lines = path.read_text().splitlines()[2:] if path.exists() else []
+            return [None if line == "-" else parse_json(line) for line in lines]
+        except ValueError as error:
+            raise damaged(path, "Spark's offset log", error) from None
 
     def rescaling_to(self) -> int | None:
         """The number of partitions that the state was being moved to when that was cut off."""

@@ -31,7 +31,11 @@ from cutwater.spark.checkpoint.compatibility import Identity
 from cutwater.spark.checkpoint.offset_log import LOG
 from cutwater.spark.checkpoint.sink_records import strange_outputs
 from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
-from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
+from cutwater.spark.connectors.base.side_outputs import (
+    bad_records_sink,
+    late_events_sink,
+    side_output_folder,
+)
 from cutwater.spark.connectors.base.sink import Sink
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.files.sink import Folder
@@ -144,11 +148,12 @@ class _Looking:
     ) -> dict[str, int]:
         """The entries of our logs that an epoch reads up to."""
         names = sorted(identity.sources)
-        if len(found) != len(names):
-            said = f"has {len(found)} sources, and the flow has {len(names)}"
+        expected = len(names) + len(identity.logs)
+        if len(found) != expected:
+            said = f"has {len(found)} sources, and the flow has {expected}"
             self._damage(path, "Spark's offset log", said, _RESTORE)
             return {}
-        pairs = zip(names, found, strict=True)
+        pairs = zip(names, found, strict=False)  # the logs of a loop come behind
         return {n: said["entry"] for n, said in pairs if isinstance(said, dict) and "entry" in said}
 
     def _source(self, name: str, needed: int) -> None:
@@ -289,6 +294,8 @@ class _Looking:
                 self.problems += error.problems
 
     def _asides(self, identity: Identity) -> Iterator[tuple[str, Sink]]:
+        for name in identity.logs:
+            yield name, Folder(str(self._place.root / side_output_folder(name)))
         for kind, named in (("bad-records", bad_records_sink), ("late-events", late_events_sink)):
             for name in identity.sources:
                 folder = self._place.root / kind / name

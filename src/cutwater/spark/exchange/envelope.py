@@ -23,6 +23,7 @@ from cutwater.spark.exchange.batch import Batch
 
 __all__ = [
     "ARROW_SCHEMA",
+    "BEHIND",
     "DATA",
     "END",
     "EVERYONE",
@@ -61,6 +62,8 @@ MARK = 1
 """The kind of a row that tells a bucket what a source has completed (`pack_mark`)."""
 END = 2
 """The kind of a row that tells a bucket that the input has ended."""
+BEHIND = b"behind"
+"""The body of such a row that is for what is behind a loop; else it is for what is before it."""
 NEWEST = 3
 """The kind of a row that tells a gate the newest time that a task has read."""
 EVERYONE = -1

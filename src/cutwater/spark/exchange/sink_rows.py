@@ -31,6 +31,9 @@ _unpack = msgspec.msgpack.Decoder(tuple[list[bytes], bytes]).decode
 
 def packing(job: Job, target: int) -> Callable[[Batch], bytes]:
     """How the values of a batch become the body of a row for a sink."""
+    if job.log_into(job.sink_at(target)):
+        lines = job.log_lines[job.sink_at(target)]
+        return lambda batch: pack_lines(replace(batch, values=lines.written(batch)))
     if not _takes_records(job, target):
         look = _judge(job, target)
 

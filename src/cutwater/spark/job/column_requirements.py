@@ -33,6 +33,8 @@ def heeds_time(step: s.Step) -> bool:
 
 def makes_marks(source: s.Source) -> bool:
     """Does the source say what is complete: by a rule, or because its records are numbered?"""
+    if isinstance(source, s.FromLog):
+        return source.has_marks
     return source.watermark is not None or source.time is None
 
 
@@ -72,11 +74,28 @@ class Needs:
     def _backwards(self, uses: Any, passes: Any) -> frozenset[int]:
         """Segments that use something, and those behind which a segment does."""
         found: set[int] = set()
-        for segment in reversed(self._plan.segments):
-            readers = [self._plan.segments[n] for n, _ in self._plan.readers[segment.number]]
-            if uses(segment) or any(r.number in found and passes(r) for r in readers):
-                found.add(segment.number)
+        before = -1
+        while before < len(found):  # what goes round again is read by segments that come before
+            before = len(found)
+            for segment in reversed(self._plan.segments):
+                readers = [*self._readers(segment), *self._readers_of_logs(segment)]
+                if uses(segment) or any(r.number in found and passes(r) for r in readers):
+                    found.add(segment.number)
         return frozenset(found)
+
+    def _readers(self, segment: Segment) -> Iterator[Segment]:
+        return (self._plan.segments[n] for n, _ in self._plan.readers[segment.number])
+
+    def _readers_of_logs(self, segment: Segment) -> Iterator[Segment]:
+        """The segments that begin with what this one puts into a log."""
+        names = {
+            step.name
+            for step, number in self._plan.sinks
+            if isinstance(step, s.ToLog) and number == segment.number
+        }
+        return (
+            r for r in self._plan.segments if isinstance(r.source, s.FromLog) and r.name in names
+        )
 
     def met_by(self, source: str) -> frozenset[str]:
         """The other sources with which a source leads to segments that heed watermarks."""

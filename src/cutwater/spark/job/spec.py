@@ -25,8 +25,10 @@ from cutwater.errors import CutwaterError, Problem, RefusedError, embed
 from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
 from cutwater.flow.state_snapshots import time_kept_as
-from cutwater.flow.steps import Source
+from cutwater.flow.steps import FromLog, Source, ToLog
+from cutwater.flow.steps import Sink as SinkStep
 from cutwater.flow.timely.bodies import with_bodies
+from cutwater.flow.timely.cutting import cut
 from cutwater.flow.travel.unpicklable import unpicklable
 from cutwater.flow.user_modules import held_by, own_modules
 from cutwater.ordering import NO_KEY, bucket_of
@@ -37,6 +39,7 @@ from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.exchange.bucket_hash import labels
 from cutwater.spark.exchange.envelope import END, EVERYONE
 from cutwater.spark.exchange.event_codec import Letters
+from cutwater.spark.exchange.log_lines import LogLines
 from cutwater.spark.job.column_requirements import Needs
 from cutwater.spark.operators.aggregation import Aggregation, aggregation_of
 from cutwater.spark.state.storage import Storage, storage_of
@@ -86,11 +89,36 @@ class Job:
     """What runs it; a checkpoint belongs to one of them."""
     fsync: bool = True
     """Are Spark's checkpoint files synced before each epoch?"""
+    feeds_back: bool = False
+    """May a loop feed back through a log? Else all rounds of each run in one epoch."""
 
     @cached_property
     def plan(self) -> Plan:
-        """The flow as segments."""
-        return spark_plan(self.flow)
+        """The flow as segments; a loop that feeds back through a log is cut there."""
+        steps = cut(self.flow.steps) if self.feeds_back else self.flow.steps
+        is_cut = len(steps) > len(self.flow.steps)
+        return spark_plan(Flow(self.flow.name, steps) if is_cut else self.flow)
+
+    @cached_property
+    def logs(self) -> tuple[FromLog, ...]:
+        """What comes out of the logs of a loop that is cut: fed back, and left. Often none."""
+        return tuple(step for step in self.plan.flow.steps if isinstance(step, FromLog))
+
+    @cached_property
+    def own_sinks(self) -> list[str]:
+        """The sinks that the flow names itself."""
+        return [step.name for step in self.flow.steps if isinstance(step, SinkStep)]
+
+    def side_of_loop(self, segment: Segment) -> Literal["before", "inside", "behind"]:
+        """Where a segment is, seen from a loop that is cut: before it if there is none."""
+        leading = self.needs.sources[segment.number]
+        found = {log.is_again for log in self.logs if log.name in leading}
+        return "before" if not found else "inside" if True in found else "behind"
+
+    def log_into(self, sink: str) -> ToLog | None:
+        """What is put into a log of a loop, if that is where a sink goes."""
+        steps = (step for step, _ in self.plan.sinks if step.name == sink)
+        return next((step for step in steps if isinstance(step, ToLog)), None)
 
     @cached_property
     def has_frames(self) -> bool:
@@ -150,6 +178,8 @@ class Job:
         """The clock of a source that has a watermark rule, or whose numbers matter."""
         segment = self.source_segment(source)
         step = segment.source
+        if isinstance(step, FromLog):
+            return None
         if step and step.watermark:
             bound = self.sources.get(source)
             if isinstance(bound, Feed) and bound.has_partitions:
@@ -163,6 +193,15 @@ class Job:
         """How the events that come to each stateful segment are written."""
         stateful = (segment for segment in self.plan.segments if segment.is_stateful)
         return {s.number: Letters(self.plan, s, self.needs) for s in stateful}
+
+    @cached_property
+    def log_lines(self) -> dict[str, LogLines]:
+        """How the events in each log of a loop are written."""
+        timed = self.needs.times
+        return {
+            log.name: LogLines(log, self.source_segment(log.name).number in timed)
+            for log in self.logs
+        }
 
     @cached_property
     def aggregations(self) -> dict[int, Aggregation]:

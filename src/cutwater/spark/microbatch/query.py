@@ -18,6 +18,7 @@ from cutwater.spark.embedded.watchdog import Watchdog
 from cutwater.spark.exchange.envelope import ROW_SCHEMA
 from cutwater.spark.job.spec import Job
 from cutwater.spark.microbatch.dataframes import rows_of
+from cutwater.spark.microbatch.feedback import LogSource
 from cutwater.spark.microbatch.source_reader import FeedSource
 from cutwater.spark.microbatch.stateful_operator import Level
 from cutwater.spark.microbatch.writer import SinksWriter
@@ -41,6 +42,10 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
         source = FeedSource.of(data, name, number)
         spark.dataSource.register(source)
         frames.append(spark.readStream.format(source.name()).load())
+    for number, log in enumerate(job.logs):  # behind the sources, by whose names offsets go
+        out_of_log = LogSource.of(data, log.name, number)
+        spark.dataSource.register(out_of_log)
+        frames.append(spark.readStream.format(out_of_log.name()).load())
     rows = frames[0]
     for frame in frames[1:]:
         rows = rows.union(frame)

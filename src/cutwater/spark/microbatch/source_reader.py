@@ -21,14 +21,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from cutwater.errors import FencedError
 from cutwater.spark.checkpoint.offset_log import ChunkLog
 from cutwater.spark.checkpoint.power_loss import SparkFiles
-from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.source import Chunk, Feed, RecordReader
 from cutwater.spark.connectors.base.watermarks import Numbering
 from cutwater.spark.exchange.envelope import ROW_SCHEMA, record_batches
 from cutwater.spark.job.spec import Job, load_job, speaking
+from cutwater.spark.microbatch.feedback import phase_of
+from cutwater.spark.microbatch.fencing import refuse_overtaken
 from cutwater.spark.microbatch.idle import Patience, mark_to_follow
 from cutwater.spark.operators.reading import Reading, news_of, notices
 from cutwater.spark.stopping import StopRequest
@@ -58,16 +58,6 @@ class FeedSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return _Reader(self.job, self.source, self.now)
-
-
-def _refuse_overtaken(job: Job) -> None:
-    """A fenced planner must not append to the log."""
-    newest = Checkpoint(Path(job.checkpoint)).generation()
-    if newest > job.generation:
-        raise FencedError.because(
-            f"generation {newest} has taken the checkpoint {job.checkpoint} over from "
-            f"generation {job.generation}"
-        )
 
 
 @dataclass
@@ -118,11 +108,13 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return start
             if job.is_ending or start.get("end"):
                 return {"entry": start["entry"], "end": True}
+            if phase_of(job) != "input":
+                return start  # a loop turns: input epochs do not overlap in it
             if log.newest < start["entry"]:
                 log.read(start["entry"])  # which says that it is missing
             if log.newest > start["entry"]:
                 return {"entry": start["entry"] + 1}
-            _refuse_overtaken(job)
+            refuse_overtaken(job)
             newest = log.extend()
             if newest == start["entry"]:
                 newest = self._follow(job, log)

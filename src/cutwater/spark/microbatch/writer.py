@@ -80,7 +80,7 @@ class _Writer(DataSourceStreamArrowWriter):
                 receipts = [r for m in written for r in m.receipts if r.sink == name]
                 sink.publish(job.claim_of(name), batchId, receipts)
             totals = _totals(written)
-            own = [step.name for step, _ in job.plan.sinks if totals.get(step.name)]
+            own = [name for name in job.own_sinks if totals.get(name)]
             note_shown(job.checkpoint, batchId, own)
             note_rows(job.checkpoint, batchId, totals)
 

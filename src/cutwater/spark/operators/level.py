@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from cutwater.codec import UNENCODABLE
 from cutwater.errors import InputError, Problem, StepError
 from cutwater.flow.fusing import Segment
-from cutwater.spark.exchange.envelope import DATA, END, Outbox, Parcel, unpack_mark
+from cutwater.spark.exchange.envelope import BEHIND, DATA, END, Outbox, Parcel, unpack_mark
 from cutwater.spark.job.spec import Job
 from cutwater.spark.operators.aggregate import AggregateWork
 from cutwater.spark.operators.segment_runner import SegmentWork, Work
@@ -35,6 +35,9 @@ class Inbox:
     marks: dict[str, bytes] = field(default_factory=dict)
     """What sources have completed, encoded."""
     has_ended: bool = False
+    """Has the input ended?"""
+    has_left: bool = False
+    """Has a loop that turns a round an epoch nothing more to show, since the input has ended?"""
 
     def take(self, target: int, kind: int, body: bytes) -> bool:
         """Put a row where it belongs; does it go on to a deeper level or to a sink?"""
@@ -43,12 +46,19 @@ class Inbox:
             if is_here:
                 self.mail.setdefault(target, []).append(bytes(body))
             return not is_here
-        if kind == END:
+        if kind == END and bytes(body) == BEHIND:
+            self.has_left = True
+        elif kind == END:
             self.has_ended = True
         else:
             source, time = unpack_mark(bytes(body))
             self.marks[source] = time
         return not self.job.is_last(self.level, kind)
+
+    def ends(self, segment: Segment) -> bool:
+        """Does nothing more come to a segment? A loop that is cut ends when it is empty."""
+        where = self.job.side_of_loop(segment)
+        return {"before": self.has_ended, "inside": False, "behind": self.has_left}[where]
 
 
 def work_epoch(
@@ -70,13 +80,14 @@ def work_epoch(
         mail = inbox.mail.get(segment.number, [])
         completed = job.newly_completed(segment, before, after) if inbox.marks else None
         is_told = completed is not None and (bucket.busy or job.wakes(segment, bucket.label))
-        if not (mail or inbox.has_ended or is_told):
+        is_over = inbox.ends(segment)
+        if not (mail or is_over or is_told):
             continue
         work = _work_of(job, segment, bucket, outbox)
         try:
             for _ in work.data(mail):
                 yield from outbox.ready()
-            if inbox.has_ended:
+            if is_over:
                 work.finish()
             else:
                 work.border()

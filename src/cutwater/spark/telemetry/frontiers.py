@@ -21,6 +21,8 @@ import msgspec
 from cutwater.errors import Problem, RefusedError
 from cutwater.operators.windows import windows_of
 from cutwater.progress import Edge, Graph, Progress
+from cutwater.spark.checkpoint.compatibility import Identity
+from cutwater.spark.checkpoint.loop_progress import LoopProgress, loop_progress
 from cutwater.spark.checkpoint.offset_log import LOG
 from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint, refuse_real_time
 from cutwater.spark.connectors.base.source import Chunk
@@ -116,6 +118,8 @@ class Frontiers:
     topology: Topology
     positions: tuple[Position, ...]
     steps: tuple[StepFrontier, ...]
+    loop: LoopProgress | None = None
+    """Where the loop is that feeds back through a log; None if none does, or it is empty."""
 
 
 class FrontierTracker:
@@ -293,16 +297,18 @@ def read_frontiers(checkpoint: str | Path, *, asked: str | None = None) -> Front
         raise RefusedError(no_checkpoint(place))
     refuse_real_time(identity, "show frontiers")
     topology = read_topology(place.root)
-    entries = place.entries_read(identity.sources)
-    positions: list[Position] = []
-    for name, times in topology.sources.items():
-        last = _last_chunk(place.root / "sources" / name, entries.get(name, 0))
-        positions += positions_of(name, times.clock(), last)
+    positions = _positions(place, identity, topology)
     tracker = FrontierTracker(topology)
     tracker.move(() if identity.is_closed else positions)
     steps = tracker.steps(asked)
     if not steps:
         raise RefusedError(_no_such_time(str(asked), topology))
+    loop = loop_progress(place, identity)
+    if loop and loop.round is not None:
+        tracker.move(_positions(place, identity, topology, loop.shown_up_to))
+        behind = topology.behind(loop.loop)
+        earlier = {each.step: each for each in tracker.steps(asked)}
+        steps = tuple(earlier.get(s.step, s) if s.step in behind else s for s in steps)
     return Frontiers(
         identity.flow,
         place.next_epoch() - 1,
@@ -310,7 +316,20 @@ def read_frontiers(checkpoint: str | Path, *, asked: str | None = None) -> Front
         topology,
         () if identity.is_closed else tuple(positions),
         steps,
+        loop if loop and loop.round is not None else None,
     )
+
+
+def _positions(
+    place: Checkpoint, identity: Identity, topology: Topology, epoch: int | None = None
+) -> list[Position]:
+    """Where sources are with the newest epoch, or with an earlier one."""
+    entries = place.entries_read(identity.sources, epoch)
+    found: list[Position] = []
+    for name, times in topology.sources.items():
+        last = _last_chunk(place.root / "sources" / name, entries.get(name, 0))
+        found += positions_of(name, times.clock(), last)
+    return found
 
 
 def _last_chunk(log: Path, entry: int) -> Chunk | None:

@@ -141,14 +141,14 @@ class Reports:
         )
 
     def _own_sinks(self) -> list[str]:
-        return [sink.name for sink, _ in self._job.plan.sinks]
+        return self._job.own_sinks
 
     def _sources(self, report: Mapping[str, Any]) -> Iterator[tuple[str, SourceProgress]]:
-        """Spark has the sources in the order of the query, which is that of their names."""
+        """Spark has the sources in the order of the query: by their names, then logs of loops."""
         names, found = sorted(self._job.sources), report.get("sources") or []
-        if len(found) != len(names):
+        if len(found) != len(names) + len(self._job.logs):
             return
-        for name, said in zip(names, found, strict=True):
+        for name, said in zip(names, found, strict=False):
             bound = self._job.sources[name]
             ends = (_entry(said.get("startOffset")), _entry(said.get("endOffset")))
             if isinstance(bound, Feed):

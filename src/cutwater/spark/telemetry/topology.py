@@ -135,6 +135,14 @@ class Topology:
             return before[0]
         return (tuple(sorted({name for clocks in before for name in clocks[0]})),)
 
+    def behind(self, name: str) -> set[str]:
+        """The names of the steps to which something comes from a step, and its own."""
+        found: set[int] = set()
+        for number, step in enumerate(self.steps):
+            if step.name == name or found.intersection(step.inputs):
+                found.add(number)
+        return {self.steps[number].name for number in found}
+
     def is_by_the_clock(self, source: str) -> bool:
         """Are the times of a source such as a clock shows?"""
         return self.sources[source].kind in ("datetime", "date")

@@ -74,6 +74,7 @@ def test_show_as_data(cli, place):
         "rescaling_to": None,
         "steps": ["total"],
         "is_closed": False,
+        "loop": None,
     }
 
 

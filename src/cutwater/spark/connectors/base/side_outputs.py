@@ -1,4 +1,4 @@
-"""The sinks of what does not go through a flow: bad records and late events of each source."""
+"""The sinks that no flow names: bad records and late events of each source, logs of loops."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ __all__ = ["bad_records_sink", "is_side_output", "late_events_sink", "side_outpu
 
 _BAD = "bad records: "
 _LATE = "late events: "
+_LOGS = ("fed back: ", "left: ")
 
 
 def bad_records_sink(source: str) -> str:
@@ -20,7 +21,7 @@ def late_events_sink(source: str) -> str:
 
 def is_side_output(sink: str) -> bool:
     """Is it the name of a sink that no flow names?"""
-    return sink.startswith((_BAD, _LATE))
+    return sink.startswith((_BAD, _LATE, *_LOGS))
 
 
 def side_output_folder(sink: str) -> str:

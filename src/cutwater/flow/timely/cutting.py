@@ -1,0 +1,202 @@
+"""Cutting a loop at its back edge: the flow without a cycle that Spark runs, a round an epoch.
+
+What goes round again is put into a log and read from it one epoch later; what leaves is put into
+another, and read when nothing goes round any more. So the body's steps become steps of the flow,
+each in the buckets of its keys::
+
+    in ──► merge ──► body ──► again ─ ─ (log) ─ ─► merge, in the next epoch
+             ▲         └────► left  ─ ─ (log) ─ ─► what reads the loop, when the loop is empty
+    again ───┘
+
+A cut loop means what the whole one means (`operators.loop`), if nothing in it or behind it can tell
+a round from an epoch. Where something can, `why_whole` says what, and all rounds run in one epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cutwater.annotations import is_known
+from cutwater.codec import Codec
+from cutwater.errors import FlowError, Problem
+from cutwater.flow import steps as s
+from cutwater.flow.inference import StreamType, infer, loop_types
+from cutwater.flow.timely.bodies import with_bodies
+
+__all__ = ["cut", "log_name", "loop_to_cut", "plan_problems", "turning", "why_whole"]
+
+
+def turning(steps: Sequence[s.Step], step: s.Iterate) -> str:
+    """How a loop turns on Spark, in words."""
+    if loop_to_cut(steps) is step:
+        return "a round an epoch"
+    return "rounds in an epoch, in one bucket" if step.has_exchange else "rounds in an epoch"
+
+
+def loop_to_cut(steps: Sequence[s.Step], types: Sequence[StreamType] = ()) -> s.Iterate | None:
+    """The loop that feeds back through a log: the first that may, and is not asked to do else."""
+    loops = [step for step in steps if isinstance(step, s.Iterate) and step.plan != "epoch"]
+    types = types or (infer(steps, numbered=int)[0] if loops else ())
+    numbers = {id(step): number for number, step in enumerate(steps)}
+    return next((p for p in loops if not why_whole(steps, numbers[id(p)], types)), None)
+
+
+def plan_problems(steps: Sequence[s.Step]) -> Iterator[Problem]:
+    """Loops that ask for a plan that there is not, or that they cannot have."""
+    if not any(isinstance(step, s.Iterate) for step in steps):
+        return
+    types = infer(steps, numbered=int)[0]
+    chosen = loop_to_cut(steps, types)
+    for number, step in enumerate(steps):
+        if isinstance(step, s.Iterate) and step.plan == "log" and step is not chosen:
+            why = why_whole(steps, number, types) or f"'{chosen and chosen.name}' has the log"
+            yield Problem(
+                "loop-without-log",
+                f"{step.title} has plan='log', and cannot turn a round an epoch: {why}",
+                "leave plan out: its rounds then run inside one epoch",
+            )
+    for step in with_bodies(steps):
+        if not isinstance(step, s.Iterate):
+            continue
+        if step.plan == "log" and not any(step is each for each in steps):
+            yield Problem(
+                "loop-without-log",
+                f"{step.title} has plan='log', and is in the body of another loop",
+                "leave plan out: its rounds then run inside a round of the other",
+            )
+        if step.plan not in (None, "epoch", "log"):
+            yield Problem(
+                "unknown-plan",
+                f"{step.title} has plan={step.plan!r}; a loop turns in an 'epoch' or by a 'log'",
+                "leave plan out: a body with a key_by then turns by a log where it can",
+            )
+
+
+def why_whole(steps: Sequence[s.Step], number: int, types: Sequence[StreamType]) -> str:
+    """Why a loop cannot be cut, as the end of a sentence; empty if it can."""
+    step = steps[number]
+    assert isinstance(step, s.Iterate)
+    if not step.has_exchange:
+        return "its body stays with its key, so each key turns by itself"
+    if min(step.again, step.out, *step.inputs) < 0:
+        return "its body is not complete"
+    for inner in with_bodies(step.body):
+        if not isinstance(inner, s.Iterate) and _heeds_time(inner):
+            return f"'{inner.name}' in its body goes by times, which have rounds there"
+    for before in _before(steps, number):
+        if isinstance(before, s.JoinClocks):
+            return f"'{before.name}' before it joins two clocks"
+    for behind, other in _beside(steps, number):
+        return f"'{behind.name}' behind it also reads '{other.name}', in another epoch"
+    return _unkept(step, types[step.inputs[0]])
+
+
+def _heeds_time(step: s.Step) -> bool:
+    is_expiring = isinstance(step, s.Apply) and step.expire_after is not None
+    return step.waits or step.reads_times or is_expiring
+
+
+def _before(steps: Sequence[s.Step], number: int) -> list[s.Step]:
+    return [steps[n] for n in sorted(_leading_to(steps, number))]
+
+
+def _leading_to(steps: Sequence[s.Step], number: int) -> set[int]:
+    """The numbers of the steps from which something comes to a step."""
+    found: set[int] = set()
+    for n in steps[number].inputs:
+        found |= {n, *_leading_to(steps, n)}
+    return found
+
+
+def _beside(steps: Sequence[s.Step], number: int) -> Iterator[tuple[s.Step, s.Step]]:
+    """Steps behind a loop, each with what it reads that does not come out of the loop."""
+    behind = {number}
+    for n, step in enumerate(steps):
+        if behind.intersection(step.inputs):
+            behind.add(n)
+            yield from ((step, steps[i]) for i in step.inputs if i not in behind)
+
+
+def _unkept(step: s.Iterate, given: StreamType) -> str:
+    """What of a loop cannot be put into a log or sent to a bucket."""
+    types = loop_types(step, given)[0]
+    for inner, stream in zip(step.body, types, strict=True):
+        if not _has_codec(stream.value):
+            return f"what '{inner.name}' in its body emits is of a type that cannot be kept"
+    return "" if _has_codec(given.time) else "its times are of a type that cannot be kept"
+
+
+def _has_codec(tp: Any) -> bool:
+    try:
+        Codec(tp)
+    except FlowError:
+        return False
+    return is_known(tp)
+
+
+def cut(steps: Sequence[s.Step]) -> tuple[s.Step, ...]:
+    """The steps with a loop cut at its back edge; as they are, if none is."""
+    loop = loop_to_cut(steps)
+    if loop is None:
+        return tuple(steps)
+    types = infer(steps, numbered=int)[0]
+    made: list[s.Step] = []
+    places: dict[int, int] = {}
+    for number, step in enumerate(steps):
+        if step is loop:
+            origins = [each for each in _before(steps, number) if isinstance(each, s.Source)]
+            made += _in_the_open(loop, len(made), places, types[loop.inputs[0]], origins)
+        else:
+            made.append(replace(step, inputs=tuple(places[i] for i in step.inputs)))
+        places[number] = len(made) - 1
+    return tuple(made)
+
+
+def _in_the_open(
+    loop: s.Iterate,
+    first: int,
+    places: dict[int, int],
+    given: StreamType,
+    origins: Sequence[s.Source],
+) -> Iterator[s.Step]:
+    """The steps of a loop as steps of the flow, of which `first` are there; what leaves is last."""
+    types = loop_types(loop, given)[0]
+    outside = replace(given, key=None)
+    has_marks = all(each.watermark is not None or each.time is None for each in origins)
+
+    def out_of_log(number: int, is_again: bool) -> s.FromLog:
+        stream = replace(outside, value=types[number].value)
+        return s.FromLog(
+            name=log_name(loop.name, is_again),
+            where=loop.where,
+            type=stream.value,
+            stream=stream,
+            loop=loop.name,
+            max_rounds=loop.max_rounds,
+            is_again=is_again,
+            origins=tuple(each.name for each in origins),
+            has_marks=has_marks and not is_again,
+        )
+
+    yield out_of_log(loop.again, True)
+    inputs = (places[loop.inputs[0]], first)
+    yield s.Merge(name=loop.name, where=loop.where, inputs=inputs)
+    for step in loop.body[1:]:
+        yield replace(step, inputs=tuple(first + 1 + i for i in step.inputs))
+    for number, is_again in ((loop.again, True), (loop.out, False)):
+        name = log_name(loop.name, is_again)
+        yield s.ToLog(
+            name=name,
+            where=loop.where,
+            inputs=(first + 1 + number,),
+            loop=loop.name,
+            is_again=is_again,
+        )
+    yield out_of_log(loop.out, False)
+
+
+def log_name(loop: str, is_again: bool) -> str:
+    """The name of a log of a loop: what is put into it, and what is read from it."""
+    return f"{'fed back' if is_again else 'left'}: {loop}"

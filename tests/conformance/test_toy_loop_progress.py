@@ -1,0 +1,106 @@
+"""Where a loop is that turns a round an epoch, told from its checkpoint alone."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.spark.cli_server import run_command
+from support.spark.toy_spark import ToySpark, make_job
+
+import cutwater as cw
+from cutwater.spark import describe, read_frontiers
+from cutwater.spark.checkpoint.compatibility import differences, identity_of
+from cutwater.spark.checkpoint.store import Checkpoint
+from cutwater.spark.checkpoint.verify import damages_of_logs
+from cutwater.spark.telemetry.topology import topology_of, write_topology
+
+
+@dataclass(frozen=True)
+class Step:
+    at: int
+    left: int
+
+
+def left(step: Step) -> int:
+    return step.left
+
+
+def fewer(step: Step) -> list[Step]:
+    return [Step(step.at, step.left - 1)] if step.left else []
+
+
+def descending(plan=None):
+    flow = cw.Flow("descent")
+    steps = flow.source("steps", Step, time="at", watermark=cw.bounded_delay(0))
+
+    def body(stream):
+        return stream.key_by(left, name="by left").flat_map(fewer)
+
+    last = steps.iterate(body, plan=plan, name="descend")
+    windows = last.key_by("at", name="by time").window(cw.tumbling(10))
+    flow.sink("out", windows.aggregate(n=cw.agg.count(), name="windows"))
+    return flow
+
+
+@pytest.fixture
+def toy(tmp_path):
+    flow = descending()
+    job = make_job(flow, tmp_path, feeds_back=True, max_bytes_per_epoch=1)
+    for number, step in enumerate([Step(4, 1), Step(25, 3)]):
+        (tmp_path / "in" / "steps" / str(number)).write_bytes(msgspec.json.encode(step) + b"\n")
+    with pytest.MonkeyPatch.context() as patch:
+        toy = ToySpark(job, patch, 1)
+        place = Checkpoint(tmp_path / "checkpoint")
+        place.save(identity_of(toy.job, 2))
+        write_topology(place.root, topology_of(toy.job))
+        yield toy
+
+
+def completed(toy):
+    found = read_frontiers(toy.job.checkpoint)
+    return {step.step: step.completed for step in found.steps}
+
+
+def test_the_round_of_a_loop_and_what_is_complete_behind_it(toy):
+    rounds = []
+    while toy.run():
+        rounds.append(describe(toy.job.checkpoint).loop.round)
+        done = completed(toy)
+        is_empty = rounds[-1] is None
+        newest = 4 if rounds.count(None) + (not is_empty) == 1 else 25
+        assert done["steps"] == newest - 1
+        assert done["windows"] == (newest - 1 if is_empty else {4: None, 25: 3}[newest])
+    assert rounds == [0, 1, None, 0, 1, 2, 3, None]
+
+
+def test_what_people_are_told_of_a_loop(toy):
+    for _ in range(5):
+        assert toy.run()
+    told = shown("checkpoint", "show", toy.job.checkpoint)
+    assert "the loop 'descend', which turns a round an epoch, is in round 1" in told
+    told = shown("frontier", toy.job.checkpoint)
+    assert "'descend' is in round 1: what comes out of it is complete when nothing goes" in told
+    assert "windows waits" not in told, "no record would let it go"
+
+
+def shown(*arguments):
+    return " ".join(run_command([str(argument) for argument in arguments]).out.split())
+
+
+def test_logs_of_loops_are_no_damage(toy):
+    while toy.run():
+        assert damages_of_logs(Checkpoint(Path(toy.job.checkpoint))) == []
+
+
+def test_a_checkpoint_keeps_the_plan_of_its_loop(tmp_path):
+    identities = [
+        identity_of(make_job(descending(plan), tmp_path, feeds_back=True), 2)
+        for plan in ("log", "epoch")
+    ]
+    for found, wanted in (identities, identities[::-1]):
+        said = [problem.message for problem in differences(found, wanted)]
+        assert any("its loops fed back" in each for each in said)
+    by_log = identities[0]
+    assert list(by_log.logs) == ["fed back: descend", "left: descend"]
+    assert differences(by_log, by_log) == []

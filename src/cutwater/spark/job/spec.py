@@ -305,7 +305,14 @@ class Job:
 
     def claim_of(self, sink: str) -> Claim:
         """In whose name a sink is written to."""
-        return Claim(self.flow.name, sink, self.query_id, self.generation, self.checkpoint)
+        return Claim(
+            self.flow.name,
+            sink,
+            self.query_id,
+            self.generation,
+            self.checkpoint,
+            is_in_lockstep=self.engine == MICROBATCH,
+        )
 
     @cached_property
     def sinks_after(self) -> dict[int, list[int]]:

@@ -66,6 +66,8 @@ class Claim:
     generation: int
     checkpoint: str
     """The folder of the checkpoint."""
+    is_in_lockstep: bool = True
+    """Does an epoch begin only when all tasks have finished the one before? Ticks do not wait."""
 
     def as_ledger(self, format: int) -> dict[str, Any]:
         """Who writes, as the ledgers of folders and tables say it."""

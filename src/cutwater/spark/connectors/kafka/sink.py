@@ -337,6 +337,7 @@ class KafkaTopic(Sink):
             Account(self.topic, claim.sink, claim.query_id),
             claim.generation,
             "murmur2_random" if self.key is None else "murmur2",
+            claim.is_in_lockstep,
         )
 
     def _look(self, name: str, is_committed: bool = True, to_end: bool = False) -> Ledger:

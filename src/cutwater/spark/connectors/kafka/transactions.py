@@ -82,6 +82,8 @@ class Desk:
     account: Account
     generation: int
     partitioner: str
+    is_in_lockstep: bool = True
+    """Is an epoch begun only when all slots have finished the one before?"""
 
     def transactional_id(self, generation: int, slot: str) -> str:
         """The id under which a slot of a generation writes."""
@@ -121,7 +123,7 @@ def put(desk: Desk, slot: str, epoch: int, lanes: Mapping[int, Sequence[Message]
             raise ConnectorError(overdue(*say, epoch)) if is_overdue else failed(*say, cause)
         if is_overdue or not is_fenced(cause):
             time.sleep(0.5)
-        elif is_new and _was_done_by_another(desk, epoch, lanes):
+        elif is_new and _was_done_by_another(desk, slot, epoch, lanes):
             return
 
 
@@ -288,7 +290,7 @@ class _Writer:
 
     def put(self, epoch: int, lanes: Mapping[int, Sequence[Message]]) -> None:
         """Write the lanes that are not written yet, and that they are, or nothing."""
-        done = _done(self._slots, epoch, lanes, self._desk)
+        done = _done(self._slots, self._slot, epoch, lanes, self._desk)
         missing = {label: messages for label, messages in lanes.items() if label not in done}
         if not missing:
             return
@@ -343,14 +345,18 @@ def _ledger(desk: Desk) -> Ledger:
     return _ledgers[key]
 
 
-def _done(slots: Mapping[str, Slot], epoch: int, lanes: Mapping[int, Any], desk: Desk) -> set[int]:
-    """The lanes among some that have their rows of an epoch.
+def _done(
+    slots: Mapping[str, Slot], slot: str, epoch: int, lanes: Mapping[int, Any], desk: Desk
+) -> set[int]:
+    """The lanes of a slot that have their rows of an epoch.
 
-    An epoch is begun only when all before it are finished.
+    A slot goes from epoch to epoch. Another one that is further says something of this one only if
+    they go together.
     """
-    if any(slot.epoch > epoch for slot in slots.values()):
+    heard = slots if desk.is_in_lockstep else {s: found for s, found in slots.items() if s == slot}
+    if any(found.epoch > epoch for found in heard.values()):
         return set(lanes)
-    there = {label for slot in slots.values() if slot.epoch == epoch for label in slot.lanes}
+    there = {label for found in slots.values() if found.epoch == epoch for label in found.lanes}
     if EVERY_LANE in there:
         return set(lanes)
     if EVERY_LANE in lanes and there:
@@ -358,13 +364,13 @@ def _done(slots: Mapping[str, Slot], epoch: int, lanes: Mapping[int, Any], desk:
     return there & set(lanes)
 
 
-def _was_done_by_another(desk: Desk, epoch: int, lanes: Mapping[int, Any]) -> bool:
+def _was_done_by_another(desk: Desk, slot: str, epoch: int, lanes: Mapping[int, Any]) -> bool:
     """Wait for the attempt that overtook this one; True when it has written all lanes."""
     ledger = _ledger(desk)
     deadline = time.monotonic() + _OTHER_S
     while time.monotonic() < deadline:
         _refuse_if_newer(desk, ledger.read(to_end=False))
-        if len(_done(ledger.slots(desk.account), epoch, lanes, desk)) == len(lanes):
+        if len(_done(ledger.slots(desk.account), slot, epoch, lanes, desk)) == len(lanes):
             return True
         time.sleep(0.2)
     return False

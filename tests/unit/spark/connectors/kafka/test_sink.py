@@ -123,6 +123,23 @@ def test_a_lane_that_moved_to_another_task_is_known(sink, claim, seen):
     assert totals(seen) == {b"u1": [5], b"u2": [8], b"u3": [6]}
 
 
+@pytest.mark.parametrize("is_new_process", [False, True])
+def test_a_task_that_is_behind_another_writes_where_tasks_do_not_wait(
+    sink, claim, seen, is_new_process
+):
+    """Ticks: each task is as far as it is, and only its own progress says what it has written."""
+    claim = replace(claim, is_in_lockstep=False)
+    sink.take(claim)
+    put(sink, claim, 5, lane(1, 5))
+    put(sink, claim, 6, lane(1, 6))
+    if is_new_process:
+        forget()
+    put(sink, claim, 4, lane(2, 4))
+    put(sink, claim, 5, lane(1, 5))
+    put(sink, claim, 5, lane(2, 5))
+    assert totals(seen) == {b"u1": [5, 6], b"u2": [4, 5]}
+
+
 def test_two_attempts_at_the_same_time_write_once(sink, claim, seen):
     """The one that was overtaken can commit no more, and sees that the other did."""
     sink.take(claim)

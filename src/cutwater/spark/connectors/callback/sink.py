@@ -4,7 +4,8 @@
 
     checkpoint/
       calls/<sink>/taken.json      the newest generation
-      calls/<sink>/begun.json      the newest epoch in which a call may have begun
+      calls/<sink>/begun.json      the newest epoch in which a call may have begun; where tasks do not
+                                   wait for each other, begun-<n>.json for each lane
       calls/<sink>/lane-<n>.json   the newest epoch that the function has returned from, and rows
 
 What the function does with the rows is its own affair, and is not undone. The notes in the
@@ -104,7 +105,7 @@ class Call(Sink):
             path = _notes(claim) / f"lane-{lane.label}.json"
             note = read_json(path, "the note") or {"epoch": -1, "rows": 0}
             if note["epoch"] < epoch:
-                _note_begin(claim, epoch)
+                _note_begin(claim, epoch, lane)
             _check_fence(claim, epoch)
             if note["epoch"] < epoch:
                 self._call(claim.sink, epoch, lane)
@@ -152,14 +153,19 @@ def _notes(claim: Claim) -> Path:
 
 def _begun(claim: Claim) -> int:
     """The newest epoch in which a call may have begun; -1 if none did."""
-    note = read_json(_notes(claim) / "begun.json", "the note")
+    return max(map(_begun_by, _notes(claim).glob("begun*.json")), default=-1)
+
+
+def _begun_by(path: Path) -> int:
+    note = read_json(path, "the note")
     return int(note["epoch"]) if note else -1
 
 
-def _note_begin(claim: Claim, epoch: int) -> None:
-    """Note it once for an epoch; tasks that come at the same time note the same."""
-    if _begun(claim) < epoch:
-        write_json(_notes(claim) / "begun.json", {"epoch": epoch})
+def _note_begin(claim: Claim, epoch: int, lane: Lane) -> None:
+    """Note it once for an epoch, if tasks go together: they note the same. Else for each lane."""
+    name = "begun.json" if claim.is_in_lockstep else f"begun-{lane.label}.json"
+    if _begun_by(_notes(claim) / name) < epoch:
+        write_json(_notes(claim) / name, {"epoch": epoch})
 
 
 def _check_fence(claim: Claim, epoch: int) -> None:

@@ -1,6 +1,6 @@
 """A function as a sink: called with rows, again if need be, and never without being named."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
@@ -150,3 +150,15 @@ def test_it_says_that_rows_may_come_again():
 def test_a_checkpoint_that_is_anothers_is_no_matter(sink):
     assert sink.check("means", None, 0) == []
     assert sink.generation("means") == 0
+
+
+def test_a_lane_that_is_behind_hides_no_call_where_tasks_do_not_wait(sink, given, tmp_path):
+    """Two tasks note that their calls begin, at the same time and for different ticks."""
+    who = replace(claim(checkpoint=tmp_path), is_in_lockstep=False)
+    sink.take(who)
+    behind = Call(lambda _epoch, _lane, _rows: write(sink, who, 6, (2, [Mean("b", 1.0)])))
+    write(behind, who, 5, (1, [Mean("a", 1.0)]))
+    assert "returned for 1 bucket" in sink.shown(who, 6)
+    write(sink, who, 4, (3, [Mean("c", 1.0)]))
+    assert sink.shown(who, 6) is not None
+    assert [(epoch, label) for epoch, label, _ in given] == [(6, 2), (4, 3)]

@@ -4,8 +4,8 @@
 
     checkpoint/
       calls/<sink>/taken.json      the newest generation
-      calls/<sink>/begun.json      the newest epoch in which a call may have begun; where tasks do not
-                                   wait for each other, begun-<n>.json for each lane
+      calls/<sink>/begun.json      the newest epoch in which a call may have begun; in real time
+                                   begun-<n>.json for each lane, since tasks do not wait there
       calls/<sink>/lane-<n>.json   the newest epoch that the function has returned from, and rows
 
 What the function does with the rows is its own affair, and is not undone. The notes in the

@@ -41,7 +41,7 @@ LAYERS = {
     "vectors": ("errors annotations", f"{CODEC} numpy"),
     "progress": (LEAVES, CODEC),
     "operators": (LEAVES, CODEC),
-    "flow": (f"{LEAVES} operators", CODEC),
+    "flow": (f"{LEAVES} operators", f"{CODEC} cloudpickle"),
     "semantics": (f"{LEAVES} progress operators flow", CODEC),
     "checking": (f"{LEAVES} progress operators flow semantics", f"{CODEC} hypothesis"),
     "spark": (f"{LEAVES} progress operators flow", f"{CODEC} {ENGINE} {SYSTEMS}"),

@@ -27,23 +27,25 @@ from typing import Any, NamedTuple, NoReturn
 
 from cutwater.checking.purity.surroundings import surroundings
 from cutwater.flow.builder import Flow
+from cutwater.flow.travel.pickling import by_value
 
-__all__ = ["HASH_SEEDS", "Elsewhere", "Job", "call_elsewhere", "place_of"]
+__all__ = ["HASH_SEEDS", "Elsewhere", "Job", "Place", "call_elsewhere", "place_of"]
 
 HASH_SEEDS = (1, 2, 3, 4)
 _PATIENCE_S = 60
 _INSIDE = "CUTWATER_CALLED_ELSEWHERE"
 """Set in the other process: a module that checks flows when it is imported starts no third one."""
 
-_Place = tuple[str, str, tuple[str, ...]]
+Place = tuple[str, str, tuple[str, ...]] | bytes
 """A module, its file, and how the function is found in it: by its name, or by that of a flow, of
-a step and of the role of the function there."""
+a step and of the role of the function there. Or the function itself, if it is found nowhere: as it
+was before it was called, with what it closes over."""
 
 
 class Job(NamedTuple):
     """The calls of one function."""
 
-    place: _Place
+    place: Place
     arguments: Sequence[Sequence[Any]]
     is_listing: bool
 
@@ -79,9 +81,19 @@ def call_elsewhere(jobs: Sequence[Job]) -> list[Elsewhere] | None:
 
 def _sent(job: Job) -> bytes | None:
     """The calls of a function as bytes; None if some of what it is given cannot be sent."""
+    calls = (list(job.arguments), job.is_listing)
+    if isinstance(job.place, bytes):  # then the types that it knows are found nowhere either
+        return _by_value(calls)
     try:
-        return pickle.dumps((list(job.arguments), job.is_listing))
-    except Exception:  # whatever a class of the user's raises when it is pickled
+        return pickle.dumps(calls)
+    except Exception:  # a class that is found nowhere, or whatever one of the user's raises
+        return _by_value(calls)
+
+
+def _by_value(value: Any) -> bytes | None:
+    try:
+        return by_value(value)
+    except Exception:  # a lock, a connection, and whatever a class of the user's raises
         return None
 
 
@@ -161,8 +173,15 @@ def _read(file: int, size: int, deadline: float | None) -> bytes:
     return bytes(data)
 
 
-def place_of(f: Callable[..., Any], step: str, role: str) -> _Place | None:
-    """Where a function is found that another process can import; None if nowhere."""
+def place_of(f: Callable[..., Any], step: str, role: str) -> Place | None:
+    """How another process gets at a function that was not called yet; None if it cannot.
+
+    It imports it, if it can: then nothing that was computed here is sent.
+    """
+    return _imported_from(f, step, role) or _by_value(f)
+
+
+def _imported_from(f: Callable[..., Any], step: str, role: str) -> Place | None:
     module = sys.modules.get(getattr(f, "__module__", None) or "")
     name = getattr(f, "__qualname__", "<")
     file = getattr(module, "__file__", None)
@@ -198,10 +217,12 @@ def _find(module: Any, names: tuple[str, ...]) -> Any:
     return getattr(held, "f", held)
 
 
-def _found(place: _Place) -> Any:
+def _found(place: Place) -> Any:
     """The function at a place; None if it is not there, or its module cannot be imported."""
-    name, file, names = place
     try:
+        if isinstance(place, bytes):
+            return pickle.loads(place)
+        name, file, names = place
         return _find(_imported(name, file), names)
     except (Exception, SystemExit):
         return None

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from cutwater.annotations import is_immutable
-from cutwater.checking.purity.other_process import Elsewhere, Job, call_elsewhere, place_of
+from cutwater.checking.purity.other_process import Elsewhere, Job, Place, call_elsewhere, place_of
 from cutwater.checking.purity.static_hints import suspicions
 from cutwater.flow import steps as s
 from cutwater.flow.where import Where, of_function
@@ -70,6 +70,8 @@ class Calls:
         default_factory=dict
     )
     """By step and role: the step and the user's function."""
+    places: dict[tuple[str, str], Place | None] = field(default_factory=dict)
+    """How another process gets at each function as it was before its first call."""
     made: dict[tuple[str, str], list[Call]] = field(default_factory=dict)
     seen: dict[tuple[str, str], set[Any]] = field(default_factory=dict)
     """What the arguments of the calls are compared by, whichever plan made them."""
@@ -78,6 +80,8 @@ class Calls:
         """The step, with functions that note how they are called."""
         changes: dict[str, Any] = {}
         for role, f in functions_of(step).items():
+            if (step.name, role) not in self.functions:
+                self.places[step.name, role] = place_of(f, step.name, role)
             self.functions[step.name, role] = (step, f)
             noted = self._noting(step.name, role, f, gives_several(step, role))
             if isinstance(step, s.Apply):
@@ -185,8 +189,8 @@ _Others = list[tuple[Elsewhere, list[bytes]]]
 def _elsewhere(calls: Calls) -> dict[tuple[str, str], _Others]:
     """What the calls of functions that other processes can import gave there."""
     jobs: dict[tuple[str, str], Job] = {}
-    for (name, role), (step, f) in calls.functions.items():
-        place = place_of(f, name, role)
+    for (name, role), (step, _) in calls.functions.items():
+        place = calls.places[name, role]
         if place is not None and calls.made[name, role]:
             arguments = [call.copies() for call in calls.made[name, role]]
             jobs[name, role] = Job(place, arguments, gives_several(step, role))

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import inspect
-import io
 import pickle
 import sys
-import typing
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
-from types import FunctionType
 from typing import Any, Literal
-
-import msgspec
-from pyspark import cloudpickle
 
 from cutwater.codec import Codec
 from cutwater.endings import of_unexpected
@@ -29,6 +20,7 @@ from cutwater.flow.steps import FromLog, Source, ToLog
 from cutwater.flow.steps import Sink as SinkStep
 from cutwater.flow.timely.bodies import with_bodies
 from cutwater.flow.timely.cutting import cut
+from cutwater.flow.travel.pickling import by_value
 from cutwater.flow.travel.unpicklable import unpicklable
 from cutwater.flow.user_modules import held_by, own_modules
 from cutwater.ordering import NO_KEY, bucket_of
@@ -354,18 +346,11 @@ class Job:
         bound = [*self.sources.values(), *self.sinks.values()]
         held = held_by([*with_bodies(self.flow.steps), *bound])
         modules = [sys.modules[name] for name in own_modules(held)]
-        for module in modules:
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:
-            buffer = io.BytesIO()
-            _Pickler(buffer).dump(self)  # type: ignore[no-untyped-call]
-            return buffer.getvalue()
+            return by_value(self, modules)
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             found = unpicklable(self.flow.steps) or [_cannot_travel(self.flow, error)]
             raise RefusedError(found) from error
-        finally:
-            for module in modules:
-                cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def _cannot_travel(flow: Flow, error: Exception) -> Problem:
@@ -376,64 +361,10 @@ def _cannot_travel(flow: Flow, error: Exception) -> Problem:
     )
 
 
-def _struct_cannot_travel(struct: type) -> Problem:
-    """A struct that is sent by value arrives without its fields."""
-    return Problem(
-        "struct-cannot-travel",
-        f"{struct.__name__} is a msgspec.Struct of module '{struct.__module__}', which Spark's "
-        "processes cannot import",
-        "make it a dataclass, or put it into an installed package",
-    )
-
-
-class _Pickler(cloudpickle.Pickler):
-    """Sends dataclasses so that they mean the same: required fields stay required.
-
-    Leaves out what msgspec remembers on a class, and says what annotations mean.
-    """
-
-    def reducer_override(self, obj: Any) -> Any:
-        if obj is dataclasses.MISSING:  # a copy of it would be taken for a field's default
-            return "MISSING"
-        if type(obj) is msgspec.Meta:  # what an annotation asks for, which has no pickle
-            return functools.partial(msgspec.Meta, **_asked_for(obj)), ()
-        if isinstance(obj, type) and "__msgspec_cache__" in vars(obj):
-            delattr(obj, "__msgspec_cache__")
-        reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]
-        is_struct = isinstance(obj, type) and issubclass(obj, msgspec.Struct)
-        if is_struct and isinstance(reduced, tuple):
-            raise RefusedError(_struct_cannot_travel(obj))
-        if isinstance(obj, (type, FunctionType)) and isinstance(reduced, tuple) and reduced[2:]:
-            _spell_out(obj, reduced[2])
-        return reduced
-
-
-def _asked_for(meta: msgspec.Meta) -> dict[str, Any]:
-    names = inspect.signature(msgspec.Meta).parameters
-    said = {name: getattr(meta, name) for name in names}
-    return {name: value for name, value in said.items() if value is not None}
-
-
-def _spell_out(obj: Any, state: Any) -> None:
-    """Replace annotations that are text: the names in them mean nothing in another process.
-
-    `state` is what cloudpickle sends for a function or class that it sends by value.
-    """
-    attributes, slots = state
-    own = (slots if isinstance(obj, FunctionType) else attributes).get("__annotations__") or {}
-    if any(isinstance(annotation, str) for annotation in own.values()):
-        try:
-            hints = typing.get_type_hints(obj, include_extras=True)
-        except (NameError, TypeError):
-            return
-        spelled = {name: hints.get(name, annotation) for name, annotation in own.items()}
-        (slots if isinstance(obj, FunctionType) else attributes)["__annotations__"] = spelled
-
-
 @lru_cache(maxsize=4)
 def load_job(data: bytes) -> Job:
     """The job that was sent; a process unpacks each job once."""
-    job = cloudpickle.loads(data)
+    job = pickle.loads(data)
     assert isinstance(job, Job)
     return job
 

@@ -53,10 +53,35 @@ def test_a_lambda_of_a_flow_that_can_be_imported_is_called_elsewhere_too():
     assert "hash seed" in result.impurity.what
 
 
+def test_a_closure_is_called_elsewhere_as_it_was_before_its_first_call():
+    """Here its cache is warm and gives the same again; there it begins with what it closed over."""
+    cache = {}
+
+    @dataclass(frozen=True)
+    class Word:
+        text: str
+
+    def cached(word: str) -> Word:
+        return Word(cache.setdefault(len(word), word))
+
+    def plain(word: Word) -> str:
+        return word.text
+
+    flow = cw.Flow("local")
+    flow.sink("out", flow.source("words", str).map(cached).map(plain))
+    hiding, honest = results_of(flow, ["ab", "ba"])
+    assert (hiding.elsewhere, honest.elsewhere) == (True, True)
+    assert hiding.impurity is not None
+    assert honest.impurity is None
+
+
 def test_one_function_whose_arguments_cannot_be_sent_leaves_the_others_their_repetition():
     @dataclass(frozen=True)
     class OfThisFunction:
         word: str
+
+        def __reduce__(self):
+            raise TypeError("it stays here")
 
     flow = cw.Flow("hidden")
     words = flow.source("words", str)
@@ -112,11 +137,12 @@ def test_functions_of_the_script_that_is_run_are_called_elsewhere_too(tmp_path):
     assert output_of(script) == "cached True True\n"
 
 
-def test_a_script_that_would_do_its_work_again_when_imported_is_not(tmp_path):
+def test_functions_of_a_script_that_would_do_its_work_again_are_sent_as_they_are(tmp_path):
     script, done = tmp_path / "script.py", tmp_path / "done"
     work = f"if True:\n    open({str(done)!r}, 'a').write('once ')"
-    script.write_text(SCRIPT.replace('if __name__ == "__main__":', work))
-    assert output_of(script) == "cached False False\n"
+    text = SCRIPT.replace('    cached(Word("a"))\n', "")
+    script.write_text(text.replace('if __name__ == "__main__":', work))
+    assert output_of(script) == "cached True True\n"
     assert done.read_text() == "once "
 
 

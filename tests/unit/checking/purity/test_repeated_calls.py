@@ -3,6 +3,7 @@
 import importlib
 import os
 import random
+import threading
 import time
 from time import time as now
 
@@ -94,8 +95,14 @@ def test_a_pure_task_passes_and_was_called_elsewhere_too():
     assert result.calls == 3
 
 
-def test_a_lambda_is_repeated_here_alone():
+def test_a_lambda_was_called_elsewhere_too():
     result = result_of(mapped(lambda n: n + 1))
+    assert (result.impurity, result.elsewhere) == (None, True)
+
+
+def test_what_holds_a_lock_is_repeated_here_alone():
+    lock = threading.Lock()
+    result = result_of(mapped(lambda n: n + lock.locked()))
     assert (result.impurity, result.elsewhere) == (None, False)
 
 

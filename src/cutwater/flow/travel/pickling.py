@@ -1,0 +1,89 @@
+"""Functions and values for another process, which need not be able to import their modules."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import io
+import typing
+from collections.abc import Collection
+from types import FunctionType, ModuleType
+from typing import Any
+
+import cloudpickle
+import msgspec
+
+from cutwater.errors import Problem, RefusedError
+
+__all__ = ["by_value"]
+
+
+def by_value(value: Any, modules: Collection[ModuleType] = ()) -> bytes:
+    """A value as bytes that `pickle.loads` reads, with functions and types that are found nowhere.
+
+    So is all that lies in `modules`. Raises what pickling raises where something cannot be sent.
+    """
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        buffer = io.BytesIO()
+        _Pickler(buffer).dump(value)
+        return buffer.getvalue()
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _struct_cannot_travel(struct: type) -> Problem:
+    """A struct that is sent by value arrives without its fields."""
+    return Problem(
+        "struct-cannot-travel",
+        f"{struct.__name__} is a msgspec.Struct of module '{struct.__module__}', which Spark's "
+        "processes cannot import",
+        "make it a dataclass, or put it into an installed package",
+    )
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Sends dataclasses so that they mean the same: required fields stay required.
+
+    Leaves out what msgspec remembers on a class, and says what annotations mean.
+    """
+
+    def reducer_override(self, obj: Any) -> Any:
+        if obj is dataclasses.MISSING:  # a copy of it would be taken for a field's default
+            return "MISSING"
+        if type(obj) is msgspec.Meta:  # what an annotation asks for, which has no pickle
+            return functools.partial(msgspec.Meta, **_asked_for(obj)), ()
+        if isinstance(obj, type) and "__msgspec_cache__" in vars(obj):
+            delattr(obj, "__msgspec_cache__")
+        reduced = super().reducer_override(obj)
+        is_struct = isinstance(obj, type) and issubclass(obj, msgspec.Struct)
+        if is_struct and isinstance(reduced, tuple):
+            raise RefusedError(_struct_cannot_travel(obj))
+        if isinstance(obj, (type, FunctionType)) and isinstance(reduced, tuple) and reduced[2:]:
+            _spell_out(obj, reduced[2])
+        return reduced
+
+
+def _asked_for(meta: msgspec.Meta) -> dict[str, Any]:
+    names = inspect.signature(msgspec.Meta).parameters
+    said = {name: getattr(meta, name) for name in names}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _spell_out(obj: Any, state: Any) -> None:
+    """Replace annotations that are text: the names in them mean nothing in another process.
+
+    `state` is what cloudpickle sends for a function or class that it sends by value.
+    """
+    attributes, slots = state
+    own = (slots if isinstance(obj, FunctionType) else attributes).get("__annotations__") or {}
+    if any(isinstance(annotation, str) for annotation in own.values()):
+        try:
+            hints = typing.get_type_hints(obj, include_extras=True)
+        except (NameError, TypeError):
+            return
+        spelled = {name: hints.get(name, annotation) for name, annotation in own.items()}
+        (slots if isinstance(obj, FunctionType) else attributes)["__annotations__"] = spelled

@@ -29,7 +29,15 @@ from cutwater.checking.purity.surroundings import surroundings
 from cutwater.flow.builder import Flow
 from cutwater.flow.travel.pickling import by_value
 
-__all__ = ["HASH_SEEDS", "Elsewhere", "Job", "Place", "call_elsewhere", "place_of"]
+__all__ = [
+    "HASH_SEEDS",
+    "Elsewhere",
+    "Job",
+    "Place",
+    "call_after",
+    "call_elsewhere",
+    "place_of",
+]
 
 HASH_SEEDS = (1, 2, 3, 4)
 _PATIENCE_S = 60
@@ -60,7 +68,9 @@ class Elsewhere(NamedTuple):
     """For each function; None where it, or what it is given, is not to be had there."""
 
 
-def call_elsewhere(jobs: Sequence[Job]) -> list[Elsewhere] | None:
+def call_elsewhere(
+    jobs: Sequence[Job], hash_seeds: Sequence[int] = HASH_SEEDS
+) -> list[Elsewhere] | None:
     """What the calls give in processes with other hash seeds; None if they cannot be made there."""
     if not jobs or _INSIDE in os.environ:
         return None
@@ -69,7 +79,7 @@ def call_elsewhere(jobs: Sequence[Job]) -> list[Elsewhere] | None:
         calls = [_sent(job) for job in jobs]
         places = [job.place for job in jobs]
         data = pickle.dumps((sys.path, str(Path.cwd()), dict(os.environ), places, calls))
-        for seed in HASH_SEEDS:
+        for seed in hash_seeds:
             asked.append(_interpreter(seed))
             asked[-1].ask(data)
         return [each for interpreter in asked for each in interpreter.answer()]
@@ -77,6 +87,14 @@ def call_elsewhere(jobs: Sequence[Job]) -> list[Elsewhere] | None:
         for interpreter in asked:  # one that was asked and not heard would answer the next time
             interpreter.end()
         return None
+
+
+def call_after(job: Job, before: Sequence[int], last: int) -> bytes | None:
+    """What a call gives in a fresh process after some others; None if it cannot be made there."""
+    arguments = [job.arguments[index] for index in (*before, last)]
+    found = call_elsewhere([job._replace(arguments=arguments)], HASH_SEEDS[:1])
+    results = found[0].results[0] if found else None
+    return results[-1] if results else None
 
 
 def _sent(job: Job) -> bytes | None:

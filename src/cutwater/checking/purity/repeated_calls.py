@@ -13,7 +13,7 @@ import dataclasses
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,14 @@ from typing import Any
 import msgspec
 
 from cutwater.annotations import is_immutable
-from cutwater.checking.purity.other_process import Elsewhere, Job, Place, call_elsewhere, place_of
+from cutwater.checking.purity.other_process import (
+    Elsewhere,
+    Job,
+    Place,
+    call_after,
+    call_elsewhere,
+    place_of,
+)
 from cutwater.checking.purity.static_hints import suspicions
 from cutwater.flow import steps as s
 from cutwater.flow.where import Where, of_function
@@ -54,6 +61,11 @@ class Call:
 
     arguments: tuple[Any, ...]
     result: bytes = b""
+
+    @property
+    def given(self) -> str:
+        """The arguments, for people."""
+        return ", ".join(shown(plain(argument)) for argument in self.arguments)
 
     def copies(self) -> tuple[Any, ...]:
         """Arguments that nobody else holds."""
@@ -168,12 +180,15 @@ class PurityResult:
 
 def check_purity(calls: Calls) -> list[PurityResult]:
     """Repeat the calls that were noted and compare."""
-    elsewhere = _elsewhere(calls)
+    jobs = _jobs(calls)
+    elsewhere = _elsewhere(jobs)
     results = []
     for (name, role), (step, f) in calls.functions.items():
         made, others = calls.made[name, role], elsewhere.get((name, role))
         title = f"{step.verb} '{name}'"
-        found = _told_apart(title, of_function(f), made, others) if others else None
+        found = None
+        if others:
+            found = _told_apart(title, of_function(f), made, others, jobs[name, role])
         found = found or _repeat(f, made, title, is_listing=gives_several(step, role))
         is_elsewhere = others is not None
         results.append(PurityResult(name, role, len(made), is_elsewhere, found, suspicions(f)))
@@ -186,14 +201,19 @@ _Others = list[tuple[Elsewhere, list[bytes]]]
 """For each process that made the calls again what they gave there."""
 
 
-def _elsewhere(calls: Calls) -> dict[tuple[str, str], _Others]:
-    """What the calls of functions that other processes can import gave there."""
+def _jobs(calls: Calls) -> dict[tuple[str, str], Job]:
+    """The calls that other processes can make."""
     jobs: dict[tuple[str, str], Job] = {}
     for (name, role), (step, _) in calls.functions.items():
         place = calls.places[name, role]
         if place is not None and calls.made[name, role]:
             arguments = [call.copies() for call in calls.made[name, role]]
             jobs[name, role] = Job(place, arguments, gives_several(step, role))
+    return jobs
+
+
+def _elsewhere(jobs: Mapping[tuple[str, str], Job]) -> dict[tuple[str, str], _Others]:
+    """What the calls of functions gave in other processes."""
     found = call_elsewhere(list(jobs.values()))
     made = {
         which: [(one, result) for one in found or () if (result := one.results[n]) is not None]
@@ -202,16 +222,40 @@ def _elsewhere(calls: Calls) -> dict[tuple[str, str], _Others]:
     return {which: others for which, others in made.items() if others}
 
 
-def _told_apart(title: str, where: Where, made: Sequence[Call], others: _Others) -> Impurity | None:
+def _told_apart(
+    title: str, where: Where, made: Sequence[Call], others: _Others, job: Job
+) -> Impurity | None:
     """A call that gives another result in one process than in another."""
     first, results = others[0]
     for index, call in enumerate(made):
-        given = ", ".join(shown(plain(a)) for a in call.arguments)
+        given = call.given
         for one, elsewhere in others[1:]:
             if elsewhere[index] != results[index]:
+                before = _call_that_matters(job, index)
                 what = _how_it_differs(first, one)
+                if before is not None:
+                    what = f"{_AGAIN}: after it was given {made[before].given}"
                 return _differing(title, where, what, given, results[index], elsewhere[index])
     return None
+
+
+def _call_that_matters(job: Job, index: int) -> int | None:
+    """A call that changes what another gives that comes after it; None if none does by itself.
+
+    Found by halves: how many of the others must come first until the result is another.
+    """
+    others = [number for number in range(len(job.arguments)) if number != index]
+    alone = call_after(job, (), index)
+    if alone is None or call_after(job, others, index) == alone:
+        return None
+    few, enough = 0, len(others)
+    while enough - few > 1:
+        half = (few + enough) // 2
+        if call_after(job, others[:half], index) == alone:
+            few = half
+        else:
+            enough = half
+    return others[few]
 
 
 def _how_it_differs(first: Elsewhere, other: Elsewhere) -> str:
@@ -232,7 +276,7 @@ def _repeat(
         second = [_outcome(f, call, is_listing) for call in reversed(made)][::-1]
     where = of_function(f)
     for index, call in enumerate(made):
-        given = ", ".join(shown(plain(a)) for a in call.arguments)
+        given = call.given
         one, two = first[index], second[index]
         if one.changed or two.changed:
             what = f"it changes its {one.changed or two.changed} in place"

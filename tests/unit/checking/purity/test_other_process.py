@@ -75,6 +75,14 @@ def test_a_closure_is_called_elsewhere_as_it_was_before_its_first_call():
     assert honest.impurity is None
 
 
+def test_the_call_is_named_that_makes_another_give_another_result():
+    flow = cw.Flow("hidden")
+    flow.sink("out", flow.source("words", str).map(hidden.cached))
+    (result,) = results_of(flow, ["abc", "de", "f", "dgh", "ij"])
+    assert result.impurity.arguments == "'de'"
+    assert result.impurity.what.endswith("after it was given 'dgh'")
+
+
 def test_one_function_whose_arguments_cannot_be_sent_leaves_the_others_their_repetition():
     @dataclass(frozen=True)
     class OfThisFunction:

@@ -3,24 +3,17 @@
 import msgspec
 import pytest
 from support.flows.beliefs import Believed, believed, bitemporal, draw
-from support.spark.agreement import assert_agreement, expected, offsets_of
+from support.spark.agreement import assert_agreement, expected, offsets_of, write_lines
 
 from cutwater import spark as cutwater_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def write(folder, items, size):
-    folder.mkdir(parents=True)
-    for number, start in enumerate(range(0, len(items), size)):
-        lines = b"".join(msgspec.json.encode(item) + b"\n" for item in items[start : start + size])
-        (folder / f"{number:02}.jsonl").write_bytes(lines)
-
-
 def test_beliefs_are_those_of_the_simulator_in_each_epoch(spark, tmp_path):
     invoices, rates = draw(3)
-    write(tmp_path / "in" / "invoices", invoices, 4)
-    write(tmp_path / "in" / "rates", rates, 3)
+    write_lines(tmp_path / "in" / "invoices", invoices, 4)
+    write_lines(tmp_path / "in" / "rates", rates, 3)
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     names = ["invoices", "rates"]
     cutwater_spark.run(

@@ -1,6 +1,5 @@
 """Loops on real Spark, by both plans, against the simulator."""
 
-import msgspec
 import pytest
 from support.flows.components_by_log import components, graphs
 from support.flows.telling import Item, telling_in_three
@@ -10,6 +9,7 @@ from support.spark.agreement import (
     expected,
     input_epochs,
     offsets_of,
+    write_lines,
 )
 
 import cutwater as cw
@@ -18,16 +18,9 @@ from cutwater import spark as cutwater_spark
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def write(folder, items, size):
-    folder.mkdir(parents=True)
-    for number, start in enumerate(range(0, len(items), size)):
-        lines = b"".join(msgspec.json.encode(item) + b"\n" for item in items[start : start + size])
-        (folder / f"{number:02}.jsonl").write_bytes(lines)
-
-
 def test_a_loop_by_a_log_shows_what_the_simulator_shows_for_each_input(spark, tmp_path):
     path = [graphs.Edge(n, n + 1) for n in (4, 2, 3, 0, 1)]
-    write(tmp_path / "in", path, 3)
+    write_lines(tmp_path / "in", path, 3)
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     settings = {
         "sources": {"edges": cutwater_spark.json_lines(str(tmp_path / "in"), 90)},
@@ -53,7 +46,7 @@ def test_notifications_at_depth_3_are_those_of_the_simulator(spark, tmp_path, ke
     source = flow.source("items", Item, time="at", watermark=cw.bounded_delay(1))
     flow.sink("out", telling_in_three(source.key_by("key") if keyed else source))
     items = [Item("ab"[n % 2], n // 2, "xyz"[n % 3] * (1 + n % 3)) for n in range(6)]
-    write(tmp_path / "in", items, 3)
+    write_lines(tmp_path / "in", items, 3)
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     cutwater_spark.run(
         flow,

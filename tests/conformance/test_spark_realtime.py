@@ -4,15 +4,11 @@ Each run is a process of its own: a session for micro-batches has other settings
 """
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
-from support.faults.victims import kill_all, wait_until
+from support.faults.victims import kill_all, start_cutwater, wait_until, with_tests
 from support.flows import clicks_and_views as job
 
 import cutwater as cw
@@ -20,7 +16,6 @@ from cutwater.observers.postgres import PostgresObserver
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-TESTS = Path(__file__).parents[1]
 FLOW = "support.flows.clicks_and_views:flow"
 
 
@@ -36,16 +31,8 @@ def write_config(folder, dsn):
 
 
 def start(folder, *options):
-    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-c", "from cutwater.cli import main; main()", "run", FLOW]
-    return subprocess.Popen(
-        [*command, "--config", str(folder / "run.toml"), *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+    config = str(folder / "run.toml")
+    return start_cutwater("run", FLOW, "--config", config, *options, **with_tests())
 
 
 def put(folder, number, items):

@@ -1,16 +1,12 @@
 """Real time from a topic and a table to a topic and a function, by the command line."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from support.faults.victims import kill_all, wait_until
+from support.faults.victims import kill_all, start_cutwater, wait_until, with_tests
 from support.flows import orders_and_payments as job
 
 import cutwater as cw
@@ -18,7 +14,7 @@ from cutwater.observers.kafka import KafkaObserver
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-TESTS = Path(__file__).parents[1]
+FLOW = "support.flows.orders_and_payments:flow"
 CONFIG = """
 [run]
 checkpoint = "state"
@@ -77,17 +73,8 @@ class Shop:
         self._postgres.execute(f'INSERT INTO payments (id, "user") VALUES {values}')
 
     def start(self, *options):
-        path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, "-c", "from cutwater.cli import main; main()", "run"]
-        command += ["support.flows.orders_and_payments:flow", "--config"]
-        return subprocess.Popen(
-            [*command, str(self.folder / "run.toml"), *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": path, job.CALLS: str(self.calls)},
-        )
+        config, calls = str(self.folder / "run.toml"), {job.CALLS: str(self.calls)}
+        return start_cutwater("run", FLOW, "--config", config, *options, **with_tests(), **calls)
 
     def ordered(self):
         return by_user(self._ordered.rows())

@@ -1,13 +1,10 @@
 """SIGKILL in a run in which two clocks meet: each belief once, and as the simulator has it."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 import pytest
-from support.faults.victims import kill_all, result_of, wait_until
+from support.faults.victims import kill_all, result_of, start_cutwater, wait_until
 from support.flows.beliefs import Believed, believed, bitemporal, draw
 from support.spark.agreement import assert_agreement, expected, offsets_of, parts_of
 
@@ -28,14 +25,7 @@ def start(root):
     for name in SOURCES:
         command += ["--source", f"{name}={root / name}"]
     command += ["--sink", f"beliefs={root / 'out'}", "--checkpoint", str(root / "checkpoint")]
-    return subprocess.Popen(
-        [sys.executable, "-c", "from cutwater.cli import main; main()", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env=dict(os.environ),
-    )
+    return start_cutwater(*command)
 
 
 def shown(root):

@@ -1,14 +1,12 @@
 """SIGKILL in runs with loops, by both plans: input by input what the simulator shows."""
 
 import json
-import os
 import random
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support.faults.victims import kill_all, result_of, wait_until
+from support.faults.victims import kill_all, result_of, start_cutwater, wait_until
 from support.flows import components_by_log
 from support.spark.agreement import (
     assert_agreement,
@@ -37,14 +35,7 @@ def start(root, target=EXAMPLE, size=500):
     command = ["run", f"{target}:components", "--json", "--max-bytes-per-epoch", str(size)]
     command += ["--source", f"edges={root / 'edges'}", "--sink", f"components={root / 'out'}"]
     command += ["--checkpoint", str(root / "checkpoint")]
-    return subprocess.Popen(
-        [sys.executable, "-c", "from cutwater.cli import main; main()", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env=dict(os.environ),
-    )
+    return start_cutwater(*command)
 
 
 def test_a_loop_that_is_killed_shows_what_the_simulator_shows(tmp_path):

@@ -57,22 +57,12 @@ class Victim:
         command += ["--source", f"readings={self.inputs / 'readings'}"]
         command += ["--source", f"resets={self.inputs / 'resets'}"]
         command += ["--sink", f"means={self.out}", "--checkpoint", str(self.checkpoint)]
-        return self._cutwater("run", *command, *more, **environment)
+        return start_cutwater("run", *command, *more, **environment)
 
     def start_rescaling(self, partitions: int) -> subprocess.Popen[str]:
         """Start to move the state as a user would."""
         command = ["rescale", str(self.checkpoint), "--partitions", str(partitions), "--json"]
-        return self._cutwater("checkpoint", *command)
-
-    def _cutwater(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", "from cutwater.cli import main; main()", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            env={**os.environ, **environment},
-        )
+        return start_cutwater("checkpoint", *command)
 
     def finish(self, **environment: str) -> dict:
         """Run to the end; what the run says of itself."""
@@ -136,6 +126,24 @@ def numbered(folder: Path) -> list[int]:
     """The files of a folder whose names are numbers."""
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return sorted(int(name) for name in names if name.isdigit())
+
+
+def start_cutwater(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """Start the command line as a user would, in a session of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", "from cutwater.cli import main; main()", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, **environment},
+    )
+
+
+def with_tests() -> dict[str, str]:
+    """The environment of a process that can import what tests share."""
+    tests = str(Path(__file__).parents[2])
+    return {"PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])}
 
 
 def wait_until(process: subprocess.Popen[str], is_seen: Callable[[], bool]) -> None:

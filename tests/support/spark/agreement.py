@@ -179,3 +179,11 @@ def by_key(lines: Iterable[bytes], key: Callable[[Any], Any]) -> dict[Any, list[
     for line in lines:
         found.setdefault(key(json.loads(line)), []).append(line)
     return found
+
+
+def write_lines(folder: Path, items: Sequence[Any], size: int) -> None:
+    """Write records as JSON lines, so many into each file."""
+    folder.mkdir(parents=True)
+    for number, start in enumerate(range(0, len(items), size)):
+        lines = b"".join(msgspec.json.encode(item) + b"\n" for item in items[start : start + size])
+        (folder / f"{number:02}.jsonl").write_bytes(lines)

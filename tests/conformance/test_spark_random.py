@@ -73,8 +73,8 @@ def run(spark, root, flow, **settings):
     return expected(flow, root / "checkpoint", offsets, is_closed=True), folders
 
 
-ELSEWHERE = {steps.Iterate, steps.Enter, steps.JoinClocks}
-"""Loops are in `test_toy_loops`; two clocks in `test_spark_clocks`, here all sources have one."""
+ELSEWHERE = {steps.Iterate, steps.Enter, steps.FromLog, steps.ToLog, steps.JoinClocks}
+"""Loops are in `test_toy_loops` and `test_toy_loop_logs`; two clocks in `test_spark_clocks`, here all sources have one."""
 
 
 def test_the_seeds_have_every_step_but_those_tested_elsewhere():

@@ -50,7 +50,7 @@ def _candidates(text: str) -> list[Any]:
     """What a key on the command line may mean: text, and what it is as JSON."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return [text]
     return [text, tuple(value) if isinstance(value, list) else value]
 

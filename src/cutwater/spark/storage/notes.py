@@ -11,6 +11,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from cutwater.spark.storage.durable import parse_json
+
 __all__ = ["read_note", "write_note"]
 
 
@@ -29,7 +31,7 @@ def write_note(path: Path, value: dict[str, Any]) -> None:
 def read_note(path: Path) -> dict[str, Any]:
     """What was noted; nothing if there is no note, or none that can be read."""
     try:
-        found = json.loads(path.read_bytes())
+        found = parse_json(path.read_bytes())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -15,7 +15,13 @@ from typing import Any
 import msgspec
 import xxhash
 
-from cutwater.spark.storage.durable import create_file, sync_file, sync_folder, write_file
+from cutwater.spark.storage.durable import (
+    create_file,
+    parse_json,
+    sync_file,
+    sync_folder,
+    write_file,
+)
 
 __all__ = ["Summary"]
 
@@ -100,5 +106,5 @@ def _decoded(line: bytes) -> Any:
     """What JSON says; infinities, which Python writes, are rare and take longer."""
     try:
         return msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        return json.loads(line)
+    except (msgspec.DecodeError, RecursionError):
+        return parse_json(line)

@@ -334,3 +334,8 @@ def test_a_log_that_is_killed_again_and_again_is_the_log_that_was_written(lives)
         newest = folder / str(generation)
         assert len(list(newest.glob("[0-9]*"))) <= 2 * 3 + 1 + len(lives)
         assert {path.name for path in folder.iterdir()} == {str(generation)}
+
+
+@pytest.mark.parametrize("nested", [b'{"a":' * 100_000, b"[" * 100_000])
+def test_a_line_that_is_nested_too_deeply_is_no_line(nested):
+    assert summary._parsed(b"[1, " + nested + b'1, "sum"]\n') is None

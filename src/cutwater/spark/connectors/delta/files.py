@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, BinaryIO, Protocol
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from cutwater.spark.storage.durable import create_file, sync_file, sync_folder
+from cutwater.spark.storage.durable import create_file, parse_json, sync_file, sync_folder
 
 __all__ = ["Files", "FolderFiles", "StoreFiles", "files_of"]
 
@@ -83,7 +82,7 @@ class FolderFiles:
         """The library leaves this to the system."""
         log = self._root / "_delta_log"
         try:
-            version = int(json.loads((log / _NEWEST).read_bytes())["version"])
+            version = int(parse_json((log / _NEWEST).read_bytes())["version"])
         except (OSError, ValueError, KeyError, TypeError):  # readers do without it as well
             return -1
         parts = list(log.glob(f"{version:020}.checkpoint*"))

@@ -74,7 +74,8 @@ def run(spark, root, flow, **settings):
 
 
 ELSEWHERE = {steps.Iterate, steps.Enter, steps.FromLog, steps.ToLog, steps.JoinClocks}
-"""Loops are in `test_toy_loops` and `test_toy_loop_logs`; two clocks in `test_spark_clocks`, here all sources have one."""
+"""Loops are in `test_toy_loops` and `test_toy_loop_logs`, two clocks in `test_spark_clocks`: here
+all sources have one."""
 
 
 def test_the_seeds_have_every_step_but_those_tested_elsewhere():

@@ -15,6 +15,7 @@ EXTRAS: Mapping[str, str] = {
     "numpy": "spark,java",
     "opentelemetry": "otel",
     "pandas": "spark,java",
+    "prometheus_client": "spark,java",
     "psycopg": "postgres",
     "pyarrow": "spark,java",
     "pyspark": "spark,java",

@@ -1,20 +1,10 @@
 """Two copies of an event had one place in the order, and so had what they caused."""
 
-from dataclasses import dataclass
+from support.flows.counting_items import Item, count
 
 import cutwater as cw
 from cutwater.flow.fusing import plan
 from cutwater.semantics.simulator import _Run
-
-
-@dataclass(frozen=True)
-class Item:
-    name: str
-
-
-@cw.task(initial=0)
-def count(seen: int, item: Item) -> tuple[int, list[int]]:
-    return seen + 1, [seen + 1]
 
 
 def doubled() -> cw.Flow:

@@ -31,7 +31,7 @@ __all__ = [
     "split_target",
 ]
 
-_OF_SPARK = ("numpy", "pandas", "pyarrow", "pyspark")
+_OF_SPARK = ("numpy", "pandas", "prometheus_client", "pyarrow", "pyspark")
 """What the extra ``spark`` brings: `cutwater.spark` imports it when it is needed."""
 
 

@@ -30,7 +30,7 @@ sys.path.insert(0, str(TESTS))
 from support.models import shapes  # noqa: E402
 from support.models.broken import UNSAFE  # noqa: E402
 
-from cutwater.checking import check, failure_transparency  # noqa: E402
+from cutwater.checking import check_model, failure_transparency  # noqa: E402
 from cutwater.semantics.barrier_model import BarrierModel  # noqa: E402
 
 Figures = dict[str, list[float]]
@@ -77,8 +77,8 @@ def measure_reduction(figures: Figures) -> None:
     for name, (tasks, inputs) in SHAPES.items():
         for crashes in (0, 1, 2):
             model = BarrierModel(shapes.start(tasks, **inputs), crashes=crashes)
-            full, full_s = timed(lambda m=model: check(m, reduce=False))
-            reduced, reduced_s = timed(lambda m=model: check(m, reduce=True))
+            full, full_s = timed(lambda m=model: check_model(m, reduce=False))
+            reduced, reduced_s = timed(lambda m=model: check_model(m, reduce=True))
             key = f"{name}, {crashes} crashes"
             note(figures, f"{key}: states", full.unique_states)
             note(figures, f"{key}: reduced", reduced.unique_states)
@@ -117,9 +117,9 @@ SEARCH = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from support.models import classics
-from cutwater.checking import check
+from cutwater.checking import check_model
 start = time.process_time()
-found = check(getattr(classics, sys.argv[2])(int(sys.argv[3])))
+found = check_model(getattr(classics, sys.argv[2])(int(sys.argv[3])))
 print(found.unique_states, found.transitions, time.process_time() - start)
 """
 

@@ -12,26 +12,26 @@ from typing import Any, Literal
 from cutwater.errors import Problem
 from cutwater.spark.connectors.base.sink import (
     AT_LEAST_ONCE,
+    BucketRows,
     Claim,
     Guarantee,
-    Lane,
     Receipt,
     Release,
-    Sink,
+    SinkConnector,
 )
 
 __all__ = ["Dropping"]
 
 
 @dataclass(frozen=True)
-class Dropping(Sink):
+class Dropping(SinkConnector):
     """Takes records as columns and keeps nothing."""
 
-    takes: Literal["records"] = field(default="records", init=False)
+    accepts: Literal["records"] = field(default="records", init=False)
     release: Release = field(default="commit", init=False)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return "nowhere"
 
     def guarantee(self) -> Guarantee:
@@ -43,14 +43,16 @@ class Dropping(Sink):
     def generation(self, name: str) -> int:
         return 0
 
-    def take(self, claim: Claim) -> None:
+    def claim(self, claim: Claim) -> None:
         pass
 
-    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Receipt:
+    def write(
+        self, claim: Claim, epoch: int, record: Any, buckets: Sequence[BucketRows]
+    ) -> Receipt:
         return Receipt(claim.sink)
 
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
         pass
 
-    def rows(self, claim: Claim) -> int:
+    def row_count(self, claim: Claim) -> int:
         return 0

@@ -29,7 +29,7 @@ from in_turns import COMMIT, EARLY, STRETCH, UNFENCED, InTurns
 from latency import LOOK_SECONDS, Watched
 from pyspark.sql import SparkSession
 
-from cutwater.spark import Progress, run
+from cutwater.spark import RunProgress, run
 from cutwater.spark.embedded.session import embedded_session
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
@@ -87,7 +87,7 @@ def drive(
     """Run the flow until all had their turns; when each epoch was over."""
     epochs: list[tuple[float, int]] = []
 
-    def look(progress: Progress) -> None:
+    def look(progress: RunProgress) -> None:
         epochs.append((time.monotonic(), progress.epoch))
         done = progress.epoch + 1
         if done % (STRETCH * len(SIDES)) == 0:

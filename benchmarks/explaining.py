@@ -47,7 +47,7 @@ def run_of(length: int, seed: int = 0) -> Trace:
             steps += attempt[: drawn.randrange(len(attempt) - 1)]
             failed = drawn.choice(TASKS)
             at = epoch + any(
-                s.task == failed and s.rule == "border" and s.epoch == epoch
+                s.task == failed and s.rule == "barrier" and s.epoch == epoch
                 for s in steps[-len(attempt) :]
             )
             steps += [TraceStep("fail", failed, at), TraceStep("recover", None, epoch - 1)]
@@ -63,7 +63,7 @@ def run_of(length: int, seed: int = 0) -> Trace:
 def epoch_of(epoch: int, sums: dict[str, int], ends: dict[str, int]) -> Iterator[TraceStep]:
     """The steps of an epoch without failures; sums and ends are those before it, and change."""
     messages = [TraceMessage("numbers", ends["numbers"] + i, epoch, event=i) for i in range(EVENTS)]
-    border = TraceMessage("numbers", ends["numbers"] + EVENTS, epoch, border=True)
+    barrier = TraceMessage("numbers", ends["numbers"] + EVENTS, epoch, barrier=True)
     ends["numbers"] += EVENTS + 1
     for name in TASKS:
         produced = []
@@ -73,10 +73,10 @@ def epoch_of(epoch: int, sums: dict[str, int], ends: dict[str, int]) -> Iterator
             ends[name] += 1
             produced.append(sent)
             yield TraceStep("event", name, epoch, (message,), (sent,))
-        passed = TraceMessage(name, ends[name], epoch, border=True)
+        passed = TraceMessage(name, ends[name], epoch, barrier=True)
         ends[name] += 1
-        yield TraceStep("border", name, epoch, (border,), (passed,))
-        messages, border = produced, passed
+        yield TraceStep("barrier", name, epoch, (barrier,), (passed,))
+        messages, barrier = produced, passed
 
 
 def timed(length: int) -> dict[str, float]:

@@ -77,7 +77,7 @@ class Steady(Planner):
     def __init__(self) -> None:
         self._next = 0
 
-    def note(self, chunk: Chunk) -> None:
+    def advance(self, chunk: Chunk) -> None:
         self._next = max(self._next, chunk.end)
 
     def freeze(self) -> None:
@@ -86,7 +86,7 @@ class Steady(Planner):
     def has_input(self) -> bool:
         return True
 
-    def take(self) -> list[Chunk]:
+    def poll(self) -> list[Chunk]:
         about = {"topic": "orders", "topic_id": "f" * 22}
         start, end = self._next, self._next + 1000
         return [Chunk(number, start, end, about) for number in range(PARTITIONS)]
@@ -103,8 +103,8 @@ class SteadyMessages(KafkaMessages):
 def measure_log(root: Path, epochs: int) -> None:
     """The size of the log of a topic after so many epochs, and of what it would be whole."""
     os.fsync = lambda _file: None  # type: ignore[assignment]
-    feed, folder = SteadyMessages(topic="orders", servers="127.0.0.1:1"), root / "topic"
-    log, largest, whole = ChunkLog(feed, dict, folder), 0, 0
+    source, folder = SteadyMessages(topic="orders", servers="127.0.0.1:1"), root / "topic"
+    log, largest, whole = ChunkLog(source, dict, folder), 0, 0
     for epoch in range(1, epochs + 1):
         log.extend()
         whole += (folder / "0" / f"{epoch}.json").stat().st_size

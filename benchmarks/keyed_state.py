@@ -39,7 +39,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cutwater as cw
-from cutwater.spark import Progress, parquet, run
+from cutwater.spark import RunProgress, parquet, run
 from cutwater.spark.connectors.base.source import Binding
 from cutwater.spark.embedded.session import embedded_session
 
@@ -233,7 +233,7 @@ class RunningFlow(Running):
     def __post_init__(self) -> None:
         self._folder = self.folder / "inbox"
         self._folder.mkdir(parents=True)
-        self._reports: queue.Queue[Progress] = queue.Queue()
+        self._reports: queue.Queue[RunProgress] = queue.Queue()
         self._thread: threading.Thread | None = None
         self._is_over = False
 
@@ -266,7 +266,7 @@ class RunningFlow(Running):
                 on_progress=self._note,
             )
 
-    def _note(self, report: Progress) -> None:
+    def _note(self, report: RunProgress) -> None:
         self._reports.put(report)
         if self._is_over:
             raise Enough

@@ -34,7 +34,7 @@ from feeding import (
 from harness import Bench, Goal, Side
 from pyspark.sql import SparkSession
 
-from cutwater.spark import Progress, run
+from cutwater.spark import RunProgress, run
 from cutwater.spark.embedded.session import embedded_session
 
 KEYS = 100
@@ -119,7 +119,7 @@ class Watched:
 def cutwater(spark: SparkSession, watched: Watched, folder: Path) -> None:
     """The flow, run until enough was seen."""
 
-    def look(_progress: Progress) -> None:
+    def look(_progress: RunProgress) -> None:
         if watched.has_enough:
             raise Enough
 

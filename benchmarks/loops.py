@@ -3,15 +3,20 @@
     python benchmarks/loops.py [--edges 10000 100000] [--new 1000] [--epochs 5]
 
 Beside one another in one session: the loop of examples/graphs.py, which works on what the new edges
-change; a Spark batch job that computes all components from scratch, label by label, with joins; and
-the connected components of GraphX, also from scratch. All begin with the same edges and are given
-the same new ones, and all are compared with networkx. See README.md in this folder.
+change; the same loop by a log, a round an epoch in all buckets; a Spark batch job that computes all
+components from scratch, label by label, with joins; the connected components of GraphX, also from
+scratch; and those of GraphFrames, by both of its algorithms, in a Spark of its own (``scripts/peers
+graphframes`` makes its environment; without it these sides are left out). All begin with the same
+edges and are given the same new ones, and all are compared with networkx. See README.md in this
+folder.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +29,7 @@ from harness import Bench, Goal, Side
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+import cutwater as cw
 from cutwater.spark import json_lines, run
 from cutwater.spark.embedded.session import embedded_session
 
@@ -77,6 +83,7 @@ class Loop:
     graph: Graph
     new: int
     epochs: int
+    flow: cw.Flow = graphs.components
     known: dict[int, int] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
 
@@ -89,15 +96,17 @@ class Loop:
         for _ in range(self.epochs):
             size = self.graph.grow(self.new)
         times = self._run(size)
-        assert len(times) == self.epochs, f"{len(times)} epochs instead of {self.epochs}"
         verify(f"the loop over {self.graph.size:,} edges", self.known, self.graph)
+        if self.flow is not graphs.components:  # several epochs for one of the input
+            return {"s": sum(times) / self.epochs}
+        assert len(times) == self.epochs, f"{len(times)} epochs instead of {self.epochs}"
         return {"s": statistics.median(times)}
 
     def _run(self, max_bytes: int) -> list[float]:
         times: list[float] = []
         folder = self.graph.folder
         run(
-            graphs.components,
+            self.flow,
             self.spark,
             sources={"edges": json_lines(str(folder / "edges"), max_bytes)},
             sinks={"components": folder / "out"},
@@ -107,6 +116,15 @@ class Loop:
         for row in read_lines(new_files(folder / "out", self.seen)):
             self.known[row["node"]] = min(row["value"], self.known.get(row["node"], row["value"]))
         return times
+
+
+def components_by_log() -> cw.Flow:
+    """The flow of the example with the other plan."""
+    flow = cw.Flow("components")
+    edges = flow.source("edges", graphs.Edge).flat_map(graphs.both_ways)
+    body = graphs.spreading(graphs.component, "component")
+    flow.sink("components", edges.iterate(body, plan="log", name="spread"))
+    return flow
 
 
 def labels_by_joins(spark: SparkSession, folder: Path) -> DataFrame:
@@ -169,10 +187,83 @@ class FromScratch:
         return {"s": taken}
 
 
+PEERS = Path(__file__).parent / "peers"
+
+
+@dataclass
+class GraphFrames:
+    """Its own environment, with a Spark session that stays; edges and result are folders."""
+
+    graph: Graph
+    algorithm: str
+    _process: subprocess.Popen[str] | None = None
+
+    @staticmethod
+    def why_not() -> str | None:
+        """A sentence, if there is no environment."""
+        if (PEERS / ".venv-graphframes" / ".ready").exists():
+            return None
+        failed = PEERS / ".venv-graphframes.failed"
+        said = failed.read_text().strip() if failed.exists() else "run scripts/peers graphframes"
+        return f"GraphFrames is left out: its environment is not there ({said})."
+
+    def start(self) -> None:
+        """Start its Spark, which counts for nothing."""
+        python = PEERS / ".venv-graphframes" / "bin" / "python"
+        script = str(PEERS / "graphframes_components.py")
+        self._process = subprocess.Popen(
+            [str(python), script, self.algorithm, str(PARTITIONS)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._answer()
+
+    def once(self) -> dict[str, float]:
+        """All components, written as JSON lines."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        target = self.graph.folder / f"graphframes-{time.monotonic_ns()}"
+        asked = {"edges": str(self.graph.folder / "edges"), "target": str(target)}
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        taken = self._answer()["s"]
+        rows = read_lines(sorted(target.glob("part-*")))
+        found = {row["id"]: row["component"] for row in rows}
+        verify(f"GraphFrames ({self.algorithm})", found, self.graph)
+        return {"s": float(taken)}
+
+    def stop(self) -> None:
+        """End its process."""
+        if self._process is not None:
+            self._process.communicate()
+
+    def _answer(self) -> dict[str, float]:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                return dict(json.loads(line))
+        sys.exit(f"GraphFrames ({self.algorithm}) ended with {self._process.wait()}")
+
+
 def verify(name: str, found: dict[int, int], graph: Graph) -> None:
     """End the benchmark if a side computes something else."""
     if found != graph.components():
         sys.exit(f"{name} computes other components than networkx")
+
+
+def graphframes_sides(bench: Bench, graph: Graph) -> list[GraphFrames]:
+    """GraphFrames by both of its algorithms, started; says why if it is not there."""
+    if why := GraphFrames.why_not():
+        bench.say(why)
+        return []
+    sides = [GraphFrames(graph, algorithm) for algorithm in ("graphframes", "graphx")]
+    for each in sides:
+        bench.tell(f"starting GraphFrames ({each.algorithm})")
+        each.start()
+    return sides
 
 
 def main() -> int:
@@ -190,7 +281,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="cutwater-benchmark-") as folder:
         spark = embedded_session(Path(folder) / "scratch", partitions=PARTITIONS)
         loops = [Loop(spark, Graph(Path(folder) / str(n), n), new, epochs) for n in sizes]
-        for each in loops:
+        by_log = Loop(
+            spark, Graph(Path(folder) / "log", sizes[1]), new, epochs, components_by_log()
+        )
+        for each in [*loops, by_log]:
             bench.tell(f"loading {each.graph.size:,} edges")
             each.preload()
         few, many = (f"loop, {n:,} edges" for n in sizes)
@@ -198,13 +292,19 @@ def main() -> int:
         joins, graphx = (
             f"{side}, from scratch, {sizes[1]:,} edges" for side in ("joins", "GraphX")
         )
+        others = graphframes_sides(bench, loops[1].graph)
         bench.compare(
             f"an epoch of {new:,} new edges",
             [
                 Side(few, loops[0].once),
                 Side(many, loops[1].once),
+                Side(f"loop by a log, {sizes[1]:,} edges", by_log.once),
                 Side(joins, scratch.by_joins),
                 Side(graphx, scratch.by_graphx),
+                *(
+                    Side(f"GraphFrames, {each.algorithm}, {sizes[1]:,} edges", each.once)
+                    for each in others
+                ),
             ],
             base=many,
             goals=[
@@ -212,6 +312,8 @@ def main() -> int:
                 Goal(many, few, "s", at_most=2, condition="ten times the graph"),
             ],
         )
+        for each in others:
+            each.stop()
         spark.stop()
     return bench.finish()
 

@@ -56,7 +56,7 @@ from cutwater.ordering import bucket_of, canonical, order_bytes
 from cutwater.spark.embedded.session import embedded_session
 from cutwater.spark.exchange.bucket_hash import labels
 from cutwater.spark.exchange.envelope import DATA, ROW_SCHEMA
-from cutwater.spark.microbatch.writer import epoch_of_task
+from cutwater.spark.microbatch.epochs import epoch_of_task
 
 BUCKETS = 16
 PARTITIONS = 2

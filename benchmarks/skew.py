@@ -30,8 +30,9 @@ import cutwater as cw
 from cutwater.spark import folder, json_lines
 from cutwater.spark.exchange.envelope import ROW_SCHEMA
 from cutwater.spark.job.spec import Job
+from cutwater.spark.job.transport import dump_job
 from cutwater.spark.microbatch import writer
-from cutwater.spark.microbatch.source_reader import FeedSource
+from cutwater.spark.microbatch.source_reader import EpochDataSource
 from cutwater.spark.microbatch.stateful_operator import Level
 from cutwater.spark.microbatch.writer import SinksWriter
 
@@ -122,7 +123,7 @@ def store(path: Path, rows: Iterator[tuple[Any, ...]]) -> int:
 
 def read(root: Path) -> int:
     """The task that reads."""
-    reader = FeedSource.of(job_in(root).to_bytes(), "readings", 0)({}).streamReader(ROW_SCHEMA)
+    reader = EpochDataSource.of(job_in(root).to_bytes(), "readings", 0)({}).streamReader(ROW_SCHEMA)
     [part] = reader.partitions({"entry": 0}, reader.latestOffset({"entry": 0}, None))  # type: ignore[arg-type]
     batches = reader.read(part)
     rows = (tuple(row.values()) for batch in batches for row in batch.to_pylist())
@@ -141,8 +142,8 @@ def operator(root: Path) -> int:
 def write(root: Path) -> int:
     """The writer."""
     job = job_in(root)
-    job.sinks["means"].take(job.claim_of("means"))
-    writing = SinksWriter.of(job.to_bytes())({}).streamWriter(ROW_SCHEMA, False)
+    job.sinks["means"].claim(job.claim_of("means"))
+    writing = SinksWriter.of(dump_job(job))({}).streamWriter(ROW_SCHEMA, False)
     writer.epoch_of_task = lambda: 0
     before = memory()
     writing.write(_Batch(row) for row in stored(root / "operator"))  # type: ignore[arg-type]

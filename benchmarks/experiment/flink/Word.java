@@ -1,0 +1,5 @@
+/** What is kept for each word. */
+public class Word {
+    public long changes;
+    public long documents;
+}

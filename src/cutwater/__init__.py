@@ -48,12 +48,12 @@ from cutwater.vectors import Emit, Keys
 if _typing.TYPE_CHECKING:
     from cutwater.checking import check_flow as check
     from cutwater.checking import explain
-    from cutwater.semantics import BORDER, CRASH, Simulation, crash, simulate
+    from cutwater.semantics import BARRIER, CRASH, Simulation, crash, simulate
 
 __getattr__ = _lazily(
     __name__,
     {
-        "BORDER": "semantics:BORDER",
+        "BARRIER": "semantics:BARRIER",
         "CRASH": "semantics:CRASH",
         "Simulation": "semantics:Simulation",
         "check": "checking:check_flow",
@@ -65,7 +65,7 @@ __getattr__ = _lazily(
 )
 
 __all__ = [
-    "BORDER",
+    "BARRIER",
     "CRASH",
     "Antichain",
     "ConnectorError",

@@ -1,6 +1,6 @@
-"""Names of a package that are imported when they are first asked for.
+"""Lazy imports: names of a package that are imported on first access.
 
-A worker of Spark needs little of what a package offers, and there are a dozen of them in a run.
+A Spark worker needs little of what a package offers, and a run starts a dozen workers.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ __all__ = ["Missing", "lazily"]
 
 
 Missing = Callable[[str, ModuleNotFoundError], Exception | None]
-"""A name, and why it cannot be imported: what to raise instead, if anything."""
+"""Given a name and the error of its import, returns what to raise instead; None: that error."""
 
 
 def lazily(
     package: str, places: Mapping[str, str], missing: Missing | None = None
 ) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package: where each name lies, as ``module:name`` in the package.
+    """The ``__getattr__`` of a package; `places` maps each name to its ``module:name`` in there.
 
     >>> get = lazily("collections", {"Rows": "abc:Sequence"})
     >>> get("Rows")
@@ -34,10 +34,10 @@ def lazily(
         try:
             found = getattr(import_module(f"{package}.{module}"), attribute)
         except ModuleNotFoundError as error:
-            said = missing(f"{package}.{name}", error) if missing else None
-            if said is None:
+            message = missing(f"{package}.{name}", error) if missing else None
+            if message is None:
                 raise
-            raise said from None
+            raise message from None
         setattr(sys.modules[package], name, found)
         return found
 

@@ -1,6 +1,6 @@
-"""Record types: what their annotations say.
+"""Record types and function signatures, read from their annotations.
 
-Records and states are dataclasses, msgspec structs or builtin types; `codec` makes bytes of them.
+Records and states are dataclasses, msgspec structs or builtin types; `codec` serialises them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def union_of(tps: list[Any]) -> Any:
 
 
 def describe(tp: Any) -> str:
-    """A type the way a user writes it.
+    """A type as the user writes it.
 
     >>> describe(list[int]), describe(int | None)
     ('list[int]', 'int | None')
@@ -72,7 +72,7 @@ def describe(tp: Any) -> str:
 
 
 def fields_of(tp: Any) -> dict[str, Any] | None:
-    """Name and type of each field; for a union what all its members have; None if unknown.
+    """Name and type of each field; for a union, the fields all members share; None if unknown.
 
     >>> @dataclasses.dataclass
     ... class Point:
@@ -115,20 +115,20 @@ def _fields_of_one(tp: Any) -> dict[str, Any]:
     return {name: hints.get(name, Any) for name in names}
 
 
-def fits(given: Any, wanted: Any) -> bool:
-    """May a value of type `given` be used where `wanted` is asked for? Unknown types fit.
+def fits(actual: Any, wanted: Any) -> bool:
+    """May a value of type `actual` be used where `wanted` is expected? Unknown types fit.
 
     >>> fits(bool, int), fits(int | str, int), fits(list[int], list), fits(Any, int)
     (True, False, True, True)
     """
-    given, wanted = plain_type(given), plain_type(wanted)
-    if given is Any or wanted is Any:
+    actual, wanted = plain_type(actual), plain_type(wanted)
+    if actual is Any or wanted is Any:
         return True
-    return all(any(_fits_one(g, w) for w in members(wanted)) for g in members(given))
+    return all(any(_fits_one(a, w) for w in members(wanted)) for a in members(actual))
 
 
 def is_known(tp: Any) -> bool:
-    """Is no part of the type unknown, as far as it is spelled out?
+    """Are the type and all its type arguments known, with no `Any` among them?
 
     >>> is_known(tuple[int, ...]), is_known(tuple[Any, ...]), is_known(Any)
     (True, False, False)
@@ -150,38 +150,38 @@ def plain_type(tp: Any) -> Any:
     return type(None) if tp is None else tp
 
 
-def _fits_one(given: Any, wanted: Any) -> bool:
-    given, wanted = plain_type(given), plain_type(wanted)
-    given_class, wanted_class = get_origin(given) or given, get_origin(wanted) or wanted
-    if wanted in (Any, object) or given is Any:
+def _fits_one(actual: Any, wanted: Any) -> bool:
+    actual, wanted = plain_type(actual), plain_type(wanted)
+    actual_class, wanted_class = get_origin(actual) or actual, get_origin(wanted) or wanted
+    if wanted in (Any, object) or actual is Any:
         return True
-    if not (isinstance(given_class, type) and isinstance(wanted_class, type)):
-        return bool(given == wanted)
-    if wanted_class is float and issubclass(given_class, int):
+    if not (isinstance(actual_class, type) and isinstance(wanted_class, type)):
+        return bool(actual == wanted)
+    if wanted_class is float and issubclass(actual_class, int):
         return True
     try:
-        if not issubclass(given_class, wanted_class):
+        if not issubclass(actual_class, wanted_class):
             return False
-    except TypeError:  # a protocol or a typed dict, which cannot tell
+    except TypeError:  # a protocol or a typed dict: not decidable by issubclass
         return True
-    return _arguments_fit(given_class, get_args(given), wanted_class, get_args(wanted))
+    return _arguments_fit(actual_class, get_args(actual), wanted_class, get_args(wanted))
 
 
 def _arguments_fit(
-    given_class: type, given: tuple[Any, ...], wanted_class: type, wanted: tuple[Any, ...]
+    actual_class: type, actual: tuple[Any, ...], wanted_class: type, wanted: tuple[Any, ...]
 ) -> bool:
-    if not given or not wanted:
+    if not actual or not wanted:
         return True
-    if given_class is tuple and wanted_class is tuple and ... in (*given, *wanted):
-        firsts, lasts = ([arg for arg in args if arg is not ...] for args in (given, wanted))
-        return all(fits(g, w) for g in firsts for w in lasts)
-    if len(given) != len(wanted):
-        return given_class is not tuple or wanted_class is not tuple
-    return all(fits(g, w) for g, w in zip(given, wanted, strict=True))
+    if actual_class is tuple and wanted_class is tuple and ... in (*actual, *wanted):
+        firsts, lasts = ([arg for arg in args if arg is not ...] for args in (actual, wanted))
+        return all(fits(a, w) for a in firsts for w in lasts)
+    if len(actual) != len(wanted):
+        return actual_class is not tuple or wanted_class is not tuple
+    return all(fits(a, w) for a, w in zip(actual, wanted, strict=True))
 
 
 def is_immutable(value: Any) -> bool:
-    """Can the value be shared without being copied, whatever its holder does?
+    """Can the value be shared without a copy, whatever its holder does with it?
 
     >>> is_immutable((1, "a")), is_immutable([1])
     (True, False)
@@ -210,7 +210,7 @@ class Signature:
 
 
 def signature_of(f: Callable[..., Any]) -> Signature:
-    """What a function's annotations say, as far as they can be resolved."""
+    """The annotated types of a function; `Any` where an annotation cannot be resolved."""
     code = getattr(f, "__code__", None)
     if code is None:
         return Signature((), f if isinstance(f, type) else Any)
@@ -224,7 +224,7 @@ def signature_of(f: Callable[..., Any]) -> Signature:
 
 
 def element_of(tp: Any) -> Any:
-    """What a list, tuple or iterable type holds.
+    """The element type of a list, tuple or iterable type; `Any` for all others.
 
     >>> element_of(list[int]), element_of(Any)
     (<class 'int'>, typing.Any)

@@ -1,8 +1,8 @@
-"""Codecs: values of a type as bytes and back, without pickle.
+"""Codecs: serialise values of a type and read them back, without pickle.
 
-Where msgspec can tell from the bytes what a value is, it does all the work. Where it cannot, as
-with a union of two dataclasses, at the top or deep inside, the parts are encoded one by one and
-the alternatives of a union told apart by a leading byte, the position of the alternative.
+Where the bytes alone tell msgspec what a value is, msgspec does all the work. Where they do not,
+as with a union of two dataclasses, at the top level or nested, the parts are encoded one by one.
+A leading byte then tags the alternative of a union by its position.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cutwater.times import Product
 __all__ = ["UNENCODABLE", "Codec", "Plain", "codec_of", "is_native"]
 
 UNENCODABLE = (OverflowError, UnicodeEncodeError, RecursionError)
-"""What encoding a value may raise: of numbers with more than 64 bits, of what nests too deeply."""
+"""Raised by encoding: integers of more than 64 bits, lone surrogates, values nested too deeply."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -36,14 +36,14 @@ _COLLECTIONS = (list, set, frozenset)
 
 
 class Plain:
-    """The type of values that say themselves what they are: numbers, text, times, tuples of these.
+    """The type of self-describing values: numbers, text, times, and tuples of these.
 
-    For keys that a function without annotations makes.
+    Used for the keys of a function without annotations.
     """
 
 
 class Codec:
-    """Values of one type as bytes and back.
+    """Encodes values of one type as bytes, and decodes them.
 
     >>> Codec(tuple[int, str]).decode(Codec(tuple[int, str]).encode((1, "a")))
     (1, 'a')
@@ -58,12 +58,12 @@ class Codec:
 
 @lru_cache(maxsize=512)
 def codec_of(tp: Any) -> Codec:
-    """The codec of a type; to make one takes far longer than to use it."""
+    """The codec of a type, cached: building one takes far longer than using it."""
     return Codec(tp)
 
 
 def is_native(tp: Any) -> bool:
-    """Does msgspec alone write values of this type, and so records with the names of fields?
+    """Does msgspec alone encode this type? Then its records carry the names of their fields.
 
     >>> is_native(dict[str, int]), is_native(Fraction)
     (True, False)
@@ -83,13 +83,13 @@ def _refuse(tp: Any) -> _Coding:
 
 
 def _coding(tp: Any, inside: tuple[Any, ...] = ()) -> _Coding | None:
-    """How values of a type are encoded and decoded; None if they cannot be."""
+    """The encode and decode functions of a type; None if it cannot be serialised."""
     if tp is Plain:
         return _encode_plain, _decode_plain
     decoder = _native(tp)
     if decoder is not None:
         return _pack, decoder
-    if tp in inside:  # msgspec refuses it, and so it would go on for ever
+    if tp in inside:  # recursive, and msgspec refuses it: we would recurse for ever
         return None
     return _by_parts(tp, (*inside, tp))
 
@@ -103,13 +103,13 @@ def _native(tp: Any) -> Callable[[bytes], Any] | None:
 
 
 def _has_custom(info: Any, seen: set[int]) -> bool:
-    """Is there a type, at any depth, that msgspec would leave to a hook of ours?"""
+    """Is there a type, at any depth, that msgspec would need a custom hook for?"""
     if isinstance(info, tuple):
         return any(_has_custom(part, seen) for part in info)
     if not isinstance(info, (msgspec.inspect.Type, msgspec.inspect.Field)) or id(info) in seen:
         return False
     seen.add(id(info))
-    if getattr(info, "cls", None) is Product:  # its parts say themselves what they are
+    if getattr(info, "cls", None) is Product:  # its parts are self-describing
         return True
     return isinstance(info, msgspec.inspect.CustomType) or any(
         _has_custom(getattr(info, name), seen) for name in info.__struct_fields__
@@ -141,7 +141,7 @@ def _union(tp: Any, inside: tuple[Any, ...]) -> _Coding | None:
     if None in codings:
         return None
     known: list[_Coding] = codings  # type: ignore[assignment]
-    # a class that stands for one alternative only need not be looked into
+    # a class that matches one alternative only decides by itself, without its content
     classes = [get_origin(m) or m for m in alternatives]
     by_class = {c: i for i, c in enumerate(classes) if classes.count(c) == 1}
 
@@ -165,7 +165,7 @@ def _of_another_type(value: Any, tp: Any) -> Problem:
 
 
 def _suits(value: Any, tp: Any) -> bool:
-    """Is the value of the type, looking into collections, but not into records?"""
+    """Is the value of the type? Looks into collections, but not into records."""
     if len(members(tp)) > 1:
         return any(_suits(value, member) for member in members(tp))
     origin, args = get_origin(tp) or tp, get_args(tp)
@@ -226,9 +226,9 @@ def _dataclass(tp: type, inside: tuple[Any, ...]) -> _Coding | None:
     )
 
 
-# The kinds of `Plain` values that msgpack has no form for: what to write, what to make of it.
+# `Plain` values that msgpack has no type for: how to encode each, how to decode it.
 _KINDS: dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    int: (str, int),  # those of more than 64 bits
+    int: (str, int),  # of more than 64 bits
     Decimal: (str, Decimal),
     Fraction: (str, Fraction),
     dt.datetime: (lambda value: value.isoformat(), dt.datetime.fromisoformat),
@@ -260,7 +260,7 @@ def _decode_plain(data: bytes) -> Any:
 
 
 def _to_plain(value: Any) -> Any:
-    """Builtins as they are, all others as a list of the name of their kind and their content."""
+    """Builtins unchanged; all others as a list of the name of their type and their content."""
     kind = type(value)
     if value is None or kind in (bool, float, str, bytes):
         return value

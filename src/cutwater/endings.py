@@ -1,22 +1,22 @@
-"""How a run ends: 1 means "start it again", 2 means "somebody must change something".
+"""Exit codes of a run: 1 means "restart it", 2 means "somebody must change something first".
 
 ==========================================================  ================  ====
 what failed                                                 class             code
 ==========================================================  ================  ====
 another run took over                                       `FencedError`     1
-a server that is down, restarts, or is out of room          `ConnectorError`  1
+a server that is down, restarting, or out of space          `ConnectorError`  1
 disk, memory, lock, the JVM                                 `ResourceError`   1
-anything else of Spark's                                    `RunFailure`      1
+any other failure inside Spark                              `RunFailure`      1
 a setting, a flow, a permission, a damaged file             `RefusedError`    2
-a record that is read: bad, late, changed                   `InputError`,     2
+an input record: malformed, late, changed                   `InputError`,     2
                                                             `RunError` itself
-a function of the user's, or a row it makes that a sink     `StepError`       2
-cannot take: too large, of another type, a key twice
-a bug of ours (an exception that is not of this library)    any other         2
+a user's function, or a row it emits that a sink cannot     `StepError`       2
+accept: too large, of another type, a duplicate key
+a bug in this library (any exception not of its own)        any other         2
 ==========================================================  ================  ====
 
-A supervisor restarts on 1 and gives up on 2. Errors of other systems find their class here, by
-what those systems say: the number of an `OSError`, the SQLSTATE of PostgreSQL, the code of Kafka.
+A supervisor restarts on 1 and gives up on 2. Errors of other systems are classified here by their
+own codes: the errno of an `OSError`, PostgreSQL's SQLSTATE, Kafka's error code.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ __all__ = [
 ]
 
 AGAIN = 1
-"""Starting it again may help."""
+"""A restart may help."""
 CHANGE = 2
-"""It will be the same until somebody changes something."""
+"""A restart fails the same way until somebody changes something."""
 
 _OF_THE_USER = frozenset(
     {
@@ -66,13 +66,13 @@ _OF_THE_USER = frozenset(
         errno.EADDRNOTAVAIL,
     }
 )
-"""Paths, names and rights. All others (ENOSPC, EDQUOT, EIO, ESTALE, EROFS …) are the machine's."""
+"""Paths, names, permissions. The rest (ENOSPC, EDQUOT, EIO, ESTALE, EROFS …) are the machine's."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 _SQLSTATES: dict[str, type[CutwaterError]] = {
     "08": ConnectorError,  # connection exception
-    "25006": ConnectorError,  # read-only: a standby, for as long as a failover takes
+    "25006": ConnectorError,  # read-only: a standby, until its failover completes
     "25P03": ConnectorError,  # idle in transaction for too long
     "40": ConnectorError,  # transaction rollback: serialization, deadlock
     "53": ConnectorError,  # insufficient resources: disk, memory, connections
@@ -83,9 +83,9 @@ _SQLSTATES: dict[str, type[CutwaterError]] = {
     "XX": ConnectorError,  # internal error
     "22": StepError,  # data exception
     "23": StepError,  # integrity constraint violation
-    "": RefusedError,  # rights, names, syntax: all the rest
+    "": RefusedError,  # permissions, names, syntax: all the rest
 }
-"""By SQLSTATE or its class, the first two characters; the longer one wins."""
+"""By SQLSTATE or its class (the first two characters); the longest match wins."""
 
 _KAFKA: dict[type[CutwaterError], str] = {
     StepError: "MSG_SIZE_TOO_LARGE RECORD_LIST_TOO_LARGE INVALID_RECORD",
@@ -98,11 +98,11 @@ _KAFKA: dict[type[CutwaterError], str] = {
         "UNSUPPORTED_VERSION INVALID_TRANSACTION_TIMEOUT"
     ),
 }
-"""Names of Kafka's codes; all others are the brokers' or the network's."""
+"""Names of Kafka's error codes; all others are failures of the brokers or of the network."""
 
 
 def exit_code(error: BaseException) -> int:
-    """What a process ends with.
+    """The exit code of a process that ends with this error.
 
     >>> exit_code(ResourceError(Problem("no-room", "the disk is full"))), exit_code(KeyError())
     (1, 2)
@@ -115,12 +115,12 @@ def exit_code(error: BaseException) -> int:
 def kind_of_errno(
     number: int | None, of_the_user: type[CutwaterError] = RefusedError
 ) -> type[CutwaterError]:
-    """The class of an error of the operating system; `of_the_user` for paths, names and rights."""
+    """The class of an operating system error; `of_the_user` for paths, names and permissions."""
     return of_the_user if number in _OF_THE_USER else ResourceError
 
 
 def kind_of_sqlstate(state: str | None) -> type[CutwaterError]:
-    """The class of an error of PostgreSQL; without a state nothing came from the server.
+    """The class of a PostgreSQL error; without a SQLSTATE the server did not answer.
 
     >>> kind_of_sqlstate("53100").__name__, kind_of_sqlstate("22003").__name__
     ('ConnectorError', 'StepError')
@@ -131,42 +131,42 @@ def kind_of_sqlstate(state: str | None) -> type[CutwaterError]:
 
 
 def kind_of_kafka(name: str) -> type[CutwaterError]:
-    """The class of an error of Kafka, by the name of its code."""
+    """The class of a Kafka error, by the name of its code."""
     found = (kind for kind, names in _KAFKA.items() if name in names.split())
     return next(found, ConnectorError)
 
 
 def of_machine(error: OSError) -> CutwaterError:
-    """An error of the operating system that nobody expected, as a sentence."""
+    """An unexpected error of the operating system, as an error of this library."""
     where = f"{error.filename}: " if error.filename else ""
-    said = f"{where}{error.strerror or error or type(error).__name__}"
+    message = f"{where}{error.strerror or error or type(error).__name__}"
     kind = kind_of_errno(error.errno)
     if error.errno in _NO_ROOM:
         hint = "make room, and run it again: nothing is lost"
-        return kind(Problem("no-room", f"the disk is full: {said}", hint))
+        return kind(Problem("no-room", f"the disk is full: {message}", hint))
     name = errno.errorcode.get(error.errno or 0, type(error).__name__)
     hint = "see to the path and the rights of this user" if kind is RefusedError else ""
     problem = Problem(
         "machine-failed",
-        f"the operating system refused a call with {name}: {said}",
+        f"the operating system refused a call with {name}: {message}",
         hint or "see to the disk, the network and the memory; run it again: nothing is lost",
     )
     return kind(problem)
 
 
 def of_unexpected(error: Exception) -> CutwaterError:
-    """Any exception as a sentence; one of this library is one already."""
+    """Any exception as an error of this library; one of its own is returned unchanged."""
     if isinstance(error, CutwaterError):
         return error
     if isinstance(error, OSError):
         return of_machine(error)
-    said = f"{type(error).__name__}: {error}"
+    message = f"{type(error).__name__}: {error}"
     if isinstance(error, MemoryError):
         return ResourceError(
             Problem(
                 "no-memory",
-                f"this process has no memory left: {said}",
+                f"this process has no memory left: {message}",
                 "give it more, or let epochs be smaller; run it again: nothing is lost",
             )
         )
-    return CutwaterError(Problem("unexpected", said, "see where with --debug"))
+    return CutwaterError(Problem("unexpected", message, "see where with --debug"))

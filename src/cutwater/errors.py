@@ -1,20 +1,20 @@
-"""Errors are sentences: subject, rule, actual value, way out.
+"""Errors: each message names the subject, the rule, the actual value and the way out.
 
 ::
 
     CutwaterError            everything this library raises on purpose
-    ├── FlowError            a flow that cannot mean anything
-    ├── InputError           data that does not fit: records, times, orders
-    ├── TargetError          a name on the command line that leads nowhere
-    └── RunError             a run that must not start, or could not go on
+    ├── FlowError            a flow that is not well-formed
+    ├── InputError           data that breaks a rule: records, times, orders
+    ├── TargetError          a target on the command line that cannot be loaded
+    └── RunError             a run that must not start, or cannot continue
         ├── RefusedError     somebody must change something first: a setting, a flow, an output
-        ├── StepError        a function of the user's failed, or made what it must not
-        └── RunFailure       a run that could not go on; starting it again may help
+        ├── StepError        a user's function failed, or returned something invalid
+        └── RunFailure       a run that failed; a restart may help
             ├── FencedError      another run has taken over
-            ├── ConnectorError   a system that is read or written did not do its part
-            └── ResourceError    the machine did not: a lock, a disk, memory, the JVM
+            ├── ConnectorError   an external system did not answer, or refused
+            └── ResourceError    the machine failed: a lock, a disk, memory, the JVM
 
-Every error carries one or more `Problem`; validation collects them all before it raises.
+Every error carries one `Problem` or more; validation collects them all before it raises.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, in words a user can act on.
+    """One thing that is wrong, with a message a user can act on.
 
     >>> print(Problem("unknown-field", "'at' is no field of Reading", "it has: sensor, time"))
     [unknown-field] 'at' is no field of Reading
@@ -55,7 +55,7 @@ class Problem:
     """
 
     code: str
-    """A stable name for the rule that was broken."""
+    """A stable name of the rule that was broken."""
     message: str
     """Subject, rule and actual value, in one sentence."""
     hint: str = ""
@@ -82,7 +82,7 @@ class FlowError(CutwaterError):
 
 
 class InputError(CutwaterError):
-    """A record, a time or an order does not keep its rule."""
+    """A record, a time or an order breaks its rule."""
 
 
 class TargetError(CutwaterError):
@@ -90,37 +90,47 @@ class TargetError(CutwaterError):
 
 
 class RunError(CutwaterError):
-    """A run must not start, or could not go on."""
+    """A run must not start, or cannot continue."""
 
 
 class RefusedError(RunError):
-    """A run must not start as it was asked for; nothing was written."""
+    """A run must not start as requested; nothing was written."""
 
 
 class StepError(RunError):
-    """A function of the user's failed, or made what it must not; so it would the next time."""
+    """A user's function failed, or returned something invalid; a restart fails the same way."""
 
     order: bytes = b""
-    """Where what the function was given stands in the order of its epoch, if that is known."""
+    """Order key of the function's input within its epoch; empty if unknown."""
 
     def came_from(self, place: str) -> StepError:
-        """The same, with the place that the value came from."""
-        said = [replace(p, message=f"{p.message}; it came from {place}") for p in self.problems]
-        return StepError(said)
+        """The same error, with the location the value came from."""
+        return self._saying(f"it came from {place}")
+
+    def of_key(self, key: object) -> StepError:
+        """The same error, with the key whose state was passed to the function."""
+        return self._saying(f"the key is {key!r:.200}")
+
+    def called_since(self, why: str) -> StepError:
+        """The same error, with why the function was called, if not for an event."""
+        return self._saying(f"it was called since {why}")
+
+    def _saying(self, more: str) -> StepError:
+        return StepError([replace(p, message=f"{p.message}; {more}") for p in self.problems])
 
 
 class RunFailure(RunError):
-    """A run could not go on; what it finished stays, and it can be run again."""
+    """A run failed; what it committed stays, and it can be restarted."""
 
 
 class FencedError(RunFailure):
-    """Another run has taken over; this one must write nothing more."""
+    """Another run has taken over; this one is fenced and must write nothing more."""
 
     @classmethod
     def because(
         cls, message: str, hint: str = "another run of this flow is active; stop one of the two"
     ) -> FencedError:
-        """What a run is told that was overtaken."""
+        """The error of a run that another one has overtaken."""
         return cls(Problem("fenced", message, hint))
 
 
@@ -161,7 +171,7 @@ def embed(error: CutwaterError) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question for somebody who may have mistyped a name; nothing if no name is near.
+    """A suggestion for a mistyped name; empty if no known name is similar.
 
     >>> did_you_mean("untill", ["mode", "until"])
     "did you mean 'until'?"
@@ -171,7 +181,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def many(count: int, word: str) -> str:
-    """A number of things in words.
+    """A count with its noun, in singular or plural.
 
     >>> many(1, "crash"), many(2, "crash")
     ('1 crash', '2 crashes')
@@ -181,12 +191,12 @@ def many(count: int, word: str) -> str:
 
 
 def recover(text: str) -> CutwaterError | None:
-    """The first error that `embed` hid in a text, or None."""
+    """The first error that `embed` put into a text; None if there is none."""
     for found in re.finditer(f"{_OPEN}((?:[0-9a-f]{{2}})+){_CLOSE}", text):
         try:
             data = json.loads(bytes.fromhex(found[1]))
             problems = [Problem(**problem) for problem in data["problems"]]
             return _KINDS.get(data["type"], CutwaterError)(problems)
-        except (ValueError, TypeError, KeyError):  # only looks like one
+        except (ValueError, TypeError, KeyError):  # only looks like an embedded error
             continue
     return None

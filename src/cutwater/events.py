@@ -1,15 +1,15 @@
 """Events: data with a time, and watermarks that say which times are complete (P4, section 4).
 
-A watermark is inclusive: after ``Watermark(w)`` nothing with a time ``<= w`` comes any more.
+A watermark is inclusive: nothing with a time ``<= w`` comes after ``Watermark(w)``.
 
 ==============================  =============================================
 P4                              here
 ==============================  =============================================
 ``DT t d``, ``WM t``            `Data`, `Watermark`
 ``mono lxs W``                  ``monotone(events, seen=W)``
-``prod lxs``                    `uncompleted` and `productive`: whether an infinite stream is
-                                productive cannot be seen from a prefix, so we ask what a
-                                prefix still owes, or for a bound on how long it may owe it
+``prod lxs``                    `uncompleted` and `productive`: a prefix cannot show whether an
+                                infinite stream is productive, so we ask what a prefix still
+                                owes, or bound how long it may owe it
 ==============================  =============================================
 """
 
@@ -63,7 +63,7 @@ class Verdict:
 def monotone(events: Iterable[Event], seen: Iterable[Any] = ()) -> Verdict:
     """Does every watermark keep its promise? (P4: ``mono``.)
 
-    `seen` are the times of watermarks that came before. For an infinite stream pass a prefix.
+    `seen` holds the times of earlier watermarks. Pass a prefix of an infinite stream.
 
     >>> bool(monotone([Data(1, "a"), Watermark(1), Data(2, "b")]))
     True
@@ -100,8 +100,8 @@ def uncompleted(prefix: Iterable[Event]) -> list[Data]:
 def productive(events: Iterable[Event], *, lag: int) -> Verdict:
     """Is every item completed by one of the `lag` events that follow it?
 
-    Items near the end, with fewer than `lag` events after them, are not judged: a finite stream
-    is productive whatever it ends with.
+    Items with fewer than `lag` events after them are not judged: a finite stream is productive
+    whatever it ends with.
 
     >>> bool(productive([Data(1, "a"), Data(2, "b"), Watermark(2)], lag=2))
     True

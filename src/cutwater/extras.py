@@ -1,4 +1,4 @@
-"""Which extra brings a package that is not installed."""
+"""Which extra of this package to install for a missing dependency."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ EXTRAS: Mapping[str, str] = {
     "psycopg": "postgres",
     "pyarrow": "spark,java",
     "pyspark": "spark,java",
+    "rocksdict": "spark,java",
 }
-"""By the name under which a package is imported."""
+"""Extras by the import name of the package they bring."""
 
 
 def not_installed(subject: str, error: ModuleNotFoundError) -> RefusedError | None:
-    """The error that says which extra to install; None if no extra brings what is missing.
+    """The error that says which extra to install; None if no extra brings the package.
 
     >>> print(not_installed("cutwater.spark.run", ModuleNotFoundError(name="pyspark.sql")))
     [not-installed] cutwater.spark.run needs the package 'pyspark', which is not installed

@@ -1,7 +1,7 @@
-"""Any value as plain data: what JSON can carry, and read back is the same.
+"""Any value as plain data, which survives a round trip through JSON unchanged.
 
-Traces and reports hold plain data. What JSON has no form for is an object with one key that
-begins with ``$``; a record is an object whose first key, ``$``, names its type.
+Traces and reports hold plain data. A value JSON has no type for becomes an object with one key
+that begins with ``$``; a record becomes an object whose first key, ``$``, names its type.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ def _tagged(value: Any) -> Plain:
         case deque():
             return {"$deque": [plain(item) for item in value]}
     text = _ADDRESS.sub("", repr(value))
-    if text != repr(value) and getattr(value, "__dict__", None):  # it says nothing of itself
+    if text != repr(value) and getattr(value, "__dict__", None):  # a repr without content
         return {_RECORD: type(value).__name__, **{n: plain(v) for n, v in vars(value).items()}}
     return {"$repr": text}
 
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""What a repr says that is different in every run."""
+"""The address in a repr, which differs in every run."""
 
 
 def _sort_key(value: Plain) -> bytes:
@@ -108,7 +108,7 @@ def _sort_key(value: Plain) -> bytes:
 
 
 def shown(value: Plain) -> str:
-    """Plain data as a person would write it, on one line.
+    """Plain data for people, on one line.
 
     >>> shown(plain((1, "a"))), shown({"$": "Mean", "of": 2.5}), shown([{"$decimal": "1.5"}])
     ("(1, 'a')", 'Mean(of=2.5)', '[1.5]')

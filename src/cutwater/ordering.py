@@ -1,10 +1,10 @@
 """The total order of a run: canonical bytes of keys, buckets, and order keys.
 
-An input has the order ``(source rank, partition, position)`` within its epoch; an output adds
-``(canonical key bytes, step rank, index)`` to the order of what caused it. Where a step reads a
-stream twice, the copies of an event are taken input by input, and the index of their outputs is
-counted on. In memory an order is a flat tuple; between processes it is bytes that sort alike
-(`order_bytes`).
+An input has the order ``(source rank, partition, position)`` within its epoch; an output appends
+``(canonical key bytes, step rank, index)`` to the order of the event that caused it. Where a step
+reads a stream twice, it processes the copies of an event input by input, and the index of their
+outputs keeps counting. In memory an order is a flat tuple; between processes it is bytes with the
+same sort order (`order_bytes`).
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ __all__ = [
 ]
 
 AFTER_DATA = 1 << 40
-"""A rank above all sources: of the end of an epoch, and one more of the end of the input."""
+"""A rank above all sources: that of the end of an epoch; the end of the input has one more."""
 NO_KEY = b""
-"""The canonical bytes of "no key": where a stream is not keyed."""
+"""The canonical bytes of "no key", for streams that are not keyed."""
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
 
 
 def canonical(value: Any) -> bytes:
-    """Bytes that are equal exactly for equal keys, in every process and for ever.
+    """Bytes that are equal if and only if the keys are, in every process and every version.
 
-    Numbers that Python calls equal are one key: ``1``, ``1.0``, ``True`` and ``Decimal(1)``. All
-    NaNs are one key, and so are ``0.0`` and ``-0.0``. Integers, text and datetimes sort as they
-    do in Python.
+    Numbers that compare equal in Python are one key: ``1``, ``1.0``, ``True`` and ``Decimal(1)``.
+    All NaNs are one key, and so are ``0.0`` and ``-0.0``. The bytes of integers, text and
+    datetimes sort as the values do in Python. `InputError` for a value that cannot be a key.
 
     >>> canonical(1) == canonical(1.0) == canonical(True), canonical(0.0) == canonical(-0.0)
     (True, True)
@@ -131,7 +131,7 @@ def _number(value: int | float | Decimal | Fraction) -> bytes:
 
 
 def _integer(value: int) -> bytes:
-    """Big-endian behind its length, negative numbers complemented: sorts as the number does."""
+    """Big-endian after its length, negative numbers complemented: sorts as the number does."""
     magnitude = value if value >= 0 else ~value
     data = magnitude.to_bytes((magnitude.bit_length() + 7) // 8, "big")
     size = bytes([len(data)]) if len(data) < 255 else b"\xff" + len(data).to_bytes(8, "big")
@@ -150,12 +150,12 @@ def _sequence(values: Sequence[Any]) -> bytes:
 
 
 def terminated(data: bytes) -> bytes:
-    """The bytes with an end that sorts before any continuation."""
+    """The bytes, escaped, with a terminator that sorts before any continuation."""
     return data.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
 
 
 def bucket_of(key: bytes, buckets: int) -> int:
-    """The bucket of a key, by its canonical bytes; the same in every process and for ever.
+    """The bucket of a key's canonical bytes; the same in every process and every version.
 
     >>> [bucket_of(canonical(name), 16) for name in ("ada", "ben", "cy")]
     [11, 6, 8]
@@ -174,7 +174,7 @@ def buckets_of(keys: Iterable[bytes], buckets: int) -> list[int]:
 
 
 def order_bytes(order: Sequence[int | bytes]) -> bytes:
-    """Bytes that sort as the tuple does: numbers as eight bytes, key bytes with an end.
+    """Bytes that sort as the tuple does: numbers take eight bytes, key bytes are terminated.
 
     >>> order_bytes((0, 1, 5)) < order_bytes((0, 1, 5, b"k", 2, 0)) < order_bytes((0, 1, 6))
     True

@@ -1,8 +1,8 @@
-"""Round trips: what comes back of a value that is encoded and decoded by its declared type.
+"""Round trips: does a value survive being encoded and decoded by its declared type?
 
-What an engine keeps in a snapshot, or sends from one process to another, goes through the codec of
-the type that annotations declare. A value that is something else, an ``int`` where a ``float`` is
-declared, a subclass, a ``Counter`` in a ``dict``, comes back as what was declared, or not at all.
+Everything an engine snapshots, or sends to another process, goes through the codec of the type that
+annotations declare. A value of another type (an ``int`` where a ``float`` is declared, a subclass,
+a ``Counter`` in a ``dict``) comes back as the declared type, or cannot be decoded at all.
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ from cutwater.errors import CutwaterError, InputError
 __all__ = ["Loss", "difference", "exactness", "misfit", "round_trip", "shared_part"]
 
 _SCALARS = (int, bool, str, bytes, type(None))
-_DATES = (dt.date, dt.time, dt.timedelta)  # a datetime is a date
+_DATES = (dt.date, dt.time, dt.timedelta)  # includes datetime, a subclass of date
 _FAILURES = (TypeError, ValueError, AttributeError, OverflowError, RecursionError, KeyError)
-"""What encoding or decoding a value of another type may raise."""
+"""What encoding or decoding may raise for a value of another type."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loss:
-    """A place in a value that does not come back as it was."""
+    """A part of a value that does not survive the round trip."""
 
     path: str
-    """The fields that lead there, such as ``match.auth.country``; empty: the value itself."""
+    """The path of fields to it, such as ``match.auth.country``; empty: the value itself."""
     sent: Any
-    """What is there."""
+    """The part before the round trip."""
     back: Any
-    """What comes back; nothing if there is a reason."""
+    """The part after it; None if there is a `reason`."""
     reason: str = ""
-    """Why nothing comes back."""
+    """Why nothing comes back; empty: something else does."""
 
     @property
     def found(self) -> str:
-        """What is there, in words."""
-        return f"{_at(self.path)}{_said(self.sent)}"
+        """The part before the round trip, as a phrase with its path."""
+        return f"{_at(self.path)}{_formatted(self.sent)}"
 
     def __str__(self) -> str:
         if self.reason:
             return f"{self.found}, and nothing comes back: {self.reason}"
-        return f"{self.found}, and comes back as {_said(self.back)}"
+        return f"{self.found}, and comes back as {_formatted(self.back)}"
 
 
 def _at(path: str) -> str:
     return f"'{path}' is " if path else "it is "
 
 
-def _said(value: Any) -> str:
+def _formatted(value: Any) -> str:
     try:
         text = ascii(value) if isinstance(value, str) else repr(value)
     except Exception:
@@ -65,7 +65,7 @@ def _said(value: Any) -> str:
 
 
 def round_trip(value: Any, codec: Codec) -> tuple[Any, Loss | None]:
-    """What comes back of a value, and what of it is lost on the way; the value itself if it fails.
+    """A value after its round trip, and its first loss if any; if it fails, the value itself.
 
     Raises `InputError` for a part that is declared as `Plain` and is not plain.
 
@@ -90,7 +90,7 @@ def round_trip(value: Any, codec: Codec) -> tuple[Any, Loss | None]:
 
 
 def difference(sent: Any, back: Any) -> Loss | None:
-    """The first place where two values differ: in type, in content, or in what else they hold.
+    """The first part in which two values differ: in type, in content, or in extra attributes.
 
     >>> difference([1, 2.0], [1, 2])
     Loss(path='[1]', sent=2.0, back=2, reason='')
@@ -150,7 +150,7 @@ def _shape(items: Any) -> frozenset[tuple[type, str]]:
 
 
 def _extra(sent: Any, back: Any, names: tuple[str, ...], path: str) -> Loss | None:
-    """An attribute that is no field; what a cached property remembers is made anew."""
+    """An attribute that is not a field and not the cache of a cached property; None if none."""
     for name, value in getattr(sent, "__dict__", {}).items():
         is_cache = isinstance(getattr(type(sent), name, None), cached_property)
         if name not in names and not is_cache and name not in getattr(back, "__dict__", {}):
@@ -160,7 +160,7 @@ def _extra(sent: Any, back: Any, names: tuple[str, ...], path: str) -> Loss | No
 
 
 def _names_of(value: Any) -> tuple[str, ...] | None:
-    """The fields of a record; None: it is none."""
+    """The fields of a record; None: the value is not a record."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return tuple(field.name for field in dataclasses.fields(value))
     if isinstance(value, msgspec.Struct):
@@ -185,9 +185,9 @@ _EXACT: dict[Any, _Exact] = {
 
 @lru_cache(maxsize=512)
 def exactness(tp: Any) -> _Exact:
-    """A quick question: is a value so exactly what is declared that all of it comes back?
+    """A fast test of whether a value matches its declared type so exactly that it survives.
 
-    No says nothing: only the round trip itself can tell.
+    A False decides nothing: then only the round trip itself can tell.
 
     >>> exactness(list[float])([1.0]), exactness(list[float])([1])
     (True, False)
@@ -244,7 +244,7 @@ def _record_of(tp: type, fields: dict[str, _Exact | None]) -> _Exact | None:
 
 
 def misfit(value: Any, tp: Any) -> Loss | None:
-    """The place where a value is not of its declared type; None if it is everywhere.
+    """The first part of a value that is not of its declared type; None if all parts are.
 
     >>> misfit([1, "a"], list[int])
     Loss(path='[1]', sent='a', back=None, reason='it is declared as int')
@@ -254,7 +254,35 @@ def misfit(value: Any, tp: Any) -> Loss | None:
 
 
 def _misfit(value: Any, tp: Any, error: Exception) -> Loss:
-    return misfit(value, tp) or Loss("", value, None, _reason(error))
+    return misfit(value, tp) or _from_the_root(_failing_part(value, tp, "", _reason(error)))
+
+
+def _failing_part(value: Any, tp: Any, path: str, reason: str) -> Loss:
+    """The innermost part that fails by itself, of a value whose parts fit what is declared.
+
+    A ``bool`` fits an ``int`` and ``numpy.float64`` a ``float``, but the codec takes neither.
+    """
+    alternatives = [plain_type(member) for member in members(plain_type(tp))]
+    for member in alternatives:
+        origin = get_origin(member) or member
+        if origin is Any or not fits(type(value), origin):
+            continue
+        for part, declared, at in _parts(value, member, origin):
+            failure = _failure(part, declared)
+            if failure is not None:
+                return _failing_part(part, declared, f"{path}{at}", failure)
+    is_as_declared = type(value) in [get_origin(member) or member for member in alternatives]
+    return Loss(path, value, None, reason) if is_as_declared else _declared(value, tp, path)
+
+
+def _failure(value: Any, tp: Any) -> str | None:
+    """Why a value fails its round trip; None if it does not."""
+    try:
+        codec = Codec(tp)
+        codec.decode(codec.encode(value))
+    except (InputError, *_FAILURES) as error:
+        return _reason(error)
+    return None
 
 
 def _place_of_misfit(value: Any, tp: Any, path: str) -> Loss | None:
@@ -283,7 +311,7 @@ def _in_one(value: Any, tp: Any, path: str) -> Loss | None:
 
 
 def _parts(value: Any, tp: Any, origin: Any) -> Iterator[tuple[Any, Any, str]]:
-    """The parts of a value, each with its declared type and how it is reached."""
+    """The parts of a value, each with its declared type and its path."""
     args = get_args(tp)
     fields = fields_of(tp) or {}
     for name, declared in fields.items():
@@ -301,7 +329,7 @@ def _parts(value: Any, tp: Any, origin: Any) -> Iterator[tuple[Any, Any, str]]:
 
 
 def shared_part(value: Any) -> tuple[str, str] | None:
-    """Two paths that lead to one part that can change; a snapshot makes two of it.
+    """Two paths to one mutable part, of which a snapshot would make two; None if there is none.
 
     >>> held = [1]
     >>> shared_part({"a": held, "b": held}), shared_part({"a": [1], "b": [1]})

@@ -1,7 +1,7 @@
-"""Schemas: a type as plain data, so that another run can ask whether it still reads what was kept.
+"""Schemas: a type as plain data, so that a later run can check that it still reads stored state.
 
 A schema is a name such as ``"int"``, ``{"of": "list", "args": [...]}``, or a record with its
-fields. Names of classes are for people only; what was written does not have them.
+fields. Class names are for people only; the stored bytes do not contain them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from cutwater.codec import is_native
 __all__ = ["Schema", "render", "schema_of", "what_breaks"]
 
 Schema = Any
-"""Text, or a dict of the JSON kinds."""
+"""A string, or a dict that JSON can hold."""
 
 
 def schema_of(tp: Any) -> Schema:
-    """The type as plain data.
+    """The schema of a type.
 
     >>> schema_of(dict[str, int | None])
     {'of': 'dict', 'args': ['str', {'of': '|', 'args': ['int', 'None']}]}
@@ -57,7 +57,7 @@ def _of(name: str, args: list[Schema]) -> Schema:
 
 
 def _behind(tp: Any) -> Any:
-    """What a new type or an alias stands for."""
+    """The type behind a NewType or an alias."""
     for behind in ("__supertype__", "__value__"):
         if not isinstance(tp, type) and hasattr(tp, behind):
             return _behind(getattr(tp, behind))
@@ -65,7 +65,7 @@ def _behind(tp: Any) -> Any:
 
 
 def _required(tp: Any) -> dict[str, bool] | None:
-    """The fields of a record, and whether each must be there; None: it is no record."""
+    """The fields of a record, and whether each is required; None: the type is not a record."""
     if dataclasses.is_dataclass(tp):
         return {f.name: _has_no_default(f) for f in dataclasses.fields(tp)}
     if not isinstance(tp, type):
@@ -120,7 +120,7 @@ def render(schema: Schema) -> str:
 
 
 def what_breaks(before: Schema, now: Schema, subject: str = "it") -> Iterator[str]:
-    """Why what was kept as one schema cannot be read as another, in words.
+    """The reasons why bytes written with one schema cannot be read with another; none if they can.
 
     >>> list(what_breaks("int", schema_of(float)))
     ['it was int and is float']
@@ -141,7 +141,7 @@ def what_breaks(before: Schema, now: Schema, subject: str = "it") -> Iterator[st
 
 
 def _same_writing(before: Schema, now: Schema) -> bool:
-    """Are records written alike? Those without names of fields must have the same ones."""
+    """Is the encoding the same? Records encoded without field names must have the same fields."""
     alike = all(before[what] == now[what] for what in ("by", "tag"))
     alike = alike and len(before["args"]) == len(now["args"])
     return alike and (now["by"] == "name" or list(before["fields"]) == list(now["fields"]))

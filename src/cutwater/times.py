@@ -2,7 +2,7 @@
 
 Numbers, strings and datetimes are times already. `Product` pairs two times, `Left` and
 `Right` keep two sets of times apart (P4's disjoint sum), and a class of your own is a time as
-soon as it is hashable and has ``<=``. `check_order` tells whether it keeps the rules.
+soon as it is hashable and has ``<=``. `check_order` checks that it is a partial order.
 
 Inside nested loops a time is ``Product(t, rounds)``: `rounds` is a tuple with a counter for each
 loop, outermost first, and tuples are ordered lexicographically.
@@ -78,7 +78,7 @@ def rounds_of(time: Any) -> tuple[int, ...]:
 
 
 def in_rounds(time: Any, rounds: tuple[int, ...]) -> Any:
-    """The time with these loop counters in place of those it had; without any, outside of loops.
+    """The time with its loop counters replaced by these; with none, the time outside of loops.
 
     Counters are compared lexicographically: the next round of the outer loop comes after every
     round of the inner one.
@@ -134,8 +134,8 @@ class Right(_Side):
 class Antichain:
     """A set of pairwise incomparable times: the minimal ones of those inserted.
 
-    Immutable: `insert` returns the antichain that includes the time, which is the very same
-    object when nothing changed.
+    Immutable: `insert` returns an antichain that includes the time, or the same object if nothing
+    changes.
 
     >>> a = Antichain().insert(2)
     >>> a.insert(3) is a
@@ -214,10 +214,10 @@ def minimal(times: Iterable[Any]) -> list[Any]:
 
 
 def check_order(samples: Iterable[Any]) -> None:
-    """Raise `InputError` if ``<=`` is no partial order on the samples.
+    """Raise `InputError` if ``<=`` is not a partial order on the samples.
 
-    Looks at every triple, so give it tens of samples, not thousands. It also asks that times can
-    be hashed, and equal times have equal hashes, since times are kept in sets.
+    Checks every triple, so pass tens of samples, not thousands. Times must also be hashable, and
+    equal times must have equal hashes, since times are kept in sets.
 
     >>> check_order([Product(a, b) for a in range(3) for b in range(3)])
     >>> check_order([1.0, float("nan")])
@@ -292,10 +292,10 @@ def _broken(message: str, hint: str) -> InputError:
 
 
 def just_before(time: Any) -> Any:
-    """The largest time of the same kind that is smaller.
+    """The largest smaller time of the same type.
 
     Watermarks are inclusive, so "everything before 10 is complete" is ``Watermark(9)`` for ints.
-    The smallest time of a kind has none, which is an `InputError`, as for times of other kinds.
+    `InputError` for the smallest time of a type, which has none, and for times of other types.
 
     >>> just_before(10), just_before(dt.date(2024, 3, 1))
     (9, datetime.date(2024, 2, 29))
@@ -304,7 +304,7 @@ def just_before(time: Any) -> Any:
         before = _step_back(time)
         if before < time:
             return before
-    except ArithmeticError:  # what dates and decimals raise at their limits
+    except ArithmeticError:  # raised by dates and decimals at their limits
         pass
     raise _no_predecessor(
         f"{time!r} has no {type(time).__name__} before it", "leave this watermark out"

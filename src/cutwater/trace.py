@@ -5,19 +5,19 @@ P1                                     here
 =====================================  =====================================================
 trace Z                                `Trace`: a `Header` and its steps
 ⟨I-Event, p, N_p, X⟩                   ``TraceStep("event", p, epoch, consumed, produced)``
-⟨I-Border, p, N_p, X⟩                  ``TraceStep("border", …)``
+⟨I-Border, p, N_p, X⟩                  ``TraceStep("barrier", …)``
 ⟨F-Fail, p⟩                            ``TraceStep("fail", p, epoch)``: the epoch p was in
 ⟨F-Recover⟩                            ``TraceStep("recover", None, epoch)``: the epoch that is
-                                       recovered
+                                       restored
 N_p and X                              ``consumed`` and ``produced``: each message carries its
                                        sequence number, so N_p at its streams can be read off
 Π, M_0                                 ``Header.tasks`` (without their functions) and
                                        ``Header.inputs``
 =====================================  =====================================================
 
-A trace holds plain data (`cutwater.jsonable`), so that written and read back it is the same. Its
-file is JSON lines: the header, then one step a line. A file that ends early at the end of a line
-is a prefix of the trace, which is a trace (P1, Lemma B.2).
+A trace holds plain data (`cutwater.jsonable`), so it survives being written and read back. Its
+file is JSON lines: the header, then one step per line. A file truncated at the end of a line is a
+prefix of the trace, which is itself a trace (P1, Lemma B.2).
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ __all__ = [
 FORMAT = 1
 """The version of the file format."""
 
-Rule = Literal["event", "border", "fail", "recover"]
+Rule = Literal["event", "barrier", "fail", "recover"]
 
 
 class TraceMessage(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A message: its place on a stream, its epoch, and an event or a border."""
+    """A message: its position on a stream, its epoch, and an event or a barrier."""
 
     stream: str
     n: int
     """Its sequence number on the stream, from 0."""
     epoch: int
     event: Plain | msgspec.UnsetType = msgspec.UNSET
-    """What it carries; unset for a border."""
-    border: bool = False
+    """What it carries; unset for a barrier."""
+    barrier: bool = False
 
 
 class TraceStep(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -66,39 +66,39 @@ class TraceStep(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
     rule: Rule
     task: str | None
-    """The task that took it; None for a recovery, which is of all tasks."""
+    """The task that took the step; None for a recovery, which all tasks take together."""
     epoch: int
-    """The epoch the task was in; for a recovery the one that is gone back to."""
+    """The epoch the task was in; for a recovery the one it restores."""
     consumed: tuple[TraceMessage, ...] = ()
     produced: tuple[TraceMessage, ...] = ()
     state: Plain | msgspec.UnsetType = msgspec.UNSET
-    """The task's value after the step, where it was recorded."""
+    """The task's state after the step, if it was recorded."""
 
 
 class TaskShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A task without its function: its place in the graph."""
+    """A task without its function: its position in the graph."""
 
     name: str
     inputs: tuple[str, ...]
     output: str
     initial: Plain = None
-    """The value it starts with, for the reader."""
+    """The initial state, for the reader only."""
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a trace is a trace of."""
+    """What was run: the flow, its tasks, and its inputs."""
 
     flow: str
     tasks: tuple[TaskShape, ...]
-    """In an order in which each comes after those it reads."""
+    """In topological order: each comes after those it reads."""
     inputs: dict[str, tuple[tuple[Plain, ...], ...]]
-    """For each input stream its epochs, each a sequence of events; a border ends each."""
+    """The epochs of each input stream, each a sequence of events that a barrier ends."""
     sinks: dict[str, tuple[str, ...]] = {}
-    """For each sink the streams it shows."""
+    """The streams that each sink shows."""
     version: str = ""
     """The version of the code that wrote it."""
     note: str = ""
-    """What this trace is there for, if it has a title."""
+    """A title that says what the trace shows; may be empty."""
     trace: int = FORMAT
 
     @property
@@ -108,7 +108,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """A run: what it is of, and its steps in order."""
+    """A run: its header, and its steps in order."""
 
     header: Header
     steps: tuple[TraceStep, ...]
@@ -136,7 +136,7 @@ def write_trace(trace: Trace, path: str | Path) -> None:
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a trace; a file that is no trace raises `InputError`, which names the line."""
+    """Read a trace; `InputError`, with the line, if the file is not one."""
     try:
         with Path(path).open("rb") as file:
             return _parse(file, str(path))
@@ -152,14 +152,14 @@ def _parse(lines: Iterable[bytes], path: str) -> Trace:
     header = _decoded(_HEADER, first, path, 1, "no header of a trace")
     if header.trace != FORMAT:
         raise _damaged(path, 1, f"a trace of format {header.trace}; this version reads {FORMAT}")
-    said = _header_problem(header)
-    if said:
-        raise _damaged(path, 1, f"no header of a trace: {said}")
+    text = _header_problem(header)
+    if text:
+        raise _damaged(path, 1, f"no header of a trace: {text}")
     return Trace(header, tuple(_steps(numbered, header, path)))
 
 
 def _header_problem(header: Header) -> str | None:
-    """What is wrong with the graph of a trace; None if it is one."""
+    """What is wrong with the graph of a trace; None if it is valid."""
     names, outputs = ([getattr(t, field) for t in header.tasks] for field in ("name", "output"))
     known = set(header.inputs)
     if len(set(names)) < len(names) or len({*outputs, *known}) < len(outputs) + len(known):
@@ -192,8 +192,8 @@ def _steps(numbered: Iterator[tuple[int, bytes]], header: Header, path: str) -> 
         for message in (*step.consumed, *step.produced):
             if message.stream not in streams:
                 raise _damaged(path, number, f"a step on the unknown stream {message.stream!r}")
-            if message.border == (message.event is not msgspec.UNSET):
-                raise _damaged(path, number, "a message that is not either an event or a border")
+            if message.barrier == (message.event is not msgspec.UNSET):
+                raise _damaged(path, number, "a message that is not either an event or a barrier")
         yield step
 
 

@@ -1,4 +1,4 @@
-"""Checks of what users and this library define, against the properties of the papers.
+"""Checks of operators, flows and protocols against the properties of the papers.
 
 A counterexample is a result, never an exception: it is shrunk, and the same seed finds it again.
 Imports `semantics`, `flow`, `operators` and the leaves. Begin with `explorer`.
@@ -6,7 +6,7 @@ Imports `semantics`, `flow`, `operators` and the leaves. Begin with `explorer`.
 
 from cutwater.checking.explorer.model import Model, Property, always, eventually, sometimes
 from cutwater.checking.explorer.paths import Path, replay
-from cutwater.checking.explorer.search import Checked, Discovery, Progress, check
+from cutwater.checking.explorer.search import Checked, Discovery, SearchProgress, check_model
 from cutwater.checking.flows.check import check_flow
 from cutwater.checking.flows.reexecution import Reexecuted, reexecute
 from cutwater.checking.flows.report import Finding, FlowReport
@@ -47,13 +47,13 @@ __all__ = [
     "NotExplained",
     "OperatorReport",
     "Path",
-    "Progress",
     "Property",
     "PropertyResult",
     "Reexecuted",
+    "SearchProgress",
     "always",
-    "check",
     "check_flow",
+    "check_model",
     "check_operator",
     "eventually",
     "explain",

@@ -92,6 +92,6 @@ def _fix_hash_seed() -> None:
 
 def _end_with(error: CutwaterError) -> NoReturn:
     for problem in error.problems or (error,):
-        said = f"error: {problem}"
-        errors.print(said, style="red", highlight=False, markup=False, soft_wrap=True)
+        message = f"error: {problem}"
+        errors.print(message, style="red", highlight=False, markup=False, soft_wrap=True)
     sys.exit(exit_code(error))

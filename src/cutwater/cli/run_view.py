@@ -18,7 +18,7 @@ from cutwater.cli.durations import duration
 from cutwater.cli.screen import errors
 
 if TYPE_CHECKING:
-    from cutwater.spark import Progress
+    from cutwater.spark import RunProgress, SnapshotProgress
 
 __all__ = ["RunView", "plain_line", "run_view"]
 
@@ -33,17 +33,17 @@ class RunView:
     def __init__(self, flow: str, now: Callable[[], float] = time.monotonic) -> None:
         self.flow = flow
         self._now = now
-        self._newest: deque[tuple[float, Progress]] = deque(maxlen=_EPOCHS_SHOWN + 1)
+        self._newest: deque[tuple[float, RunProgress]] = deque(maxlen=_EPOCHS_SHOWN + 1)
         self.late = self.bad_records = 0
 
-    def note(self, progress: Progress) -> None:
+    def note(self, progress: RunProgress) -> None:
         """Take note of an epoch."""
         self._newest.append((self._now(), progress))
         self.late += progress.late
         self.bad_records += progress.bad_records
 
     @property
-    def last(self) -> Progress | None:
+    def last(self) -> RunProgress | None:
         """The newest epoch."""
         return self._newest[-1][1] if self._newest else None
 
@@ -56,7 +56,7 @@ class RunView:
         """What is read of a source, in its unit."""
         return self._per_second(lambda p: p.sources[source].read if source in p.sources else 0)
 
-    def _per_second(self, amount: Callable[[Progress], float]) -> float:
+    def _per_second(self, amount: Callable[[RunProgress], float]) -> float:
         reports = [progress for _, progress in self._newest]
         first, last = (self._newest[0][0], self._newest[-1][0]) if reports else (0.0, 0.0)
         if last > first:  # what the first of them had came before
@@ -77,19 +77,34 @@ def plain_line(view: RunView) -> str:
     if last is None:
         return f"{view.flow}: no epoch yet"
     parts = [
-        f"epoch {last.epoch}",
+        f"{_unit(last)} {last.epoch}",
         f"{view.rows_per_second:,.0f} rows/s",
         f"{last.duration_ms:,} ms (median {view.typical_ms:,} ms)",
         *(f"{name} {_behind(source)}" for name, source in last.sources.items() if _behind(source)),
         *_held(last),
         f"state {_size(last.state_bytes)}",
     ]
+    parts += [_snapshot(last.snapshot)] if last.snapshot and _is_trouble(last.snapshot) else []
     parts += [f"{view.late:,} late"] if view.late else []
     parts += [f"{view.bad_records:,} bad"] if view.bad_records else []
     return f"{view.flow}: {', '.join(parts)}"
 
 
-def _held(progress: Progress) -> list[str]:
+def _unit(progress: RunProgress) -> str:
+    return "tick" if progress.snapshot else "epoch"
+
+
+def _is_trouble(snapshot: SnapshotProgress) -> bool:
+    return snapshot.is_late or bool(snapshot.why)
+
+
+def _snapshot(snapshot: SnapshotProgress) -> str:
+    """How old the newest snapshot is, and why there is none that is newer."""
+    age = f"{duration(snapshot.age_seconds)} old" if snapshot.tick >= 0 else "none yet"
+    return f"snapshot {age}" + (f", the next failed: {snapshot.why}" if snapshot.why else "")
+
+
+def _held(progress: RunProgress) -> list[str]:
     """Which step is furthest behind, and what holds it: only where several things may."""
     may_hold = sum(len(source.positions) for source in progress.sources.values())
     lags = {name: f.lag_seconds for name, f in progress.frontiers.items() if f.lag_seconds}
@@ -120,7 +135,7 @@ def _picture(view: RunView, words: str) -> Group:
     if last is None:
         return Group(Text(words))
     median = f"median {view.typical_ms:,} ms"
-    shown.add_row("epoch", f"{last.epoch:,}", f"{last.duration_ms:,} ms", median)
+    shown.add_row(_unit(last), f"{last.epoch:,}", f"{last.duration_ms:,} ms", median)
     by_sink = ", ".join(f"{rows:,} to {escape(sink)}" for sink, rows in last.rows.items())
     shown.add_row("rows", f"{view.rows_per_second:,.0f}/s", by_sink)
     for name, source in last.sources.items():
@@ -130,6 +145,10 @@ def _picture(view: RunView, words: str) -> Group:
         holders = ", ".join(each.label for each in found.holders)
         shown.add_row(escape(name), f"to {found.completed}", f"held by {escape(holders)}")
     shown.add_row("state", _size(last.state_bytes), f"{_size(last.state_memory_bytes)} in memory")
+    if last.snapshot:
+        style = "bold red" if _is_trouble(last.snapshot) else ""
+        message = _snapshot(last.snapshot).removeprefix("snapshot ")
+        shown.add_row("snapshot", f"tick {last.snapshot.tick:,}", Text(message, style))
     shown.add_row("aside", f"{view.late:,} late", f"{view.bad_records:,} bad")
     return Group(Text(words), shown)
 
@@ -139,12 +158,12 @@ class _Terminal:
         self._view, self._live = view, live
         self._words = f"{view.flow}: starting"
 
-    def note(self, progress: Progress) -> None:
+    def note(self, progress: RunProgress) -> None:
         self._view.note(progress)
         self._words = f"{self._view.flow} is running"
         self.draw()
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         errors.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def draw(self) -> None:
@@ -158,15 +177,15 @@ class _Lines:
         self._view, self._now = view, now
         self._shown: float | None = None
 
-    def note(self, progress: Progress) -> None:
+    def note(self, progress: RunProgress) -> None:
         self._view.note(progress)
         if self._shown is None:
             self._shown = self._now()
         elif self._now() - self._shown >= _SECONDS_BETWEEN_LINES:
             self._shown = self._now()
-            self.say(plain_line(self._view))
+            self.notify(plain_line(self._view))
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         errors.print(text, highlight=False, markup=False, soft_wrap=True)
 
 

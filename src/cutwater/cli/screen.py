@@ -88,7 +88,7 @@ class Live:
     def __init__(self, status: Any | None) -> None:
         self._status = status
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Replace the line."""
         if self._status is not None:
             self._status.update(escape(text))

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C: the epoch that is running is finished, but not for ever.
+"""SIGTERM and Ctrl-C: the epoch that is running is finished, within a time limit.
 
 The first signal asks. The second Ctrl-C, or the end of `stop_timeout`, kills the JVM of the run:
 whatever waits for it then fails at once, also where the JVM is frozen. All that is done by threads
@@ -29,9 +29,9 @@ class Stops:
     """Whether a run was asked to end, and whether it was cut off since."""
 
     def __init__(
-        self, tell: Callable[[str], None], stop_timeout_s: float, cut_off: Callable[[], object]
+        self, notify: Callable[[str], None], stop_timeout_s: float, cut_off: Callable[[], object]
     ) -> None:
-        self._tell = tell
+        self._notify = notify
         self._stop_timeout_s = stop_timeout_s
         self._cut_off = cut_off
         self._asked = threading.Event()
@@ -49,7 +49,7 @@ class Stops:
         """Let the run end after its epoch; from now on the time counts."""
         self._asked.set()
         threading.Thread(target=self._watch, daemon=True).start()
-        self._tell(f"{name}: the epoch that is running is finished first; Ctrl-C cuts it off")
+        self._notify(f"{name}: the epoch that is running is finished first; Ctrl-C cuts it off")
 
     def interrupt(self) -> None:
         """Cut the run off, as by a second Ctrl-C."""
@@ -67,7 +67,7 @@ class Stops:
         self._over.set()
 
     def late(self) -> ResourceError:
-        """What is said of a run that was cut off because it took too long."""
+        """The problem of a run that was cut off because it took too long."""
         return ResourceError(
             Problem(
                 "stop-timeout",
@@ -90,7 +90,7 @@ class Stops:
 
 @contextmanager
 def stops_asked_for(
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
     stop_timeout_s: float,
     cut_off: Callable[[], object] = lambda: None,
 ) -> Iterator[Stops]:
@@ -98,7 +98,7 @@ def stops_asked_for(
 
     `cut_off` ends what runs without its help.
     """
-    stops = Stops(tell, stop_timeout_s, cut_off)
+    stops = Stops(notify, stop_timeout_s, cut_off)
     if threading.current_thread() is not threading.main_thread():
         yield stops
         return

@@ -52,9 +52,9 @@ def load_flow(target: str) -> tuple[Flow, ModuleType]:
     if name is None:
         flows = {n: v for n, v in vars(module).items() if isinstance(v, Flow)}
         if len(flows) != 1:
-            said = f"{len(flows)} flows: {', '.join(flows)}" if flows else "no flow"
+            message = f"{len(flows)} flows: {', '.join(flows)}" if flows else "no flow"
             raise TargetError(
-                Problem("which-flow", f"{place} defines {said}", f"name one: {place}:NAME")
+                Problem("which-flow", f"{place} defines {message}", f"name one: {place}:NAME")
             )
         return next(iter(flows.values())), module
     found = load(module, place, name)
@@ -83,9 +83,11 @@ def load_function(target: str) -> Callable[..., Any]:
     place, name = split_target(target)
     found: Callable[..., Any] | None = load(load_module(place), place, name) if name else None
     if found is None or not callable(found):
-        said = f"is a {type(found).__name__}" if name else "names no function"
+        message = f"is a {type(found).__name__}" if name else "names no function"
         raise TargetError(
-            Problem("not-a-function", f"{target} {said}; a function is needed", "use module:name")
+            Problem(
+                "not-a-function", f"{target} {message}; a function is needed", "use module:name"
+            )
         )
     return found
 
@@ -182,7 +184,7 @@ def _import_name(name: str) -> ModuleType:
 
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise TargetError(Problem("no-such-file", f"{path} is no file", "correct the path"))
+        raise TargetError(Problem("no-such-file", f"{path} is not a file", "correct the path"))
     loaded = sys.modules.get(path.stem)
     if loaded is not None and getattr(loaded, "__file__", None) == str(path.absolute()):
         return loaded  # run twice, its classes would not be the same classes

@@ -1,4 +1,4 @@
-"""Defining flows: builder, validation, fusing into segments, drawing. Nothing here runs.
+"""The definition of flows: builder, validation, fusing into segments, drawing. Nothing runs here.
 
 Imports `operators` and the leaves. Begin with `builder`, then `fusing`.
 """

@@ -1,4 +1,4 @@
-"""Defining a flow. Building is pure: nothing runs, nothing is checked before `validate`."""
+"""The flow builder. Building is pure: nothing runs and nothing is checked before `validate`."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Flow:
         self.name = name
         self._steps: list[s.Step] = list(steps)
         self._outer: Flow | None = None
-        """For the body of a loop: the flow, or the body, that the loop is in."""
+        """For the body of a loop: the flow or body that contains the loop; None: not a body."""
 
     @property
     def steps(self) -> tuple[s.Step, ...]:
-        """The steps, each at its number."""
+        """The steps, indexed by their numbers."""
         return tuple(self._steps)
 
     def source(
@@ -50,23 +50,23 @@ class Flow:
         watermark: BoundedDelay | None = None,
         late: LatePolicy = "keep",
     ) -> Stream:
-        """A stream of records, bound to data when the flow runs.
+        """Add a source: a stream of records, bound to data when the flow runs.
 
         Parameters
         ----------
         name
-            What the data are bound by.
+            The name that data is bound to.
         type
             A dataclass or a builtin type.
         time
             The field that holds the event time. Without it, plain values are numbered 0, 1, 2, …
-            and each epoch completes what it numbered; events bring their own times.
+            and each epoch completes the numbers it assigned; events carry their own times.
         watermark
-            How far behind the newest an event may be, see `bounded_delay`. Without it nothing is
-            complete before the end of the input, unless watermarks come with the events.
+            How far an event may lag behind the newest one, see `bounded_delay`. Without it nothing
+            is complete before the end of the input, unless the events include watermarks.
         late
-            What becomes of an event whose time was complete when it came: it is left out, counted
-            and kept beside the output (``"keep"``), only counted (``"drop"``), or ends the run
+            The policy for an event that arrives after its time is complete: it is excluded, counted
+            and kept in a side output (``"keep"``), only counted (``"drop"``), or fails the run
             (``"fail"``).
         """
         return self._add(
@@ -74,13 +74,13 @@ class Flow:
         )
 
     def sink(self, name: str, stream: Stream) -> Stream:
-        """An end of the flow, bound to a place when it runs; gives the stream back."""
+        """Add a sink, bound to a destination when the flow runs; returns the stream."""
         inputs = self._numbers([stream])
         self._add(s.Sink(name=name, where=here(), inputs=inputs))
         return stream
 
     def validate(self) -> None:
-        """Raise `FlowError` with every problem the flow has."""
+        """Raise one `FlowError` that lists every problem of the flow."""
         checked(self.steps, flow=self.name)
 
     def _add(self, step: s.Step) -> Stream:
@@ -88,7 +88,7 @@ class Flow:
         return Stream(self, len(self._steps) - 1)
 
     def _numbers(self, streams: Iterable[Any]) -> tuple[int, ...]:
-        """The numbers of streams; -1 for what is no stream of this flow, for `validate` to say."""
+        """The numbers of streams; -1 for anything else, which `validate` then reports."""
         return tuple(
             stream.number if isinstance(stream, Stream) and stream.flow is self else -1
             for stream in streams
@@ -104,7 +104,7 @@ class Flow:
         return f"{wanted}_{number}"
 
     def _names(self) -> set[str]:
-        """The names that are taken, in loops and around them too."""
+        """All names in use, including those inside loops and around them."""
         outer = self._outer._names() if self._outer else set()
         return outer | {step.name for step in with_bodies(self._steps)}
 
@@ -113,36 +113,36 @@ class Flow:
 
 
 class Stream:
-    """The output of a step; its methods add further steps. A stream may be read many times."""
+    """The output of a step; its methods add steps. Several steps may read the same stream."""
 
     def __init__(self, flow: Flow, number: int) -> None:
         self.flow = flow
         self.number = number
 
     def map(self, f: Callable[[Any], Any], *, name: str | None = None) -> Stream:
-        """``f(value)`` for each value; the time stays."""
+        """Emit ``f(value)`` for each value, at the same time."""
         return self._stateless(s.Map, f, name)
 
     def flat_map(self, f: Callable[[Any], Iterable[Any]], *, name: str | None = None) -> Stream:
-        """Each element of ``f(value)``; the time stays."""
+        """Emit each element of ``f(value)``, at the same time."""
         return self._stateless(s.FlatMap, f, name)
 
     def filter(self, f: Callable[[Any], Any], *, name: str | None = None) -> Stream:
-        """The values for which ``f(value)`` is true."""
+        """Keep the values for which ``f(value)`` is true."""
         return self._stateless(s.Filter, f, name)
 
     def map_values(self, f: Callable[[Any, Any], Any], *, name: str | None = None) -> Stream:
-        """``f(time, value)`` for each value; the time stays (P4)."""
+        """Emit ``f(time, value)`` for each value, at the same time (P4)."""
         return self._stateless(s.MapValues, f, name)
 
     def flatten(self, *, name: str | None = None) -> Stream:
-        """Each element of each value; the time stays (P4)."""
+        """Emit each element of each value, at the same time (P4)."""
         return self._then(s.Flatten, name or self.flow._free_name("flatten"))
 
     def key_by(self, *fields: str | Callable[[Any], Any], name: str | None = None) -> Stream:
-        """An exchange: what follows keeps a state for each value of the fields, or of a function.
+        """Partition by the fields or a function: later steps keep one state per key.
 
-        The stream stays keyed through later steps until it is keyed anew.
+        This is an exchange (a shuffle). The stream stays keyed until the next `key_by`.
         """
         f = fields[0] if len(fields) == 1 and callable(fields[0]) else None
         names = () if f else tuple(fields)
@@ -151,30 +151,30 @@ class Stream:
         return self._then(s.KeyBy, name or free, fields=names, f=f)
 
     def merge(self, *others: Stream, name: str | None = None) -> Stream:
-        """This stream and others as one, in the order of the run; the types may differ.
+        """Merge this stream with others, in the order of the run; the types may differ.
 
-        Within an epoch sources follow one another by name, not by event time. What all inputs
-        have completed is complete.
+        Within an epoch, sources come one after another by name, not by event time. A time is
+        complete once all inputs have completed it.
         """
         return self._then(s.Merge, name or self.flow._free_name("merge"), others)
 
     def union(self, other: Stream, *, name: str | None = None) -> Stream:
-        """This stream and another of the same type as one (P4's union)."""
+        """Merge this stream with another of the same type (P4's union)."""
         return self._then(s.Union, name or self.flow._free_name("union"), [other])
 
     def apply(self, task: Task, *, name: str | None = None, expire_after: Any = None) -> Stream:
-        """A task on each event, with a state for each key (one for all if there is no key).
+        """Run a task on each event, with one state per key (a single state if there is no key).
 
-        With `expire_after` the state of a key goes away once that much event time is complete
-        after its last event.
+        With `expire_after`, the state of a key is dropped once event time is complete up to that
+        long after its last event.
         """
         label = name or str(getattr(task, "name", "task"))
         return self._then(s.Apply, label, task=task, expire_after=expire_after)
 
     def skip(self, n: int, *, name: str | None = None) -> Stream:
-        """All values but the first `n`, of each key if the stream is keyed (P4).
+        """Drop the first `n` values, of each key if the stream is keyed (P4).
 
-        Keeps a number for each key.
+        Keeps one counter per key.
         """
         return self._then(s.Skip, name or "skip", n=n)
 
@@ -186,37 +186,37 @@ class Stream:
         buffer: Iterable[tuple[Any, Any]] = (),
         name: str | None = None,
     ) -> Stream:
-        """Each element of ``f(values)`` for each run of `n` values, newest first (P4).
+        """Emit each element of ``f(values)`` for every run of `n` values, newest first (P4).
 
-        An output has the time of the newest value of its run. A run is shorter if that time is
-        complete before it is full, or at the end. `buffer` are pairs of a time and a value that
-        are there from the start, newest first; only where the stream has no key. Keeps fewer than
-        `n` values for each key.
+        An output has the time of the newest value of its run. A run is cut short if that time
+        completes before the run is full, or at the end of the input. `buffer` holds pairs of a
+        time and a value that are buffered from the start, newest first; only allowed where the
+        stream has no key. Keeps fewer than `n` values per key.
         """
         return self._then(s.Bulk, name or "bulk", f=f, n=n, buffer=_pairs(buffer))
 
     def operator(
         self, op: Operator, *, state: Any = None, emits: Any = None, name: str | None = None
     ) -> Stream:
-        """A step of one's own: an `Operator` on the events of each key (P4's ``Logic``).
+        """Run a custom `Operator` on the events of each key (P4's ``Logic``).
 
-        ``op.step(state, event)`` is given every `Data` of a key and, after the first, every
-        `Watermark` that all inputs have passed (``is_awake=True``, where there is no key: before
-        the first too); ``op.finish(state)`` is called at the end of the input. `Data` that they
-        return are emitted, with their own times; watermarks that they return are not, since they
-        are passed on for all keys together. Emit no time that is complete: ``check_operator``
-        looks for that.
+        ``op.step(state, event)`` receives every `Data` of a key and, after the first, every
+        `Watermark` that all inputs have passed (``is_awake=True``, only without a key: those
+        before the first too); ``op.finish(state)`` is called at the end of the input. The `Data`
+        they return is emitted at its own times; watermarks they return are dropped, since
+        watermarks are forwarded for all keys together. Never emit at a time that is complete:
+        ``check_operator`` tests for that.
 
-        `state` and `emits` are the types of its state and of what it emits. The operators of this
-        package, and what `compose` makes of them, know both.
+        `state` and `emits` are the types of the state and of the emitted values. The operators of
+        this package, and compositions of them, know both.
         """
         return self._then(s.Operate, name or "operator", op=op, state=state, emits=emits)
 
     def batch(self, *, pending: Iterable[tuple[Any, Any]] = (), name: str | None = None) -> Stream:
-        """For each watermark, what it completes: a tuple of ``(time, value)`` (P4).
+        """Emit, for each watermark, all it completes as a tuple of ``(time, value)`` pairs (P4).
 
-        Keeps a value until it is complete. `pending` are pairs of a time and a value that are
-        held from the start; only where the stream has no key.
+        Keeps a value until its time is complete. `pending` holds pairs of a time and a value that
+        are buffered from the start; only allowed where the stream has no key.
         """
         return self._then(s.Batch, name or "batch", pending=_pairs(pending))
 
@@ -227,10 +227,10 @@ class Stream:
         unbounded: bool = False,
         name: str | None = None,
     ) -> Stream:
-        """Batches that include all earlier ones, for each time of the newest (P4).
+        """Append each batch to all earlier ones; emits for each time of the newest batch (P4).
 
-        Keeps every value for ever, so it asks for ``unbounded=True``. `batches` are pairs of a
-        time and a value that every key begins with.
+        Keeps every value for ever, so it requires ``unbounded=True``. `batches` holds pairs of a
+        time and a value that every key starts with.
         """
         return self._then(
             s.Accumulate, name or "accumulate", unbounded=unbounded, batches=_pairs(batches)
@@ -244,12 +244,13 @@ class Stream:
         pending: Iterable[tuple[Any, Any]] = (),
         name: str | None = None,
     ) -> Stream:
-        """For each completed time, how often each value occurred up to then (P4).
+        """Emit, for each completed time, how often each value occurred up to then (P4).
 
-        Over numbers and other totally ordered fields it keeps one count. Over times whose order
-        may be partial, and with ``paths=True`` (a value counts once for every path to a time),
-        it keeps every value for ever, so it asks for ``unbounded=True``. `pending` are pairs of a
-        time and a value that are held from the start; only where the stream has no key.
+        Over numbers and other totally ordered times it keeps one running count. Over times whose
+        order may be partial, and with ``paths=True`` (a value counts once for every path to a
+        time), it keeps every value for ever, so it requires ``unbounded=True``. `pending` holds
+        pairs of a time and a value that are buffered from the start; only allowed where the
+        stream has no key.
         """
         label, held = name or "histogram", _pairs(pending)
         return self._then(s.Histogram, label, paths=paths, unbounded=unbounded, pending=held)
@@ -257,7 +258,7 @@ class Stream:
     def join(
         self, other: Stream, f: Callable[[Any, Any], Any], *, name: str | None = None
     ) -> Stream:
-        """``f(left, right)`` for each pair of one key and one time; None is left out (P4).
+        """Emit ``f(left, right)`` for each pair with equal key and time; None is dropped (P4).
 
         Keeps a value until its time is complete on both sides.
         """
@@ -271,11 +272,11 @@ class Stream:
         unbounded: bool = False,
         name: str | None = None,
     ) -> Stream:
-        """``f(left, right)`` for each pair of one key, at ``Product(left's time, right's)``.
+        """Emit ``f(left, right)`` for each pair of a key, at ``Product(left's time, right's)``.
 
-        For two streams whose times mean different things, such as when something happened and in
-        which version it is told. ``Product(t, v)`` is complete when this stream has completed
-        ``t`` and the other ``v``. None is left out. Keeps every value for ever, so it asks for
+        For two streams whose times mean different things, such as when something happened and the
+        version that reports it. ``Product(t, v)`` is complete when this stream has completed
+        ``t`` and the other ``v``. None is dropped. Keeps every value for ever, so it requires
         ``unbounded=True``.
         """
         label = name or self.flow._free_name("join_clocks")
@@ -289,11 +290,11 @@ class Stream:
         name: str | None = None,
         **by: Aggregate,
     ) -> Stream:
-        """Running aggregates: ``stream.aggregate(orders=agg.count())``.
+        """Running aggregates per key: ``stream.aggregate(orders=agg.count())``.
 
         Emits a record of the key and the aggregates after each event, or with ``emit="epoch"``
-        once for each key that an epoch touched. Keeps one value per aggregate and key;
-        `agg.collect` keeps every value for ever, so it asks for ``unbounded=True``.
+        once per epoch for each key that changed. Keeps one value per aggregate and key;
+        `agg.collect` keeps every value for ever, so it requires ``unbounded=True``.
         """
         label, aggregates = name or "aggregate", tuple(by.items())
         return self._then(
@@ -301,7 +302,7 @@ class Stream:
         )
 
     def window(self, window: Window) -> WindowedStream:
-        """`tumbling`, `sliding` or `session` windows, to be aggregated."""
+        """Assign values to `tumbling`, `sliding` or `session` windows; `aggregate` comes next."""
         return WindowedStream(self, window)
 
     def on_complete(
@@ -313,12 +314,12 @@ class Stream:
         requests: Iterable[Any] = (),
         name: str | None = None,
     ) -> Stream:
-        """A step that asks to be told when times are complete (P3's notification).
+        """A step that requests notifications when times are complete (P3's notification).
 
         ``receive(state, time, value)`` and ``complete(state, time)`` return a state and a list
-        of outputs; a `Notify` among them asks for ``complete`` to be called, once, after all
-        events at or before that time, minimal times first. `requests` are times that are asked
-        for from the start, whether an event comes or not; only where the stream has no key.
+        of outputs; a `Notify` among them requests one call of ``complete``, after all events at
+        or before that time, minimal times first. `requests` are times requested from the start,
+        whether or not an event arrives; only allowed where the stream has no key.
         """
         label = name or _name_of(complete)
         return self._then(
@@ -335,27 +336,33 @@ class Stream:
         body: Callable[[Stream], Stream | tuple[Stream, Stream]],
         *,
         max_rounds: int | None = None,
+        state_per_epoch: bool = False,
         plan: Literal["epoch", "log"] | None = None,
         name: str | None = None,
     ) -> Stream:
-        """A loop (P3): what the body feeds back comes to it again, one round later.
+        """A loop (P3): what the body feeds back enters it again, one round later.
 
-        ``body(stream)`` is called once, here, and returns two streams that it made of its own:
-        what goes round again, and what leaves the loop; or one stream that does both. A time ``t``
-        is ``Product(t, rounds)`` inside, with a counter for each loop around. It leaves when
-        nothing of it goes round any more.
+        ``body(stream)`` is called once, here, and returns two streams derived from its argument:
+        the feedback and the output of the loop; or one stream that is both. Inside, a time ``t``
+        is ``Product(t, rounds)``, with one round counter per enclosing loop. A time leaves the loop
+        when nothing of it circulates any more.
 
-        A loop turns at the end of each epoch: all that came in the epoch is round 0, what is fed
-        back is the next round, each in the order of its causes. If the stream is keyed and the
-        body has no `key_by`, each key turns by itself and the result stays keyed. Else all turns in
-        one place.
+        The loop iterates at the end of each epoch: the epoch's input is round 0, and what a round
+        feeds back is the next, in the order of its causes. If the stream is keyed and the body has
+        no `key_by`, each key iterates by itself and the result stays keyed. Otherwise the whole
+        loop iterates in one place.
 
-        With `max_rounds` a run ends with an error where more rounds would be needed.
+        With `max_rounds` a run fails where more rounds would be needed.
+
+        The steps of the body keep their states from one input epoch to the next, so an input epoch
+        must finish before the next begins. With `state_per_epoch` each starts from fresh state:
+        input epochs are then independent, and several may be in flight at once.
 
         On Spark a body without `key_by` runs all its rounds inside one epoch. One with a `key_by`
-        feeds back through a durable log, a round an epoch, in all buckets, if nothing can tell the
-        difference; ``plan="epoch"`` keeps it in one bucket inside one epoch, which is quicker for
-        few values, and ``plan="log"`` refuses a loop that cannot use a log. The result is the same.
+        feeds back through a durable log, one round per epoch, in all buckets, provided nothing can
+        observe the difference; ``plan="epoch"`` keeps it in one bucket inside one epoch, which is
+        faster for few values, and ``plan="log"`` rejects a loop that cannot use a log. The result
+        is the same. With a log, input epochs overlap if the body keeps no state between them.
         """
         inner = Flow(self.flow.name, [s.Enter(name="enter", where=here())])
         inner._outer = self.flow
@@ -369,11 +376,12 @@ class Stream:
             again=number_again,
             out=number_out,
             max_rounds=max_rounds,
+            state_per_epoch=state_per_epoch,
             plan=plan,
         )
 
     def sink(self, name: str) -> Stream:
-        """``flow.sink(name, stream)``, the other way round."""
+        """The same as ``flow.sink(name, stream)``."""
         return self.flow.sink(name, self)
 
     def _stateless(self, kind: type[s.Step], f: Callable[..., Any], name: str | None) -> Stream:
@@ -390,17 +398,17 @@ class Stream:
 
 
 class WindowedStream:
-    """A stream in windows, waiting for its aggregates."""
+    """A stream assigned to windows, to be aggregated."""
 
     def __init__(self, stream: Stream, window: Window) -> None:
         self._stream = stream
         self._window = window
 
     def aggregate(self, *, name: str | None = None, **by: Aggregate) -> Stream:
-        """A record of the key, ``window_start``, ``window_end`` and the aggregates, per window.
+        """Emit a record of key, ``window_start``, ``window_end`` and aggregates per window.
 
-        Emitted once, when the window is complete. Keeps one value per aggregate, key and open
-        window.
+        It is emitted once, when the window is complete. Keeps one value per aggregate, key and
+        open window.
         """
         label = name or "window"
         return self._stream._then(

@@ -1,4 +1,4 @@
-"""What steps that mind neither times nor keys make of values, without an event around each."""
+"""Steps that need neither times nor keys, run on bare values without an event around each."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _KINDS = (s.Map, s.FlatMap, s.Filter, s.Flatten)
 
 
 def is_by_value(step: s.Step) -> bool:
-    """Does the step work on each value alone?"""
+    """Does the step work on each value by itself, without time or key?"""
     return isinstance(step, _KINDS)
 
 
 def by_value(steps: Sequence[s.Step], *, is_named: bool = True) -> ByValue:
-    """What a chain of such steps makes of a value.
+    """Fuse a chain of such steps into one function from a value to its outputs.
 
-    A function that fails gets a sentence that names its step; unless it is not `is_named`, which
-    is quicker.
+    With `is_named`, a function that raises is reported with its step; without, errors pass
+    through unchanged, which is faster.
     """
     functions = [_one(step, is_named) for step in steps]
     if not functions:
@@ -45,14 +45,14 @@ def by_value(steps: Sequence[s.Step], *, is_named: bool = True) -> ByValue:
 
 
 def made_of(steps: Sequence[s.Step]) -> Callable[[Sequence[Any]], list[Sequence[Any]]]:
-    """What a chain of such steps makes of each of many values."""
+    """Fuse a chain of such steps into one function from many values to the outputs of each."""
     quick, careful = by_value(steps, is_named=False), by_value(steps)
 
     def each(values: Sequence[Any]) -> list[Sequence[Any]]:
         try:
             return list(map(quick, values))
         except (Exception, SystemExit):
-            return list(map(careful, values))  # which says what failed
+            return list(map(careful, values))  # slower, but names the step that failed
 
     return each
 
@@ -66,5 +66,5 @@ def _one(step: s.Step, is_named: bool) -> ByValue:
         return lambda value: (f(value),)
     if isinstance(step, s.Filter):
         return lambda value: (value,) if f(value) else ()
-    spread = lambda value: bounded(f(value), step.name)  # noqa: E731
+    spread = lambda value: bounded(f(value), step.title)  # noqa: E731
     return named(step, spread) if is_named else spread

@@ -1,11 +1,11 @@
-"""Which flows have been checked: a small file beside the file in which a flow is defined.
+"""Which flows have been checked, recorded in a small file beside the file that defines the flow.
 
 ::
 
     .cutwater/checked.json      {"format": 1, "flows": {"totals": {"code": ..., "inputs": 10, ...}}}
 
-A note counts as long as the flow does what it did, by its fingerprint, and the version is the one
-that checked it. It holds nothing of the inputs.
+A record is valid as long as the flow's fingerprint is unchanged and the version of Cutwater is the
+one that checked it. It contains nothing of the inputs.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Checked:
-    """That no counterexample was found, and how far it was looked for."""
+    """The record of a check that found no counterexample, and how much it covered."""
 
     code: str
-    """What the flow does."""
+    """The flow's fingerprint."""
     inputs: int
-    """How many inputs were tried."""
+    """The number of inputs tried."""
     events: int
-    """How many events they had, all together."""
+    """The number of events in all of them together."""
     cutwater: str
-    """The version that checked it."""
+    """The version of Cutwater that checked it."""
 
 
 def note_check(flow: Flow, inputs: int, events: int) -> Path | None:
-    """Note that no counterexample was found; the file, or None if the flow is in no file.
+    """Record that no counterexample was found. Returns the file; None: the flow is in no file.
 
     Raises `OSError` if the file cannot be written.
     """
@@ -55,18 +55,18 @@ def note_check(flow: Flow, inputs: int, events: int) -> Path | None:
 
 
 def forget_check(flow: Flow) -> None:
-    """Take back what was noted of a flow."""
+    """Delete the record of a flow."""
     path = _file(flow)
     if path is not None and flow.name in (noted := _read(path)):
         _write(path, {name: check for name, check in noted.items() if name != flow.name})
 
 
 def noted_check(flow: Flow) -> Checked | None:
-    """What was noted of exactly this flow; None if nothing was, or it does something else now."""
+    """The record of exactly this flow; None if there is none or the flow has changed since."""
     path = _file(flow)
     try:
         found = msgspec.convert(_read(path).get(flow.name) if path else None, Checked)
-    except ValueError:  # also what msgspec raises
+    except ValueError:  # msgspec's ValidationError too
         return None
     return found if (found.code, found.cutwater) == (flow_fingerprint(flow), _version()) else None
 
@@ -77,13 +77,13 @@ def _file(flow: Flow) -> Path | None:
 
 
 def _files(flow: Flow) -> list[Path]:
-    """The files in which the steps of a flow are defined, that of the first step first."""
+    """The files that define the steps of a flow, that of the first step first."""
     named = dict.fromkeys(Path(step.where.file) for step in with_bodies(flow.steps))
     return [path for path in named if path.is_file()]
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """All notes of a folder; a file that cannot be read has none."""
+    """All records in the file; empty if it cannot be read."""
     try:
         data = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a function does, as far as another run of the same Python can tell."""
+"""Digests of functions and flows, stable across runs of the same Python version."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ __all__ = ["fingerprint", "flow_fingerprint"]
 
 
 def fingerprint(f: Callable[..., Any]) -> tuple[str, str]:
-    """The version of Python, and a digest of what the function is made of.
+    """The version of Python, and a digest of the function's code and the values it captures.
 
-    Lines, comments, documentation and the names of variables do not count. What it calls is known
-    by name only; what it has with it (a closure, defaults, arguments of a `partial`, attributes)
-    counts as far as it cannot change. Two fingerprints say something about each other if the
-    versions are the same.
+    Line numbers, comments, docstrings and variable names do not count. Called functions count by
+    name only; captured values (a closure, defaults, arguments of a `partial`, attributes) count if
+    they are immutable. Two fingerprints can be compared only if their Python versions are equal.
     """
     parts = "\n".join(_parts(f))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -34,22 +33,22 @@ def fingerprint(f: Callable[..., Any]) -> tuple[str, str]:
 
 
 def flow_fingerprint(flow: Flow, bound: Iterable[Any] = ()) -> str:
-    """A digest of what a whole flow does, with what its sources and sinks are bound to.
+    """A digest of a whole flow and of what its sources and sinks are bound to.
 
-    All of the user's own modules count that it reaches, whole, and the versions of the packages
-    they import; comments, documentation and layout do not. Another version of Python gives another
-    digest.
+    Every module of the user's that the flow reaches counts in full, and so do the versions of the
+    packages these import; comments, docstrings and layout do not. Another version of Python gives
+    another digest.
     """
     held = held_by([*with_bodies(flow.steps), *bound])
     modules = user_modules(held, (step.where.file for step in with_bodies(flow.steps)))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    parts = [version, *(_said(step) for step in flow.steps)]
+    parts = [version, *(_formatted(step) for step in flow.steps)]
     parts += [*modules.digests, *modules.packages, *map(_typed_in, modules.sourceless)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def _typed_in(module: str) -> str:
-    """A module without a source: its functions and classes, and the constants that they name."""
+    """A module without source code: its functions and classes, and the constants they name."""
     names = vars(sys.modules[module])
     own = {
         name: value
@@ -76,21 +75,21 @@ def _with_methods(thing: Any) -> Iterator[str]:
             yield f"{name}={_plain(value)}"
 
 
-def _said(thing: Any) -> str:
-    """A step or what it holds, as text; where it was defined does not count."""
+def _formatted(thing: Any) -> str:
+    """A step or a value it holds, as text; the position of its definition does not count."""
     if is_dataclass(thing) and not isinstance(thing, type):
         held = [(f.name, getattr(thing, f.name)) for f in fields(thing)]
-        said = (f"{n}={_said(v)}" for n, v in held if not isinstance(v, Where))
-        return f"{type(thing).__name__}({', '.join(said)})"
+        parts = (f"{n}={_formatted(v)}" for n, v in held if not isinstance(v, Where))
+        return f"{type(thing).__name__}({', '.join(parts)})"
     if isinstance(thing, tuple):
-        return f"({', '.join(map(_said, thing))})"
+        return f"({', '.join(map(_formatted, thing))})"
     if isinstance(thing, type):
-        return thing.__qualname__  # its module counts whole, whatever it is called
+        return thing.__qualname__  # its whole module counts anyway
     return fingerprint(thing)[1] if callable(thing) else _plain(thing)
 
 
 def _parts(f: Any, inside: tuple[Any, ...] = ()) -> Iterator[str]:
-    """What a function is made of; `inside` are those that it was found in."""
+    """The parts of a function; `inside` holds the functions that enclose it, to stop recursion."""
     if any(f is other for other in inside):
         yield "itself"
         return
@@ -112,12 +111,12 @@ def _parts(f: Any, inside: tuple[Any, ...] = ()) -> Iterator[str]:
     for value in held:
         if callable(value):
             yield from _parts(value, (*inside, f))
-        elif is_immutable(value):  # of what can change nothing is known
+        elif is_immutable(value):  # a mutable value may change at any time
             yield _plain(value)
 
 
 def _by_name(values: Mapping[str, Any]) -> list[Any]:
-    """Names and what they stand for."""
+    """Names and their values, sorted by name."""
     return [part for item in sorted(values.items()) for part in item]
 
 
@@ -131,7 +130,7 @@ def _of_code(code: CodeType, doc: str | None) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    """The value as text that is the same in every process."""
+    """The value as text, identical in every process."""
     if isinstance(value, frozenset):
         return f"frozenset({sorted(map(_plain, value))})"
     return repr(value)

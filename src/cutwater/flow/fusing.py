@@ -1,9 +1,9 @@
-"""Fusing: maximal chains of steps between exchanges become one composed operator.
+"""Operator fusion: maximal chains of steps between exchanges become one composed operator.
 
 A segment is a chain in which every step but the last has one reader, every step but the first
 has one input, and no exchange is needed: it ends where the key changes, where streams fork or
-meet, and before a stateful step that needs its events in another place. A step that emits once an
-epoch begins a segment behind one that emits when times are complete: an epoch's border comes
+join, and before a stateful step whose events must be placed elsewhere. A step that emits once per
+epoch starts a new segment if a step before it emits when times complete: an epoch's barrier comes
 before its watermarks, and what these complete still belongs to the epoch.
 """
 
@@ -18,19 +18,20 @@ from cutwater import operators as op
 from cutwater.annotations import is_known, union_of
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
-from cutwater.flow.inference import StreamType, loop_types
+from cutwater.flow.inference import loop_types
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lowering import key_bytes_of, key_function, operator_of
 from cutwater.flow.validation import checked
 from cutwater.operators.loop import Body, Node, loop
 from cutwater.operators.loop import Input as LoopInput
 from cutwater.times import Left, Right
 
-__all__ = ["Input", "Part", "Placement", "Plan", "Segment", "body_of", "plan"]
+__all__ = ["Input", "Part", "Placement", "Plan", "Segment", "body_of", "plan", "watched"]
 
 _MAKERS = (
     s.Map, s.FlatMap, s.MapValues, s.Apply, s.Join, s.JoinClocks, s.OnComplete, s.Bulk, s.Operate
 )  # fmt: skip
-"""Steps whose outputs are made by a user's function."""
+"""Steps whose outputs are produced by a user function."""
 
 Placement = Literal["anywhere", "by key", "in one place"]
 
@@ -42,20 +43,20 @@ class Input:
     segment: int
     """The segment it comes from."""
     sender: s.Step
-    """The step whose output comes by it."""
+    """The step whose output it carries."""
     value: Any
-    """The type of what comes by it; a merge takes all as one."""
+    """The type of the values it carries; for a merge, the union over all inputs."""
     side: type[Left] | type[Right] | None = None
-    """For a join: the side that times get."""
+    """For a join: the side that its times are tagged with; None: no join."""
 
 
 class Part(NamedTuple):
-    """A step of a segment that works."""
+    """A step of a segment that does work, with its operator."""
 
     step: s.Step
     operator: op.Operator
-    given: tuple[StreamType, ...]
-    """What comes in, for each of its inputs."""
+    input_types: tuple[StreamType, ...]
+    """The type of each of its inputs."""
 
 
 @dataclass(frozen=True)
@@ -63,26 +64,26 @@ class Segment:
     """A chain of steps that runs as one operator."""
 
     number: int
-    """Its place in the plan; inputs come from smaller numbers."""
+    """Its position in the plan; its inputs have smaller numbers."""
     steps: tuple[s.Step, ...]
     inputs: tuple[Input, ...]
-    """Where its events come from; none for a source."""
+    """Where its events come from; empty for a source."""
     parts: tuple[Part, ...]
-    """The steps that work, each with its operator."""
+    """The steps that do work, each with its operator."""
     key: Callable[[Any], Any] | None
-    """If it begins with a key_by: the key of an incoming value."""
+    """Extracts the key of an incoming value; None: it does not begin with a key_by."""
     placement: Placement
     """Where its events must be: anywhere, together with their key, or all in one place."""
-    given: StreamType
-    """What comes in."""
+    input_type: StreamType
+    """The type of its input."""
     output: StreamType
-    """What goes out."""
+    """The type of its output."""
     rank: int
-    """Its place in the total order: the number of its chain's first step."""
+    """Its position in the total order: the number of its chain's first step."""
     stage: int
-    """How many exchanges, forks and meetings lie before it, at most."""
+    """The largest number of exchanges, forks and joins on a path to it."""
     depth: int = 0
-    """Its place in the chain, where chains are not fused."""
+    """Its position in the chain, if chains are not fused."""
 
     @property
     def name(self) -> str:
@@ -96,30 +97,30 @@ class Segment:
 
     @cached_property
     def is_stateful(self) -> bool:
-        """Does one of its steps keep a state?"""
+        """Does any of its steps keep state?"""
         return any(step.is_stateful for step in self.steps)
 
     @cached_property
     def reads_twice(self) -> bool:
-        """Does one stream come in by several inputs? Then each of its events has copies."""
+        """Does it read one stream by several inputs? Then each of its events arrives in copies."""
         return len({edge.segment for edge in self.inputs}) < len(self.inputs)
 
     def first_index(self, port: int) -> int:
-        """The index of the first output for an event that came by an input.
+        """The index of the first output for an event that arrived by an input.
 
-        Copies of an event have one order, so their outputs are counted on from copy to copy.
+        Copies of an event share one order, so each copy numbers its outputs in a range of its own.
         """
         return port << 32 if self.reads_twice else 0
 
     @cached_property
     def maker(self) -> s.Step | None:
-        """The step whose function makes what the segment emits; None: no function of a user's."""
+        """The step whose user function produces the segment's output; None: no user function."""
         made = [step for step in self.steps if not isinstance(step, s.Filter)]
         return made[-1] if made and isinstance(made[-1], _MAKERS) else None
 
     @property
     def source(self) -> s.Source | None:
-        """The source it begins with, if it does."""
+        """The source it begins with; None if it does not."""
         first = self.steps[0]
         return first if isinstance(first, s.Source) else None
 
@@ -135,7 +136,7 @@ class Plan:
 
     @cached_property
     def readers(self) -> dict[int, tuple[tuple[int, int], ...]]:
-        """For each segment the segments that read it, with the input they read it by."""
+        """For each segment, the segments that read it, with the input they read it by."""
         found: dict[int, list[tuple[int, int]]] = {seg.number: [] for seg in self.segments}
         for segment in self.segments:
             for port, edge in enumerate(segment.inputs):
@@ -143,7 +144,7 @@ class Plan:
         return {number: tuple(readers) for number, readers in found.items()}
 
     def is_exchange(self, segment: Segment) -> bool:
-        """Must the events be brought together before this segment?"""
+        """Must events be shuffled before this segment?"""
         return segment.is_stateful and segment.source is None
 
 
@@ -154,41 +155,42 @@ def plan(
     numbered: Any = Any,
     watch: Callable[[s.Step], s.Step] | None = None,
 ) -> Plan:
-    """The segments of a valid flow.
+    """Plan a flow as segments. Raises `FlowError` if the flow has problems.
 
     Parameters
     ----------
     fuse
-        Whether chains of steps become one segment; if not, every step is one of its own.
+        Whether chains of steps become one segment; if not, every step is its own segment.
     numbered
-        The type of the times of sources that have no field for them; it changes what is known of
-        streams, never what a segment does.
+        The type of the times of sources without a time field; it affects what is known of streams,
+        never what a segment does.
     watch
-        Makes of each step the one that works in its place, for instance one whose functions are
-        watched; types are those of the flow's own steps.
+        Maps each step to the one that runs in its place, for instance one with instrumented
+        functions; types remain those of the flow's own steps.
     """
     steps = flow.steps
     types = checked(steps, flow=flow.name, numbered=numbered)
-    at_work = tuple(_watched(step, watch) for step in steps) if watch else steps
-    segments, holder = _segments(steps, at_work, types, fuse)
+    replaced = tuple(watched(step, watch) for step in steps) if watch else steps
+    segments, holder = _segments(steps, replaced, types, fuse)
     sinks = tuple((sk, holder[sk.inputs[0]]) for sk in steps if isinstance(sk, s.Sink))
     return Plan(flow, segments, sinks)
 
 
-def _watched(step: s.Step, watch: Callable[[s.Step], s.Step]) -> s.Step:
+def watched(step: s.Step, watch: Callable[[s.Step], s.Step]) -> s.Step:
+    """What runs in the place of a step, in the bodies of loops too."""
     if isinstance(step, s.Iterate):
-        step = replace(step, body=tuple(_watched(inner, watch) for inner in step.body))
+        step = replace(step, body=tuple(watched(inner, watch) for inner in step.body))
     return watch(step)
 
 
 def _segments(
     steps: Sequence[s.Step],
-    at_work: Sequence[s.Step],
+    replaced: Sequence[s.Step],
     types: Sequence[StreamType],
     fuse: bool,
     leaving: Collection[int] = (),
 ) -> tuple[tuple[Segment, ...], dict[int, int]]:
-    """The segments, and for each step the one that it is in."""
+    """The segments, and for each step the number of its segment."""
     chains = _chains(steps, types, leaving)
     pieces = [(tuple(chain), chain[0], 0) for chain in chains]
     if not fuse:
@@ -202,10 +204,10 @@ def _segments(
             number=i,
             steps=tuple(steps[n] for n in piece),
             inputs=_edges(piece[0], steps, types, holder),
-            parts=_parts(piece, steps, at_work, types),
-            key=_key_of(at_work[piece[0]]),
+            parts=_parts(piece, steps, replaced, types),
+            key=_key_of(replaced[piece[0]]),
             placement=places[piece[-1]],
-            given=_given(piece[0], steps, types),
+            input_type=_input_type(piece[0], steps, types),
             output=types[piece[-1]],
             rank=rank,
             stage=stages[rank],
@@ -217,12 +219,12 @@ def _segments(
 
 
 def body_of(
-    step: s.Iterate, given: StreamType, at_work: s.Iterate | None = None
+    step: s.Iterate, stream: StreamType, replaced: s.Iterate | None = None
 ) -> tuple[Body, tuple[Segment, ...]]:
-    """The body of a loop, and the segments that its nodes are."""
-    types = loop_types(step, given)[0]
+    """The body of a loop, and the segments that its nodes are made from."""
+    types = loop_types(step, stream)[0]
     leaving = {step.again, step.out}
-    segments, holder = _segments(step.body, (at_work or step).body, types, True, leaving)
+    segments, holder = _segments(step.body, (replaced or step).body, types, True, leaving)
     body = Body(
         tuple(map(_node_of, segments)),
         again=holder[step.again],
@@ -230,6 +232,7 @@ def body_of(
         title=step.title,
         max_rounds=step.max_rounds,
         is_keyed=types[0].key is not None,
+        state_per_epoch=step.state_per_epoch,
     )
     return body, segments
 
@@ -291,22 +294,22 @@ def _chains(
 
 
 _OUTSIDE = -1
-"""Reads what goes round a loop again, or leaves it."""
+"""A pseudo-reader of the feedback and of the output of a loop."""
 
 
 def _taking_batches(
     steps: Sequence[s.Step], types: Sequence[StreamType], behind: Mapping[int, int]
 ) -> set[int]:
-    """Steps that work on whole batches, and are alone in their chains but for a key before them.
+    """Steps that work on whole batches, alone in their chains except for a key_by before them.
 
-    An aggregate is not, if that would need another exchange, or one of values of unknown type.
+    An aggregate is excluded if that would cost another exchange, or one of values of unknown type.
     """
     ahead = {before: number for number, before in behind.items()}
 
     def is_free(number: int) -> bool:
-        given = types[steps[number].inputs[0]].value
+        value = types[steps[number].inputs[0]].value
         neighbours = [*_followed(number, behind), *_followed(number, ahead)]
-        return is_known(given) and not any(steps[n].is_stateful for n in neighbours)
+        return is_known(value) and not any(steps[n].is_stateful for n in neighbours)
 
     return {
         number
@@ -324,12 +327,12 @@ def _followed(number: int, links: Mapping[int, int]) -> Iterator[int]:
 
 def _emits_per_epoch(step: s.Step) -> bool:
     is_aggregate = isinstance(step, s.AggregateAll) and step.emit == "epoch"
-    has_border = isinstance(step, s.Operate) and step.op.border is not None
-    return is_aggregate or has_border or isinstance(step, s.Iterate)
+    has_barrier = isinstance(step, s.Operate) and step.op.barrier is not None
+    return is_aggregate or has_barrier or isinstance(step, s.Iterate)
 
 
 def _stages(steps: Sequence[s.Step], chains: Sequence[Sequence[int]]) -> dict[int, int]:
-    """The stage of each chain, by the number of its first step."""
+    """The stage of each chain, indexed by the number of its first step."""
     first = {n: chain[0] for chain in chains for n in chain}
     stages: dict[int, int] = {}
     for number in sorted(set(first.values())):
@@ -361,7 +364,7 @@ def _edges(
     if isinstance(first, (s.Join, s.JoinClocks)):
         left, right = (partial(Input, holder[n], steps[n], types[n].value) for n in first.inputs)
         return left(Left), right(Right)
-    value = _given(number, steps, types).value
+    value = _input_type(number, steps, types).value
     return tuple(Input(holder[n], steps[n], value) for n in first.inputs)
 
 
@@ -369,7 +372,7 @@ def _key_of(first: s.Step) -> Callable[[Any], Any] | None:
     return key_function(first) if isinstance(first, s.KeyBy) else None
 
 
-def _given(number: int, steps: Sequence[s.Step], types: Sequence[StreamType]) -> StreamType:
+def _input_type(number: int, steps: Sequence[s.Step], types: Sequence[StreamType]) -> StreamType:
     step = steps[number]
     if len(step.inputs) == 1:
         return types[step.inputs[0]]
@@ -381,13 +384,13 @@ def _given(number: int, steps: Sequence[s.Step], types: Sequence[StreamType]) ->
 def _parts(
     piece: Sequence[int],
     steps: Sequence[s.Step],
-    at_work: Sequence[s.Step],
+    replaced: Sequence[s.Step],
     types: Sequence[StreamType],
 ) -> tuple[Part, ...]:
     return tuple(
         Part(
             steps[n],
-            _operator(steps[n], at_work[n], _given(n, steps, types), types[n]),
+            _operator(steps[n], replaced[n], _input_type(n, steps, types), types[n]),
             tuple(types[i] for i in steps[n].inputs),
         )
         for n in piece
@@ -395,10 +398,12 @@ def _parts(
     )
 
 
-def _operator(step: s.Step, at_work: s.Step, given: StreamType, output: StreamType) -> op.Operator:
-    if isinstance(step, s.Iterate) and isinstance(at_work, s.Iterate):
-        return loop(body_of(step, given, at_work)[0])
-    return operator_of(at_work, given, output)
+def _operator(
+    step: s.Step, replaced: s.Step, stream: StreamType, output: StreamType
+) -> op.Operator:
+    if isinstance(step, s.Iterate) and isinstance(replaced, s.Iterate):
+        return loop(body_of(step, stream, replaced)[0])
+    return operator_of(replaced, stream, output)
 
 
 def _works(step: s.Step) -> bool:

@@ -1,11 +1,9 @@
-"""What every stream of a flow carries, derived from annotations; and what does not fit."""
+"""Type inference: what every stream of a flow carries, by annotations, and type problems."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, make_dataclass, replace
-from functools import cache
+from dataclasses import replace
 from typing import Any, cast, get_args
 
 from cutwater.annotations import (
@@ -19,52 +17,30 @@ from cutwater.annotations import (
 )
 from cutwater.errors import CutwaterError, FlowError, Problem
 from cutwater.flow import steps as s
+from cutwater.flow.inferred.aggregations import type_of_aggregation, type_of_windows
 from cutwater.flow.inferred.functions import check_is_function, check_takes
 from cutwater.flow.inferred.operator_steps import buffer_problems, value_emitted
+from cutwater.flow.inferred.problems import (
+    check_length,
+    needs_numbers,
+    never_frees,
+    type_of_field,
+)
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lengths import (
     has_predecessors,
-    is_length,
     is_total,
-    length_in_words,
-    time_of_bounds,
 )
 from cutwater.flow.tasks import Task
 from cutwater.flow.timely.loops import body_problems, body_types, leaving
 from cutwater.flow.timely.requests import request_problems
 from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.flow.watermarks import BoundedDelay, LatePolicy
-from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.batch import Pairs
 from cutwater.operators.snapshot import counter_of
-from cutwater.operators.windows import Session, Window
 from cutwater.times import Product
 
-__all__ = ["StreamType", "infer", "loop_types"]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamType:
-    """What a stream carries; `Any` where that is not known."""
-
-    value: Any = Any
-    time: Any = Any
-    key: tuple[tuple[str, Any], ...] | None = None
-    """Name and type of each part of the key; None: not keyed."""
-    is_numbered: bool = False
-    """Are there times among its that were made by numbering values?"""
-
-    @property
-    def declared_time(self) -> Any:
-        """The type of its times as far as annotations say; events may bring any other along."""
-        return Any if self.is_numbered else self.time
-
-    @property
-    def key_type(self) -> Any:
-        """What a key is: one part alone, several as a tuple; None: not keyed."""
-        parts = [tp for _, tp in self.key or ()]
-        if len(parts) == 1:
-            return parts[0]
-        return tuple[tuple(parts)] if parts else None  # type: ignore[misc]
+__all__ = ["infer", "loop_types"]
 
 
 def infer(
@@ -72,15 +48,15 @@ def infer(
 ) -> tuple[list[StreamType], list[Problem]]:
     """The type of each step's output, and all problems found on the way.
 
-    `numbered` is the type of the times of a source that names no field for them, `entering` what
-    enters, if these are the steps of a loop's body.
+    `numbered` is the type of the times of a source without a time field; `entering` is what enters,
+    if these are the steps of a loop's body.
     """
     types: list[StreamType] = []
     problems: list[Problem] = []
     unknown: set[int] = set()
     for number, step in enumerate(steps):
         types.append(StreamType())
-        # what reads something unknown has no problem of its own
+        # a step that reads an unknown type is not itself at fault
         if any(i not in range(number) or i in unknown for i in step.inputs):
             unknown.add(number)
             continue
@@ -96,7 +72,7 @@ def infer(
 def _output(
     step: s.Step, inputs: list[StreamType], problems: list[Problem], numbered: Any
 ) -> StreamType:
-    given = inputs[0]
+    stream = inputs[0]
     match step:
         case s.FromLog():
             known: StreamType = step.stream
@@ -104,65 +80,65 @@ def _output(
         case s.Source():
             return _source(step, problems, numbered)
         case s.Map():
-            check_takes(step, step.f, 0, given.value, problems)
-            return replace(given, value=signature_of(step.f).result)
+            check_takes(step, step.f, 0, stream.value, problems)
+            return replace(stream, value=signature_of(step.f).result)
         case s.FlatMap():
-            check_takes(step, step.f, 0, given.value, problems)
-            return replace(given, value=element_of(signature_of(step.f).result))
+            check_takes(step, step.f, 0, stream.value, problems)
+            return replace(stream, value=element_of(signature_of(step.f).result))
         case s.Filter():
-            check_takes(step, step.f, 0, given.value, problems)
-            return given
+            check_takes(step, step.f, 0, stream.value, problems)
+            return stream
         case s.MapValues() | s.Flatten() | s.Skip() | s.Bulk() | s.Operate():
-            return replace(given, value=value_emitted(step, given, problems))
+            return replace(stream, value=value_emitted(step, stream, problems))
         case s.KeyBy():
-            return replace(given, key=_key(step, given.value, problems))
+            return replace(stream, key=_key(step, stream.value, problems))
         case s.Merge():
             return _merged(step, inputs, problems)
         case s.Union():
             _check_same(step, inputs, problems)
             return _merged(step, inputs, problems)
         case s.Apply():
-            return _apply(step, given, problems)
+            return _apply(step, stream, problems)
         case s.Batch():
-            problems += buffer_problems(step, step.pending, given)
-            return replace(given, value=tuple[tuple[given.time, given.value], ...])  # type: ignore[name-defined]
+            problems += buffer_problems(step, step.pending, stream)
+            return replace(stream, value=tuple[tuple[stream.time, stream.value], ...])  # type: ignore[name-defined]
         case s.Accumulate():
-            return _accumulate(step, given, problems)
+            return _accumulate(step, stream, problems)
         case s.Histogram():
-            return _histogram(step, given, problems)
+            return _histogram(step, stream, problems)
         case s.Join():
             return _join(step, inputs, problems)
         case s.JoinClocks():
             if not step.unbounded:
-                problems.append(_never_frees(step))
+                problems.append(never_frees(step))
             return replace(_paired(step, inputs, problems), time=Product, is_numbered=False)
         case s.AggregateAll():
-            return _aggregate_all(step, given, problems)
+            return type_of_aggregation(step, stream, problems)
         case s.AggregateWindows():
-            return _aggregate_windows(step, given, problems)
+            return type_of_windows(step, stream, problems)
         case s.OnComplete():
-            check_takes(step, step.receive, 2, given.value, problems)
+            check_takes(step, step.receive, 2, stream.value, problems)
             check_is_function(step, step.complete, problems)
-            problems += request_problems(step, given.declared_time, given.key is not None)
-            return replace(given, value=_output_of(step.receive, step.complete))
+            problems += request_problems(step, stream.declared_time, stream.key is not None)
+            return replace(stream, value=_output_of(step.receive, step.complete))
         case s.Iterate():
-            return _iterate(step, given, problems)
-    return given
+            return _iterate(step, stream, problems)
+    return stream
 
 
-def _iterate(step: s.Iterate, given: StreamType, problems: list[Problem]) -> StreamType:
+def _iterate(step: s.Iterate, stream: StreamType, problems: list[Problem]) -> StreamType:
     found = list(body_problems(step))
     problems += found
     if any(problem.code in ("not-a-body", "end-in-a-loop") for problem in found):
-        return replace(given, value=Any)
-    types, inside = loop_types(step, given)
+        return replace(stream, value=Any)
+    types, inside = loop_types(step, stream)
     problems += inside
-    return leaving(step, given, types)
+    return leaving(step, stream, types)
 
 
-def loop_types(step: s.Iterate, given: StreamType) -> tuple[list[StreamType], list[Problem]]:
+def loop_types(step: s.Iterate, stream: StreamType) -> tuple[list[StreamType], list[Problem]]:
     """The types of a loop's body, and the problems found in it."""
-    return body_types(step, given, lambda steps, enters: infer(steps, entering=enters))
+    return body_types(step, stream, lambda steps, enters: infer(steps, entering=enters))
 
 
 def _source(step: s.Source, problems: list[Problem], numbered: Any) -> StreamType:
@@ -195,7 +171,7 @@ def _source(step: s.Source, problems: list[Problem], numbered: Any) -> StreamTyp
             )
         return StreamType(step.type, numbered, is_numbered=True)
     fields = fields_of(step.type)
-    time = Any if fields is None else _field(step, step.time, fields, step.type, problems)
+    time = Any if fields is None else type_of_field(step, step.time, fields, step.type, problems)
     if step.watermark is not None and not has_predecessors(time):
         problems.append(
             Problem(
@@ -206,24 +182,8 @@ def _source(step: s.Source, problems: list[Problem], numbered: Any) -> StreamTyp
             )
         )
     elif step.watermark is not None:
-        _check_length(step, "bounded_delay", step.watermark.delay, time, problems, least=0)
+        check_length(step, "bounded_delay", step.watermark.delay, time, problems, least=0)
     return StreamType(step.type, time)
-
-
-def _check_length(
-    step: s.Step, what: str, length: Any, time: Any, problems: list[Problem], *, least: int | None
-) -> None:
-    if is_length(length, time, least=least):
-        return
-    bound = "not negative" if least == 0 else "larger than zero"
-    problems.append(
-        Problem(
-            "not-a-length",
-            f"{step.title} has {what}={length!r}; over times of type {describe(time)} it is "
-            f"{length_in_words(time)}, {bound}",
-            "give it in the unit of the times",
-        )
-    )
 
 
 def _key(step: s.KeyBy, value: Any, problems: list[Problem]) -> tuple[tuple[str, Any], ...]:
@@ -243,36 +203,20 @@ def _key(step: s.KeyBy, value: Any, problems: list[Problem]) -> tuple[tuple[str,
     fields = fields_of(value)
     if fields is None:
         return tuple((name, Any) for name in step.fields)
-    return tuple((name, _field(step, name, fields, value, problems)) for name in step.fields)
-
-
-def _field(
-    step: s.Step, name: str, fields: dict[str, Any], owner: Any, problems: list[Problem]
-) -> Any:
-    if name in fields:
-        return fields[name]
-    has = ", ".join(fields) or "no fields that all of its types share"
-    problems.append(
-        Problem(
-            "unknown-field",
-            f"{step.title} names the field '{name}', which {describe(owner)} does not have",
-            f"it has: {has}",
-        )
-    )
-    return Any
+    return tuple((name, type_of_field(step, name, fields, value, problems)) for name in step.fields)
 
 
 def _merged(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> StreamType:
-    keys = {given.key for given in inputs}
+    keys = {stream.key for stream in inputs}
     key = keys.pop() if len(keys) == 1 else None
     time = _common_time(step, inputs, problems)
-    is_numbered = any(given.is_numbered for given in inputs)
-    return StreamType(union_of([given.value for given in inputs]), time, key, is_numbered)
+    is_numbered = any(stream.is_numbered for stream in inputs)
+    return StreamType(union_of([stream.value for stream in inputs]), time, key, is_numbered)
 
 
 def _common_time(step: s.Step, inputs: list[StreamType], problems: list[Problem]) -> Any:
-    time = union_of([given.time for given in inputs])
-    if all(is_total(given.time) for given in inputs) and not is_total(time):
+    time = union_of([stream.time for stream in inputs])
+    if all(is_total(stream.time) for stream in inputs) and not is_total(time):
         problems.append(
             Problem(
                 "times-do-not-compare",
@@ -296,7 +240,7 @@ def _check_same(step: s.Step, inputs: list[StreamType], problems: list[Problem])
         )
 
 
-def _apply(step: s.Apply, given: StreamType, problems: list[Problem]) -> StreamType:
+def _apply(step: s.Apply, stream: StreamType, problems: list[Problem]) -> StreamType:
     if not isinstance(cast(object, step.task), Task):
         problems.append(
             Problem(
@@ -305,24 +249,24 @@ def _apply(step: s.Apply, given: StreamType, problems: list[Problem]) -> StreamT
                 "decorate the function with @cw.task(initial=...)",
             )
         )
-        return replace(given, value=Any)
-    if not fits(given.value, step.task.event_type):
+        return replace(stream, value=Any)
+    if not fits(stream.value, step.task.event_type):
         problems.append(
             Problem(
                 "event-type",
                 f"{step.title} takes {describe(step.task.event_type)} (task at {step.task.where}); "
-                f"its stream carries {describe(given.value)}",
+                f"its stream carries {describe(stream.value)}",
                 "widen the annotation of the event, or map the stream to that type",
             )
         )
     if isinstance(step.task, VectorisedTask):
         _check_initial(step, step.task, problems)
     if step.expire_after is not None:
-        if has_predecessors(given.time):
-            _check_length(step, "expire_after", step.expire_after, given.time, problems, least=0)
+        if has_predecessors(stream.time):
+            check_length(step, "expire_after", step.expire_after, stream.time, problems, least=0)
         else:
-            problems.append(_needs_numbers(step, "expire_after", given.time))
-    return replace(given, value=step.task.output_type)
+            problems.append(needs_numbers(step, "expire_after", stream.time))
+    return replace(stream, value=step.task.output_type)
 
 
 def _check_initial(step: s.Step, task: VectorisedTask, problems: list[Problem]) -> None:
@@ -333,45 +277,37 @@ def _check_initial(step: s.Step, task: VectorisedTask, problems: list[Problem]) 
         problems.append(replace(problem, message=f"{step.title}: {problem.message}"))
 
 
-def _accumulate(step: s.Accumulate, given: StreamType, problems: list[Problem]) -> StreamType:
-    if given.value is not Any and not fits(given.value, Pairs):
+def _accumulate(step: s.Accumulate, stream: StreamType, problems: list[Problem]) -> StreamType:
+    if stream.value is not Any and not fits(stream.value, Pairs):
         problems.append(
             Problem(
                 "not-batches",
-                f"{step.title} reads {describe(given.value)}; it accumulates batches",
+                f"{step.title} reads {describe(stream.value)}; it accumulates batches",
                 "put batch() before it",
             )
         )
     if not step.unbounded:
-        problems.append(_never_frees(step))
-    return given
+        problems.append(never_frees(step))
+    return stream
 
 
-def _histogram(step: s.Histogram, given: StreamType, problems: list[Problem]) -> StreamType:
-    if not step.unbounded and (step.paths or not is_total(given.declared_time)):
-        problems.append(_never_frees(step))
-    problems += buffer_problems(step, step.pending, given)
-    return replace(given, value=counter_of(given.value))
-
-
-def _never_frees(step: s.Step) -> Problem:
-    return Problem(
-        "unbounded-state",
-        f"{step.title} keeps every value for ever; a step that never frees its state asks for it",
-        "say unbounded=True if the input is finite or small, or use windows",
-    )
+def _histogram(step: s.Histogram, stream: StreamType, problems: list[Problem]) -> StreamType:
+    if not step.unbounded and (step.paths or not is_total(stream.declared_time)):
+        problems.append(never_frees(step))
+    problems += buffer_problems(step, step.pending, stream)
+    return replace(stream, value=counter_of(stream.value))
 
 
 def _join(step: s.Join, inputs: list[StreamType], problems: list[Problem]) -> StreamType:
     time = _common_time(step, inputs, problems)
-    is_numbered = any(given.is_numbered for given in inputs)
+    is_numbered = any(stream.is_numbered for stream in inputs)
     return replace(_paired(step, inputs, problems), time=time, is_numbered=is_numbered)
 
 
 def _paired(
     step: s.Join | s.JoinClocks, inputs: list[StreamType], problems: list[Problem]
 ) -> StreamType:
-    """What a function makes of one value of each of two streams; times are those of the left."""
+    """The output of a function on one value of each of two streams; times are the left's."""
     left, right = inputs[0], inputs[-1]
     if (left.key is None) != (right.key is None):
         problems.append(
@@ -388,115 +324,6 @@ def _paired(
     result = signature_of(step.f).result
     kinds = [member for member in members(result) if member is not type(None)]
     return replace(left, value=union_of(kinds))
-
-
-def _aggregate_all(step: s.AggregateAll, given: StreamType, problems: list[Problem]) -> StreamType:
-    if step.emit not in ("event", "epoch"):
-        problems.append(
-            Problem(
-                "unknown-emit",
-                f"{step.title} has emit={step.emit!r}; it emits per 'event' or per 'epoch'",
-                "say emit='event' or emit='epoch'",
-            )
-        )
-    if not step.unbounded and any(getattr(a, "keeps_all", False) for _, a in step.aggregates):
-        problems.append(_never_frees(step))
-    return replace(given, value=_record(step, step.aggregates, given, [], problems))
-
-
-def _aggregate_windows(
-    step: s.AggregateWindows, given: StreamType, problems: list[Problem]
-) -> StreamType:
-    if not isinstance(cast(object, step.window), Window):
-        problems.append(
-            Problem(
-                "not-a-window",
-                f"{step.title} has windows of {step.window!r}; a window is tumbling, sliding or "
-                "a session",
-                "for example window(cw.tumbling(10))",
-            )
-        )
-    elif not has_predecessors(given.time):
-        problems.append(_needs_numbers(step, "a window", given.time))
-    else:
-        _check_window(step, step.window, given.time, problems)
-    time = time_of_bounds(step.window, given.time)
-    bounds = [("window_start", time), ("window_end", time)]
-    value = _record(step, step.aggregates, given, bounds, problems)
-    return replace(given, value=value, time=time)
-
-
-def _check_window(step: s.Step, window: Window, time: Any, problems: list[Problem]) -> None:
-    lengths = ["gap"] if isinstance(window, Session) else ["size", "every"]
-    if not isinstance(window, Session) and window.size == window.every:
-        lengths = ["size"]
-    for name in lengths:
-        _check_length(step, name, getattr(window, name), time, problems, least=None)
-    offset = None if isinstance(window, Session) else window.offset
-    if offset is not None and not fits(type(offset), time):
-        problems.append(
-            Problem(
-                "window-offset",
-                f"{step.title} has offset={offset!r}; an offset is a time at which a window "
-                f"begins, here {describe(time)}",
-                "give a time, not a distance",
-            )
-        )
-
-
-def _needs_numbers(step: s.Step, what: str, time: Any) -> Problem:
-    return Problem(
-        "time-is-no-number",
-        f"{step.title} runs on times of type {describe(time)}; {what} needs numbers, dates or "
-        "datetimes",
-        "choose a source field of such a type as its time",
-    )
-
-
-def _record(
-    step: s.Step,
-    aggregates: Sequence[tuple[str, Aggregate]],
-    given: StreamType,
-    bounds: list[tuple[str, Any]],
-    problems: list[Problem],
-) -> Any:
-    fields = fields_of(given.value)
-    results: list[tuple[str, Any]] = []
-    for name, aggregate in aggregates:
-        if not isinstance(cast(object, aggregate), Aggregate):
-            problems.append(
-                Problem(
-                    "not-an-aggregate",
-                    f"{step.title} has {name}={aggregate!r}; it takes aggregates",
-                    f"for example {name}=agg.count()",
-                )
-            )
-            results.append((name, Any))
-            continue
-        read = given.value
-        if aggregate.field is not None:
-            known = fields is not None
-            read = _field(step, aggregate.field, fields, given.value, problems) if known else Any  # type: ignore[arg-type]
-        results.append((name, aggregate.type_of(read)))
-    columns = [*(given.key or ()), *bounds, *results]
-    twice = [name for name, n in Counter(name for name, _ in columns).items() if n > 1]
-    if twice or not results:
-        said = f"has the column '{twice[0]}' twice" if twice else "has no aggregates"
-        problems.append(
-            Problem(
-                "aggregate-columns",
-                f"{step.title} {said}; key, window bounds and aggregates are columns of one record",
-                "give each aggregate a name of its own: total=agg.sum('amount')",
-            )
-        )
-        return Any
-    return _record_class("".join(map(str.capitalize, step.name.split("_"))), tuple(columns))
-
-
-@cache
-def _record_class(title: str, columns: tuple[tuple[str, Any], ...]) -> Any:
-    """The same class whenever it is asked for, so that the records of two runs compare."""
-    return make_dataclass(title, columns, frozen=True)
 
 
 def _output_of(*functions: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which types of times are totally ordered, and which lengths can be added to them."""
+"""Which types of times are totally ordered, and which durations can be added to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["has_predecessors", "is_length", "is_total", "length_in_words", "time
 
 _Kind = tuple[tuple[type, ...], str]
 
-# Types that compare with one another, and what a length of such times is.
+# Types that compare with one another, and what a duration between such times is.
 _KINDS: tuple[_Kind, ...] = (
     ((int, float, Decimal), "a number"),
     ((str,), ""),
@@ -24,7 +24,7 @@ _SAMPLES = (0, 0.0, Decimal(0), dt.datetime(2000, 1, 1), dt.date(2000, 1, 1), dt
 
 
 def _kind_of(tp: Any) -> _Kind | None:
-    """The kind that all members of a type of times belong to, if there is one."""
+    """The kind that all members of a time type belong to; None if there is none."""
     kinds = {
         next((kind for kind in _KINDS if isinstance(m, type) and issubclass(m, kind[0])), None)
         for m in members(tp)
@@ -33,7 +33,7 @@ def _kind_of(tp: Any) -> _Kind | None:
 
 
 def is_total(tp: Any) -> bool:
-    """Is the order of this type of times known to be total?
+    """Is this type of times known to be totally ordered?
 
     >>> is_total(int | float), is_total(int | str), is_total(Any)
     (True, False, False)
@@ -42,7 +42,7 @@ def is_total(tp: Any) -> bool:
 
 
 def has_predecessors(tp: Any) -> bool:
-    """Has each time of this type one just before it, as far as is known?
+    """Has each time of this type a predecessor? Unknown types are assumed to.
 
     >>> has_predecessors(dt.date), has_predecessors(str), has_predecessors(Any)
     (True, False, True)
@@ -52,7 +52,7 @@ def has_predecessors(tp: Any) -> bool:
 
 
 def length_in_words(tp: Any) -> str:
-    """What a length of such times is.
+    """What a duration between such times is, as a phrase.
 
     >>> length_in_words(dt.datetime)
     'a timedelta'
@@ -62,7 +62,7 @@ def length_in_words(tp: Any) -> str:
 
 
 def is_length(length: Any, time: Any, *, least: int | None) -> bool:
-    """Can this be added to times of a type, and is it at least zero, or larger if `least` is None?
+    """Can this be added to such times, and is it at least zero (positive if `least` is None)?
 
     >>> is_length(10, int, least=None), is_length(10, dt.datetime, least=None)
     (True, False)
@@ -78,7 +78,7 @@ def is_length(length: Any, time: Any, *, least: int | None) -> bool:
 
 
 def _can_add(time: Any, length: Any) -> bool:
-    """Can the length be added to times of this type, with all of it counting?"""
+    """Can the length be added to times of this type without losing any of it?"""
     for sample in _SAMPLES:
         if isinstance(time, type) and issubclass(time, type(sample)):
             sum_is_a_time = isinstance(sample + length, (type(sample), int, float, Decimal))
@@ -91,7 +91,7 @@ def _whole_days(length: dt.timedelta) -> dt.timedelta:
 
 
 def time_of_bounds(window: Any, time: Any) -> Any:
-    """What the bounds of windows are: over whole numbers, fractions if the lengths are."""
+    """The type of window bounds: fractional over whole numbers if the lengths are fractional."""
     lengths = [getattr(window, name, None) for name in ("size", "every", "gap", "offset")]
     fractions = [type(length) for length in lengths if isinstance(length, (float, Decimal))]
     return union_of([time, *fractions]) if int in members(time) else time

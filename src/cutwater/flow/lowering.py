@@ -1,4 +1,4 @@
-"""The operator of each step: what it does, made of the pure operators."""
+"""Lowering: each step as an operator, composed of the pure operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cutwater.annotations import describe, members
 from cutwater.errors import CutwaterError, InputError, Problem, StepError
 from cutwater.events import Data, Watermark
 from cutwater.flow import steps as s
-from cutwater.flow.inference import StreamType
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lengths import is_total
 from cutwater.operators.aggregate import aggregate
 from cutwater.operators.bounded import bounded
@@ -39,20 +39,20 @@ __all__ = [
 ]
 
 
-def operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Operator:
-    """What the step does to the events of one key."""
-    operator = _operator_of(step, given, output)
+def operator_of(step: s.Step, stream: StreamType, output: StreamType) -> op.Operator:
+    """The operator that runs the step on the events of one key."""
+    operator = _operator_of(step, stream, output)
     is_guarded = step.is_stateful or isinstance(step, (s.FlatMap, s.Flatten))
     return _guarded(step, operator) if is_guarded else operator
 
 
-def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Operator:
+def _operator_of(step: s.Step, stream: StreamType, output: StreamType) -> op.Operator:
     match step:
         case s.Map():
             f = named(step, step.f)
             return op.map_values(lambda _time, value: f(value))
         case s.FlatMap():
-            f = named(step, lambda value: bounded(step.f(value), step.name))
+            f = named(step, lambda value: bounded(step.f(value), step.title))
             return op.compose(op.map_values(lambda _time, value: f(value)), op.flatten())
         case s.MapValues():
             return op.map_values(named(step, step.f))
@@ -61,7 +61,7 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
         case s.Skip():
             return task(_skipping, step.n, name=step.name)
         case s.Bulk():
-            f = named(step, lambda values: bounded(step.f(values), step.name))
+            f = named(step, lambda values: bounded(step.f(values), step.title))
             return bulk_values(f, step.n, step.buffer)
         case s.Operate():
             return _with_events(step)
@@ -78,7 +78,7 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
             return op.accumulate(step.batches)
         case s.Histogram(paths=True):
             return op.histogram_paths(step.pending)
-        case s.Histogram() if is_total(given.declared_time):
+        case s.Histogram() if is_total(stream.declared_time):
             return op.histogram_total(pending=step.pending)
         case s.Histogram():
             return op.histogram(step.pending)
@@ -87,12 +87,12 @@ def _operator_of(step: s.Step, given: StreamType, output: StreamType) -> op.Oper
         case s.JoinClocks():
             return join_clocks(named(step, step.f))
         case s.AggregateAll():
-            make = _record_maker(given, output.value)
+            make = _record_maker(stream, output.value)
             return aggregate([a for _, a in step.aggregates], make, emit=step.emit)
         case s.AggregateWindows():
-            make = _record_maker(given, output.value)
+            make = _record_maker(stream, output.value)
             aggregates = [a for _, a in step.aggregates]
-            number = _number(given.declared_time)
+            number = _number(stream.declared_time)
             return aggregate_windows(step.window, aggregates, make, number=number)
         case s.OnComplete():
             receive, complete = named(step, step.receive), named(step, step.complete)
@@ -107,7 +107,7 @@ def _skipping(left: int, value: Any) -> tuple[int, list[Any]]:
 
 
 def _with_events(step: s.Operate) -> op.Operator:
-    """The user's operator, with a sentence where it emits something else than events."""
+    """The user's operator; raises `InputError` where it emits anything but events."""
     own = step.op
 
     def checked(state: Any, event: Any) -> tuple[Any, list[Any]]:
@@ -117,17 +117,17 @@ def _with_events(step: s.Operate) -> op.Operator:
         state, outputs = check_result(result, step.name)
         return state, _events(step, outputs)
 
-    border = own.border
+    barrier = own.barrier
     return replace(
         own,
         step=checked,
         finish=lambda state: _events(step, own.finish(state)),
-        border=border and (lambda state: _state_and_events(border(state))),
+        barrier=barrier and (lambda state: _state_and_events(barrier(state))),
     )
 
 
 def _events(step: s.Operate, outputs: Iterable[Any]) -> list[Any]:
-    events = list(outputs)
+    events = bounded(outputs, step.title)
     for event in events:
         if not isinstance(event, (Data, Watermark)):
             raise InputError(
@@ -141,23 +141,23 @@ def _events(step: s.Operate, outputs: Iterable[Any]) -> list[Any]:
 
 
 def key_function(step: s.KeyBy) -> Callable[[Any], Any]:
-    """The key of a value: one field alone, several as a tuple, or what the function says."""
+    """Extracts the key of a value: one field, several as a tuple, or the function's result."""
     return named(step, plain_key_function(step))
 
 
 def plain_key_function(step: s.KeyBy) -> Callable[[Any], Any]:
-    """The same, without a sentence where it fails."""
+    """The same, but errors pass through without the name of the step."""
     return step.f or attrgetter(*step.fields)
 
 
 def key_bytes_of(step: s.Step, key: Any) -> bytes:
-    """The canonical bytes of a key, or a sentence that names the step that made it."""
+    """The canonical bytes of a key; raises an `InputError` that names the step that made it."""
     try:
         return canonical(key)
     except InputError as error:
         problem = error.problems[0]
-        said = f"the key that {step.title} made: {problem.message}"
-        raise InputError(replace(problem, message=said)) from None
+        message = f"the key that {step.title} made: {problem.message}"
+        raise InputError(replace(problem, message=message)) from None
 
 
 def _number(time: Any) -> type[float] | type[Decimal] | None:
@@ -165,8 +165,8 @@ def _number(time: Any) -> type[float] | type[Decimal] | None:
     return float if float in kinds else Decimal if Decimal in kinds else None
 
 
-def _record_maker(given: StreamType, record: Any) -> Callable[..., Any]:
-    parts = len(given.key or ())
+def _record_maker(stream: StreamType, record: Any) -> Callable[..., Any]:
+    parts = len(stream.key or ())
     if parts == 1:
         return lambda key, *rest: record(key, *rest)
     if parts == 0:
@@ -175,7 +175,7 @@ def _record_maker(given: StreamType, record: Any) -> Callable[..., Any]:
 
 
 def named(step: s.Step, f: Callable[..., Any], *, shown: int = 0) -> Callable[..., Any]:
-    """The function, with a sentence that names the step and the event where it fails."""
+    """The function; where it fails, raises a `StepError` that names the step and the event."""
 
     def call(*args: Any) -> Any:
         try:
@@ -189,7 +189,7 @@ def named(step: s.Step, f: Callable[..., Any], *, shown: int = 0) -> Callable[..
 
 
 def call_under(frame: FrameType | None) -> FrameType | None:
-    """The nearest call of a step's function on a stack; None if there is none."""
+    """The nearest frame on a stack that calls a step's function; None if there is none."""
     while frame is not None and frame.f_code is not _CALL:
         frame = frame.f_back
     return frame
@@ -199,7 +199,7 @@ _CALL = next(const for const in named.__code__.co_consts if isinstance(const, Co
 
 
 def _guarded(step: s.Step, operator: op.Operator) -> op.Operator:
-    """The operator, with such a sentence where a value does not suit what is built in."""
+    """The operator, with the same error where a value does not suit a built-in step."""
 
     def finish(state: Any) -> list[Any]:
         return list(operator.finish(state))
@@ -208,12 +208,12 @@ def _guarded(step: s.Step, operator: op.Operator) -> op.Operator:
         operator,
         step=named(step, operator.step, shown=1),
         finish=named(step, finish, shown=1),
-        border=operator.border and named(step, operator.border, shown=1),
+        barrier=operator.barrier and named(step, operator.barrier, shown=1),
     )
 
 
 def not_as_annotated(step: s.Step, tp: Any, found: Loss) -> Problem:
-    """The sentence for an output that the annotation of its step does not allow."""
+    """The problem of an output that its step's annotation does not allow."""
     return Problem(
         "not-as-annotated",
         f"{step.title} is annotated to emit {describe(tp)} and emits something else: "
@@ -223,7 +223,7 @@ def not_as_annotated(step: s.Step, tp: Any, found: Loss) -> Problem:
 
 
 def step_failed(step: s.Step, args: Sequence[Any], error: BaseException) -> StepError:
-    """The sentence for a function of a step that raised."""
+    """The error for a step's function that raised."""
     return StepError(
         Problem(
             "step-failed",

@@ -1,4 +1,4 @@
-"""The form of each step's state: what of it is kept, with the types of the step's own stream."""
+"""How each step's state is serialised, given the types of the step's stream."""
 
 from __future__ import annotations
 
@@ -11,88 +11,88 @@ from cutwater.codec import Codec, Plain
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import body_of
-from cutwater.flow.inference import StreamType
-from cutwater.flow.inferred.operator_steps import operator_form
+from cutwater.flow.inferred.operator_steps import operator_snapshot
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lengths import is_total
-from cutwater.operators.accumulate import accumulate_form
-from cutwater.operators.aggregate import aggregate_form
+from cutwater.operators.accumulate import accumulate_snapshot
+from cutwater.operators.aggregate import aggregate_snapshot
 from cutwater.operators.aggregates import Aggregate
-from cutwater.operators.batch import batch_form
-from cutwater.operators.bulk import bulk_values_form
-from cutwater.operators.histogram import histogram_form
-from cutwater.operators.histogram_total import histogram_total_form
-from cutwater.operators.join_by_time import join_form
-from cutwater.operators.loop import loop_form
-from cutwater.operators.notify import on_complete_form
-from cutwater.operators.snapshot import Form
-from cutwater.operators.task import task_form
-from cutwater.operators.windows import aggregate_windows_form
+from cutwater.operators.batch import batch_snapshot
+from cutwater.operators.bulk import bulk_values_snapshot
+from cutwater.operators.histogram import histogram_snapshot
+from cutwater.operators.histogram_total import histogram_total_snapshot
+from cutwater.operators.join_by_time import join_snapshot
+from cutwater.operators.loop import loop_snapshot
+from cutwater.operators.notify import on_complete_snapshot
+from cutwater.operators.snapshot import SnapshotCodec
+from cutwater.operators.task import task_snapshot
+from cutwater.operators.windows import aggregate_windows_snapshot
 
-__all__ = ["form_of", "key_kept_as", "not_kept", "time_kept_as"]
+__all__ = ["key_kept_as", "not_kept", "snapshot_codec", "time_kept_as"]
 
 
-def form_of(step: s.Step, inputs: Sequence[StreamType]) -> Form | None:
-    """How the state of a step is kept; None if it keeps none."""
-    given = inputs[0] if inputs else StreamType()
+def snapshot_codec(step: s.Step, inputs: Sequence[StreamType]) -> SnapshotCodec | None:
+    """How the state of a step is serialised; None if it keeps none."""
+    stream = inputs[0] if inputs else StreamType()
     time = time_kept_as(union_of([stream.time for stream in inputs]))
     match step:
         case s.Apply():
             is_expiring = step.expire_after is not None
-            return task_form(time, step.task.state_type, is_expiring=is_expiring)
+            return task_snapshot(time, step.task.state_type, is_expiring=is_expiring)
         case s.Skip():
-            return task_form(time, int, is_expiring=False)
+            return task_snapshot(time, int, is_expiring=False)
         case s.Bulk():
-            return bulk_values_form(time, given.value)
+            return bulk_values_snapshot(time, stream.value)
         case s.Operate():
-            return operator_form(step, time, given.value)
+            return operator_snapshot(step, time, stream.value)
         case s.Batch():
-            return batch_form(time, given.value)
+            return batch_snapshot(time, stream.value)
         case s.Accumulate():
-            return accumulate_form(given.value)
-        case s.Histogram(paths=False) if is_total(given.declared_time):
-            return histogram_total_form(time, given.value)
+            return accumulate_snapshot(stream.value)
+        case s.Histogram(paths=False) if is_total(stream.declared_time):
+            return histogram_total_snapshot(time, stream.value)
         case s.Histogram():
-            return histogram_form(time, given.value)
+            return histogram_snapshot(time, stream.value)
         case s.Join() | s.JoinClocks():
-            return join_form(time, given.value, inputs[1].value)
+            return join_snapshot(time, stream.value, inputs[1].value)
         case s.AggregateAll():
-            return aggregate_form(key_kept_as(inputs), _kept(step.aggregates, given))
+            return aggregate_snapshot(key_kept_as(inputs), _kept(step.aggregates, stream))
         case s.AggregateWindows():
-            kept = _kept(step.aggregates, given)
-            return aggregate_windows_form(key_kept_as(inputs), time, kept)
+            kept = _kept(step.aggregates, stream)
+            return aggregate_windows_snapshot(key_kept_as(inputs), time, kept)
         case s.OnComplete():
-            return on_complete_form(time, step.state_type)
+            return on_complete_snapshot(time, step.state_type)
         case s.Iterate():
-            return _loop_form(step, given)
+            return _loop_snapshot(step, stream)
     return None
 
 
-def _loop_form(step: s.Iterate, given: StreamType) -> Form:
-    body, segments = body_of(step, given)
+def _loop_snapshot(step: s.Iterate, stream: StreamType) -> SnapshotCodec:
+    body, segments = body_of(step, stream)
     kept = [
         (
             key_kept_as([segment.output]),
-            [form_of(part.step, part.given) for part in segment.parts],
+            [snapshot_codec(part.step, part.input_types) for part in segment.parts],
         )
         for segment in segments
     ]
-    return loop_form(body, key_kept_as([given]) if body.is_keyed else None, kept)
+    return loop_snapshot(body, key_kept_as([stream]) if body.is_keyed else None, kept)
 
 
-def not_kept(step: s.Step, tp: Any, said: object) -> Problem:
-    """The sentence for a state that a snapshot does not give back as it was."""
+def not_kept(step: s.Step, tp: Any, message: object) -> Problem:
+    """The problem of a state that a snapshot does not restore unchanged."""
     return Problem(
         "lost-in-a-snapshot",
         f"{step.title} keeps a state, declared as {describe(tp)}, that a snapshot does not give "
-        f"back as it was: {said}",
+        f"back as it was: {message}",
         "correct what the step keeps, or its annotation",
     )
 
 
 def time_kept_as(tp: Any) -> Any:
-    """The type times are encoded by: among numbers each stays what it is, 3 or 3.0.
+    """The type times are encoded as; numeric times keep their own type, so 3 and 3.0 survive.
 
-    Windows and notifications make numbers of other kinds than a source has.
+    Windows and notifications produce numbers of other types than the source has.
     """
     kinds = members(tp)
     numbers = (int, float, Decimal)
@@ -102,7 +102,7 @@ def time_kept_as(tp: Any) -> Any:
 
 
 def key_kept_as(inputs: Sequence[StreamType]) -> Any:
-    """The type keys are encoded by; what is not annotated says itself what it is."""
+    """The type keys are encoded as; keys of unknown type are encoded self-describing."""
     tp = union_of([stream.key_type for stream in inputs])
     try:
         Codec(tp)
@@ -111,9 +111,9 @@ def key_kept_as(inputs: Sequence[StreamType]) -> Any:
     return tp if is_known(tp) else Plain
 
 
-def _kept(aggregates: Sequence[tuple[str, Aggregate]], given: StreamType) -> list[Any]:
-    fields = fields_of(given.value) or {}
+def _kept(aggregates: Sequence[tuple[str, Aggregate]], stream: StreamType) -> list[Any]:
+    fields = fields_of(stream.value) or {}
     return [
-        a.kept_as(given.value if a.field is None else fields.get(a.field, Any))
+        a.kept_as(stream.value if a.field is None else fields.get(a.field, Any))
         for _, a in aggregates
     ]

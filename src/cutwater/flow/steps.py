@@ -1,6 +1,6 @@
-"""The steps a flow is made of: inert data, one class per verb.
+"""The steps of a flow: inert data, one class per verb.
 
-`inputs` are the numbers of earlier steps; a step's own number is its place in the flow.
+`inputs` are the numbers of earlier steps; a step's own number is its position in the flow.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What every step has."""
+    """The fields that every step has."""
 
     name: str
-    """Unique among steps of its sort; names the state in a checkpoint."""
+    """Unique among steps of its sort; identifies its state in a checkpoint."""
     where: Where
     """Where the user defined it."""
     inputs: tuple[int, ...] = ()
@@ -66,30 +66,30 @@ class Step:
     waits: ClassVar[bool] = False
     """Does it emit when times are complete?"""
     reads_times: ClassVar[bool] = False
-    """Does it look at the times of events, though not at what is complete?"""
+    """Does it look at event times, but not at watermarks?"""
 
     @property
     def title(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return f"{self.verb} '{self.name}' ({self.where})"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source(Step):
-    """Where records come in; bound to real data by name when the flow runs."""
+    """Where records enter; bound to data by name when the flow runs."""
 
     verb: ClassVar[str] = "source"
     type: Any
     time: str | None = None
-    """The field that holds the time; None: events are numbered, or bring their times along."""
+    """The field that holds the time; None: values are numbered, or events carry their times."""
     watermark: BoundedDelay | None = None
     late: LatePolicy = "keep"
-    """What becomes of an event whose time was complete when it came."""
+    """The policy for late events."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Map(Step):
-    """One value for each."""
+    """One output for each value."""
 
     verb: ClassVar[str] = "map"
     f: Callable[[Any], Any]
@@ -97,7 +97,7 @@ class Map(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class FlatMap(Step):
-    """Any number of values for each."""
+    """Any number of outputs for each value."""
 
     verb: ClassVar[str] = "flat_map"
     f: Callable[[Any], Any]
@@ -113,7 +113,7 @@ class Filter(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class MapValues(Step):
-    """One value for each, by a function that is given the time too (P4's map)."""
+    """One output for each value, by a function that also receives the time (P4's map)."""
 
     verb: ClassVar[str] = "map_values"
     reads_times: ClassVar[bool] = True
@@ -138,7 +138,7 @@ class Skip(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Bulk(Step):
-    """What a function makes of runs of values (P4)."""
+    """A function applied to runs of values (P4)."""
 
     verb: ClassVar[str] = "bulk"
     is_stateful: ClassVar[bool] = True
@@ -146,7 +146,7 @@ class Bulk(Step):
     f: Callable[[list[Any]], Any]
     n: int
     buffer: Pairs = ()
-    """What is held before the first event, newest first."""
+    """What is buffered before the first event, newest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,9 +158,9 @@ class Operate(Step):
     waits: ClassVar[bool] = True
     op: Operator
     state: Any = None
-    """What its state is; None: as the operator says, or its annotations."""
+    """The type of its state; None: as the operator or its annotations say."""
     emits: Any = None
-    """What it emits; None: as the operator says."""
+    """The type it emits; None: as the operator says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,14 +174,14 @@ class KeyBy(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Merge(Step):
-    """Several streams as one, in the order of the run."""
+    """Several streams merged into one, in the order of the run."""
 
     verb: ClassVar[str] = "merge"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Union(Step):
-    """Two streams of one type as one (P4's union)."""
+    """Two streams of one type merged into one (P4's union)."""
 
     verb: ClassVar[str] = "union"
 
@@ -197,12 +197,12 @@ class Apply(Step):
 
     @property
     def state_type(self) -> Any:
-        """What the state of a key is."""
+        """The type of a key's state."""
         return self.task.state_type
 
     @property
     def is_vectorised(self) -> bool:
-        """Is the task given whole batches, where an engine has them?"""
+        """Does the task receive whole batches, where the engine has them?"""
         return isinstance(self.task, VectorisedTask) and self.expire_after is None
 
 
@@ -243,7 +243,7 @@ class Histogram(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Join(Step):
-    """Pairs of one key and one time from two streams (P4)."""
+    """Pairs with equal key and time from two streams (P4)."""
 
     verb: ClassVar[str] = "join"
     is_stateful: ClassVar[bool] = True
@@ -253,7 +253,7 @@ class Join(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class JoinClocks(Step):
-    """Pairs of one key from two streams with clocks of their own, at products of their times."""
+    """Pairs with equal key from two streams with separate clocks, at products of their times."""
 
     verb: ClassVar[str] = "join_clocks"
     is_stateful: ClassVar[bool] = True
@@ -286,7 +286,7 @@ class AggregateWindows(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class OnComplete(Step):
-    """A step that asks to be told when times are complete (P3)."""
+    """A step that requests notifications when times are complete (P3)."""
 
     verb: ClassVar[str] = "on_complete"
     is_stateful: ClassVar[bool] = True
@@ -295,11 +295,11 @@ class OnComplete(Step):
     complete: Callable[[Any, Any], Any]
     initial: Any
     requests: tuple[Any, ...] = ()
-    """The times that are asked for before the first event."""
+    """The times requested before the first event."""
 
     @property
     def state_type(self) -> Any:
-        """What the state is: by annotation, else the type of the initial state."""
+        """The type of the state: annotated, or else the type of the initial state."""
         for function in (self.receive, self.complete):
             annotated = signature_of(function).parameters[:1]
             if annotated and annotated[0] is not Any:
@@ -309,7 +309,7 @@ class OnComplete(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Enter(Step):
-    """The first step of a loop's body: what comes into the loop, and what is fed back."""
+    """The first step of a loop's body: what enters the loop, and what is fed back."""
 
     verb: ClassVar[str] = "enter"
 
@@ -322,18 +322,28 @@ class Iterate(Step):
     is_stateful: ClassVar[bool] = True
     waits: ClassVar[bool] = True
     body: tuple[Step, ...]
-    """Steps of its own, the first of them `Enter`; their inputs are numbers within the body."""
+    """Its own steps, the first of them `Enter`; their inputs are numbers within the body."""
     again: int
-    """The step whose output goes round again; -1 if the body named none of its own."""
+    """The step whose output is fed back; -1 if the body returned no stream of its own."""
     out: int
     """The step whose output leaves the loop; -1 likewise."""
     max_rounds: int | None = None
     plan: Literal["epoch", "log"] | None = None
-    """On Spark: all rounds in an epoch, or a round an epoch; None: the planner says."""
+    """On Spark: all rounds in one epoch, or one round per epoch; None: the planner decides."""
+    state_per_epoch: bool = False
+    """Do the states of its body start afresh with each input epoch?"""
+
+    @property
+    def keeps_state(self) -> bool:
+        """Does its body keep state from one input epoch to the next?"""
+        return not self.state_per_epoch and any(
+            step.keeps_state if isinstance(step, Iterate) else step.is_stateful
+            for step in self.body
+        )
 
     @property
     def has_exchange(self) -> bool:
-        """Does its body key streams anew?"""
+        """Does its body contain a key_by?"""
         return any(
             isinstance(step, KeyBy) or (isinstance(step, Iterate) and step.has_exchange)
             for step in self.body
@@ -342,31 +352,33 @@ class Iterate(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Sink(Step):
-    """Where results go out; bound to a real place by name when the flow runs."""
+    """Where results leave; bound to a destination by name when the flow runs."""
 
     verb: ClassVar[str] = "sink"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FromLog(Source):
-    """What comes back out of the log at which a loop is cut."""
+    """Reads the log at which a loop is cut."""
 
     verb: ClassVar[str] = "from log"
     stream: Any
-    """What it carries, as it was inferred."""
+    """The inferred type of the stream."""
     loop: str
     max_rounds: int | None = None
     is_again: bool
-    """Is it what goes round again? Else it is what leaves the loop."""
+    """Is it the feedback? Otherwise it is what leaves the loop."""
     origins: tuple[str, ...] = ()
     """The sources that lead to the loop."""
-    has_marks: bool = False
-    """Do all of them say what is complete?"""
+    has_watermarks: bool = False
+    """Do all of them have watermarks?"""
+    overlaps: bool = False
+    """May several input epochs be in flight at once?"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToLog(Sink):
-    """What is put into the log at which a loop is cut."""
+    """Writes the log at which a loop is cut."""
 
     verb: ClassVar[str] = "to log"
     loop: str

@@ -1,9 +1,10 @@
-"""Tasks: a pure function on a state and an event, with the state to begin with."""
+"""Tasks: a pure function on a state and an event, with its initial state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NoReturn, get_args, get_origin
 
 from cutwater.annotations import element_of, members, plain_type, signature_of
@@ -19,7 +20,7 @@ __all__ = [
 
 
 def gives_outputs(result: Any) -> bool:
-    """May what a function is annotated to return be a state and outputs? Unknown types may.
+    """Can a value of this return type be a pair of state and outputs? Unknown types can.
 
     >>> gives_outputs(tuple[int, list[str]]), gives_outputs(list[int]), gives_outputs(Any)
     (True, False, True)
@@ -40,7 +41,7 @@ def _is_state_and_outputs(tp: Any) -> bool:
 
 
 def are_outputs(tp: Any) -> bool:
-    """May what is annotated so be several values? Unknown types may, and text may not.
+    """Can a value of this type be several outputs? Unknown types can, text cannot.
 
     >>> are_outputs(list[int]), are_outputs(str), are_outputs(int)
     (True, False, False)
@@ -61,36 +62,36 @@ class Task:
 
     f: TaskFunction
     initial: Any
-    """The state of a key before its first event, and after its deletion."""
+    """The state of a key before its first event and after its deletion."""
     name: str
     where: Where
     commutative: bool = field(default=False, kw_only=True)
-    """Is it claimed that two events of a key may be exchanged? `check` tries to refute it."""
+    """Claims that two events of a key may be swapped; `check` tries to refute it."""
     idempotent: bool = field(default=False, kw_only=True)
-    """Is it claimed that an event that comes again changes nothing? `check` tries to refute it."""
+    """Claims that a repeated event changes nothing; `check` tries to refute it."""
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """What is claimed of the function."""
+        """The names of the claims made for the function."""
         claims = {"commutative": self.commutative, "idempotent": self.idempotent}
         return tuple(claim for claim, is_made in claims.items() if is_made)
 
-    @property
+    @cached_property
     def state_type(self) -> Any:
-        """What the state is: by annotation, else the type of the initial state."""
+        """The type of the state: annotated, or else the type of the initial state."""
         annotated = signature_of(self.f).parameters[:1]
         known = annotated and annotated[0] is not Any
         return annotated[0] if known else type(self.initial)
 
     @property
     def event_type(self) -> Any:
-        """What the task takes."""
+        """The type of the events it takes."""
         parameters = signature_of(self.f).parameters
         return parameters[1] if len(parameters) > 1 else Any
 
     @property
     def output_type(self) -> Any:
-        """What the task emits."""
+        """The type of the values it emits."""
         args = get_args(signature_of(self.f).result)
         return element_of(args[1]) if len(args) == 2 else Any
 
@@ -105,17 +106,17 @@ def task(
     commutative: bool = False,
     idempotent: bool = False,
 ) -> Callable[[TaskFunction], Task]:
-    """Makes a function a task.
+    """Decorator that makes a function a task.
 
     The function is pure: it takes a state and an event and returns the new state (None deletes
-    it) and a list of outputs. It stays callable, so it can be tested as it is.
+    it) and a list of outputs. It stays callable, so it can be unit-tested directly.
 
-    Claims are tested by ``check``, and a run that relies on one says so:
+    ``check`` tests the claims, and a run that relies on one reports it:
 
     - ``commutative=True``: two events of a key lead to the same state and the same outputs,
       whichever comes first.
-    - ``idempotent=True``: an event that comes twice in a row leaves the state as it is, and emits
-      what it emitted before, or nothing.
+    - ``idempotent=True``: an event repeated directly after itself leaves the state unchanged, and
+      emits what it emitted before, or nothing.
 
     >>> @task(initial=0)
     ... def count(seen: int, event: str) -> tuple[int, list[int]]:

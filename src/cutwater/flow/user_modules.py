@@ -1,7 +1,7 @@
-"""The user's own modules: those that no package brings, which may change from one run to the next.
+"""The user's own modules: those of no installed package, which may change between runs.
 
-A module counts whole. Which of its names a function uses cannot be told from outside: a method is
-looked up when it is called, a constant may be reached by another name.
+A module counts as a whole. Which of its names a function uses cannot be determined from outside: a
+method is looked up when it is called, a constant may be reached by another name.
 """
 
 from __future__ import annotations
@@ -29,27 +29,29 @@ _STANDARD_LIBRARY = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "pl
 
 @dataclass(frozen=True)
 class UserModules:
-    """All of a user's own code that some things reach, and what it rests on."""
+    """All of the user's own code that is reachable from some objects, and its dependencies."""
 
     digests: tuple[str, ...]
-    """A digest of the syntax tree of each module, in order; what they are called does not count,
-    since a file has another name when it is run as a script."""
+    """A digest of the syntax tree of each module, sorted; module names do not count, since a file
+    has another name when it is run as a script."""
     packages: tuple[str, ...]
-    """Name and version of each package that they import, in order."""
+    """The name and version of each package they import, sorted."""
     sourceless: tuple[str, ...]
-    """Modules that are there without a source, as in a notebook."""
+    """Modules without source code, as in a notebook."""
 
 
 def held_by(things: Iterable[Any]) -> list[Any]:
-    """What steps and bindings hold: functions, types, settings."""
-    held = [thing for each in things for thing in getattr(each, "__dict__", {}).values()]
+    """The attributes of steps and bindings: functions, types, settings; and their classes."""
+    things = list(things)
+    held = [type(each) for each in things]
+    held += [thing for each in things for thing in getattr(each, "__dict__", {}).values()]
     held += [thing.f for thing in held if isinstance(thing, Task)]
     held += [thing.func for thing in held if isinstance(thing, partial)]
     return held
 
 
 def own_modules(things: Iterable[Any]) -> set[str]:
-    """The modules of functions and types, and those that they hold, if they are not installed."""
+    """The modules of functions and types, and those reachable from them, unless installed."""
     waiting = list(things)
     found: set[str] = set()
     while waiting:
@@ -79,10 +81,10 @@ def _is_of_a_package(module: str, path: str) -> bool:
 
 
 def user_modules(things: Iterable[Any], files: Iterable[str]) -> UserModules:
-    """The modules of functions and types, those in files, and all that these import.
+    """The modules of functions and types, those in files, and everything these import.
 
-    Imports are followed by what the sources say, so those count too that happen only when a
-    function is called, and those of which only a constant is left.
+    Imports are found in the source code, so an import inside a function counts too, and so does one
+    of which only a constant is used.
     """
     held = list(things)
     waiting = [(name, _file_of(name)) for name in own_modules(held)]
@@ -111,7 +113,7 @@ def user_modules(things: Iterable[Any], files: Iterable[str]) -> UserModules:
 
 
 def _named_in_full(name: str, path: str) -> str:
-    """The name by which the module of a file was imported, if it was."""
+    """The name under which a file's module was imported; `name` if it was not."""
     if _file_of(name) == path:
         return name
     loaded = (n for n, m in list(sys.modules.items()) if getattr(m, "__file__", None) == path)
@@ -126,7 +128,7 @@ def _is_sourceless(name: str) -> bool:
 
 
 def _file_of(name: str) -> str | None:
-    """The file of a module, which need not have been imported; None if there is none to read."""
+    """The file of a module, imported or not; None if there is none to read."""
     if name.split(".")[0] in sys.stdlib_module_names and name != "__main__":
         return None
     module = sys.modules.get(name)
@@ -136,7 +138,7 @@ def _file_of(name: str) -> str | None:
 
 
 def _spec(name: str) -> ModuleSpec | None:
-    """Where a module lies; imports nothing."""
+    """Locate a module without importing it; None if it is not found."""
     parent, _, _ = name.rpartition(".")
     if not parent:
         return PathFinder.find_spec(name)
@@ -156,9 +158,9 @@ def _is_package(name: str) -> bool:
 
 
 def _read(path: str, name: str) -> tuple[str, list[str]]:
-    """The digest of a module's syntax tree, and what it may import."""
+    """The digest of a module's syntax tree, and the names it may import."""
     data = Path(path).read_bytes()
-    if not path.endswith(".py"):  # compiled: all that can be told
+    if not path.endswith(".py"):  # compiled: the bytes are all there is
         return hashlib.sha256(data).hexdigest(), []
     digest, imports = _parsed(data)
     package = name if _is_package(name) else name.rpartition(".")[0]
@@ -187,11 +189,11 @@ def _imports(tree: ast.Module) -> Iterator[str]:
 
 
 def _absolute(imports: Iterable[str], package: str) -> Iterator[str]:
-    """Names of modules, and of what is in them, which are none; and the packages they are in."""
+    """Absolute dotted names and all their prefixes; some name attributes, not modules."""
     for name in imports:
         try:
             found = resolve_name(name, package)
-        except ImportError:  # beyond the top: it does not import either
+        except ImportError:  # beyond the top-level package: importing it would fail too
             continue
         parts = found.split(".")
         yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
@@ -201,14 +203,14 @@ def _drop_docstring(node: ast.AST) -> None:
     if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
         return
     first = node.body[0] if node.body else None
-    said = first.value if isinstance(first, ast.Expr) else None
-    if isinstance(said, ast.Constant) and isinstance(said.value, str):
+    docstring = first.value if isinstance(first, ast.Expr) else None
+    if isinstance(docstring, ast.Constant) and isinstance(docstring.value, str):
         node.body = node.body[1:]
 
 
 @lru_cache(maxsize=256)
 def _package(module: str) -> str | None:
-    """The distributions that bring a module, with their versions; None if nobody knows."""
+    """The distributions that provide a module, with versions; None if unknown."""
     try:
         return f"{module} {version(module)}"
     except PackageNotFoundError:

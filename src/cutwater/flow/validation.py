@@ -1,4 +1,4 @@
-"""Whether a flow can mean anything: every problem at once, each as a sentence."""
+"""Validation of a flow: reports every problem at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from cutwater.annotations import describe, signature_of
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
-from cutwater.flow.inference import StreamType, infer
+from cutwater.flow.inference import infer
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.tasks import Task, are_outputs, gives_outputs
 from cutwater.flow.timely.bodies import with_bodies
 from cutwater.flow.timely.cutting import plan_problems
@@ -20,7 +21,7 @@ __all__ = ["checked", "problems_of"]
 def problems_of(
     steps: Sequence[s.Step], *, flow: object = "a flow", numbered: Any = Any
 ) -> list[Problem]:
-    """Everything that is wrong with a flow of these steps, its name too."""
+    """All problems of a flow with these steps, including its name."""
     found = infer(steps, numbered=numbered)[1]
     bodies = [step.body for step in with_bodies(steps) if isinstance(step, s.Iterate)]
     inputs = [problem for body in [steps, *bodies] for problem in _inputs(body)]
@@ -47,7 +48,7 @@ def checked(
 
 
 def _results(steps: Sequence[s.Step]) -> list[Problem]:
-    """Functions whose annotation says that they do not return what their step needs."""
+    """Functions annotated to return something that their step cannot use."""
     return [*_without_outputs(steps), *_not_several(steps)]
 
 
@@ -90,11 +91,11 @@ def _functions_with_outputs(step: s.Step) -> list[Any]:
 
 
 _LONGEST_NAME = 200
-"""In bytes of UTF-8: a file system takes 255, and some names have something before or behind."""
+"""In bytes of UTF-8: file systems allow 255, and some names get a prefix or suffix."""
 
 
 def _why_no_name(name: str) -> str | None:
-    """Why a name cannot be that of a folder, a topic or a row of a ledger; None if it can."""
+    """Why a name cannot name a folder, a topic or a row of a ledger; None if it can."""
     size = len(name.encode("utf-8", "surrogatepass"))
     if size > _LONGEST_NAME:
         return f"is {size} bytes long; {_LONGEST_NAME} are the most"
@@ -163,7 +164,7 @@ def _inputs(steps: Sequence[s.Step]) -> list[Problem]:
             problems.append(
                 Problem(
                     "foreign-stream",
-                    f"{step.title} reads something that is no stream of this "
+                    f"{step.title} reads something that is not a stream of this "
                     + ("loop" if is_body else "flow"),
                     "merge it with the stream of the loop, before the loop"
                     if is_body
@@ -188,7 +189,7 @@ def _ends(steps: Sequence[s.Step]) -> list[Problem]:
         problems.append(
             Problem(
                 "no-sink",
-                "the flow has no sink; nobody would see its results",
+                "the flow has no sink; its results would be discarded",
                 "end it with flow.sink('name', stream)",
             )
         )
@@ -196,7 +197,7 @@ def _ends(steps: Sequence[s.Step]) -> list[Problem]:
         problems.append(
             Problem(
                 "no-source",
-                "the flow has no source; nothing would ever come in",
+                "the flow has no source; it would never receive an event",
                 "begin it with flow.source('name', type)",
             )
         )
@@ -207,7 +208,7 @@ def _ends(steps: Sequence[s.Step]) -> list[Problem]:
                 Problem(
                     "unused-step",
                     f"the output of {step.title} is read by nothing",
-                    "lead it to a sink, or remove it",
+                    "connect it to a sink, or remove it",
                 )
             )
     return problems

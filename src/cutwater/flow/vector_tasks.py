@@ -1,4 +1,4 @@
-"""Tasks that take many events at once, as arrays, and mean the same as one that takes each."""
+"""Vectorised tasks: they take many events at once, as arrays, with one-by-one semantics."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ VectorFunction = Callable[[Any, Any, Keys], Any]
 
 @dataclass(frozen=True)
 class VectorisedTask(Task):
-    """A task made of a function on arrays; as a task it is called with batches of one event."""
+    """A task made of a function on arrays; called as a task, it runs batches of one event."""
 
     vector: VectorFunction
     """``vector(state, event, keys)``, the user's function."""
 
     @property
     def state_type(self) -> Any:
-        """What the state is: by annotation, else the type of the initial state."""
+        """The type of the state: annotated, or else the type of the initial state."""
         return _state_type(self.vector, self.initial)
 
     @property
     def event_type(self) -> Any:
-        """What the task takes."""
+        """The type of the events it takes."""
         return _event_type(self.vector)
 
     @property
     def output_type(self) -> Any:
-        """What the task emits."""
+        """The type of the values it emits."""
         return _output_type(self.vector)
 
     @cached_property
     def layouts(self) -> Layouts:
-        """How its states, events and outputs are arrays."""
+        """The array layouts of its states, events and outputs."""
         return _layouts(self.vector, self.initial)
 
 
 class OneByOne:
-    """What a vectorised function means: the function on a state and an event, in batches of one."""
+    """A vectorised function as a function on one state and one event, by batches of one."""
 
     def __init__(self, vector: VectorFunction, initial: Any, name: str) -> None:
-        functools.update_wrapper(self, vector)  # messages and other processes find it by that
+        functools.update_wrapper(self, vector)  # messages and other processes rely on its name
         self.vector = vector
         self.initial = initial
         self.name = name
@@ -61,7 +61,7 @@ class OneByOne:
         return _layouts(self.vector, self.initial)
 
     def __call__(self, state: Any, event: Any) -> tuple[Any, Sequence[Any]]:
-        """The state, None if it goes, and the outputs of one event."""
+        """The new state (None if deleted) and the outputs of one event."""
         layouts = self._layouts
         outcome = run_batch(
             self,
@@ -110,22 +110,22 @@ def vectorised(
     commutative: bool = False,
     idempotent: bool = False,
 ) -> Callable[[VectorFunction], VectorisedTask]:
-    """Makes a function on arrays a task: ``stream.apply`` takes it like any other.
+    """Decorator that makes a function on arrays a task; ``stream.apply`` takes it like any other.
 
-    The function ``f(state, event, keys)`` is given a batch: a state whose fields are arrays with
-    an element for each key, an event whose fields are arrays with an element for each event, in
-    order, and `Keys`, which says what event is of what key. It returns the states after the
-    batch and the outputs in the same form: one output for each event, or ``None`` for none, or an
-    `Emit`; and third, if keys lose their state, an array of bools that says which.
+    The function ``f(state, event, keys)`` receives a batch: a state whose fields are arrays with
+    one element per key, an event whose fields are arrays with one element per event, in order,
+    and `Keys`, which maps events to keys. It returns the states after the batch and the outputs in
+    the same form: one output per event, or ``None`` for none, or an `Emit`; and third, if keys lose
+    their state, an array of bools that says which.
 
     **A batch means the same as its events one by one**: wherever it is split, states and outputs
-    are the same. ``check`` tries that. `simulate` and `check` call it with one event at a time.
+    are the same. ``check`` tests that. `simulate` and `check` call it with one event at a time.
 
     Fields declared int, float and bool are arrays of int64, float64 and bool, all others arrays
-    of objects; what is no record is an array itself. Records are made of arrays without their
-    constructor, and without ``__post_init__``.
+    of objects; a value that is no record is an array itself. Records are built from arrays without
+    calling their constructor or ``__post_init__``.
 
-    `commutative` and `idempotent` are claims about the events one by one, as those of `task`.
+    `commutative` and `idempotent` are claims about single events, as for `task`.
 
     Examples
     --------

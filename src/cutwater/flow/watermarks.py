@@ -1,4 +1,4 @@
-"""Where a source's watermarks come from, and what becomes of events behind them."""
+"""How a source derives its watermarks, and the policy for late events."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ LatePolicy = Literal["keep", "drop", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class BoundedDelay:
-    """Events come at most `delay` behind the newest."""
+    """Events arrive at most `delay` behind the newest."""
 
     delay: Any
 
     def watermark(self, newest: Any) -> Any:
-        """What is complete when this is the newest time.
+        """The watermark when this is the newest time.
 
         >>> BoundedDelay(5).watermark(10)
         4
@@ -28,8 +28,8 @@ class BoundedDelay:
 
 
 def bounded_delay(delay: Any) -> BoundedDelay:
-    """An event up to `delay` behind the newest is on time; later ones are late.
+    """Treat an event up to `delay` behind the newest as on time, and any other as late.
 
-    The unit is that of the times: a number for numbers, a timedelta for datetimes.
+    `delay` is in the unit of the times: a number for numbers, a timedelta for datetimes.
     """
     return BoundedDelay(delay)

@@ -37,6 +37,6 @@ def here(frame: FrameType | None = None) -> Where:
 
 
 def of_function(f: Callable[..., Any]) -> Where:
-    """Where a function is defined; the line of the caller for what has no code of its own."""
+    """Where a function is defined; the caller's line if it has no code object."""
     code = getattr(inspect.unwrap(f), "__code__", None)
     return Where(code.co_filename, code.co_firstlineno) if code else here()

@@ -33,8 +33,8 @@ class DeltaObserver:
 
     def epochs(self) -> dict[int, int]:
         """How many rows each epoch has brought, as far back as the table's log goes."""
-        said = [commit.get("cutwater") for commit in self._table().history()]
-        shown = [commit for commit in said if commit and "rows" in commit]
+        infos = [commit.get("cutwater") for commit in self._table().history()]
+        shown = [commit for commit in infos if commit and "rows" in commit]
         return {commit["epoch"]: commit["rows"] for commit in reversed(shown)}
 
     def files(self) -> int:

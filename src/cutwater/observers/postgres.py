@@ -48,11 +48,11 @@ class PostgresObserver:
         return int(self._read(query.format(Identifier(self._schema, self._name)))[0]["n"])
 
     def epochs(self) -> dict[int, int]:
-        """The newest epoch of each lane that has rows, by the ledger."""
-        query = SQL("SELECT lane, epoch FROM {} WHERE target = {} ORDER BY lane").format(
-            Identifier(self._ledger_schema, "cutwater_lanes"), f"{self._schema}.{self._name}"
+        """The newest epoch of each bucket that has rows, by the ledger."""
+        query = SQL("SELECT bucket, epoch FROM {} WHERE target = {} ORDER BY bucket").format(
+            Identifier(self._ledger_schema, "cutwater_buckets"), f"{self._schema}.{self._name}"
         )
-        return {row["lane"]: row["epoch"] for row in self._read(query)}
+        return {row["bucket"]: row["epoch"] for row in self._read(query)}
 
     def _read(self, query: Composed) -> list[dict[str, Any]]:
         with psycopg.connect(self._dsn, row_factory=dict_row) as connection:

@@ -1,7 +1,7 @@
 """Pure operators over event streams, and their composition (P4).
 
 One operator per file; the laws of each are in its docstring and are property tests in
-``tests/laws/``. A few core operators, the others composed of them in the open:
+``tests/laws/``. A few are core operators, the others are visibly composed of them:
 ``join = batch → accumulate → map_values → flatten → union``. Imports the leaves. Begin with
 `operator`, then `batch`.
 """

@@ -1,4 +1,4 @@
-"""Batches that include all earlier ones (P4, sections 4.2 and 4.4)."""
+"""Accumulation: batches that include all earlier ones (P4, sections 4.2 and 4.4)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from cutwater.operators.batch import batch
 from cutwater.operators.compose import compose
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, pairs_of, row_of
+from cutwater.operators.snapshot import SnapshotCodec, pairs_of, row_of
 from cutwater.operators.stateless import always, same_values
 
-__all__ = ["accumulate", "accumulate_form", "incr_batch", "incr_batch_form"]
+__all__ = ["accumulate", "accumulate_snapshot", "incr_batch", "incr_batch_snapshot"]
 
 
 def accumulate(batches: Iterable[tuple[Any, Any]] = ()) -> Operator:
-    """Appends each batch to all earlier ones; emits the whole once for each time in the new one.
+    """Appends each batch to all earlier ones; emits the result once for each time in the new one.
 
-    The times come in order of first occurrence. Earlier batches are never inspected, so what is
-    emitted at `t` may hold times that are not ``<= t`` (P4: ``incr_op``).
+    The times come in order of first occurrence. Earlier batches are never inspected, so an output
+    at `t` may contain times that are not ``<= t`` (P4: ``incr_op``).
 
     Keeps every batch for ever.
 
@@ -52,7 +52,7 @@ def accumulate(batches: Iterable[tuple[Any, Any]] = ()) -> Operator:
         step,
         is_idle=always,
         is_blank=operator.not_,
-        form=lambda _time, batch: accumulate_form(batch),
+        snapshot=lambda _time, batch: accumulate_snapshot(batch),
         emits=same_values,
     )
 
@@ -60,12 +60,12 @@ def accumulate(batches: Iterable[tuple[Any, Any]] = ()) -> Operator:
 def incr_batch(
     pending: Iterable[tuple[Any, Any]] = (), batches: Iterable[tuple[Any, Any]] = ()
 ) -> Operator:
-    """`batch`, then `accumulate`: for each completed time, all that was completed so far.
+    """`batch`, then `accumulate`: for each completed time, everything completed so far.
 
     Laws
     ----
-    (18) and (19) monotone and productive streams stay so; (20) an output at `t` holds, whole,
-    the collections of all times ``<= t``; (21) every input's time gets an output.
+    (18) and (19) monotone and productive streams stay so; (20) an output at `t` contains the
+    complete collections of all times ``<= t``; (21) every input's time gets an output.
 
     Examples
     --------
@@ -76,15 +76,15 @@ def incr_batch(
     return compose(batch(pending), accumulate(batches))
 
 
-def accumulate_form(batch: Any) -> Form:
-    """Every batch, as one; `batch` is the type of a batch."""
-    return Form(batch)
+def accumulate_snapshot(batch: Any) -> SnapshotCodec:
+    """All batches, concatenated; `batch` is the type of a batch."""
+    return SnapshotCodec(batch)
 
 
-def incr_batch_form(time: Any, value: Any) -> Form:
-    """What is held, and what was completed."""
+def incr_batch_snapshot(time: Any, value: Any) -> SnapshotCodec:
+    """The pending pairs, and the completed ones."""
     pairs = pairs_of(time, value)
-    return Form(
+    return SnapshotCodec(
         row_of(pairs, pairs),
         lambda state: (tuple(state[0]), state[1]),
         lambda kept: (Log(kept[0]), kept[1]),

@@ -1,4 +1,4 @@
-"""Running aggregates: the newest value for each key, after each event or once an epoch."""
+"""Running aggregates: the newest result for each key, after each event or once per epoch."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import Any
 from cutwater.events import Data, Event
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, row_of
+from cutwater.operators.snapshot import SnapshotCodec, row_of
 
-__all__ = ["MakeRecord", "add_to", "aggregate", "aggregate_form", "results_of", "zeros"]
+__all__ = ["MakeRecord", "add_to", "aggregate", "aggregate_snapshot", "results_of", "zeros"]
 
 MakeRecord = Callable[..., Any]
 """``(key, *results) -> record``."""
 
 
 def zeros(aggregates: Sequence[Aggregate]) -> tuple[Any, ...]:
-    """What is kept before the first value, for each aggregate."""
+    """The state of each aggregate before the first value."""
     return tuple(a.zero for a in aggregates)
 
 
 def add_to(aggregates: Sequence[Aggregate], kept: Sequence[Any], value: Any) -> tuple[Any, ...]:
-    """What is kept after one more value."""
+    """The state of each aggregate after one more value."""
     return tuple(a.add(k, a.value_of(value)) for a, k in zip(aggregates, kept, strict=True))
 
 
 def results_of(aggregates: Sequence[Aggregate], kept: Sequence[Any]) -> list[Any]:
-    """What each aggregate shows."""
+    """The result of each aggregate."""
     return [a.result(k) for a, k in zip(aggregates, kept, strict=True)]
 
 
 def aggregate(
     aggregates: Sequence[Aggregate], make: MakeRecord, *, emit: str = "event"
 ) -> Operator:
-    """Keeps aggregates over all events so far and shows them as ``make(key, *results)``.
+    """Keeps aggregates over all events so far and emits them as ``make(key, *results)``.
 
-    With ``emit="event"`` after each event, at its time; with ``emit="epoch"`` once at the end of
-    each epoch with events, at the time of the last of them; the end of the input is a border.
-    A watermark in the middle of an epoch, which only simulated inputs have, may pass what is held
-    for the border.
+    With ``emit="event"`` it emits after each event, at its time; with ``emit="epoch"`` once at the
+    end of each epoch with events, at the time of the last of them. The end of the input counts as a
+    barrier. A watermark in the middle of an epoch, which only simulated inputs have, may overtake
+    an output that is held until the barrier.
 
     Keeps one value per aggregate and key for ever.
 
@@ -72,28 +72,28 @@ def aggregate(
             return state, shown(state, event.time)
         return (key, kept, (event.time,)), ()
 
-    def border(state: Any) -> tuple[Any, Sequence[Event]]:
+    def barrier(state: Any) -> tuple[Any, Sequence[Event]]:
         key, kept, touched = state
         if touched is None:
             return state, ()
         return (key, kept, None), shown(state, touched[0])
 
     def finish(state: Any) -> Sequence[Event]:
-        return border(state)[1]
+        return barrier(state)[1]
 
     return Operator(
         start(None),
         step,
         finish,
         start=start,
-        border=border if emit == "epoch" else None,
+        barrier=barrier if emit == "epoch" else None,
         is_idle=lambda _state: True,
     )
 
 
-def aggregate_form(key: Any, kept: Sequence[Any]) -> Form:
-    """The key, and what each aggregate keeps; at the end of an epoch there is nothing to show."""
-    return Form(
+def aggregate_snapshot(key: Any, kept: Sequence[Any]) -> SnapshotCodec:
+    """The key and the state of each aggregate; at the end of an epoch no output is pending."""
+    return SnapshotCodec(
         row_of(key, row_of(*kept)),
         lambda state: (state[0], state[1]),
         lambda kept: (kept[0], kept[1], None),

@@ -1,4 +1,4 @@
-"""Built-in aggregates: what to keep, how to add a value, how to merge two, what to show.
+"""Built-in aggregates: initial state, adding a value, merging two states, the result.
 
 Use them by name: ``stream.aggregate(orders=agg.count(), total=agg.sum("amount"))``.
 """
@@ -24,22 +24,22 @@ class Aggregate:
     field: str | None
     """The field it reads; None: the whole value."""
     zero: Any
-    """What is kept before the first value."""
+    """The state before the first value."""
     add: Callable[[Any, Any], Any]
     """``(kept, value) -> kept``."""
     merge: Callable[[Any, Any], Any]
     """``(kept, kept) -> kept``, the earlier one first."""
     result: Callable[[Any], Any]
-    """``kept -> what is shown``."""
+    """``kept -> result``."""
     type_of: Callable[[Any], Any]
     """Type of the field -> type of the result."""
     kept_as: Callable[[Any], Any] = lambda _tp: Any
-    """Type of the field -> type of what is kept; `Any`: it cannot be kept by a run on Spark."""
+    """Type of the field -> type of the state; `Any`: a run on Spark cannot serialise it."""
     keeps_all: bool = False
-    """Does what is kept grow with every value?"""
+    """Does the state grow with every value?"""
 
     def value_of(self, event: Any) -> Any:
-        """What the aggregate reads from an event."""
+        """The part of an event that the aggregate reads."""
         return event if self.field is None else getattr(event, self.field)
 
 
@@ -56,7 +56,7 @@ def _plus(a: Any, b: Any) -> Any:
 
 
 def _summed(tp: Any) -> Any:
-    """The type of a sum: that of truth values is a number."""
+    """The type of a sum; a sum of bools is an int."""
     return union_of([int if member is bool else member for member in members(tp)])
 
 
@@ -65,7 +65,7 @@ def _whole(_tp: Any) -> Any:
 
 
 def count() -> Aggregate:
-    """How many events."""
+    """The number of events."""
     return Aggregate("count", None, 0, lambda n, _: n + 1, _plus, _same, _whole, _whole)
 
 
@@ -119,7 +119,7 @@ def last(field: str | None = None) -> Aggregate:
 
 
 def collect(field: str | None = None) -> Aggregate:
-    """All values, as a list in the order of the run; outside windows it asks for ``unbounded``."""
+    """All values as a list, in the order of the run; needs ``unbounded`` outside windows."""
     return Aggregate(
         "collect",
         field,

@@ -9,19 +9,19 @@ from typing import Any
 from cutwater.events import Data, Event
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, pairs_of
+from cutwater.operators.snapshot import SnapshotCodec, pairs_of
 from cutwater.times import maximal
 
-__all__ = ["Pairs", "batch", "batch_form", "batches", "least_time"]
+__all__ = ["Pairs", "batch", "batch_snapshot", "batches", "least_time"]
 
 Pairs = tuple[tuple[Any, Any], ...]
-"""What a batch holds: times and values, in order of arrival."""
+"""The contents of a batch: times and values, in order of arrival."""
 
 
 def batches(
     watermarks: Iterable[Any], pending: Iterable[tuple[Any, Any]]
 ) -> tuple[list[Data], list[tuple[Any, Any]]]:
-    """One batch for each watermark, of what it completes and no earlier one did; and the rest."""
+    """One batch per watermark, of what it completes and no earlier one did; and the rest."""
     made: list[Data] = []
     rest = list(pending)
     for time in watermarks:
@@ -32,19 +32,19 @@ def batches(
 
 
 def batch(pending: Iterable[tuple[Any, Any]] = ()) -> Operator:
-    """Holds data back until a watermark completes it, then emits it as one batch.
+    """Buffers data until a watermark completes it, then emits it as one batch.
 
     A batch is a tuple of ``(time, value)`` and has the time of the watermark. The end of the
-    input completes everything: one batch for each maximal time held (P4: ``batch_op``).
+    input completes everything: one batch for each maximal buffered time (P4: ``batch_op``).
 
     Keeps what no watermark has completed; a watermark frees it. Cost: constant for data, linear
-    in what is held for a watermark.
+    in the size of the buffer for a watermark.
 
     Laws
     ----
-    (10) a batch at `w` has, whole, the collections of all times ``<= w`` that were not completed
-    before; (11) every input is in some batch; (12) monotone streams stay monotone, if nothing
-    pending was completed before; (13) productive streams stay productive.
+    (10) a batch at `w` contains the complete collections of all times ``<= w`` that were not
+    completed before; (11) every input is in some batch; (12) monotone streams stay monotone, if
+    nothing pending was completed before; (13) productive streams stay productive.
 
     Examples
     --------
@@ -83,16 +83,16 @@ def batch(pending: Iterable[tuple[Any, Any]] = ()) -> Operator:
         due=least_time,
         awaits=lambda held: [time for time, _ in held],
         is_awake=bool(initial),
-        form=batch_form,
+        snapshot=batch_snapshot,
         emits=pairs_of,
     )
 
 
 def least_time(held: Iterable[tuple[Any, Any]]) -> Any:
-    """The least time of what is held."""
+    """The least buffered time."""
     return min(time for time, _ in held)
 
 
-def batch_form(time: Any, value: Any) -> Form:
-    """What is held, in order of arrival."""
-    return Form(pairs_of(time, value), tuple, Log)
+def batch_snapshot(time: Any, value: Any) -> SnapshotCodec:
+    """The buffer, in order of arrival."""
+    return SnapshotCodec(pairs_of(time, value), tuple, Log)

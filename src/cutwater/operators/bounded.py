@@ -1,6 +1,6 @@
-"""Outputs for one event, of which there is an end.
+"""A bound on the outputs for one event.
 
-A list that is made of an endless iterator takes all memory, and no signal ends that.
+Building a list from an endless iterator exhausts memory, and no signal interrupts it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from cutwater.errors import Problem, StepError
 __all__ = ["MOST_OUTPUTS", "bounded"]
 
 MOST_OUTPUTS = 10_000_000
-"""So many values a lazy function may emit for one event."""
+"""The most values that a lazy function may emit for one event."""
 
 
-def bounded(values: Iterable[Any], name: str, most: int | None = None) -> list[Any]:
-    """The values as a list; raises `StepError` if there are more than `most`."""
+def bounded(values: Iterable[Any], step: str, most: int | None = None) -> list[Any]:
+    """The values as a list; raises `StepError` if a lazy iterable has more than `most`.
+
+    `step` is the step as messages name it.
+    """
     if isinstance(values, (list, tuple)):
         return list(values)
     most = MOST_OUTPUTS if most is None else most
@@ -27,7 +30,7 @@ def bounded(values: Iterable[Any], name: str, most: int | None = None) -> list[A
         raise StepError(
             Problem(
                 "endless-outputs",
-                f"'{name}' emitted more than {most:,} values for one event, the most that are "
+                f"{step} emitted more than {most:,} values for one event, the most that are "
                 "waited for; it may never end",
                 "return a list that ends",
             )

@@ -1,4 +1,4 @@
-"""Working on several events at once (P4, section 3.1)."""
+"""Processing several events at once (P4, section 3.1)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from cutwater.annotations import element_of, signature_of
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, pairs_of
+from cutwater.operators.snapshot import SnapshotCodec, pairs_of
 
-__all__ = ["bulk", "bulk_values", "bulk_values_form"]
+__all__ = ["bulk", "bulk_values", "bulk_values_snapshot"]
 
 
 def bulk(
     f: Callable[[Sequence[Any]], Sequence[Any]], n: int, buffer: Iterable[Any] = ()
 ) -> Operator:
-    """Buffers until there are `n` events, then emits what `f` makes of them, newest first.
+    """Buffers `n` events, then emits the result of `f` on them, newest first.
 
-    At the end `f` gets what is left, even if that is nothing (P4: ``bulk_op``).
+    At the end of the input `f` gets the remaining events, even if there are none (P4: ``bulk_op``).
 
     Laws
     ----
@@ -46,15 +46,15 @@ def bulk_values(
 ) -> Operator:
     """`bulk` over the data of a stream: ``f(values)`` for each run of `n`, newest first.
 
-    Outputs have the time of the newest of the run. A run is shorter if a watermark completes that
-    time before it is full, or at the end. `buffer` are times and values that are there from the
-    start, newest first. Watermarks pass.
+    Outputs have the time of the newest value of the run. A run is cut short if a watermark
+    completes that time before the run is full, or at the end of the input. `buffer` holds times and
+    values that are buffered from the start, newest first. Watermarks pass through.
 
     Laws
     ----
-    On data it is ``bulk(g, n)``, where `g` applies `f` to the values of a run and gives what it
-    returns the time of the newest; an empty run gives nothing. Monotone and productive streams
-    stay so.
+    On data it is ``bulk(g, n)``, where `g` applies `f` to the values of a run and stamps the
+    results with the time of the newest; an empty run emits nothing. Monotone and productive
+    streams stay so.
 
     Examples
     --------
@@ -85,14 +85,14 @@ def bulk_values(
         awaits=lambda held: [event.time for event in held[:1]],
         is_blank=lambda held: not held and not inner.initial,
         is_awake=bool(inner.initial),
-        form=bulk_values_form,
+        snapshot=bulk_values_snapshot,
         emits=lambda _time, _value: element_of(signature_of(f).result),
     )
 
 
-def bulk_values_form(time: Any, value: Any) -> Form:
-    """What is held, newest first."""
-    return Form(
+def bulk_values_snapshot(time: Any, value: Any) -> SnapshotCodec:
+    """The buffer, newest first."""
+    return SnapshotCodec(
         pairs_of(time, value),
         lambda held: tuple((event.time, event.value) for event in held),
         lambda kept: tuple(Data(time, value) for time, value in kept),

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from cutwater.operators.forms import emitted_by_all, form_of_all
 from cutwater.operators.operator import Operator, produce
+from cutwater.operators.parts import chain_snapshot, emitted_by_all
 from cutwater.operators.stateless import always, same_values
 
 __all__ = ["always", "compose", "identity"]
 
 
 def identity() -> Operator:
-    """Passes every event on; the unit of `compose`."""
+    """Forwards every event; the unit of `compose`."""
     return Operator(
         None,
         lambda state, event: (state, (event,)),
@@ -31,7 +31,7 @@ def compose(*operators: Operator) -> Operator:
     Laws
     ----
     (6)  ``produce(compose(a, b), xs) == produce(b, produce(a, xs))`` if `a` never stops
-    producing, or if `b` has nothing to say at the end. (For a finite `xs` both always hold.)
+    producing, or if `b` emits nothing at the end. (For a finite `xs` both always hold.)
 
     (7)  if ``compose(a, b)`` is silent on `xs`, `b` is silent on every prefix of
     ``produce(a, xs)``.
@@ -62,13 +62,13 @@ def compose(*operators: Operator) -> Operator:
             events = produce(op.at(inner), events)
         return events
 
-    def border(state: Any) -> tuple[Any, Sequence[Any]]:
+    def barrier(state: Any) -> tuple[Any, Sequence[Any]]:
         states = list(state)
         events: list[Any] = []
         for i, op in enumerate(operators):
             states[i], events = _feed(op, states[i], events)
-            if op.border:
-                states[i], more = op.border(states[i])
+            if op.barrier:
+                states[i], more = op.barrier(states[i])
                 events = [*events, *more]
         return tuple(states), events
 
@@ -77,7 +77,7 @@ def compose(*operators: Operator) -> Operator:
         step,
         finish,
         start=_start_all(operators) if any(op.start for op in operators) else None,
-        border=border if any(op.border for op in operators) else None,
+        barrier=barrier if any(op.barrier for op in operators) else None,
         is_idle=lambda state: all(
             op.is_idle(inner) for op, inner in zip(operators, state, strict=True)
         ),
@@ -87,7 +87,7 @@ def compose(*operators: Operator) -> Operator:
         due=lambda state: _least_due(operators, state),
         awaits=lambda state: _awaited(operators, state),
         is_awake=any(op.is_awake for op in operators),
-        form=form_of_all(operators),
+        snapshot=chain_snapshot(operators),
         emits=emitted_by_all(operators),
     )
 

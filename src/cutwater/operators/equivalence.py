@@ -1,4 +1,4 @@
-"""When two operators are the same on monotone streams (P4, section 5.1)."""
+"""Equivalence of two operators on monotone streams (P4, section 5.1)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["eq_op"]
 def eq_op(
     a: Operator, b: Operator, events: Sequence[Event], seen: Iterable[Any] = (), *, depth: int
 ) -> Verdict:
-    """Do the two agree on every monotone stream of at most `depth` of the events?
+    """Do two operators agree on every monotone stream of at most `depth` of the given events?
 
     The paper's ``eq_op W op₁ op₂`` is this for every depth and every event. `seen` is its W. The
-    reason of a failure is the stream that tells them apart.
+    reason of a failed verdict is the stream that distinguishes them.
 
     Laws
     ----

@@ -1,4 +1,4 @@
-"""Single values out of lists of them (P4, section 5.2)."""
+"""Splitting lists into single values (P4, section 5.2)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def flatten() -> Operator:
 
     Laws
     ----
-    The data of ``produce(flatten(), xs)`` are those of `xs`, spread out in order; watermarks stay
-    where they are, so monotone and productive streams stay so.
+    The data of ``produce(flatten(), xs)`` is that of `xs`, split in order; watermarks keep their
+    positions, so monotone and productive streams stay so.
 
     Examples
     --------

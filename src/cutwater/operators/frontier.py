@@ -1,4 +1,4 @@
-"""What several inputs have completed together: P4's union rule, for any number of inputs."""
+"""The common frontier of several inputs: P4's union rule, for any number of inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutwater.times import Product, maximal
 
 __all__ = ["Frontier", "ProductFrontier"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Frontier:
     """The maximal watermarks of each input, and those that wait for the other inputs.
 
     A watermark is common once every other input has one at or above it. For two inputs this is
-    P4's ``union_op``, but for watermarks that come after a larger one; where two watermarks have
-    no meet, nothing is made up.
+    P4's ``union_op``, except for watermarks that come after a larger one; where two watermarks
+    have no meet, none is invented.
 
     >>> frontier = Frontier.of(2)
     >>> frontier, common = frontier.advance(0, [20])
@@ -33,9 +33,9 @@ class Frontier:
     """
 
     seen: tuple[tuple[Any, ...], ...]
-    """For each input the maximal times of its watermarks."""
+    """For each input, the maximal times of its watermarks."""
     held: tuple[tuple[Any, ...], ...]
-    """For each input its watermarks that not every input has reached, newest first."""
+    """For each input, its watermarks that not every input has reached, newest first."""
 
     @staticmethod
     def of(inputs: int) -> Frontier:
@@ -50,9 +50,9 @@ class Frontier:
     def advance(self, source: int, times: Iterable[Any]) -> tuple[Frontier, list[Any]]:
         """The frontier after watermarks of one input, and the watermarks that became common.
 
-        What waits at the input itself waits for others, so it is not looked at again. Over a total
-        order only the newest of it can still become common with something larger, so an input that
-        is silent makes the others keep one watermark each.
+        What waits at the input itself waits for others, so it is not checked again. Over a total
+        order only the newest of it can still become common with something larger, so a silent
+        input makes each of the others keep just one watermark.
         """
         new = list(times)
         seen = _with(self.seen, source, tuple(maximal([*self.seen[source], *new])))
@@ -77,7 +77,7 @@ class Frontier:
 
 @dataclass(frozen=True, slots=True)
 class ProductFrontier:
-    """What inputs with two clocks have completed: products of the watermarks of the two sides.
+    """The frontier of inputs with two clocks: products of the watermarks of the two sides.
 
     >>> frontier, common = ProductFrontier.of([0, 1]).advance(0, [20])
     >>> common
@@ -89,9 +89,9 @@ class ProductFrontier:
     sides: tuple[int, ...]
     """The side of each input, 0 or 1."""
     frontiers: tuple[Frontier, Frontier]
-    """For each side, that of its inputs."""
+    """For each side, the frontier of its inputs."""
     completed: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
-    """For each side the maximal times that all its inputs completed."""
+    """For each side, the maximal times that all its inputs have completed."""
 
     @staticmethod
     def of(sides: Sequence[int]) -> ProductFrontier:
@@ -111,16 +111,16 @@ class ProductFrontier:
         return ProductFrontier(self.sides, _put(self.frontiers, side, moved), done), products
 
 
-def _put(pair: tuple[T, T], side: int, value: T) -> tuple[T, T]:
+def _put(pair: tuple[_T, _T], side: int, value: _T) -> tuple[_T, _T]:
     return (value, pair[1]) if side == 0 else (pair[0], value)
 
 
 _TOTAL = (int, float, Decimal, str, dt.date, dt.timedelta)
-"""Times of these types compare with all others that they meet."""
+"""Types whose times compare with all other times in the same stream."""
 
 
 def _added(waiting: tuple[Any, ...], new: Iterable[Any]) -> tuple[Any, ...]:
-    """What waits at one input, newest first, without what another of a total order stands for."""
+    """What waits at one input, newest first; of a total order, only the largest is kept."""
     for time in new:
         if isinstance(time, _TOTAL):
             if any(time <= other for other in waiting):

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from cutwater.operators.accumulate import incr_batch, incr_batch_form
+from cutwater.operators.accumulate import incr_batch, incr_batch_snapshot
 from cutwater.operators.compose import compose
 from cutwater.operators.map_values import map_values
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form
+from cutwater.operators.snapshot import SnapshotCodec
 
-__all__ = ["count_up_to", "histogram", "histogram_form"]
+__all__ = ["count_up_to", "histogram", "histogram_snapshot"]
 
 
 def count_up_to(time: Any, pairs: Iterable[tuple[Any, Any]]) -> Counter[Any]:
@@ -25,8 +25,8 @@ def histogram(
 ) -> Operator:
     """For each completed time, how often each value occurred at or before it (P4: ``ihist_op``).
 
-    Works over any partial order, counts each collection once, and recomputes from all it ever
-    saw: `histogram_total` is the efficient one for total orders.
+    Works over any partial order, counts each collection once, and recomputes from everything it
+    ever saw: `histogram_total` is the efficient version for total orders.
 
     Keeps every value for ever.
 
@@ -45,9 +45,9 @@ def histogram(
     return compose(incr_batch(pending, batches), map_values(count_up_to))
 
 
-def histogram_form(time: Any, value: Any) -> Form:
-    """What `incr_batch` keeps; for `histogram_paths`, too."""
-    inner = incr_batch_form(time, value)
-    return Form(
+def histogram_snapshot(time: Any, value: Any) -> SnapshotCodec:
+    """The state of `incr_batch`; `histogram_paths` uses it too."""
+    inner = incr_batch_snapshot(time, value)
+    return SnapshotCodec(
         inner.type, lambda state: inner.freeze(state[0]), lambda kept: (inner.thaw(kept), None)
     )

@@ -1,4 +1,4 @@
-"""Counting over a total order, from the last count (P4, section 5.1, Fig. 7)."""
+"""Incremental counting over a total order (P4, section 5.1, Fig. 7)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cutwater.events import Data, Event
 from cutwater.operators.batch import least_time
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, counter_of, pairs_of, row_of
+from cutwater.operators.snapshot import SnapshotCodec, counter_of, pairs_of, row_of
 
-__all__ = ["histogram_total", "histogram_total_form"]
+__all__ = ["histogram_total", "histogram_total_snapshot"]
 
 
-# A time has ``<=`` and need not have ``<``, by which Python sorts.
+# A time has ``<=`` but need not have ``<``, which Python sorts by.
 def _compare(a: Any, b: Any) -> int:
     return -1 if a <= b else 1
 
@@ -29,8 +29,8 @@ def histogram_total(
 ) -> Operator:
     """`histogram` for totally ordered times and monotone streams (P4: ``ihist_op'``).
 
-    Adds what a watermark completes to the last count instead of counting all again. Outputs are
-    in order of first occurrence of their times.
+    Adds what a watermark completes to the last count instead of recounting everything. Outputs
+    are in order of first occurrence of their times.
 
     2026-11: the else-branch of Fig. 7 emits nothing; equation (24) needs the watermark there.
 
@@ -76,7 +76,7 @@ def histogram_total(
         awaits=lambda state: [time for time, _ in state[1]],
         is_blank=lambda state: state == nothing and initial == nothing,
         is_awake=bool(initial[1]),
-        form=histogram_total_form,
+        snapshot=histogram_total_snapshot,
         emits=lambda _time, value: counter_of(value),
     )
 
@@ -101,9 +101,9 @@ def _in_order(counts: Mapping[Any, Counter[Any]]) -> list[Data]:
     return [Data(time, counter.copy()) for time, counter in counts.items()]
 
 
-def histogram_total_form(time: Any, value: Any) -> Form:
-    """The newest count, and what is held."""
-    return Form(
+def histogram_total_snapshot(time: Any, value: Any) -> SnapshotCodec:
+    """The newest count, and the buffer."""
+    return SnapshotCodec(
         row_of(Counter[value], pairs_of(time, value)),
         lambda state: (state[0], tuple(state[1])),
         lambda kept: (kept[0], Log(kept[1])),

@@ -19,7 +19,7 @@ __all__ = ["join", "join_list"]
 def join_list(
     f: Callable[[Any, Any], Any | None],
 ) -> Callable[[Any, Iterable[tuple[Any, Any]]], list[Any]]:
-    """All results of `f` on a left and a right value of the same time; None is no result."""
+    """All results of `f` on pairs of a left and a right value of the same time; None is dropped."""
 
     def joined(side: Any, pairs: Iterable[tuple[Any, Any]]) -> list[Any]:
         at: dict[type, list[Any]] = {Left: [], Right: []}
@@ -41,8 +41,8 @@ def join(
 ) -> Operator:
     """Joins the `Left` and the `Right` values of each time by `f` (P4: ``join_op``).
 
-    ``f(left, right)`` is the joined value, or None where the two do not belong together. The pairs
-    of a time are emitted when the second of the two sides completes it.
+    ``f(left, right)`` is the joined value, or None where the two do not match. The pairs of a time
+    are emitted when the second of the two sides completes it.
 
     Keeps every value for ever.
 

@@ -1,4 +1,4 @@
-"""The join of two streams that frees what is complete on both sides."""
+"""A join of two streams that frees state once a time is complete on both sides."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from cutwater.events import Data, Event
 from cutwater.operators.join import join_list
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, many_of, row_of
+from cutwater.operators.snapshot import SnapshotCodec, many_of, row_of
 from cutwater.times import Left, Right, maximal
 
-__all__ = ["join_by_time", "join_form"]
+__all__ = ["join_by_time", "join_snapshot"]
 
 
 def join_by_time(f: Callable[[Any, Any], Any | None]) -> Operator:
     """Joins the `Left` and `Right` values of each time once both sides have completed it.
 
-    The times of data have sides; watermarks have none: they say what *both* sides completed.
+    The times of data have sides; watermarks have none: they say what *both* sides have completed.
 
     Keeps a value until its time is complete on both sides.
 
     Laws
     ----
-    The joined values are those of P4's `join`, each time's in the same order; nothing is kept of
-    a completed time. Monotone streams stay monotone, productive ones productive.
+    The joined values are those of P4's `join`, in the same order within each time; nothing is kept
+    for a completed time. Monotone streams stay monotone, productive ones productive.
 
     Examples
     --------
@@ -80,8 +80,8 @@ def _least_time(held: Iterable[tuple[Any, Any]]) -> Any:
     return min(side.time for side, _ in held)
 
 
-def join_form(time: Any, left: Any, right: Any) -> Form:
-    """What is held, in order of arrival: its time, and its value on one of two sides."""
+def join_snapshot(time: Any, left: Any, right: Any) -> SnapshotCodec:
+    """The buffer, in order of arrival: each time, with the value on one of two sides."""
 
     def freeze(held: Log[tuple[Any, Any]]) -> Any:
         return tuple(
@@ -95,4 +95,4 @@ def join_form(time: Any, left: Any, right: Any) -> Form:
             for time, on_left, on_right in kept
         )
 
-    return Form(many_of(row_of(time, many_of(left), many_of(right))), freeze, thaw)
+    return SnapshotCodec(many_of(row_of(time, many_of(left), many_of(right))), freeze, thaw)

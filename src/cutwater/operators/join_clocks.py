@@ -1,4 +1,4 @@
-"""The join of two streams with clocks of their own: every pair, at the product of its times."""
+"""The join of two streams with separate clocks: every pair, at the product of its times."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def join_clocks(f: Callable[[Any, Any], Any | None]) -> Operator:
 
     The times of data have sides; watermarks are products already: ``Watermark(Product(t, v))`` says
     that the left side completed ``t`` and the right side ``v``. A pair is emitted when the second
-    of the two comes. Keeps every value for ever.
+    of the two arrives. Keeps every value for ever.
 
     Laws
     ----
-    The pairs do not depend on how the sides are interleaved, only their order does. Monotone sides
-    give a monotone stream: a pair is behind no watermark that both of its values are not behind.
+    The interleaving of the sides affects only the order of the pairs, not which pairs there are.
+    Monotone sides give a monotone stream: a pair is late only if both of its values are.
 
     Examples
     --------

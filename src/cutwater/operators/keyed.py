@@ -1,4 +1,4 @@
-"""One operator for many keys: the states of all keys, visited no more than they must be."""
+"""One operator for many keys: the states of all keys, visited only when necessary."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from cutwater.ordering import NO_KEY
 __all__ = ["Emitted", "Keyed"]
 
 Emitted = tuple[bytes, Any, Sequence[Event]]
-"""Canonical bytes of the key, the key, and what it emitted."""
+"""The canonical bytes of the key, the key, and its outputs."""
 
 
 class Keyed:
     """The states of one operator, one for each key.
 
-    A watermark visits only the keys for which it can matter, an epoch's border only those that
-    were touched, both in the order of the canonical bytes of the keys; watermarks that the
-    operator emits are dropped here, since it is for the holder to pass on what all keys passed.
+    A watermark visits only the keys that it can affect, a barrier only those touched in its
+    epoch, both in the order of the canonical bytes of the keys. Watermarks that the operator emits
+    are dropped here: the owner forwards a watermark for all keys together.
 
     >>> from cutwater.operators import batch
     >>> from cutwater.ordering import canonical
@@ -40,7 +40,7 @@ class Keyed:
     ) -> None:
         self.op = op
         self.states = {} if states is None else states
-        """Key and state by the canonical bytes of the key."""
+        """Key and state, indexed by the canonical bytes of the key."""
         self._busy = set(busy)
         self._touched: set[bytes] = set()
         self._changed: set[bytes] = set()
@@ -48,7 +48,7 @@ class Keyed:
             self._keep(None, NO_KEY, op.start_for(None))
 
     def copy(self) -> Keyed:
-        """One with states of its own, whatever is done to a state in place."""
+        """A deep copy; changing a state in place affects only one of the two."""
         other = Keyed(self.op)
         other.states = {
             key_bytes: (key, state if is_immutable(state) else copy.deepcopy(state))
@@ -64,19 +64,19 @@ class Keyed:
         return not self._busy
 
     def awaited(self) -> Iterable[Any]:
-        """The times at which some key waits to be complete."""
+        """The times whose completion some key awaits."""
         awaits = self.op.awaits
         if awaits is not None:
             for key_bytes in self._busy:
                 yield from awaits(self.states[key_bytes][1])
 
     def put(self, key: Any, key_bytes: bytes, state: Any) -> None:
-        """Give a key a state that was kept elsewhere."""
+        """Restore the state of a key."""
         self._keep(key, key_bytes, state)
 
     @property
     def touched(self) -> frozenset[bytes]:
-        """The keys that the epoch's border will visit."""
+        """The keys that the epoch's barrier will visit."""
         return frozenset(self._touched)
 
     def changed(self) -> Sequence[bytes]:
@@ -84,21 +84,21 @@ class Keyed:
         return sorted(self._changed)
 
     def is_waiting(self, key_bytes: bytes) -> bool:
-        """Can a watermark matter to this key?"""
+        """Can a watermark affect this key?"""
         return key_bytes in self._busy
 
     def data(self, key: Any, key_bytes: bytes, event: Data) -> Sequence[Event]:
-        """What an event of a key causes."""
+        """The outputs of an event of a key."""
         kept = self.states.get(key_bytes)
         state = self.op.start_for(key) if kept is None else kept[1]
         state, outputs = self.op.step(state, event)
         self._keep(key, key_bytes, state)
-        if self.op.border:
+        if self.op.barrier:
             self._touched.add(key_bytes)
         return outputs
 
     def watermarks(self, times: Sequence[Any]) -> Iterable[Emitted]:
-        """What watermarks cause, key by key."""
+        """The outputs of watermarks, key by key."""
         for key_bytes in sorted(self._busy) if times else ():
             key, state = self.states[key_bytes]
             emitted: list[Event] = []
@@ -108,24 +108,24 @@ class Keyed:
             self._keep(key, key_bytes, state)
             yield key_bytes, key, emitted
 
-    def border(self) -> Iterable[Emitted]:
-        """What the end of an epoch causes, key by key."""
+    def barrier(self) -> Iterable[Emitted]:
+        """The outputs of the end of an epoch, key by key."""
         touched, self._touched = sorted(self._touched), set()
         for key_bytes in touched:
-            if self.op.border and key_bytes in self.states:
+            if self.op.barrier and key_bytes in self.states:
                 key, state = self.states[key_bytes]
-                state, outputs = self.op.border(state)
+                state, outputs = self.op.barrier(state)
                 self._keep(key, key_bytes, state)
                 yield key_bytes, key, outputs
 
     def finish(self) -> Iterable[Emitted]:
-        """What the end of the input causes, key by key."""
+        """The outputs of the end of the input, key by key."""
         for key_bytes in sorted(self.states):
             key, state = self.states[key_bytes]
             yield key_bytes, key, [e for e in self.op.finish(state) if isinstance(e, Data)]
 
     def snapshot(self, kept: Callable[[Any], Any]) -> None:
-        """Put in the place of each state that changed since the last time what is kept of it."""
+        """Replace each state that changed since the last snapshot by ``kept(state)``."""
         changed, self._changed = self._changed, set()
         for key_bytes in sorted(changed):
             if key_bytes in self.states:

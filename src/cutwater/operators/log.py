@@ -7,13 +7,13 @@ from typing import Generic, TypeVar
 
 __all__ = ["Log"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-class Log(Generic[T]):
-    """An immutable sequence with an append in constant time.
+class Log(Generic[_T]):
+    """An immutable sequence with constant-time append.
 
-    Buffering n events in tuples copies n²/2 references. A log is a view on the first `size`
+    Buffering n events in tuples copies n²/2 references. A log is a view of the first `size`
     items of a list that may be longer; appending to the longest view extends the list in place,
     appending to any other copies it, so no view ever changes.
 
@@ -25,11 +25,11 @@ class Log(Generic[T]):
 
     __slots__ = ("_items", "_size")
 
-    def __init__(self, items: Iterable[T] = ()) -> None:
+    def __init__(self, items: Iterable[_T] = ()) -> None:
         self._items = list(items)
         self._size = len(self._items)
 
-    def append(self, item: T) -> Log[T]:
+    def append(self, item: _T) -> Log[_T]:
         """The log with one more item."""
         items = self._items if len(self._items) == self._size else self._items[: self._size]
         items.append(item)
@@ -37,7 +37,7 @@ class Log(Generic[T]):
         longer._items, longer._size = items, self._size + 1
         return longer
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[_T]:
         return iter(self._items[: self._size])
 
     def __len__(self) -> int:

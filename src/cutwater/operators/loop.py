@@ -1,23 +1,23 @@
-"""Loops: what is fed back comes again one round later, until nothing goes round (P3; Naiad's loop).
+"""Loops: feedback enters again one round later, until nothing circulates (P3; Naiad's loop).
 
-A loop *turns* at the end of an epoch, before a watermark and at the end of the input. It takes all
-that came since it last turned as round 0; what is fed back in a round is the next one. A round is
-worked on node by node, each node's events in the order of their causes (decision 27), and its end
-is to the nodes what an epoch's end is outside. So a result depends on neither buckets nor
-instances.
+A loop *turns* (iterates to its fixed point) at the end of an epoch, before a watermark and at the
+end of the input. Everything that arrived since its last turn is round 0; what a round feeds back
+is the next one. A round runs node by node, each node's events in the order of their causes
+(decision 27), and the end of a round is to the nodes what the end of an epoch is outside. So a
+result depends on neither buckets nor instances.
 
 =====================================  =====================================================
 P3                                     here
 =====================================  =====================================================
 ingress, feedback, egress              `step` puts events into round 0 of their times; `_Turn`
-                                       adds 1 to the round, and strips it from what leaves
+                                       adds 1 to the round, and strips it from outputs
 times of messages inside               ``Product(t, rounds)``, rounds lexicographic
                                        (decision 20)
 Clock inside                           while times are completed by ``w``, the least rounds
-                                       that hold something: what is fed back, and what nodes wait
-                                       for (`Operator.awaits`). No watermark could say that all
+                                       with pending work: feedback, and what nodes wait for
+                                       (`Operator.awaits`). No watermark could say that all
                                        rounds of ``w`` are over
-notification at the fixed point        when no round holds anything at or before ``w``
+notification at the fixed point        when no round has pending work at or before ``w``
 =====================================  =====================================================
 """
 
@@ -31,11 +31,11 @@ from cutwater.errors import Problem, RunError
 from cutwater.events import Data, Event
 from cutwater.operators.keyed import Emitted, Keyed
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, many_of, row_of
+from cutwater.operators.snapshot import SnapshotCodec, many_of, row_of
 from cutwater.ordering import AFTER_DATA, NO_KEY, canonical
 from cutwater.times import in_rounds, maximal, rounds_of
 
-__all__ = ["Body", "Input", "LoopState", "Node", "bound_reached", "loop", "loop_form"]
+__all__ = ["Body", "Input", "LoopState", "Node", "bound_reached", "loop", "loop_snapshot"]
 
 
 class Input(NamedTuple):
@@ -44,7 +44,7 @@ class Input(NamedTuple):
     node: int
     """The node that sends it; always an earlier one."""
     side: Callable[[Any], Any] | None = None
-    """For a join: the side that times get."""
+    """For a join: the side that times are tagged with; None: no join."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,20 @@ class Node:
 
     operator: Operator
     inputs: tuple[Input, ...] = ()
-    """Where its events come from; none for the node at which events enter, the first."""
+    """Where its events come from; empty for the first node, at which events enter."""
     key: Callable[[Any], tuple[Any, bytes]] | None = None
-    """If events are keyed anew: the key of a value, and its canonical bytes."""
+    """The key of a value and its canonical bytes, if the node re-keys events; None: it does not."""
     is_keyed: bool = False
-    """Has it a state for each key? Else one for all events."""
+    """Does it keep one state per key? Otherwise it keeps one for all events."""
     rank: int = 0
-    """Its place in the order of what one event causes."""
+    """Its position in the order of what one event causes."""
     stage: int = 0
-    """How many nodes lie before it, at most."""
+    """The largest number of nodes on a path to it."""
     is_stateful: bool = True
-    """Does it keep anything, or heed rounds and times?"""
+    """Does it keep state, or depend on rounds and times?"""
 
     def first_index(self, port: int) -> int:
-        """The index of the first output for an event that came by an input."""
+        """The index of the first output for an event that arrived by an input."""
         is_copy = len({edge.node for edge in self.inputs}) < len(self.inputs)
         return port << 32 if is_copy else 0
 
@@ -76,20 +76,22 @@ class Body:
     """What a loop does in a round."""
 
     nodes: tuple[Node, ...]
-    """In an order in which each comes after those that it reads."""
+    """In topological order: each comes after those it reads."""
     again: int
-    """The node whose outputs go round again."""
+    """The node whose outputs are fed back."""
     out: int
     """The node whose outputs leave the loop; may be the same."""
     title: str
-    """How messages name the loop."""
+    """The loop's name in messages."""
     max_rounds: int | None = None
     is_keyed: bool = False
-    """Does each key turn by itself?"""
+    """Does each key iterate by itself?"""
+    state_per_epoch: bool = False
+    """Do the states of its nodes start afresh with each epoch?"""
 
     @property
     def readers(self) -> list[list[tuple[int, int]]]:
-        """For each node those that read it, with the input they read it by."""
+        """For each node, the nodes that read it, with the input they read it by."""
         found: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
         for number, node in enumerate(self.nodes):
             for port, edge in enumerate(node.inputs):
@@ -98,13 +100,13 @@ class Body:
 
 
 class LoopState:
-    """The states of a loop's nodes, and what came since it last turned. Changed in place."""
+    """The states of a loop's nodes, and the events since its last turn. Changed in place."""
 
     __slots__ = ("held", "key", "waiting")
 
     def __init__(self, key: Any, held: Sequence[Keyed], waiting: Iterable[Data] = ()) -> None:
         self.key = key
-        """The key that turns by itself; None if all turn together."""
+        """The key that iterates by itself; None if all iterate together."""
         self.held = list(held)
         self.waiting = list(waiting)
 
@@ -117,15 +119,15 @@ class LoopState:
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """What it is compared by."""
+        """The parts by which states are compared."""
         return self.key, [held.states for held in self.held], self.waiting
 
 
 def loop(body: Body) -> Operator:
-    """Runs a body round by round until nothing is fed back, for each turn.
+    """Iterates a body in each turn until nothing is fed back.
 
-    Keeps the states of its nodes. What leaves has the time at which it came in; a watermark passes
-    when nothing at or before it goes round, or is waited for, any more.
+    Keeps the states of its nodes. An output has the time at which its cause entered; a watermark
+    passes when nothing at or before it circulates or is awaited any more.
 
     Examples
     --------
@@ -135,7 +137,7 @@ def loop(body: Body) -> Operator:
     >>> halve = compose(map_values(lambda time, n: [n // 2] if n > 1 else []), flatten())
     >>> op = loop(Body((Node(halve),), again=0, out=0, title="'halve'"))
     >>> state, _ = op.step(op.start_for(None), Data(5, 8))
-    >>> op.border(state)[1]
+    >>> op.barrier(state)[1]
     [Data(time=5, value=4), Data(time=5, value=2), Data(time=5, value=1)]
     """
 
@@ -148,8 +150,9 @@ def loop(body: Body) -> Operator:
             return state, ()
         return state, [*_Turn(body, state).complete([event.time]), event]
 
-    def border(state: LoopState) -> tuple[LoopState, Sequence[Event]]:
-        return state, _Turn(body, state).run()
+    def barrier(state: LoopState) -> tuple[LoopState, Sequence[Event]]:
+        left = _Turn(body, state).run()
+        return (start(state.key) if body.state_per_epoch else state), left
 
     def finish(state: LoopState) -> Iterable[Event]:
         turn = _Turn(body, state)
@@ -161,7 +164,7 @@ def loop(body: Body) -> Operator:
         step,
         finish,
         start=start,
-        border=border,
+        barrier=barrier,
         is_idle=lambda state: not state.waiting and all(held.is_idle for held in state.held),
         is_blank=lambda state: not state.waiting and not any(h.states for h in state.held),
         is_awake=any(node.operator.is_awake for node in body.nodes),
@@ -170,7 +173,7 @@ def loop(body: Body) -> Operator:
 
 
 def _awaited(state: LoopState) -> Iterator[Any]:
-    """The times outside of the loop for which its nodes wait."""
+    """The times that its nodes await, as times outside the loop."""
     return (_outside(time) for held in state.held for time in held.awaited())
 
 
@@ -188,7 +191,7 @@ def _next_round(time: Any) -> Any:
 
 
 class _Row(NamedTuple):
-    """An event in the loop; `order` is its place in the round."""
+    """An event in the loop; `order` is its position in the round."""
 
     order: tuple[int | bytes, ...]
     key: Any
@@ -197,18 +200,21 @@ class _Row(NamedTuple):
 
 
 class _Turn:
-    """Works on a loop's state until nothing goes round."""
+    """One turn: runs a loop's state until nothing circulates."""
 
     def __init__(self, body: Body, state: LoopState) -> None:
         self._body, self._state = body, state
+        # what a snapshot restored was made without the functions that run here, watched ones say
+        for node, held in zip(body.nodes, state.held, strict=True):
+            held.op = node.operator
         self._readers = body.readers
         self._outputs: list[Data] = []
         self._left: dict[Any, Any] = {}
         self._later: dict[Any, Any] = {}
-        """Times outside of the loop, and in the next round: many events have few times."""
+        """Caches of times outside the loop and in the next round: many events share few times."""
 
     def run(self) -> list[Data]:
-        """What leaves the loop of all that came since it last turned."""
+        """The outputs of everything that arrived since the last turn."""
         waiting, self._state.waiting = self._state.waiting, []
         rows = self._entering(waiting)
         while rows:
@@ -216,17 +222,17 @@ class _Turn:
         return self._outputs
 
     def complete(self, limits: Sequence[Any]) -> list[Data]:
-        """The same, and what leaves because all at or before one of some times has come in."""
+        """The same, and the outputs due because all input at or before the limits has arrived."""
         self.run()
         rows: list[_Row] = []
         while rows or (due := self._due(limits)):
-            # a round is over when all before it are, so what is fed back comes before what waits
+            # a round ends only after all earlier ones, so feedback precedes waiting nodes
             rounds = rounds_of(rows[0].event.time) if rows else min(due)
             rows = self._round(rows, [in_rounds(limit, rounds) for limit in limits])
         return self._outputs
 
     def _due(self, limits: Sequence[Any]) -> set[tuple[int, ...]]:
-        """The rounds, at or before one of the times, for which a node waits."""
+        """The rounds, at or before one of the limits, that some node awaits."""
         return {
             rounds_of(time)
             for held in self._state.held
@@ -243,7 +249,7 @@ class _Turn:
         ]
 
     def _round(self, rows: Sequence[_Row], completed: Sequence[Any] = ()) -> list[_Row]:
-        """Run each node once; what is fed back, in the order of its causes."""
+        """Run each node once; returns the feedback, in the order of its causes."""
         inboxes: list[list[tuple[int, _Row]]] = [[] for _ in self._body.nodes]
         inboxes[0] = [(0, row) for row in rows]
         fed: list[_Row] = []
@@ -277,7 +283,7 @@ class _Turn:
             outputs = held.data(key, key_bytes, event)
             if outputs:
                 emitted += _rows(node, row.order, [(key_bytes, key, outputs)], firsts[port])
-        emitted += _rows(node, (AFTER_DATA, node.stage, 0), held.border())
+        emitted += _rows(node, (AFTER_DATA, node.stage, 0), held.barrier())
         return emitted + _rows(node, (AFTER_DATA, node.stage, 1), held.watermarks(completed))
 
     def _stateless(
@@ -297,7 +303,7 @@ class _Turn:
         return (row.key, row.key_bytes) if node.is_keyed else (None, NO_KEY)
 
     def _fed_back(self, fed: Sequence[_Row]) -> list[_Row]:
-        """The next round. Only events of one round are compared, so places stand for orders."""
+        """The next round. Only events of one round are compared, so positions replace orders."""
         later = self._later
         rows = [
             _Row(
@@ -337,60 +343,63 @@ def _rows(
 
 
 def bound_reached(title: str, rounds: int, count: int, value: Any, time: Any) -> Problem:
-    """What is said where `count` values still go round; `time` is that of one, None: not known."""
-    goes = "1 value still goes" if count == 1 else f"{count} values still go"
+    """The problem of `count` values still circulating; `time` is that of one, None: unknown."""
+    fed_back = "1 value" if count == 1 else f"{count} values"
     at = "" if time is None else f" at time {time!r}"
     return Problem(
         "loop-bound",
-        f"{title} has turned {rounds} rounds, its max_rounds, and {goes} round, for "
-        f"example {value!r}{at}"[:500],
-        "let the body keep back what need not go round again, or allow more rounds",
+        f"{title} has run {rounds} iterations, its max_rounds, and still feeds back {fed_back}, "
+        f"for example {value!r}{at}"[:500],
+        "let the body filter out what need not be fed back, or allow more iterations",
     )
 
 
-def loop_form(body: Body, key: Any, kept: Sequence[tuple[Any, Sequence[Form | None]]]) -> Form:
-    """The states of the nodes; for each its type of keys, and the forms of its steps.
+def loop_snapshot(
+    body: Body, key: Any, kept: Sequence[tuple[Any, Sequence[SnapshotCodec | None]]]
+) -> SnapshotCodec:
+    """The states of the nodes; `kept` has the key type of each, and the codecs of its steps.
 
-    At the end of an epoch nothing waits: the loop has turned.
+    At the end of an epoch nothing is waiting: the loop has turned.
     """
 
     def freeze(state: LoopState) -> Any:
         return (
             state.key,
             *(
-                tuple((k, *_frozen(forms, s)) for k, s in held.states.values())
-                for held, (_, forms) in zip(state.held, kept, strict=True)
+                tuple((k, *_frozen(codecs, s)) for k, s in held.states.values())
+                for held, (_, codecs) in zip(state.held, kept, strict=True)
             ),
         )
 
     def thaw(frozen: Any) -> LoopState:
         of_key, *nodes = frozen
         state = LoopState(of_key, [Keyed(node.operator) for node in body.nodes])
-        for node, held, (_, forms), entries in zip(
+        for node, held, (_, codecs), entries in zip(
             body.nodes, state.held, kept, nodes, strict=True
         ):
             for inner, *parts in entries:
                 key_bytes = canonical(inner) if node.is_keyed else NO_KEY
-                held.put(inner, key_bytes, _thawed(forms, held.op.start_for(inner), parts))
+                held.put(inner, key_bytes, _thawed(codecs, held.op.start_for(inner), parts))
         return state
 
     entry_types = (
-        many_of(row_of(tp, *(many_of(form.type) for form in forms if form))) for tp, forms in kept
+        many_of(row_of(tp, *(many_of(snapshot.type) for snapshot in codecs if snapshot)))
+        for tp, codecs in kept
     )
-    return Form(row_of(key, *entry_types), freeze, thaw)
+    return SnapshotCodec(row_of(key, *entry_types), freeze, thaw)
 
 
-def _frozen(forms: Sequence[Form | None], state: Any) -> Iterator[tuple[Any, ...]]:
-    parts = (state,) if len(forms) == 1 else state
-    for form, part in zip(forms, parts, strict=True):
-        if form is not None:
-            yield () if part is None else (form.freeze(part),)
+def _frozen(codecs: Sequence[SnapshotCodec | None], state: Any) -> Iterator[tuple[Any, ...]]:
+    parts = (state,) if len(codecs) == 1 else state
+    for snapshot, part in zip(codecs, parts, strict=True):
+        if snapshot is not None:
+            yield () if part is None else (snapshot.freeze(part),)
 
 
-def _thawed(forms: Sequence[Form | None], begun: Any, kept: Sequence[Any]) -> Any:
-    parts = [begun] if len(forms) == 1 else list(begun)
+def _thawed(codecs: Sequence[SnapshotCodec | None], begun: Any, kept: Sequence[Any]) -> Any:
+    parts = [begun] if len(codecs) == 1 else list(begun)
     rest = iter(kept)
-    for number, form in enumerate(forms):
-        if form is not None and (found := next(rest)):
-            parts[number] = form.thaw(found[0])
-    return parts[0] if len(forms) == 1 else tuple(parts)
+    for number, snapshot in enumerate(codecs):
+        if snapshot is not None and (found := next(rest)):
+            parts[number] = snapshot.thaw(found[0])
+    return parts[0] if len(codecs) == 1 else tuple(parts)

@@ -1,4 +1,4 @@
-"""A function on every value (P4, section 5.1)."""
+"""A function applied to every value (P4, section 5.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["map_values"]
 
 
 def map_values(f: Callable[[Any, Any], Any]) -> Operator:
-    """Replaces each value by ``f(time, value)``; times and watermarks stay (P4: ``map_op``).
+    """Replaces each value by ``f(time, value)``; keeps times and watermarks (P4: ``map_op``).
 
     Keeps nothing.
 

@@ -1,4 +1,4 @@
-"""Being told that a time is complete (P3's notification requests, section 2.2)."""
+"""Notifications that a time is complete (P3's notification requests, section 2.2)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from cutwater.annotations import union_of
 from cutwater.errors import InputError, Problem
 from cutwater.events import Data, Event
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, many_of, row_of
+from cutwater.operators.snapshot import SnapshotCodec, many_of, row_of
 from cutwater.operators.task import check_result, fresh_copies
 from cutwater.ordering import canonical
 from cutwater.times import maximal, minimal
 
-__all__ = ["Notify", "on_complete", "on_complete_form"]
+__all__ = ["Notify", "on_complete", "on_complete_snapshot"]
 
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """Among the outputs of a step: the request to be told when a time is complete."""
+    """An output that requests a notification when a time is complete."""
 
     time: Any
 
@@ -36,20 +36,20 @@ def on_complete(
     """Calls `complete` once for each requested time, after all events at or before it.
 
     ``receive(state, time, value)`` and ``complete(state, time)`` return a state and a list of
-    outputs; a `Notify` among the outputs asks for a time at or above the present one (P3,
-    Condition 1; from `complete` a strictly larger one). `requests` are there before the first
-    event (P3's ``Initial(p)``). Minimal times come first, unrelated ones in the order of their
-    canonical bytes: a request made by `complete` is never delivered before an earlier one that is
-    due. The end of the input completes what was asked for; what is asked for beyond that is not
-    delivered.
+    outputs; a `Notify` among the outputs requests a time at or above the current one (P3,
+    Condition 1; from `complete` a strictly larger one), or `InputError` is raised. `requests` are
+    made before the first event (P3's ``Initial(p)``). Minimal times come first, incomparable ones
+    in the order of their canonical bytes: a request made by `complete` is never delivered before
+    an earlier one that is due. The end of the input completes all pending requests; later requests
+    beyond them are not delivered.
 
     Keeps the state and the requested times until they are complete; None as state deletes both
     once nothing is requested.
 
     Laws
     ----
-    Outputs of `complete` have its time, so monotone streams stay monotone; watermarks pass, so
-    productive streams stay productive.
+    Outputs of `complete` have its time, so monotone streams stay monotone; watermarks pass
+    through, so productive streams stay productive.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def on_complete(
     first = tuple(dict.fromkeys(requests))
 
     def kept_as(state: Any, requests: Sequence[Any]) -> Any:
-        is_nothing = state is None and not requests and not first  # which are asked for only once
+        is_nothing = state is None and not requests and not first  # or `first` would repeat
         return None if is_nothing else (state, tuple(requests))
 
     def emit(time: Any, outputs: Iterable[Any], requests: list[Any], is_due: bool) -> list[Event]:
@@ -117,13 +117,13 @@ def on_complete(
 
 
 def _next(due: Sequence[Any]) -> Any:
-    """A minimal one of the times that are due; which of several does not depend on the run."""
+    """A minimal one of the times due; the choice among several is deterministic."""
     times = minimal(due)
     if len(times) == 1:
         return times[0]
     try:
         return min(times, key=canonical)
-    except InputError:  # a user's own class, which is no key: in the order of the requests
+    except InputError:  # a user's class without canonical bytes: request order
         return times[0]
 
 
@@ -143,6 +143,6 @@ def _into_the_past(name: str, asked: Any, time: Any) -> InputError:
     )
 
 
-def on_complete_form(time: Any, state: Any) -> Form:
-    """The state, which may be gone while times are requested, and these times."""
-    return Form(row_of(union_of([state, type(None)]), many_of(time)))
+def on_complete_snapshot(time: Any, state: Any) -> SnapshotCodec:
+    """The state (None if deleted while times are still requested) and the requested times."""
+    return SnapshotCodec(row_of(union_of([state, type(None)]), many_of(time)))

@@ -1,14 +1,14 @@
-"""Operators as state machines, and what they make of a stream (P4, section 3.1).
+"""Operators as state machines, and running them on a stream (P4, section 3.1).
 
 ================================  ==========================================================
 P4                                here
 ================================  ==========================================================
-``Logic apply exit``              ``Operator(initial, step, finish)``: the state is made
-                                  explicit, so that it can be snapshot
+``Logic apply exit``              ``Operator(initial, step, finish)``: the state is explicit,
+                                  so that it can be snapshotted
 an evolved operator ``op'``       ``op.at(state)``
 ``produce``                       `produce`; lazy. Where the paper's ``produce₁`` is ``None``
                                   (an infinite input that never causes an output) and its
-                                  ``produce`` is the empty list, ours waits
+                                  ``produce`` is the empty list, ours blocks
 ``produce₁``                      `produce_1`, to a bounded depth
 ``fproduce``                      `fproduce`
 ================================  ==========================================================
@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cutwater.operators.snapshot import Form
+from cutwater.operators.snapshot import SnapshotCodec
 
 __all__ = ["Ended", "Operator", "Produced", "fproduce", "no_outputs", "produce", "produce_1"]
 
 
 def no_outputs(_state: Any) -> Iterable[Any]:
-    """Nothing: of an operator for which the end of the input does not matter."""
+    """No outputs: for operators that ignore the end of the input."""
     return ()
 
 
@@ -36,10 +36,10 @@ def _never(_state: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A state machine over events: pure, so that any of its states can be kept and gone back to.
+    """A state machine over events: pure, so that any of its states can be saved and restored.
 
-    The first three fields are the paper's. The others help an engine that keeps one state for
-    each key to visit and to store no more of them than it must, and to encode them.
+    The first three fields are the paper's. The others let an engine that keeps one state per key
+    visit and store as few of them as possible, and encode them.
 
     Examples
     --------
@@ -58,24 +58,24 @@ class Operator:
     """``state -> outputs`` at the end of the input; may be lazy."""
     start: Callable[[Any], Any] | None = None
     """``key -> state`` for an operator whose outputs name their key; None: always `initial`."""
-    border: Callable[[Any], tuple[Any, Sequence[Any]]] | None = None
+    barrier: Callable[[Any], tuple[Any, Sequence[Any]]] | None = None
     """``state -> (state, outputs)`` when an epoch ends; None if epochs do not matter."""
     is_idle: Callable[[Any], bool] = _never
     """Would a watermark change nothing and emit nothing but itself?"""
     due: Callable[[Any], Any | None] | None = None
-    """Over totally ordered times: the least watermark that can matter to a state that is not idle;
+    """Over totally ordered times: the least watermark that can affect a state that is not idle;
     None if any can."""
     awaits: Callable[[Any], Iterable[Any]] | None = None
-    """The times, in any order, at which a state that is not idle waits to be complete."""
+    """The times, in any order, whose completion a state that is not idle awaits."""
     is_blank: Callable[[Any], bool] = _never
-    """Is this as good as the initial state, so that it need not be kept?"""
+    """Is the state equivalent to the initial one, so that it need not be stored?"""
     is_awake: bool = False
-    """Does it wait for something before the first event? Only without keys: a key is not known
-    before its first event. The initial state is there from the start, and is never blank."""
-    form: Callable[[Any, Any], Form] | None = None
-    """``(type of times, type of values) -> Form``: how a state is kept; None: nothing is known."""
+    """Does it wait for watermarks before its first event? Only without keys: a key is not known
+    before its first event. The initial state exists from the start and is never blank."""
+    snapshot: Callable[[Any, Any], SnapshotCodec] | None = None
+    """``(type of times, type of values) -> codec``: how a state is serialised; None: unknown."""
     emits: Callable[[Any, Any], Any] | None = None
-    """``(type of times, type of values) -> type of what it emits``; None: nothing is known."""
+    """``(type of times, type of values) -> type of the emitted values``; None: unknown."""
 
     def at(self, state: Any) -> Operator:
         """The operator evolved to a state."""
@@ -87,7 +87,7 @@ class Operator:
 
 
 def produce(op: Operator, events: Iterable[Any]) -> Iterator[Any]:
-    """What the operator makes of a stream; lazy, for infinite streams too."""
+    """The outputs of the operator on a stream; lazy, so streams may be infinite."""
     state = op.initial
     for event in events:
         state, outputs = op.step(state, event)

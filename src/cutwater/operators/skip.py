@@ -1,4 +1,4 @@
-"""Leaving out the first outputs (P4, section 3.2)."""
+"""Dropping the first outputs (P4, section 3.2)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from cutwater.operators.forms import emitted, part_form
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, row_of
+from cutwater.operators.parts import emitted, part_snapshot
+from cutwater.operators.snapshot import SnapshotCodec, row_of
 
 __all__ = ["skip"]
 
 
 def skip(op: Operator, n: int) -> Operator:
-    """Drops the first `n` outputs of an operator and does not alter its evolution.
+    """Drops the first `n` outputs of an operator without altering its evolution.
 
     Laws
     ----
@@ -36,9 +36,9 @@ def skip(op: Operator, n: int) -> Operator:
         inner, left = state
         return islice(op.finish(inner), left, None)
 
-    def form(time: Any, value: Any) -> Form:
-        inner = part_form(op, time, value)
-        return Form(
+    def snapshot(time: Any, value: Any) -> SnapshotCodec:
+        inner = part_snapshot(op, time, value)
+        return SnapshotCodec(
             row_of(inner.type, int),
             lambda state: (inner.freeze(state[0]), state[1]),
             lambda kept: (inner.thaw(kept[0]), kept[1]),
@@ -49,6 +49,6 @@ def skip(op: Operator, n: int) -> Operator:
         step,
         finish,
         is_awake=op.is_awake,
-        form=form,
+        snapshot=snapshot,
         emits=lambda time, value: emitted(op, time, value),
     )

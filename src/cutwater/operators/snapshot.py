@@ -1,7 +1,7 @@
-"""Forms: the state of an operator as a value of a type, so that it can be encoded.
+"""Snapshot codecs: how an operator's state becomes a value of a known type that can be encoded.
 
-An operator's state is whatever makes its step quick; its form says what of it is kept. Each
-operator that keeps something has its form beside it, made for the types of its stream.
+An operator's state is whatever makes its step fast; its codec defines what a snapshot contains.
+Each stateful operator has its snapshot codec beside it, made for the types of its stream.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Form", "counter_of", "many_of", "pairs_of", "row_of"]
+__all__ = ["SnapshotCodec", "counter_of", "many_of", "pairs_of", "row_of"]
 
 
 def _same(value: Any) -> Any:
@@ -19,24 +19,24 @@ def _same(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """How a state that is not blank, at the end of an epoch, becomes a value and comes back.
+class SnapshotCodec:
+    """How a state that is not blank is frozen into a value at the end of an epoch, and thawed.
 
-    >>> held = Form(list[int], freeze=sorted, thaw=frozenset)
+    >>> held = SnapshotCodec(list[int], freeze=sorted, thaw=frozenset)
     >>> held.thaw(held.freeze(frozenset([2, 1])))
     frozenset({1, 2})
     """
 
     type: Any
-    """The type of what is kept."""
+    """The type of the frozen value."""
     freeze: Callable[[Any], Any] = _same
-    """``state -> what is kept``."""
+    """``state -> frozen value``."""
     thaw: Callable[[Any], Any] = _same
-    """``what is kept -> state``."""
+    """``frozen value -> state``."""
 
 
 def row_of(*types: Any) -> Any:
-    """The type of a tuple with these types in it.
+    """The type of a tuple with elements of these types.
 
     >>> row_of(int, str)
     tuple[int, str]
@@ -54,10 +54,10 @@ def many_of(tp: Any) -> Any:
 
 
 def pairs_of(time: Any, value: Any) -> Any:
-    """The type of times with their values, in order."""
+    """The type of a tuple of ``(time, value)`` pairs."""
     return many_of(row_of(time, value))
 
 
 def counter_of(value: Any) -> Any:
-    """The type of how often each value occurs."""
+    """The type of a count for each value."""
     return dict if value is Any else Counter[value]

@@ -1,4 +1,4 @@
-"""What operators that keep nothing have in common."""
+"""What stateless operators have in common."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["always", "same_values"]
 
 
 def always(_state: Any) -> bool:
-    """True: of an operator that keeps nothing."""
+    """True: for operators that keep nothing."""
     return True
 
 
 def same_values(_time: Any, value: Any) -> Any:
-    """The type of what is emitted by an operator that leaves values as they are."""
+    """The output type of an operator that leaves values unchanged."""
     return value

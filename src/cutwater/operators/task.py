@@ -1,4 +1,4 @@
-"""A user's function on its own state (P1's task, section 3.1)."""
+"""A user's function with its own state (P1's task, section 3.1)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cutwater.errors import InputError, Problem
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.bounded import bounded
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, row_of
+from cutwater.operators.snapshot import SnapshotCodec, row_of
 
-__all__ = ["TaskFunction", "check_result", "fresh_copies", "task", "task_form"]
+__all__ = ["TaskFunction", "check_result", "fresh_copies", "task", "task_snapshot"]
 
 TaskFunction = Callable[[Any, Any], tuple[Any, Sequence[Any]]]
 
@@ -23,14 +23,14 @@ def task(
 ) -> Operator:
     """Applies ``f(state, value) -> (state, outputs)``; outputs have the time of their cause.
 
-    A returned state of None deletes what is kept: the next event starts from `initial` again.
-    With `expire_after` the state goes away once a watermark is at or past the time of the last
-    event plus that much.
+    Returning None as the state deletes it: the next event starts from `initial` again. With
+    `expire_after` the state is dropped once a watermark is at or past the time of the newest event
+    plus that much.
 
     Laws
     ----
-    With ``expire_after=None`` watermarks pass unchanged and every output has the time of an
-    input, so monotone and productive streams stay so.
+    With ``expire_after=None`` watermarks pass through and every output has the time of an input,
+    so monotone and productive streams stay so.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def _is_none(state: Any) -> bool:
 
 
 def fresh_copies(initial: Any) -> Callable[[], Any]:
-    """Makes an initial state that no one else holds, at no cost where it cannot change."""
+    """A factory of unshared initial states; copies only if the state is mutable."""
     if is_immutable(initial):
         return lambda: initial
     return lambda: copy.deepcopy(initial)
@@ -91,10 +91,10 @@ def _checked(f: TaskFunction, name: str) -> TaskFunction:
 
 
 def check_result(result: Any, name: str) -> tuple[Any, Sequence[Any]]:
-    """The pair of a state and a list of outputs that a function returned, or a sentence."""
+    """The returned pair of state and outputs; raises `InputError` if it is anything else."""
     is_pair = isinstance(result, tuple) and len(result) == 2
     if is_pair and not isinstance(result[1], (str, bytes)) and hasattr(result[1], "__iter__"):
-        return result[0], bounded(result[1], name)
+        return result[0], bounded(result[1], f"'{name}'")
     raise InputError(
         Problem(
             "not-a-state-and-outputs",
@@ -105,6 +105,6 @@ def check_result(result: Any, name: str) -> tuple[Any, Sequence[Any]]:
     )
 
 
-def task_form(time: Any, state: Any, *, is_expiring: bool) -> Form:
-    """The state, and if it expires the time of the newest event."""
-    return Form(row_of(state, time) if is_expiring else state)
+def task_snapshot(time: Any, state: Any, *, is_expiring: bool) -> SnapshotCodec:
+    """The state and, if it expires, the time of the newest event."""
+    return SnapshotCodec(row_of(state, time) if is_expiring else state)

@@ -1,4 +1,4 @@
-"""Two streams as one (P4, section 5.2)."""
+"""Two streams merged into one (P4, section 5.2)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def is_producible(watermark: Any, seen: Iterable[Any]) -> bool:
 
 
 def union(waiting: Iterable[Any] = (), seen: Iterable[Any] = ()) -> Operator:
-    """Takes the sides off a stream over `Left` and `Right` times (P4: ``union_op``).
+    """Strips the sides from a stream over `Left` and `Right` times (P4: ``union_op``).
 
-    Data pass at once; a watermark passes once both sides have completed it. `waiting` are
-    watermarks that one side has seen and the other not, newest first; `seen` the maximal ones.
+    Data passes at once; a watermark passes once both sides have completed it. `waiting` are
+    watermarks that one side has seen and the other has not, newest first; `seen` the maximal ones.
 
     Keeps the watermarks that wait for the other side.
 
     Laws
     ----
-    The data are those of the input, without sides; monotone streams stay monotone; productive
+    The data is that of the input, without sides; monotone streams stay monotone; productive
     streams stay productive if every watermark `is_producible` from all of them.
 
     Examples
@@ -38,7 +38,7 @@ def union(waiting: Iterable[Any] = (), seen: Iterable[Any] = ()) -> Operator:
     [Data(time=1, value='a'), Watermark(time=1)]
     """
     initial = (tuple(waiting), tuple(maximal(seen)))
-    # if not, what waits on one side waits for the other one, and need not be looked at again
+    # if False, a side's waiting watermarks depend on the other side only, and are not rechecked
     may_be_due = bool(initial[0])
 
     def step(state: Any, event: Event) -> tuple[Any, Sequence[Event]]:

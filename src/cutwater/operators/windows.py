@@ -1,4 +1,4 @@
-"""Windows in event time, and the aggregates over them."""
+"""Windows in event time, and aggregates over them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cutwater.events import Data, Event
 from cutwater.operators.aggregate import MakeRecord, add_to, results_of, zeros
 from cutwater.operators.aggregates import Aggregate
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form, many_of, row_of
+from cutwater.operators.snapshot import SnapshotCodec, many_of, row_of
 from cutwater.times import just_before
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "Sliding",
     "Window",
     "aggregate_windows",
-    "aggregate_windows_form",
+    "aggregate_windows_snapshot",
     "session",
     "sliding",
     "starts_of",
@@ -32,12 +32,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """Windows of one size, one beginning every so often; tumbling if the two are equal."""
+    """Windows of a fixed size that start at fixed intervals; tumbling if the two are equal."""
 
     size: Any
     every: Any
     offset: Any = None
-    """Where a window begins; None: at zero, or at the beginning of 1970."""
+    """A time at which a window starts; None: zero, or the start of 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ Window = Sliding | Session
 
 
 def tumbling(size: Any, *, offset: Any = None) -> Sliding:
-    """Windows of one size that follow one another: ``[0, size)``, ``[size, 2 * size)``, …
+    """Consecutive windows of a fixed size: ``[0, size)``, ``[size, 2 * size)``, …
 
     >>> list(starts_of(tumbling(10), 25))
     [20]
@@ -60,7 +60,7 @@ def tumbling(size: Any, *, offset: Any = None) -> Sliding:
 
 
 def sliding(size: Any, *, every: Any, offset: Any = None) -> Sliding:
-    """Windows of one size, one beginning every so often; an event is in ``size / every`` of them.
+    """Windows of a fixed size, one starting every `every`; an event is in ``size / every`` of them.
 
     >>> list(starts_of(sliding(10, every=5), 12))
     [5, 10]
@@ -69,28 +69,29 @@ def sliding(size: Any, *, every: Any, offset: Any = None) -> Sliding:
 
 
 def session(gap: Any) -> Session:
-    """Windows that end when no event came for `gap`.
+    """Windows that end when no event has occurred for `gap`.
 
-    Where an event joins two sessions, what the earlier one kept comes first, whichever of their
-    events came first in the order of the run.
+    Where an event joins two sessions, the state of the earlier session is merged first, whichever
+    of their events came first in the order of the run.
     """
     return Session(gap)
 
 
 def starts_of(window: Sliding, time: Any) -> list[Any]:
-    """Where the windows that hold a time begin, earliest first."""
+    """The starts of the windows that contain a time, earliest first."""
     return [start for start, _ in windows_of(window, time)]
 
 
 def windows_of(window: Sliding, time: Any) -> list[tuple[Any, Any]]:
-    """Start and end of the windows that hold a time, earliest first.
+    """Start and end of the windows that contain a time, earliest first.
 
     Both are computed from the number of the window alone, so that a window has the same bounds
-    for each of its events, and with floats, too, a tumbling window ends where the next begins.
+    for each of its events and, even with floats, a tumbling window ends where the next begins.
+    Raises `InputError` if the windows are too small to be distinguished at this time.
     """
     if time + window.every == time:
         raise _too_far(window, time)
-    # bounds are of the type of the time, so that the last time before an end is, too
+    # bounds have the type of the time, so that the last time before an end has it too
     origin = (_zero(time) if window.offset is None else window.offset) + (time - time)
 
     def start(number: Any) -> Any:
@@ -101,7 +102,7 @@ def windows_of(window: Sliding, time: Any) -> list[tuple[Any, Any]]:
         return start(number + 1) if is_tumbling else start(number) + window.size
 
     number = int((time - origin) // window.every)
-    # Decimals divide towards zero, floats round
+    # division of Decimals truncates towards zero, and of floats it rounds
     while start(number) > time:
         number -= 1
     while start(number + 1) <= time:
@@ -138,13 +139,13 @@ def aggregate_windows(
     *,
     number: type[float] | type[Decimal] | None = None,
 ) -> Operator:
-    """Aggregates over each window, shown once as ``make(key, start, end, *results)``.
+    """Aggregates each window, emitted once as ``make(key, start, end, *results)``.
 
     A window ``[start, end)`` is complete when a watermark is at or past the last time in it; the
     result has that last time. The end of the input completes every window.
 
-    `number` is what times are even where one is written as an int: the last float before 10 is
-    not 9.
+    `number` is the type that times are converted to, even if one arrives as an int: the last float
+    before 10 is not 9. None: no conversion.
 
     Keeps one value per aggregate for every window that is not complete.
 
@@ -193,7 +194,7 @@ def aggregate_windows(
 
 
 _Open = tuple[Any, Any, tuple[Any, ...]]
-"""An open window: start, end, what its aggregates keep."""
+"""An open window: start, end, and the states of its aggregates."""
 
 _Add = Callable[[tuple[_Open, ...], Any, Any], tuple[_Open, ...]]
 
@@ -233,6 +234,6 @@ def _merge(aggregates: Sequence[Aggregate], a: Sequence[Any], b: Sequence[Any]) 
     return tuple(g.merge(x, y) for g, x, y in zip(aggregates, a, b, strict=True))
 
 
-def aggregate_windows_form(key: Any, bound: Any, kept: Sequence[Any]) -> Form:
-    """The key, and of each open window its bounds and what each aggregate keeps."""
-    return Form(row_of(key, many_of(row_of(bound, bound, row_of(*kept)))))
+def aggregate_windows_snapshot(key: Any, bound: Any, kept: Sequence[Any]) -> SnapshotCodec:
+    """The key, and for each open window its bounds and the states of its aggregates."""
+    return SnapshotCodec(row_of(key, many_of(row_of(bound, bound, row_of(*kept)))))

@@ -1,7 +1,7 @@
-"""Progress: what may still come where, and who holds it up (P3; pure).
+"""Progress tracking: which times may still arrive where, and what holds them back (P3; pure).
 
-`summaries` say what a step does to a time, and `graph` what paths do. `tracker` keeps the frontier
-of every location up to date while messages come and go, by means of `places` and their `minima`.
+`summaries` say what a step does to a time, `graph` what paths do. `tracker` maintains the frontier
+of every location as messages come and go, using `locations` and their `minima`.
 Imports `times` and `errors`. Begin with `tracker`.
 """
 

@@ -1,10 +1,10 @@
 """The locations of a dataflow, and what the paths between them do to times.
 
 A location is a node or an edge; P3's pointstamps are pairs of a location and a time. A message on
-an edge reaches its target at its own time; what a node sends along an edge is at the edge's
-summaries of what it was sent. Summaries belong to a node and an outgoing edge, never to a pair of
-an incoming and an outgoing one: P3's Definition 1 does not look at where an event came from, since
-a node may keep it in its state and send later.
+an edge reaches its target at its own time; a node sends along an edge at the edge's summaries of
+the times it received. Summaries belong to a node and an outgoing edge, never to a pair of an
+incoming and an outgoing one: P3's Definition 1 ignores where an event came from, since a node may
+keep it in its state and send later.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Edge:
     target: str | None
     """The node that reads it; None for an output of the graph."""
     summaries: tuple[Summary, ...] = (IDENTITY,)
-    """The least times at which its source sends: one of them holds for each message. Without any,
-    the source sends nothing."""
+    """The least times at which its source sends: one of them applies to each message. Empty: the
+    source sends nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Route:
     """A path between two locations and its summary."""
 
     path: tuple[str, ...]
-    """Nodes and edges in turns, the first and the last location included."""
+    """Alternating nodes and edges, including the first and the last location."""
     summary: Summary
-    """What it does to a time at least."""
+    """A lower bound on what it does to a time."""
 
     def __le__(self, other: Route) -> bool:
         return self.summary <= other.summary
@@ -52,8 +52,9 @@ class Route:
 class Graph:
     """Locations and the steps between them.
 
-    Raises `FlowError` if a name is used twice, if an edge has the same node at both ends (P3 asks
-    for distinct ones) or none at all, or if a location is not always in the same number of loops.
+    Raises `FlowError` if a name is used twice, if an edge has the same node at both ends (P3
+    requires distinct ones) or none at all, or if two paths put a location in different numbers of
+    loops.
 
     Examples
     --------
@@ -82,7 +83,7 @@ class Graph:
         self.nodes: tuple[str, ...] = tuple(
             dict.fromkeys([*nodes, *(end for end in ends if end is not None)])
         )
-        """Those named, and the ends of edges."""
+        """The given nodes, and the ends of edges."""
         self.locations: tuple[str, ...] = (*self.nodes, *(edge.name for edge in self.edges))
         """Nodes, then edges."""
         if problems := list(self._problems()):
@@ -112,7 +113,7 @@ class Graph:
 
     @cached_property
     def arcs(self) -> dict[str, tuple[tuple[str, tuple[Summary, ...]], ...]]:
-        """For each location those one step further, with the summaries of the step."""
+        """For each location, its successors with the summaries of the step."""
         found: dict[str, list[tuple[str, tuple[Summary, ...]]]] = {x: [] for x in self.locations}
         for edge in self.edges:
             if edge.source is not None and edge.summaries:
@@ -124,13 +125,16 @@ class Graph:
     def could_result_in(self, x: str, t: Any, y: str, u: Any) -> bool:
         """May a message or notification at ``(x, t)`` lead to one at ``(y, u)``?
 
-        P3's relation, conservatively: Definition 2 with summaries in place of what nodes do. Along
-        simple paths, so it is transitive only where every cycle is positive.
+        P3's relation, conservatively: Definition 2 with summaries in place of what nodes do. It
+        follows simple paths only, so it is transitive only where every cycle is positive.
         """
         return any(route.summary(t) <= u for route in self.routes(x).get(y, ()))
 
     def routes(self, start: str) -> Mapping[str, tuple[Route, ...]]:
-        """For each location that can be reached, the simple paths to it with minimal summaries."""
+        """For each reachable location, the simple paths to it with minimal summaries.
+
+        Raises `InputError` if there is no location `start`.
+        """
         if start not in self.depth:
             raise unknown_location(start, self)
         if start not in self._routes:
@@ -143,7 +147,7 @@ class Graph:
 
 
 def unknown_location(name: str, graph: Graph) -> InputError:
-    """The error of asking for a location that is not there."""
+    """The error for a location that does not exist."""
     listed = ", ".join(graph.locations)
     return InputError(
         Problem("unknown-location", f"there is no location {name!r}", f"there are: {listed}")
@@ -157,18 +161,18 @@ def simple_routes(graph: Graph, start: str) -> Mapping[str, tuple[Route, ...]]:
     while todo:
         route = todo.popleft()
         found.setdefault(route.path[-1], []).append(route)
-        for place, summaries in graph.arcs[route.path[-1]]:
-            if place not in route.path:
-                todo.extend(_extended(route, place, summary) for summary in summaries)
-    return {place: tuple(minimal(routes)) for place, routes in found.items()}
+        for location, summaries in graph.arcs[route.path[-1]]:
+            if location not in route.path:
+                todo.extend(_extended(route, location, summary) for summary in summaries)
+    return {location: tuple(minimal(routes)) for location, routes in found.items()}
 
 
 def positive_cycles(graph: Graph) -> dict[str, Mapping[str, tuple[Route, ...]]]:
     """Minimal routes from every location, in a graph whose cycles are all strictly positive.
 
-    Raises `FlowError` with the path of a cycle that is not. As long as none is met, a longer path
-    to a location that was reached by an equal or smaller summary has nothing to add: going on from
-    it would only meet later times. So this does not walk all simple paths.
+    Raises `FlowError` with the path of a cycle that is not. Until one is found, a longer path to a
+    location already reached by an equal or smaller summary adds nothing: continuing from it only
+    reaches later times. So this does not walk all simple paths.
     """
     return {start: _pruned_routes(graph, start) for start in graph.locations}
 
@@ -182,17 +186,17 @@ def _pruned_routes(graph: Graph, start: str) -> Mapping[str, tuple[Route, ...]]:
         if any(other <= route for other in known):
             continue
         found[route.path[-1]] = [other for other in known if not route <= other] + [route]
-        for place, summaries in graph.arcs[route.path[-1]]:
-            for further in (_extended(route, place, summary) for summary in summaries):
-                if place == start:
+        for location, summaries in graph.arcs[route.path[-1]]:
+            for further in (_extended(route, location, summary) for summary in summaries):
+                if location == start:
                     _check_positive(further)
-                elif place not in route.path:
+                elif location not in route.path:
                     todo.append(further)
-    return {place: tuple(routes) for place, routes in found.items()}
+    return {location: tuple(routes) for location, routes in found.items()}
 
 
-def _extended(route: Route, place: str, summary: Summary) -> Route:
-    return Route((*route.path, place), route.summary.then(summary))
+def _extended(route: Route, location: str, summary: Summary) -> Route:
+    return Route((*route.path, location), route.summary.then(summary))
 
 
 def _check_positive(cycle: Route) -> None:
@@ -212,7 +216,7 @@ def _depths(
     locations: Iterable[str],
     arcs: Mapping[str, tuple[tuple[str, tuple[Summary, ...]], ...]],
 ) -> dict[str, int]:
-    """How many loops each location is in: the least that suits all steps."""
+    """How many loops each location is in: the least numbers consistent with all steps."""
     around: dict[str, list[tuple[str, int]]] = {x: [] for x in locations}
     for x, steps in arcs.items():
         for y, summaries in steps:
@@ -248,11 +252,11 @@ def _relative_depths(start: str, around: Mapping[str, list[tuple[str, int]]]) ->
     return depths
 
 
-def _uneven(start: str, place: str, one: int, other: int) -> FlowError:
+def _uneven(start: str, location: str, one: int, other: int) -> FlowError:
     return FlowError(
         Problem(
             "uneven-loops",
-            f"by one way {place!r} is {many(one, 'loop')} deeper than {start!r}, by another "
+            f"by one way {location!r} is {many(one, 'loop')} deeper than {start!r}, by another "
             f"{many(other, 'loop')}; a location is always in the same loops",
             "let every way into a loop be an ingress, and every way out an egress",
         )

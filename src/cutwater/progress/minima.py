@@ -1,4 +1,4 @@
-"""The minimal times of a multiset that changes, and how they change with it."""
+"""The minimal times of a changing multiset, maintained incrementally."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cutwater.progress.summaries import IDENTITY, Summary
 __all__ = ["Changes", "Entry", "Minima"]
 
 Changes = Sequence[tuple[Any, int]]
-"""Times that came (1) and went (-1)."""
+"""Times that were added (1) and removed (-1)."""
 
 
 class Entry:
-    """A time and what is known of it.
+    """A time and its counts.
 
-    To hash and compare a time runs Python code where times are products, so it is done once to
-    find the entry, and not again for each thing that is kept.
+    Hashing and comparing a time runs Python code where times are products, so it is done once, to
+    find the entry, and not once for each of its counts.
     """
 
     __slots__ = ("change", "count", "is_pending", "live", "time")
@@ -25,28 +25,28 @@ class Entry:
     def __init__(self, time: Any) -> None:
         self.time = time
         self.live = 0
-        """How many pointstamps there are at this time; that there are some is one reason."""
+        """The number of pointstamps at this time; any at all contribute 1 to `count`."""
         self.count = 0
-        """How many reasons there are for the time to be in the multiset; not negative."""
+        """The multiplicity of the time in the multiset; never negative."""
         self.change = 0
-        """What is to be added to the count."""
+        """The pending change of the count."""
         self.is_pending = False
 
 
 class Minima:
     """A multiset of times and its minimal ones.
 
-    Changes are collected and then applied together: those that cancel out lead to nothing more.
+    Changes are collected and then applied together; those that cancel out have no effect.
     """
 
     __slots__ = ("entries", "minimal", "pending")
 
     def __init__(self) -> None:
         self.entries: dict[Any, Entry] = {}
-        """Of all times, not only the minimal ones."""
+        """Entries of all times, not only the minimal ones."""
         self.minimal: list[Entry] = []
         self.pending: list[Entry] = []
-        """Those whose changes are not in their counts yet."""
+        """Entries whose changes are not yet applied to their counts."""
 
     @property
     def elements(self) -> list[Any]:
@@ -54,7 +54,7 @@ class Minima:
         return [entry.time for entry in self.minimal]
 
     def add(self, time: Any, change: int) -> Entry:
-        """Collect a change of how often a time is there."""
+        """Record a change in the multiplicity of a time."""
         entry = self.entries.get(time)
         if entry is None:
             entry = self.entries[time] = Entry(time)
@@ -65,13 +65,13 @@ class Minima:
         return entry
 
     def add_along(self, summaries: tuple[Summary, ...], changes: Changes) -> None:
-        """Collect what changes elsewhere mean here."""
+        """Record changes at another location, mapped by the summaries of the paths to here."""
         for summary in summaries:
             for time, change in changes:
                 self.add(time if summary is IDENTITY else summary(time), change)
 
     def settle(self) -> Changes:
-        """Apply what is pending; the minimal times that came (1) and went (-1)."""
+        """Apply pending changes; returns the minimal times that were added (1) and removed (-1)."""
         before, is_lost = self.minimal, False
         came: list[Entry] = []
         for entry, change in self.counted():
@@ -84,10 +84,10 @@ class Minima:
             else:
                 came.append(entry)
         if is_lost:
-            # What a lost minimum covered is any of the times.
+            # A lost minimum may have covered any of the times.
             self.minimal = _minimal_of(self.entries.values())
         elif came:
-            # What came can only displace.
+            # Additions can only displace minima.
             self.minimal = _minimal_of((*before, *came))
         else:
             return ()
@@ -95,7 +95,7 @@ class Minima:
         return gone + [(entry.time, 1) for entry in self.minimal if entry not in before]
 
     def counted(self) -> list[tuple[Entry, int]]:
-        """Apply what is pending; all times that came (1) and went (-1)."""
+        """Apply pending changes; returns all times that were added (1) and removed (-1)."""
         found = []
         for entry in self.pending:
             entry.is_pending = False

@@ -1,11 +1,11 @@
-"""What a path through a dataflow does to a time at least: path summaries.
+"""Path summaries: a lower bound on what a path through a dataflow does to a time.
 
-A summary is a function on times. The five that there are (`IDENTITY`, `add`, `INGRESS`,
-`FEEDBACK`, `EGRESS`) and all their compositions have one normal form: add an amount to the time
-outside of all loops, leave the innermost `drop` loops, add `bump` to the counter of the loop that
-is then innermost, and enter loops at the rounds `tail`. So they are compared without being called.
+A summary is a function on times. The five basic ones (`IDENTITY`, `add`, `INGRESS`, `FEEDBACK`,
+`EGRESS`) and all their compositions share one normal form: add an amount to the time outside all
+loops, leave the innermost `drop` loops, add `bump` to the counter of the loop that is then
+innermost, and enter loops at the rounds `tail`. So they can be compared without being called.
 
-P3 asks only that a node's could-result-in is approximated conservatively; Naiad's nodes are these.
+P3 requires only a conservative approximation of a node's could-result-in; these are Naiad's nodes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["EGRESS", "FEEDBACK", "IDENTITY", "INGRESS", "Summary", "add"]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The least time, for each time, at which a message at one end may lead to one at the other.
+    """Maps the time of a message at one end to the least time it may cause at the other end.
 
-    ``s <= z`` if ``s(t) <= z(t)`` for all times, so the minimal summaries of several paths say
-    all that the paths say.
+    ``s <= z`` if ``s(t) <= z(t)`` for all times, so the minimal summaries of several paths
+    represent them all.
 
     >>> INGRESS.then(FEEDBACK)("noon")
     Product(first='noon', second=(1,))
@@ -34,13 +34,13 @@ class Summary:
     """
 
     amount: Any = None
-    """What is added to the time outside of loops; None for nothing."""
+    """The amount added to the time outside loops; None: nothing."""
     drop: int = 0
-    """How many loops are left, the innermost first."""
+    """The number of loops it exits, the innermost first."""
     bump: int = 0
-    """How many rounds are added in the loop that is innermost after that."""
+    """The number of rounds added in the loop that is innermost after that."""
     tail: tuple[int, ...] = ()
-    """The rounds at which loops are entered after that."""
+    """The rounds at which it enters loops after that."""
 
     def __call__(self, time: Any) -> Any:
         """The time at the other end."""
@@ -54,7 +54,7 @@ class Summary:
         return in_rounds(outside, _bumped(kept, self.bump) + self.tail)
 
     def then(self, after: Summary) -> Summary:
-        """The summary of a path that goes on along another one."""
+        """The summary of this path followed by another."""
         if IDENTITY in (self, after):
             return self if after == IDENTITY else after
         amount = _sum(self.amount, after.amount)
@@ -78,11 +78,11 @@ class Summary:
         if self.drop == other.drop:
             return (self.bump, self.tail) <= (other.bump, other.tail)
         if self.drop > other.drop:
-            # The other keeps counters that this one sets; they are 0 at least.
+            # The other keeps counters that this one sets; they are at least 0.
             zeros = (0,) * (self.drop - other.drop - 1)
             return self.bump == 0 and self.tail <= (*zeros, other.bump, *other.tail)
         # This one keeps counters, of any size, that the other sets: only a later round outside
-        # of them is certain to be later.
+        # them is certain to be later.
         return other.bump > 0
 
     @property
@@ -92,12 +92,12 @@ class Summary:
 
     @property
     def depth_needed(self) -> int:
-        """How many loops a time must be in for this to apply to it."""
+        """How many loops a time must be in for the summary to apply."""
         return self.drop + (self.bump > 0)
 
     @property
     def is_strictly_positive(self) -> bool:
-        """Does it lead from every time to a later one?"""
+        """Does it map every time to a later one?"""
         return self != IDENTITY and self >= IDENTITY
 
 
@@ -119,7 +119,7 @@ def _is_at_most(a: Any, b: Any) -> bool:
 
 
 IDENTITY = Summary()
-"""A node that sends at the times at which it is sent to, or later."""
+"""A node that sends at the times it receives, or later."""
 INGRESS = Summary(tail=(0,))
 """Into a loop, at its first round."""
 FEEDBACK = Summary(bump=1)
@@ -129,7 +129,7 @@ EGRESS = Summary(drop=1)
 
 
 def add(amount: Any) -> Summary:
-    """A node that sends an amount later: a number, or a duration where times are datetimes.
+    """A node that sends later by an amount: a number, or a duration where times are datetimes.
 
     >>> add(5)(10), add(5).then(add(-5)) == IDENTITY
     (15, True)

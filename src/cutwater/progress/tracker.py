@@ -1,8 +1,8 @@
-"""Frontiers of all locations, kept up to date while pointstamps come and go.
+"""The frontiers of all locations, maintained incrementally as pointstamps come and go.
 
 P3's Clock is the set of pointstamps that live ones could result in. Its part at a location is
-upward closed, so its minimal times stand for it: the frontier. `Progress` keeps these, and changes
-them by what changed; `places` says how changes travel.
+upward closed, so its minimal times represent it: the frontier. `Progress` maintains the frontiers
+incrementally; `locations` describes how changes propagate.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 from cutwater.errors import InputError, Problem, many
 from cutwater.progress.graph import Graph, positive_cycles, unknown_location
+from cutwater.progress.locations import Cycle, LocationState, location_states
 from cutwater.progress.minima import Changes
-from cutwater.progress.places import Cycle, Place, places_of
 from cutwater.times import Antichain, rounds_of
 
 __all__ = ["Holder", "Progress"]
@@ -23,22 +23,22 @@ __all__ = ["Holder", "Progress"]
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A live pointstamp that holds a time at another location."""
+    """A live pointstamp that keeps a time at another location from being complete."""
 
     location: str
     time: Any
     count: int
-    """How many messages or requests there are at this time."""
+    """The number of messages or requests at this time."""
     path: tuple[str, ...]
-    """A way by which it could result in it; of those with minimal summaries a shortest."""
+    """A path by which it could result in that time; a shortest of those with minimal summaries."""
     arrival: Any
-    """The least time at which it could arrive on this way."""
+    """The least time at which it could arrive by this path."""
 
 
 class Progress:
-    """Which times may still come at each location of a graph.
+    """Tracks which times may still arrive at each location of a graph.
 
-    Raises `FlowError` with the path of a cycle that does not lead to a later time.
+    Raises `FlowError` with the path of a cycle that does not advance the time.
 
     Examples
     --------
@@ -59,81 +59,81 @@ class Progress:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._routes = positive_cycles(graph)
-        self._places = places_of(graph, self._routes)
-        self._by_number = list(self._places.values())
+        self._states = location_states(graph, self._routes)
+        self._by_number = list(self._states.values())
         self._queue: list[int] = []
-        """The numbers of places with changes, as a heap."""
-        self._touched: dict[Place, None] = {}
+        """The numbers of locations with changes, as a heap."""
+        self._touched: dict[LocationState, None] = {}
 
     def update(self, location: str, time: Any, change: int) -> None:
-        """Count so many more (or fewer) messages or requests at a location and time.
+        """Add `change` to the number of messages or requests at a location and time.
 
-        Raises `InputError` if there would be fewer than none, or if the time is not in as many
-        loops as the location.
+        Raises `InputError` if the number would become negative, if there is no such location, or if
+        the time has not as many rounds as the location has loops.
         """
-        place = self._place_of(location, time)
-        local = place.local
+        state = self._state_at(location, time)
+        local = state.local
         entry = local.entries.get(time)
         before = 0 if entry is None else entry.live
         count = before + change
         if count < 0:
             raise _fewer_than_none(location, time, before, change)
-        # How many there are is no matter to a frontier, only whether there is one.
+        # A frontier depends only on whether there are any, not on how many.
         if came := (count > 0) - (before > 0):
-            if place.relays is not None:
-                place.stop_relaying()
+            if state.relays is not None:
+                state.stop_relaying()
             entry = local.add(time, came)
-            self._enqueue(place)
+            self._enqueue(state)
         if entry is not None:
             entry.live = count
 
-    def _place_of(self, location: str, time: Any) -> Place:
-        place = self._places.get(location) or self._place(location)
-        if len(rounds_of(time)) != place.depth:
-            raise _at_wrong_depth(place, time)
-        return place
+    def _state_at(self, location: str, time: Any) -> LocationState:
+        state = self._states.get(location) or self._state_of(location)
+        if len(rounds_of(time)) != state.depth:
+            raise _at_wrong_depth(state, time)
+        return state
 
-    def _place(self, location: str) -> Place:
+    def _state_of(self, location: str) -> LocationState:
         try:
-            return self._places[location]
+            return self._states[location]
         except KeyError:
             raise unknown_location(location, self.graph) from None
 
     def frontier(self, location: str) -> Antichain:
-        """The least times at which something may still come to a location, or is there."""
-        place = self._place(location)
+        """The least times at which something is at a location or may still arrive there."""
+        state = self._state_of(location)
         self._settle()
-        return place.frontier if place.frontier is not None else place.current()
+        return state.frontier if state.frontier is not None else state.current()
 
     def is_complete(self, location: str, time: Any) -> bool:
-        """Can nothing come to the location any more at this time or before it?"""
-        place = self._place_of(location, time)
+        """Can nothing arrive at the location any more at or before this time?"""
+        state = self._state_at(location, time)
         self._settle()
-        return not place.current().less_equal(time)
+        return not state.current().less_equal(time)
 
     def moved(self) -> dict[str, Antichain]:
-        """The frontiers that differ from what they were when this was asked last."""
+        """The frontiers that have changed since the last call."""
         self._settle()
         found = {}
-        for place in self._touched:
-            if place.current() != place.told:
-                found[place.name] = place.told = place.current()
+        for state in self._touched:
+            if state.current() != state.told:
+                found[state.name] = state.told = state.current()
         self._touched.clear()
         return found
 
     def live(self) -> Iterator[tuple[str, Any, int]]:
         """Every pointstamp with its count."""
-        for place in self._places.values():
-            for entry in place.local.entries.values():
+        for state in self._states.values():
+            for entry in state.local.entries.values():
                 if entry.live:
-                    yield place.name, entry.time, entry.live
+                    yield state.name, entry.time, entry.live
 
     def holders(self, location: str, time: Any) -> list[Holder]:
         """The pointstamps that could result in ``(location, time)``, nearest first.
 
-        Each with a path by which it could; there are none exactly if the time is complete.
+        Each has a path by which it could. The list is empty exactly if the time is complete.
         """
-        self._place_of(location, time)
+        self._state_at(location, time)
         found = []
         for x, t, count in self.live():
             routes = [
@@ -145,31 +145,32 @@ class Progress:
         return sorted(found, key=lambda holder: len(holder.path))
 
     def _settle(self) -> None:
-        """Pass all changes on, component by component, each once."""
+        """Propagate all changes, visiting each component once."""
         while self._queue:
-            place = self._dequeue()
-            if place.cycle is not None:
-                self._settle_cycle(place.cycle, [place, *self._rest_of(place.rank)])
-            elif changes := place.local.settle():
-                self._pass_on(place, changes)
+            state = self._dequeue()
+            if state.cycle is not None:
+                self._settle_cycle(state.cycle, [state, *self._rest_of(state.rank)])
+            elif changes := state.local.settle():
+                self._pass_on(state, changes)
 
-    def _rest_of(self, rank: int) -> Iterator[Place]:
-        """What else is queued of a component."""
+    def _rest_of(self, rank: int) -> Iterator[LocationState]:
+        """Dequeue the other queued members of a component."""
         while self._queue and self._by_number[self._queue[0]].rank == rank:
             yield self._dequeue()
 
-    def _settle_cycle(self, cycle: Cycle, queued: list[Place]) -> None:
-        """Tell the exits of a cycle what has changed on it, and the exits those behind them.
+    def _settle_cycle(self, cycle: Cycle, queued: list[LocationState]) -> None:
+        """Propagate the changes on a cycle to its exits, and from there to their successors.
 
-        What goes from one member to another mostly cancels out at the exits, so they are told of
-        all times, not only of each member's minimal ones, which would have to be found first.
+        What moves from one member to another mostly cancels out at the exits, so they receive the
+        changes of all times, not only of each member's minimal ones, which would have to be found
+        first.
         """
         is_changed = False
-        for place in queued:
-            if counted := place.local.counted():
+        for state in queued:
+            if counted := state.local.counted():
                 is_changed = True
                 changes = [(entry.time, change) for entry, change in counted]
-                for target, summaries in place.exits:
+                for target, summaries in state.exits:
                     assert target.reached is not None
                     target.reached.add_along(summaries, changes)
         for exit_ in cycle.exits:
@@ -178,12 +179,12 @@ class Progress:
                 self._pass_on(exit_, changed)
         if is_changed and cycle.is_read:
             cycle.is_read = False
-            for place in cycle.inner:
-                self._touch(place)
+            for state in cycle.inner:
+                self._touch(state)
 
-    def _pass_on(self, place: Place, changes: Changes) -> None:
-        """Tell the next components how a frontier has changed."""
-        todo = [place]
+    def _pass_on(self, state: LocationState, changes: Changes) -> None:
+        """Propagate the changes of a frontier to the next components."""
+        todo = [state]
         for here in todo:
             self._touch(here)
             for target, summaries in here.outside:
@@ -193,20 +194,20 @@ class Progress:
                     target.local.add_along(summaries, changes)
                     self._enqueue(target)
 
-    def _touch(self, place: Place) -> None:
-        if place.frontier is not None:  # else it is among the touched already
-            place.frontier = None
-            self._touched[place] = None
+    def _touch(self, state: LocationState) -> None:
+        if state.frontier is not None:  # otherwise already touched
+            state.frontier = None
+            self._touched[state] = None
 
-    def _enqueue(self, place: Place) -> None:
-        if not place.is_queued:
-            place.is_queued = True
-            heapq.heappush(self._queue, place.number)
+    def _enqueue(self, state: LocationState) -> None:
+        if not state.is_queued:
+            state.is_queued = True
+            heapq.heappush(self._queue, state.number)
 
-    def _dequeue(self) -> Place:
-        place = self._by_number[heapq.heappop(self._queue)]
-        place.is_queued = False
-        return place
+    def _dequeue(self) -> LocationState:
+        state = self._by_number[heapq.heappop(self._queue)]
+        state.is_queued = False
+        return state
 
 
 def _fewer_than_none(location: str, time: Any, before: int, change: int) -> InputError:
@@ -219,11 +220,11 @@ def _fewer_than_none(location: str, time: Any, before: int, change: int) -> Inpu
     )
 
 
-def _at_wrong_depth(place: Place, time: Any) -> InputError:
+def _at_wrong_depth(state: LocationState, time: Any) -> InputError:
     return InputError(
         Problem(
             "wrong-depth",
-            f"{place.name!r} is in {many(place.depth, 'loop')}, and {time!r} has "
+            f"{state.name!r} is in {many(state.depth, 'loop')}, and {time!r} has "
             f"{many(len(rounds_of(time)), 'round')}",
             "inside loops a time is Product(t, rounds) with one round for each loop",
         )

@@ -1,8 +1,8 @@
-"""What people look at: a run with crashes, and under it the failure-free run that explains it.
+"""Reports for people: a run with crashes, and below it the failure-free run that explains it.
 
-`timeline` is the data of a report, apart from how it is shown by `html` and `text`;
-`guarantee_page` and `guarantee_text` show what a flow guarantees. Imports `checking`, `flow` and
-the leaves. Begin with `timeline`.
+`timeline` is the data of a report, which `html` and `text` render; `guarantee_page` and
+`guarantee_text` render what a flow guarantees. Imports `checking`, `flow` and the leaves.
+Begin with `timeline`.
 """
 
 from cutwater.report.timeline import Timeline, timeline_of

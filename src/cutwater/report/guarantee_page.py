@@ -1,7 +1,7 @@
-"""What a flow guarantees as one file for a browser: no script, no network, no other file.
+"""What a flow guarantees, as one self-contained HTML file: no script, no network, no other file.
 
-Each edge is drawn by what holds of what passes there. Line styles say it, and colours once more;
-the reason is in the title of the edge and in the list below the picture.
+The style of each edge shows which guarantee holds there, by line style and again by colour. The
+reason is in the tooltip of the edge and in the list below the picture.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from cutwater.checking.guarantees.order_sensitivity import Sensitivity
 from cutwater.errors import many
 from cutwater.flow import Flow
 from cutwater.flow.drawing.svg import EdgeMark, svg
-from cutwater.flow.guarantees.end_to_end import EXACTLY_ONCE, Promise
+from cutwater.flow.guarantees.end_to_end import EXACTLY_ONCE, SinkGuarantee
 from cutwater.flow.guarantees.settings import Setting
 from cutwater.report.templates import asset, filled
 
-__all__ = ["render"]
+__all__ = ["render_guarantees"]
 
 _WORDS = {
     "holds": "exactly-once on commit, in whatever order sources come",
@@ -28,8 +28,8 @@ _WORDS = {
 _TINT = {"yes": "order", "maybe": "order", "no": "holds"}
 
 
-def render(flow: Flow, found: Sensitivity, settings: Sequence[Setting]) -> str:
-    """A flow and what holds in it as a page that is opened as it is."""
+def render_guarantees(flow: Flow, found: Sensitivity, settings: Sequence[Setting]) -> str:
+    """A flow and its guarantees as a self-contained HTML page."""
     extent = f"{many(found.inputs, 'input')} with {many(found.events, 'event')}"
     return filled(
         "guarantee.html",
@@ -65,7 +65,7 @@ def _section(flow: Flow, setting: Setting) -> str:
             f'<div class="picture">{svg(flow, marks=marks)}</div>',
             *_key(setting),
             *_reasons(flow, setting),
-            *_table(columns, map(_promise, setting.promises)),
+            *_table(columns, map(_guarantee, setting.sink_guarantees)),
             *_table(leaving, map(_leaving, setting.early)),
             "</section>",
         ]
@@ -73,7 +73,7 @@ def _section(flow: Flow, setting: Setting) -> str:
 
 
 def _key(setting: Setting) -> Iterator[str]:
-    """What line styles there are, and what they mean."""
+    """The legend: the line styles in use, and what they mean."""
     there = {verdict.status for verdict in setting.edges.values()}
     yield '<ul class="key">'
     for status, words in _WORDS.items():
@@ -84,38 +84,38 @@ def _key(setting: Setting) -> Iterator[str]:
 
 
 def _reasons(flow: Flow, setting: Setting) -> Iterator[str]:
-    """Edges with the same reason stand together."""
+    """The reasons, with the edges of each."""
     together: dict[tuple[str, str], list[str]] = {}
     for (source, target), verdict in setting.edges.items():
         edge = f"{flow.steps[source].name} → {flow.steps[target].name}"
         together.setdefault((verdict.status, verdict.why), []).append(edge)
     yield '<ul class="reasons">'
     for (status, why), edges in together.items():
-        said = f"{escape(', '.join(edges))}: {_said(why)}"
-        yield f'<li class="reason" data-status="{status}">{said}</li>'
+        message = f"{escape(', '.join(edges))}: {_formatted(why)}"
+        yield f'<li class="reason" data-status="{status}">{message}</li>'
     yield "</ul>"
 
 
-def _promise(promise: Promise) -> list[str]:
-    tint = "holds" if promise.level == EXACTLY_ONCE else "weak"
-    provided = [f"provided {condition}" for condition in promise.provided]
+def _guarantee(guarantee: SinkGuarantee) -> list[str]:
+    tint = "holds" if guarantee.level == EXACTLY_ONCE else "weak"
+    provided = [f"provided {condition}" for condition in guarantee.provided]
     return [
-        escape(", ".join(promise.sources)),
-        escape(promise.sink),
-        promise.release,
-        _tinted(promise.level, tint),
-        "<br>".join(map(_said, [*promise.because, *provided])),
-        _said(promise.replaced) or "-",
+        escape(", ".join(guarantee.sources)),
+        escape(guarantee.sink),
+        guarantee.release,
+        _tinted(guarantee.level, tint),
+        "<br>".join(map(_formatted, [*guarantee.because, *provided])),
+        _formatted(guarantee.replaced) or "-",
     ]
 
 
-def _leaving(promise: Promise) -> list[str]:
-    if promise.level == EXACTLY_ONCE:
+def _leaving(guarantee: SinkGuarantee) -> list[str]:
+    if guarantee.level == EXACTLY_ONCE:
         same = "a replay gives the same rows in the same order"
-        return [escape(promise.sink), _tinted("yes", "holds"), same]
-    weak = promise.weaknesses[0]
-    why = _said(f"`{weak.part}` {weak.why}")
-    return [escape(promise.sink), _tinted("must wait", "order"), why]
+        return [escape(guarantee.sink), _tinted("yes", "holds"), same]
+    weak = guarantee.weaknesses[0]
+    why = _formatted(f"`{weak.part}` {weak.why}")
+    return [escape(guarantee.sink), _tinted("must wait", "order"), why]
 
 
 def _orders(found: Sensitivity) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _orders(found: Sensitivity) -> Iterator[str]:
         [
             escape(step.step),
             _tinted(step.matters, _TINT[step.matters]),
-            _said(step.why) + _witness([step.witness, impure.get(step.step, "")]),
+            _formatted(step.why) + _witness([step.witness, impure.get(step.step, "")]),
             "<br>".join(
                 escape(f"{c.claim}: {c.verdict} ({c.extent})") + _witness([c.witness])
                 for c in step.claims
@@ -139,7 +139,7 @@ def _orders(found: Sensitivity) -> Iterator[str]:
         [
             escape(sink.sink),
             _tinted(sink.matters, _TINT[sink.matters]),
-            _said(sink.why) + _witness(sink.witnesses),
+            _formatted(sink.why) + _witness(sink.witnesses),
         ]
         for sink in found.sinks
     ]
@@ -153,8 +153,8 @@ def _witness(texts: Sequence[str]) -> str:
     )
 
 
-def _said(text: str) -> str:
-    """A sentence, with the names in it as code."""
+def _formatted(text: str) -> str:
+    """A sentence as HTML, with its names in ``<code>``."""
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
 
 

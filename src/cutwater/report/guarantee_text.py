@@ -1,4 +1,4 @@
-"""What a flow guarantees, as tables and sentences for a terminal."""
+"""What a flow guarantees, as tables and text for a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cutwater.checking.guarantees.order_sensitivity import Sensitivity, StepOrder
 from cutwater.errors import many
 from cutwater.flow.checked import Checked
-from cutwater.flow.guarantees.end_to_end import EXACTLY_ONCE, Promise
+from cutwater.flow.guarantees.end_to_end import EXACTLY_ONCE, SinkGuarantee
 from cutwater.flow.guarantees.settings import Setting
 
 __all__ = ["Screen", "details", "screens"]
@@ -26,7 +26,7 @@ class Screen:
 def screens(
     found: Sensitivity, settings: Sequence[Setting], checked: Checked | None
 ) -> Iterator[Screen]:
-    """The tables, from the steps to the guarantees from end to end."""
+    """The tables, from single steps to the end-to-end guarantees."""
     extent = f"{many(found.inputs, 'input')} with {many(found.events, 'event')}"
     rows = [_step(step, found, checked) for step in found.steps]
     rows += [
@@ -46,12 +46,12 @@ def screens(
         yield Screen(
             f"{setting.title}: may outputs leave before the snapshot?",
             ("sink", "may leave", "why"),
-            tuple(_leaving(promise) for promise in setting.early),
+            tuple(_leaving(guarantee) for guarantee in setting.early),
         )
         yield Screen(
             f"{setting.title}: from end to end",
             ("sources", "sink", "release", "guarantee", "with the weakest part replaced"),
-            tuple(_end_to_end(promise) for promise in setting.promises),
+            tuple(_end_to_end(guarantee) for guarantee in setting.sink_guarantees),
         )
 
 
@@ -74,17 +74,17 @@ def _determinism(step: StepOrder, found: Sensitivity, checked: Checked | None) -
     return "as far as check went" if checked else "not checked"
 
 
-def _leaving(promise: Promise) -> tuple[str, str, str]:
-    if promise.level == EXACTLY_ONCE:
-        return promise.sink, "yes", "a replay gives the same rows in the same order"
-    weak = promise.weaknesses[0]
-    return promise.sink, "must wait", f"`{weak.part}` {weak.why}"
+def _leaving(guarantee: SinkGuarantee) -> tuple[str, str, str]:
+    if guarantee.level == EXACTLY_ONCE:
+        return guarantee.sink, "yes", "a replay gives the same rows in the same order"
+    weak = guarantee.weaknesses[0]
+    return guarantee.sink, "must wait", f"`{weak.part}` {weak.why}"
 
 
-def _end_to_end(promise: Promise) -> tuple[str, str, str, str, str]:
-    relies = [f"relies on the claim of `{name}`" for name in promise.relies_on]
-    said = _cell([*filter(None, [promise.replaced]), *relies])
-    return ", ".join(promise.sources), promise.sink, promise.release, promise.level, said
+def _end_to_end(guarantee: SinkGuarantee) -> tuple[str, str, str, str, str]:
+    relies = [f"relies on the claim of `{name}`" for name in guarantee.relies_on]
+    remedy = _cell([*filter(None, [guarantee.replaced]), *relies])
+    return ", ".join(guarantee.sources), guarantee.sink, guarantee.release, guarantee.level, remedy
 
 
 def _cell(parts: Sequence[str]) -> str:
@@ -92,21 +92,21 @@ def _cell(parts: Sequence[str]) -> str:
 
 
 def details(found: Sensitivity, settings: Sequence[Setting]) -> str:
-    """The witnesses, and the whole of each promise."""
+    """The witnesses, and every guarantee in full."""
     lines = [step.witness for step in found.steps if step.witness]
     lines += [c.witness for step in found.steps for c in step.claims if _is_more(c.claim, step)]
     lines += [witness for sink in found.sinks for witness in sink.witnesses]
     lines += (found.impure or {}).values()
     for setting in settings:
         lines.append(setting.title)
-        for promise in setting.promises:
-            lines.append(f"  {promise}, released {_released(promise.release)}")
-            lines += [f"    {weak}" for weak in promise.weaknesses]
+        for guarantee in setting.sink_guarantees:
+            lines.append(f"  {guarantee}, released {_released(guarantee.release)}")
+            lines += [f"    {weak}" for weak in guarantee.weaknesses]
     return "\n".join(lines)
 
 
 def _is_more(claim: str, step: StepOrder) -> bool:
-    """Is the witness another than that of the step itself?"""
+    """Does the claim have a witness that the step itself does not show?"""
     return claim != "commutative" and any(c.claim == claim and c.witness for c in step.claims)
 
 

@@ -1,4 +1,4 @@
-"""The report as one file for a browser: no network, no other file."""
+"""The report as one self-contained HTML file: no network, no other file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cutwater.errors import InputError, Problem
 from cutwater.report.templates import asset, filled
 from cutwater.report.timeline import Timeline, timeline_of
 
-__all__ = ["MOST_STEPS", "render"]
+__all__ = ["MOST_STEPS", "render_html"]
 
 MOST_STEPS = 50_000
-"""The longest run that a page holds; a browser would not open a much longer one."""
+"""The longest run a page holds, in steps; browsers fail to open much longer ones."""
 
 _STYLES = ("report.css", "diagram.css", "panel.css", "print.css")
 _SCRIPTS = (
@@ -30,8 +30,8 @@ _SCRIPTS = (
 )
 
 
-def render(explanation: Explanation) -> str:
-    """An explanation as a page that is opened as it is."""
+def render_html(explanation: Explanation) -> str:
+    """An explanation as a self-contained HTML page; `InputError` if the run is too long for one."""
     count = len(explanation.trace.steps)
     if count > MOST_STEPS:
         raise InputError(
@@ -54,12 +54,12 @@ def render(explanation: Explanation) -> str:
 
 
 def _data(timeline: Timeline) -> str:
-    """The data as JSON in which nothing can end, or begin, an element."""
+    """The data as JSON, escaped so that it cannot open or close an HTML element."""
     return timeline.json().decode().replace("<", r"\u003c")
 
 
 def _hash(script: str) -> str:
-    """What the page's policy lets run: this script and no other."""
+    """The hash for the page's content security policy, which allows this script only."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 

@@ -1,7 +1,7 @@
-"""The messages of a run, each with a number of its own.
+"""The messages of a run, each with a unique number.
 
-A message that is sent again after a recovery has the same place on its stream as the one that was
-taken back, and is another message.
+A message that is resent after a recovery has the same position on its stream as the one that was
+rolled back, but it is another message.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _FIRST_EPOCH = 1
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message."""
+    """A message on a stream."""
 
     stream: int
     n: int
     """Its sequence number on the stream."""
     epoch: int
     text: str | None
-    """What it carries; None for a border."""
+    """What it carries; None for a barrier."""
     sender: int | None
-    """The step that sent it; None if it was there from the beginning."""
+    """The step that sent it; None if it was there from the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """All messages, and for each step which it consumed and produced."""
+    """All messages, and the numbers of those that each step consumed and produced."""
 
     messages: tuple[Message, ...]
     consumed: tuple[tuple[int, ...], ...]
@@ -43,7 +43,7 @@ class Numbered:
 
 
 def numbered(header: Header, steps: Iterable[TraceStep], text: Callable[[Plain], str]) -> Numbered:
-    """Give each message of a run a number: those of the inputs first, then as they are sent."""
+    """Number the messages of a run: those of the inputs first, then in the order they are sent."""
     numbering = _Numbering(header, text)
     consumed, produced = [], []
     for index, step in enumerate(steps):
@@ -65,7 +65,7 @@ class _Numbering:
             self.add(message, None)
 
     def add(self, message: TraceMessage, sender: int | None) -> int:
-        """Take a message in; its number."""
+        """Add a message; returns its number."""
         stream = self._streams[message.stream]
         text = None if message.event is msgspec.UNSET else self._text(message.event)
         number = len(self.messages)
@@ -76,12 +76,12 @@ class _Numbering:
         return number
 
     def place_of(self, message: TraceMessage) -> int:
-        """The number of a message; a wrong trace may consume what nobody sent."""
+        """The number of a message; one that was never sent, as in an invalid trace, is added."""
         found = self._present.get((self._streams[message.stream], message.n))
         return self.add(message, None) if found is None else found
 
     def take_back(self, epoch: int) -> None:
-        """Forget what was sent after an epoch; the inputs stay."""
+        """Roll back the messages sent after an epoch; the inputs stay."""
         for stream, sent in enumerate(self._sent):
             while sent and self.messages[sent[-1]].epoch > epoch:
                 self._present.pop((stream, self.messages[sent.pop()].n), None)
@@ -94,5 +94,5 @@ def _inputs(header: Header) -> Iterable[TraceMessage]:
             for event in events:
                 yield TraceMessage(stream, n, epoch, event)
                 n += 1
-            yield TraceMessage(stream, n, epoch, border=True)
+            yield TraceMessage(stream, n, epoch, barrier=True)
             n += 1

@@ -1,7 +1,7 @@
-"""How everything in a run changes: states, snapshots, read positions, and what is on each stream.
+"""The history of a run: states, snapshots, read positions, and the content of each stream.
 
-Configuration 0 is before the first step, configuration k + 1 after step k (counted from 0). What is
-recorded is in which configuration something became as it is.
+Configuration 0 is before the first step, configuration k + 1 after step k (counted from 0). Only
+changes are recorded, each with the configuration in which it happens.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 from cutwater.report.messages import Message
 from cutwater.trace import Rule
 
-__all__ = ["Act", "Changes", "Content", "Course", "Lane", "Snapshots", "course_of"]
+__all__ = ["Act", "Changes", "Content", "RunHistory", "Snapshots", "TaskStreams", "history_of"]
 
 _FIRST_EPOCH = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class TaskStreams:
     """A task: its name, and the streams it reads and writes."""
 
     name: str
@@ -30,7 +30,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A step, as far as it changes anything."""
+    """A step, reduced to what it changes."""
 
     rule: Rule
     task: int | None
@@ -38,7 +38,7 @@ class Act:
     consumed: tuple[int, ...]
     produced: tuple[int, ...]
     state: str | None
-    """The state after it; None where it was not recorded."""
+    """The state after the step; None if it was not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What was ever on a stream, in the order it came: columns of equal length."""
+    """All messages that were ever on a stream, in order of arrival: columns of equal length."""
 
     messages: tuple[int, ...]
     since: tuple[int, ...]
     """The first configuration with the message."""
     until: tuple[int | None, ...]
-    """The first configuration again without it; None if it stays."""
+    """The first configuration in which the message is gone; None if it stays."""
 
     def present(self, configuration: int) -> tuple[int, ...]:
         """The messages on the stream in a configuration."""
@@ -84,39 +84,39 @@ class Snapshots:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
-    """A run as the changes that its steps make."""
+class RunHistory:
+    """The history of a run, as the changes its steps make."""
 
     epochs: tuple[Changes, ...]
-    """The epoch of each task; None while it is failed."""
+    """The epoch of each task; None while it is down."""
     states: tuple[Changes, ...]
-    """The state of each task as text; None where it is lost, or was not recorded."""
+    """The state of each task as text; None if it is lost or was not recorded."""
     snapshots: tuple[Snapshots, ...]
     """The archive of each task."""
     reads: tuple[tuple[Changes, ...], ...]
-    """How many messages each task has read on each of its inputs."""
+    """The number of messages each task has read on each of its inputs."""
     streams: tuple[Content, ...]
     common: Changes
     """The greatest common epoch."""
 
 
-def course_of(
-    lanes: Sequence[Lane],
+def history_of(
+    tasks: Sequence[TaskStreams],
     is_input: Sequence[bool],
     messages: Sequence[Message],
     initial: Sequence[str],
     acts: Sequence[Act],
-) -> Course:
-    """The course of a run from its steps."""
-    recorder = _Recorder(lanes, is_input, messages, initial)
+) -> RunHistory:
+    """The history of a run, built from its steps."""
+    recorder = _Recorder(tasks, is_input, messages, initial)
     for configuration, act in enumerate(acts, 1):
         recorder.take(configuration, act)
-    return recorder.course()
+    return recorder.history()
 
 
 @dataclass(slots=True)
 class _Changing:
-    """`Changes` in the making."""
+    """A builder of `Changes`."""
 
     at: list[int]
     values: list[Any]
@@ -132,7 +132,7 @@ class _Changing:
 
 @dataclass(slots=True)
 class _Spans:
-    """Items, each from a configuration to another, in the making."""
+    """A builder of items, each present from one configuration to another."""
 
     items: list[Any] = field(default_factory=list)
     since: list[int] = field(default_factory=list)
@@ -150,7 +150,7 @@ class _Spans:
         return self.items[self.open[-1]]
 
     def end_while(self, configuration: int, is_ending: Callable[[Any], bool]) -> None:
-        """End the last items, as long as they are to be ended: epochs only grow."""
+        """End items from the last one back while the predicate holds: epochs only grow."""
         while self.open and is_ending(self.last):
             self.until[self.open.pop()] = configuration
 
@@ -158,16 +158,16 @@ class _Spans:
 class _Recorder:
     def __init__(
         self,
-        lanes: Sequence[Lane],
+        tasks: Sequence[TaskStreams],
         is_input: Sequence[bool],
         messages: Sequence[Message],
         initial: Sequence[str],
     ) -> None:
-        self._lanes, self._is_input, self._messages = lanes, is_input, messages
-        self._epochs = [_Changing([0], [_FIRST_EPOCH]) for _ in lanes]
+        self._tasks, self._is_input, self._messages = tasks, is_input, messages
+        self._epochs = [_Changing([0], [_FIRST_EPOCH]) for _ in tasks]
         self._states = [_Changing([0], [state]) for state in initial]
-        self._archives = [_Spans() for _ in lanes]
-        self._reads = [[_Changing([0], [0]) for _ in lane.inputs] for lane in lanes]
+        self._archives = [_Spans() for _ in tasks]
+        self._reads = [[_Changing([0], [0]) for _ in task.inputs] for task in tasks]
         self._streams = [_Spans() for _ in is_input]
         self._common = _Changing([0], [_FIRST_EPOCH - 1])
         for archive, state in zip(self._archives, initial, strict=True):
@@ -188,17 +188,17 @@ class _Recorder:
     def _work(self, configuration: int, act: Act, task: int) -> None:
         for number in act.consumed:
             message = self._messages[number]
-            if message.stream in self._lanes[task].inputs:
-                place = self._lanes[task].inputs.index(message.stream)
+            if message.stream in self._tasks[task].inputs:
+                place = self._tasks[task].inputs.index(message.stream)
                 self._reads[task][place].set(configuration, message.n + 1)
         for number in act.produced:
             self._streams[self._messages[number].stream].begin(configuration, number)
-        if act.rule == "border":
-            self._border(configuration, act, task)
+        if act.rule == "barrier":
+            self._barrier(configuration, act, task)
         else:
             self._states[task].set(configuration, act.state)
 
-    def _border(self, configuration: int, act: Act, task: int) -> None:
+    def _barrier(self, configuration: int, act: Act, task: int) -> None:
         if act.state is not None:
             self._states[task].set(configuration, act.state)
         self._archives[task].begin(configuration, (act.epoch, self._states[task].values[-1]))
@@ -211,19 +211,19 @@ class _Recorder:
         for is_input, spans in zip(self._is_input, self._streams, strict=True):
             if not is_input:
                 spans.end_while(configuration, lambda m: self._messages[m].epoch > epoch)
-        for task, lane in enumerate(self._lanes):
-            self._epochs[task].set(configuration, epoch + 1)
-            self._states[task].set(configuration, self._archives[task].last[1])
-            for place, stream in enumerate(lane.inputs):
-                self._reads[task][place].set(configuration, self._until(stream, epoch))
+        for number, task in enumerate(self._tasks):
+            self._epochs[number].set(configuration, epoch + 1)
+            self._states[number].set(configuration, self._archives[number].last[1])
+            for place, stream in enumerate(task.inputs):
+                self._reads[number][place].set(configuration, self._until(stream, epoch))
 
     def _until(self, stream: int, epoch: int) -> int:
-        """How many messages of a stream are of epochs up to this one."""
+        """The number of messages on a stream that belong to epochs up to this one."""
         spans = self._streams[stream]
         return bisect_right(spans.open, epoch, key=lambda r: self._messages[spans.items[r]].epoch)
 
-    def course(self) -> Course:
-        return Course(
+    def history(self) -> RunHistory:
+        return RunHistory(
             epochs=tuple(changing.done() for changing in self._epochs),
             states=tuple(changing.done() for changing in self._states),
             snapshots=tuple(

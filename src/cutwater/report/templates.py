@@ -1,4 +1,4 @@
-"""The files that pages are made of."""
+"""The template and asset files of the HTML pages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _ASSETS = files("cutwater.report") / "assets"
 
 
 def asset(name: str) -> str:
-    """The text of a file that comes with the package."""
+    """The text of an asset file of this package."""
     return (_ASSETS / name).read_text(encoding="utf-8")
 
 
 def filled(name: str, parts: Mapping[str, str]) -> str:
-    """A page in which each ``{{part}}`` is replaced; what is put in is not looked at again."""
+    """A template with each ``{{part}}`` replaced; inserted text is not substituted again."""
     before, *rest = asset(name).split("{{")
     pieces = [before]
     for piece in rest:

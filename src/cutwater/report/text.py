@@ -1,4 +1,4 @@
-"""The report as text for a terminal: one line a step, and of a long run what matters."""
+"""The report as text for a terminal: one line per step; a long run is abridged."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from cutwater.checking.transparency.explanation import Explanation
 from cutwater.report.timeline import Fate, Step, Timeline, timeline_of
 
-__all__ = ["render"]
+__all__ = ["render_text"]
 
 _MOST_LINES = 120
 _ENDS = 10
-"""Of a long run so many steps are shown at its beginning and at its end."""
+"""Steps shown at the beginning and at the end of a long run."""
 _AROUND = 3
-"""And so many before and after each failure and recovery."""
+"""Steps shown before and after each failure and recovery of a long run."""
 _ROOM = 28
-"""Characters for a value."""
-_MARKS = {"event": "●", "border": "◆", "fail": "×", "recover": "↺"}
-_UNDONE = {"event": "○", "border": "◇"}
+"""The width of a value, in characters."""
+_MARKS = {"event": "●", "barrier": "◆", "fail": "×", "recover": "↺"}
+_UNDONE = {"event": "○", "barrier": "◇"}
 _FATES: dict[Fate, str] = {
     "kept": "",
     "failure": "",
@@ -27,7 +27,7 @@ _FATES: dict[Fate, str] = {
 }
 
 
-def render(explanation: Explanation) -> str:
+def render_text(explanation: Explanation) -> str:
     """An explanation as lines of text."""
     timeline = timeline_of(explanation)
     lines = [*_head(timeline), "", *_run(timeline), "", *_failure_free(timeline), ""]
@@ -35,7 +35,7 @@ def render(explanation: Explanation) -> str:
 
 
 def _printable(line: str) -> str:
-    """A line without what a terminal would obey."""
+    """A line with control characters replaced, so that a terminal does not interpret them."""
     return "".join(char if char.isprintable() else "�" for char in line)
 
 
@@ -47,8 +47,8 @@ def _head(timeline: Timeline) -> Iterator[str]:
         (len(timeline.generations), "generation"),
         (len(timeline.commits), "commit"),
     ]
-    said = ", ".join(f"{n:,} {word}{'s' * (n != 1)}" for n, word in counts)
-    yield f"{timeline.flow}: {said}"
+    message = ", ".join(f"{n:,} {word}{'s' * (n != 1)}" for n, word in counts)
+    yield f"{timeline.flow}: {message}"
     if timeline.note:
         yield timeline.note
 
@@ -85,7 +85,7 @@ def _failure_free(timeline: Timeline) -> Iterator[str]:
 
 
 def _what_matters(is_special: Sequence[bool]) -> list[int]:
-    """Which lines are shown: all, or the ends and what is around the special ones."""
+    """The indices of the lines to show: all, or both ends and those around the special ones."""
     total = len(is_special)
     if total <= _MOST_LINES:
         return list(range(total))
@@ -117,8 +117,8 @@ def _line(number: str, timeline: Timeline, step: Step, remark: str) -> str:
     mark = _UNDONE[step.rule] if is_undone else _MARKS[step.rule]
     width = max((len(lane.name) for lane in timeline.tasks), default=0)
     name = "" if step.task is None else timeline.tasks[step.task].name
-    said = f"{number}  {mark} {name:{width}}  {_deed(timeline, step)}"
-    return f"{said:<72}  {remark}".rstrip() if remark else said.rstrip()
+    message = f"{number}  {mark} {name:{width}}  {_deed(timeline, step)}"
+    return f"{message:<72}  {remark}".rstrip() if remark else message.rstrip()
 
 
 def _deed(timeline: Timeline, step: Step) -> str:
@@ -127,16 +127,16 @@ def _deed(timeline: Timeline, step: Step) -> str:
             return "fails"
         case "recover":
             return f"all tasks go back to {_snapshot(step.epoch)}"
-        case "border":
-            return f"epoch {step.epoch}  border, snapshot"
+        case "barrier":
+            return f"epoch {step.epoch}  barrier, snapshot"
     consumed, produced = (_values(timeline, which) for which in (step.consumed, step.produced))
     return f"epoch {step.epoch}  {consumed} → {produced}"
 
 
 def _values(timeline: Timeline, numbers: Sequence[int]) -> str:
-    texts = (timeline.messages[number].text or "border" for number in numbers)
-    said = ", ".join(texts) or "nothing"
-    return said if len(said) <= _ROOM else said[: _ROOM - 1] + "…"
+    texts = (timeline.messages[number].text or "barrier" for number in numbers)
+    text = ", ".join(texts) or "nothing"
+    return text if len(text) <= _ROOM else text[: _ROOM - 1] + "…"
 
 
 def _fate(step: Step) -> str:

@@ -1,4 +1,4 @@
-"""A run and its failure-free run as data that can be looked at from any step.
+"""A run and its failure-free run as data that can be inspected at any step.
 
 =====================================  =====================================================
 P1                                     here
@@ -6,11 +6,11 @@ P1                                     here
 Fig. 12a and b, trace and generations  ``Timeline.steps``, ``Timeline.generations``
 Fig. 12d, failure-free trace           ``Timeline.kept``: indices of steps, in their new order
 mapping of observations                ``Timeline.mapping``
-configurations C and C'                ``Timeline.run`` and ``Timeline.failure_free``: a `Course`
+configurations C and C'                ``Timeline.run``, ``Timeline.failure_free``: a `RunHistory`
 =====================================  =====================================================
 
-A report holds what changes and when, never a copy for each step, so it grows with the number of
-messages and not with steps times streams.
+A report stores changes, never a copy per step, so its size grows with the number of messages and
+not with steps times streams.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ import msgspec
 from cutwater.checking.transparency.explanation import Commit, Explanation, Generation
 from cutwater.jsonable import Plain, shown
 from cutwater.report.messages import Message, numbered
-from cutwater.report.run_history import Act, Course, Lane, course_of
+from cutwater.report.run_history import Act, RunHistory, TaskStreams, history_of
 from cutwater.trace import Header, Rule
 
 __all__ = ["Fate", "Step", "Stream", "Timeline", "Verdict", "timeline_of", "verdict_words"]
 
 _LONGEST = 400
-"""Characters of a value that are shown."""
+"""The longest value that is shown in full, in characters."""
 
 Fate = Literal["kept", "discarded", "open", "unchecked", "failure"]
-"""What became of a step: it is in the failure-free run; a recovery undid it; the run ended before
-its epoch was committed; the check stopped before it; or it is a failure or a recovery itself."""
+"""The fate of a step: it is in the failure-free run; a recovery undid it; the run ended before its
+epoch was committed; the check stopped before it; or it is itself a failure or a recovery."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Is the run explained, and if not, why and where?"""
+    """Whether the run is explained, and if not, why and where."""
 
     holds: bool
     words: str
     step: int | None = None
-    """The step at which it shows that it is not."""
+    """The step that refutes the explanation; None if it holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream: where its messages come from, and whether an observer looks at it."""
+    """A stream: whether it is an input, and whether an observer sees it."""
 
     name: str
     is_input: bool
@@ -66,9 +66,9 @@ class Step:
     generation: int
     fate: Fate
     place: int | None
-    """Its index in the failure-free run, if it is kept."""
+    """Its index in the failure-free run; None if it is not kept."""
     commit: int | None
-    """The greatest common epoch from here on, if this step raises it."""
+    """The greatest common epoch from here on; None if this step does not raise it."""
     consumed: tuple[int, ...]
     """Indices of messages."""
     produced: tuple[int, ...]
@@ -81,20 +81,20 @@ class Timeline:
     flow: str
     note: str
     verdict: Verdict
-    tasks: tuple[Lane, ...]
-    """In an order in which each comes after those it reads."""
+    tasks: tuple[TaskStreams, ...]
+    """In topological order: each comes after those it reads."""
     streams: tuple[Stream, ...]
     messages: tuple[Message, ...]
-    """Every message that was ever there; one sent again after a recovery is another one."""
+    """Every message ever sent; one that is resent after a recovery is another message."""
     steps: tuple[Step, ...]
     generations: tuple[Generation, ...]
     commits: tuple[Commit, ...]
     kept: tuple[int, ...]
     """The failure-free run: indices of steps."""
     mapping: tuple[int, ...]
-    """For each configuration of the run the one of the failure-free run that shows the same."""
-    run: Course
-    failure_free: Course
+    """For each configuration of the run, the one of the failure-free run that shows the same."""
+    run: RunHistory
+    failure_free: RunHistory
 
     def json(self) -> bytes:
         """The timeline as JSON."""
@@ -104,9 +104,9 @@ class Timeline:
 def timeline_of(explanation: Explanation) -> Timeline:
     """The data of a report on an explanation."""
     header, steps = explanation.trace.header, explanation.trace.steps
-    lanes = _lanes(header)
+    tasks = _tasks(header)
     found = numbered(header, steps, _text)
-    names = {lane.name: index for index, lane in enumerate(lanes)}
+    names = {task.name: index for index, task in enumerate(tasks)}
     acts = [
         Act(
             step.rule,
@@ -124,7 +124,7 @@ def timeline_of(explanation: Explanation) -> Timeline:
         flow=header.flow,
         note=header.note,
         verdict=_verdict(explanation),
-        tasks=lanes,
+        tasks=tasks,
         streams=_streams(header),
         messages=found.messages,
         steps=_steps(explanation, acts),
@@ -132,9 +132,9 @@ def timeline_of(explanation: Explanation) -> Timeline:
         commits=explanation.commits,
         kept=explanation.kept,
         mapping=explanation.mapping,
-        run=course_of(lanes, is_input, found.messages, initial, acts),
-        failure_free=course_of(
-            lanes, is_input, found.messages, initial, [acts[index] for index in explanation.kept]
+        run=history_of(tasks, is_input, found.messages, initial, acts),
+        failure_free=history_of(
+            tasks, is_input, found.messages, initial, [acts[index] for index in explanation.kept]
         ),
     )
 
@@ -151,10 +151,10 @@ def _verdict(explanation: Explanation) -> Verdict:
     return Verdict(explanation.holds, verdict_words(explanation), step)
 
 
-def _lanes(header: Header) -> tuple[Lane, ...]:
+def _tasks(header: Header) -> tuple[TaskStreams, ...]:
     streams = {name: index for index, name in enumerate(header.streams)}
     return tuple(
-        Lane(task.name, tuple(streams[name] for name in task.inputs), streams[task.output])
+        TaskStreams(task.name, tuple(streams[name] for name in task.inputs), streams[task.output])
         for task in header.tasks
     )
 

@@ -1,7 +1,7 @@
-"""P1's rules as a model: which steps are possible, and the protocol that says so.
+"""P1's rules as a model: which steps are possible, and the protocol that defines them.
 
-A `Point` is a configuration and how many more tasks may crash. The fair actions (P1, Definition
-B.12; see `fairness`) are taking events, taking borders and recovering.
+A `Point` is a configuration and the number of crashes still allowed. The fair actions (P1,
+Definition B.12; see `fairness`) are consuming events, consuming barriers and recovering.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 from cutwater.semantics.barriers import (
-    BORDER,
+    BARRIER,
     FAILED,
     Configuration,
     Event,
     LocalStep,
     Message,
     Running,
-    border_step,
+    barrier_step,
     event_step,
     fail_step,
     greatest_common_epoch,
@@ -37,7 +37,7 @@ __all__ = [
     "Move",
     "Point",
     "Recover",
-    "TakeBorder",
+    "TakeBarrier",
     "TakeEvent",
     "fairness",
     "is_failure",
@@ -45,14 +45,14 @@ __all__ = [
 
 
 class TakeEvent(msgspec.Struct, frozen=True, cache_hash=True):
-    """A task takes an event (I-Event)."""
+    """A task consumes an event (I-Event)."""
 
     task: str
     message: Message
 
 
-class TakeBorder(msgspec.Struct, frozen=True):
-    """A task takes the borders of its epoch (I-Border)."""
+class TakeBarrier(msgspec.Struct, frozen=True):
+    """A task consumes the barriers of its epoch (I-Border)."""
 
     task: str
 
@@ -69,22 +69,22 @@ class Recover(msgspec.Struct, frozen=True):
     task: None = None
 
 
-Move = TakeEvent | TakeBorder | Fail | Recover
+Move = TakeEvent | TakeBarrier | Fail | Recover
 
 
 class Point(msgspec.Struct, frozen=True, cache_hash=True):
-    """A configuration, and what may still go wrong."""
+    """A configuration, and the faults still allowed."""
 
     configuration: Configuration
     crashes: int
-    """How many more times a task may crash."""
+    """How many more crashes are allowed."""
 
 
 class Barriers:
-    """The protocol as the paper has it; a variant overrides what it does otherwise."""
+    """The protocol of the paper; a variant overrides the rules it changes."""
 
     def moves(self, c: Configuration, number: int) -> Sequence[Move]:
-        """What a running task may do next."""
+        """The moves that a task can make next; none if it has crashed."""
         task, volatile = c.graph.tasks[number], c.states[number].volatile
         if not isinstance(volatile, Running):
             return ()
@@ -95,8 +95,8 @@ class Barriers:
             for message in messages
             if isinstance(message.content, Event) and message.epoch == volatile.epoch
         ]
-        if all(self._is_border(messages, volatile.epoch) for messages in heads):
-            taken.append(TakeBorder(task.name))
+        if all(self._is_barrier(messages, volatile.epoch) for messages in heads):
+            taken.append(TakeBarrier(task.name))
         return taken
 
     @staticmethod
@@ -106,21 +106,21 @@ class Barriers:
         return [c.messages.at(stream, position[i]) for i, stream in enumerate(task.inputs)]
 
     @staticmethod
-    def _is_border(messages: Sequence[Message], epoch: int) -> bool:
-        return any(m.content is BORDER and m.epoch == epoch for m in messages)
+    def _is_barrier(messages: Sequence[Message], epoch: int) -> bool:
+        return any(m.content is BARRIER and m.epoch == epoch for m in messages)
 
-    def local(self, c: Configuration, move: TakeEvent | TakeBorder) -> LocalStep | None:
-        """The local step of a move."""
+    def local(self, c: Configuration, move: TakeEvent | TakeBarrier) -> LocalStep | None:
+        """The local step of a move; None if its premise does not hold."""
         number = c.graph.number[move.task]
         task, state = c.graph.tasks[number], c.states[number]
-        if isinstance(move, TakeBorder):
-            return border_step(task, state)
+        if isinstance(move, TakeBarrier):
+            return barrier_step(task, state)
         content = move.message.content
         assert isinstance(content, Event)
         return event_step(task, state, move.message.stream, content.word)
 
     def step(self, c: Configuration, move: Move) -> Configuration:
-        """The configuration after a move that is possible."""
+        """The configuration after a move; raises `ValueError` if the move is not possible."""
         after: Configuration | None
         if isinstance(move, Recover):
             after = self.recover(c)
@@ -135,15 +135,15 @@ class Barriers:
         return after
 
     def recover(self, c: Configuration) -> Configuration | None:
-        """Where a recovery leads; None if nothing has failed."""
+        """The configuration after a recovery; None if nothing has failed."""
         return recover(c)
 
 
 class BarrierModel:
-    """All executions from a configuration, with so many crashes at most.
+    """All executions from a configuration, with at most `crashes` crashes.
 
-    `FlowError` if it is none to start from (P1, Definition 6.8): a graph without circles, inputs of
-    equally many epochs, each closed by a border, and tasks that have done nothing yet.
+    Raises `FlowError` if it is not an initial one (P1, Definition 6.8): an acyclic graph, inputs
+    with the same number of epochs, each closed by a barrier, and tasks that have not run yet.
 
     Examples
     --------
@@ -164,27 +164,27 @@ class BarrierModel:
 
     @property
     def is_reducible(self) -> bool:
-        """Is it the protocol as the paper has it, of which `ample` and `independent` were shown?
+        """Is it the paper's own protocol, for which `ample` and `independent` are proven?
 
-        A variant that overrides a rule is searched in full.
+        A variant that overrides a rule is searched exhaustively.
         """
         return not overridden(self.protocol, Barriers)
 
     @property
     def is_acyclic(self) -> bool:
-        """Every step but a recovery brings a task forward, and crashes are counted."""
+        """True if reducible: every step but a recovery advances a task, and crashes are bounded."""
         return self.is_reducible
 
     def failure_free(self) -> BarrierModel:
-        """The same without crashes (P1: I \\ F)."""
+        """The same model without crashes (P1: I \\ F)."""
         return BarrierModel(self.initial, crashes=0, protocol=self.protocol)
 
     def initial_states(self) -> Iterable[Point]:
-        """The one point at which everything starts."""
+        """The single initial point."""
         return (Point(self.initial, self.crashes),)
 
     def actions(self, state: Point) -> list[Move]:
-        """What may happen: steps of tasks, then crashes, then a recovery."""
+        """The possible moves: steps of tasks, then crashes, then a recovery."""
         c = state.configuration
         moves: list[Move] = []
         for number in range(len(c.graph.tasks)):
@@ -212,27 +212,28 @@ class BarrierModel:
     def independent(a: Move, b: Move) -> bool:
         """Causal order (Definition B.3): steps of two tasks, neither of which is a recovery.
 
-        Two crashes may take the last one that is allowed from each other.
+        Two crashes are dependent: one may use up the last crash allowed.
         """
         if isinstance(a, Recover) or isinstance(b, Recover):
             return False
         return a.task != b.task and not (isinstance(a, Fail) and isinstance(b, Fail))
 
     def ample(self, state: Point, actions: Sequence[Move]) -> Sequence[Move] | None:
-        """The steps of one task, if nothing else can change them and no observer sees them.
+        """The steps of one task, if nothing else can affect them and no observer sees them.
 
-        If every input of a running task has a next message, what the task can do next is settled:
-        messages are only ever added behind. Whatever the other tasks do first, its steps stay
-        possible and commute with it.
+        If every input of a running task has a next message, what the task can do next is fixed:
+        messages are only ever appended. Whatever the other tasks do first, its steps stay possible
+        and commute with theirs.
 
-        What can follow without the task shows the same before and after its step. An event is of
-        an epoch the task has not closed, so no other task can make it common. A border of epoch e
-        is passed over only where another task is behind: until the others have caught up it shows
-        nothing, and then, taken before or after them, the common epoch goes from e - 1 to e.
+        An execution that continues without the task shows the same before and after its step. An
+        event belongs to an epoch the task has not closed, so no other task can make it common. A
+        barrier of epoch e is chosen only where another task is behind: until the others have caught
+        up it shows nothing, and then, consumed before or after them, the common epoch goes from
+        e - 1 to e.
 
-        A recovery does not commute with the steps; but by Lemma B.9 it leads where it leads
-        without them, so trying it later loses nothing. Crash and recovery are therefore tried only
-        where no such task is left: just before what an observer sees.
+        A recovery does not commute with the steps; but by Lemma B.9 it leads to the same
+        configuration as without them, so trying it later loses nothing. Crash and recovery are
+        therefore tried only where no such task is left: just before an observable step.
         """
         c = state.configuration
         for number in range(len(c.graph.tasks)):
@@ -243,20 +244,20 @@ class BarrierModel:
         return None
 
     def _is_seen(self, c: Configuration, move: Move) -> bool:
-        """Does the step end an epoch that all other tasks have ended?"""
-        if not isinstance(move, TakeBorder):
+        """Does the step complete an epoch that all other tasks have completed?"""
+        if not isinstance(move, TakeBarrier):
             return False
         after = self.protocol.step(c, move)
         return greatest_common_epoch(after) > greatest_common_epoch(c)
 
 
 def fairness(move: Any) -> Hashable:
-    """The class that a fair execution does not starve: each task, and recovery; no crash."""
+    """The class that a fair execution must not starve: each task, and recovery; None: a crash."""
     if isinstance(move, Fail):
         return None
     return "recovery" if isinstance(move, Recover) else move.task
 
 
 def is_failure(move: Any) -> bool:
-    """Is it a crash, of which there are finitely many?"""
+    """Is it a crash? An execution has finitely many."""
     return isinstance(move, Fail)

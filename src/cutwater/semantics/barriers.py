@@ -7,12 +7,12 @@ configuration ⟨Π, Σ, N, M, D⟩          `Configuration`: graph, states, pos
                                        inputs
 processor TK⟨f, S, o⟩                  `Task`
 state ⟨a, σ_V⟩; fl; ⟨e, v⟩             `TaskState`; `FAILED`; `Running`
-message n s ⟨e, d_C⟩; EV⟨w⟩; BD        `Message`; its ``content`` is an `Event` or `BORDER`
+message n s ⟨e, d_C⟩; EV⟨w⟩; BD        `Message`; its ``content`` is an `Event` or `BARRIER`
 actions + s d, − s d                   `Produce`, `Consume`
 Def. 4.1, action application           `apply_actions`; None where it is undefined
 S-Step                                 `take_step`; S-AbsX and S-AbsP, which drop labels from the
-                                       arrow, are the dropping of its arguments
-I-Event, I-Border, F-Fail              `event_step`, `border_step`, `fail_step`: local steps
+                                       arrow, correspond to dropping its arguments
+I-Event, I-Border, F-Fail              `event_step`, `barrier_step`, `fail_step`: local steps
 F-Recover                              `recover`
 Def. 4.2, gce                          `greatest_common_epoch`
 Def. 4.3, out                          `output`
@@ -21,12 +21,12 @@ Def. 4.5, lcs                          `latest_common_snapshot`
 Def. 6.8, K                            `initial_configuration`, validated
 =====================================  =====================================================
 
-Where we read the paper our way (2026-11-16):
+Where we interpret the paper (2026-11-16):
 
 - Archives start as ``{0: initial}`` and work starts in epoch 1. Appendix A.2 prints I-Event with a
-  superscript on what is consumed and leaves F-Fail out; section 4.2.1 holds.
+  superscript on what is consumed and omits F-Fail; we follow section 4.2.1.
 - Lemma B.6 says ``dom(a') = {gce}`` after a recovery; Definition 4.5 keeps all epochs up to it, and
-  it holds.
+  we follow the definition.
 - The set of inputs D is M_0, so a recovery makes the sources replay.
 """
 
@@ -41,7 +41,7 @@ from typing import Any
 import msgspec
 
 __all__ = [
-    "BORDER",
+    "BARRIER",
     "FAILED",
     "Action",
     "Configuration",
@@ -57,7 +57,7 @@ __all__ = [
     "Task",
     "TaskState",
     "apply_actions",
-    "border_step",
+    "barrier_step",
     "event_step",
     "fail_step",
     "greatest_common_epoch",
@@ -69,11 +69,11 @@ __all__ = [
 ]
 
 
-class _Border(msgspec.Struct, frozen=True):
-    """The type of `BORDER`."""
+class _Barrier(msgspec.Struct, frozen=True):
+    """The type of `BARRIER`."""
 
     def __repr__(self) -> str:
-        return "BORDER"
+        return "BARRIER"
 
 
 class _Failed(msgspec.Struct, frozen=True):
@@ -83,7 +83,7 @@ class _Failed(msgspec.Struct, frozen=True):
         return "FAILED"
 
 
-BORDER = _Border()
+BARRIER = _Barrier()
 """The content of a message that ends an epoch (P1: BD)."""
 FAILED = _Failed()
 """The volatile state of a task that has crashed (P1: fl)."""
@@ -93,14 +93,14 @@ class Event(msgspec.Struct, frozen=True, cache_hash=True):
     """The content of a message that carries data (P1: EV⟨w⟩)."""
 
     word: Any
-    """What it carries; hashable."""
+    """The payload; hashable."""
 
 
-Content = Event | _Border
+Content = Event | _Barrier
 
 
 class Message(msgspec.Struct, frozen=True, cache_hash=True):
-    """A message at its place on a stream (P1: n s ⟨e, d_C⟩)."""
+    """A message at its position on a stream (P1: n s ⟨e, d_C⟩)."""
 
     n: int
     """Its sequence number on the stream, from 0."""
@@ -119,7 +119,7 @@ class Produce(msgspec.Struct, frozen=True):
 
 
 class Consume(msgspec.Struct, frozen=True):
-    """The action of taking the next message of a stream, which must be this one (P1: − s d)."""
+    """The action of consuming the next message of a stream, which must be this one (P1: − s d)."""
 
     stream: str
     epoch: int
@@ -130,12 +130,12 @@ Action = Produce | Consume
 
 
 _MANY = 256
-"""From so many messages on a set is a view on a log that it shares with those that it grew from: to
-copy each would make a long run take time by its square. A search has many small sets that fork."""
+"""From this size on, a set is a view of a log that it shares with the sets it grew from: copying
+each would make a long run quadratic. A search has many small sets that fork, which are copied."""
 
 
 class _Grown:
-    """Messages in the order in which they were added; each is there once, and none goes away."""
+    """An append-only log of distinct messages."""
 
     __slots__ = ("log", "number", "places")
 
@@ -153,7 +153,7 @@ class _Grown:
 
 
 class Messages:
-    """The messages in the system (P1: M): a set, found by their places."""
+    """The messages in the system (P1: M): a set, indexed by position."""
 
     __slots__ = ("_all", "_grown", "_places", "_size")
 
@@ -165,7 +165,7 @@ class Messages:
 
     @property
     def all(self) -> frozenset[Message]:
-        """Every message that was sent and not taken back."""
+        """All messages, as a set."""
         if self._all is None:
             assert self._grown is not None
             self._all = frozenset(self._grown.log[: self._size])
@@ -193,7 +193,7 @@ class Messages:
         return message in self.all
 
     def at(self, stream: str, n: int) -> tuple[Message, ...]:
-        """What stands at a place: in a well-formed configuration one message at most."""
+        """The messages at a position: at most one in a well-formed configuration."""
         if self._grown is not None:
             return tuple(m for m in self._grown.places.get((stream, n), ()) if m in self)
         if self._places is None:
@@ -209,7 +209,7 @@ class Messages:
         return frozenset(message for message in self.all if message.stream == stream)
 
     def with_message(self, message: Message) -> Messages:
-        """These and one more."""
+        """These messages and one more."""
         if message in self:
             return self
         if self._size >= _MANY:
@@ -221,7 +221,7 @@ class Messages:
         return extended
 
     def _with_one_of_many(self, message: Message) -> Messages:
-        if self._grown is None or len(self._grown.log) > self._size:  # another one grew from it
+        if self._grown is None or len(self._grown.log) > self._size:  # another set grew from it
             self._grown = _Grown(self.all)
         self._grown.add(message)
         extended = Messages.__new__(Messages)
@@ -232,7 +232,7 @@ class Messages:
 
 @dataclass(frozen=True)
 class Task:
-    """A processor (P1: TK⟨f, S, o⟩), with the value it starts with."""
+    """A processor (P1: TK⟨f, S, o⟩), with its initial value."""
 
     name: str
     f: Callable[[Any, Any], tuple[Any, Sequence[Any]]]
@@ -252,19 +252,19 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The processors (P1: Π), which no step changes; two graphs are equal if they are one."""
+    """The processors (P1: Π), which no step changes; graphs compare by identity."""
 
     tasks: tuple[Task, ...]
-    """In an order in which each task comes after those it reads."""
+    """In topological order: each task comes after those it reads."""
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """The place of each task by its name."""
+        """The index of each task, by name."""
         return {task.name: i for i, task in enumerate(self.tasks)}
 
     @cached_property
     def writer(self) -> dict[str, int]:
-        """The place of the task that writes each stream; the other streams are inputs."""
+        """The index of the task that writes each stream; the other streams are inputs."""
         return {task.output: i for i, task in enumerate(self.tasks)}
 
     @cached_property
@@ -274,12 +274,12 @@ class Graph:
 
 
 class Running(msgspec.Struct, frozen=True, cache_hash=True):
-    """The volatile state of a task at work (P1: ⟨e, v⟩)."""
+    """The volatile state of a running task (P1: ⟨e, v⟩)."""
 
     epoch: int
-    """The epoch it works on."""
+    """The epoch it is in."""
     value: Any
-    """What its function has made of the events so far; hashable."""
+    """Its function's state after the events so far; hashable."""
 
 
 class TaskState(msgspec.Struct, frozen=True, cache_hash=True):
@@ -288,7 +288,7 @@ class TaskState(msgspec.Struct, frozen=True, cache_hash=True):
     archive: tuple[tuple[int, Any], ...]
     """Its snapshots: pairs of an epoch and the value at its end, in order of epochs."""
     volatile: Running | _Failed
-    """What a crash loses."""
+    """The part that a crash loses."""
 
     @property
     def newest(self) -> int:
@@ -308,14 +308,14 @@ class Configuration(msgspec.Struct, frozen=True, cache_hash=True):
     states: tuple[TaskState, ...]
     """Σ: the state of each task, in the order of the graph."""
     positions: tuple[tuple[int, ...], ...]
-    """N: for each task its place on each of its streams, the next to be read or written."""
+    """N: for each task its position on each of its streams, the next to be read or written."""
     messages: Messages
-    """M: what was sent on all streams."""
+    """M: the messages sent on all streams."""
     inputs: Messages
-    """D: the messages that were there at first, to be replayed."""
+    """D: the initial messages, to be replayed."""
 
     def position(self, number: int, stream: str) -> int:
-        """N_p(s): the place of a task on one of its streams."""
+        """N_p(s): the position of a task on one of its streams."""
         return self.positions[number][self.graph.tasks[number].streams.index(stream)]
 
     @property
@@ -325,7 +325,7 @@ class Configuration(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class LocalStep(msgspec.Struct, frozen=True):
-    """What a task may do by itself (P1: π ⊩ σ –X→ σ'): its actions and its next state."""
+    """A step of a task by itself (P1: π ⊩ σ –X→ σ'): its actions and its next state."""
 
     actions: tuple[Action, ...]
     state: TaskState
@@ -348,7 +348,7 @@ def apply_actions(
 
 
 def take_step(c: Configuration, number: int, local: LocalStep) -> Configuration | None:
-    """Rule S-Step: a task does a local step whose actions can be applied."""
+    """Rule S-Step: a task takes a local step; None if its actions cannot be applied."""
     # PREMISE: X(N_p, M) = (N_p', M')
     streams = c.graph.tasks[number].streams
     applied = apply_actions(local.actions, streams, c.positions[number], c.messages)
@@ -363,7 +363,7 @@ def take_step(c: Configuration, number: int, local: LocalStep) -> Configuration 
 
 
 def event_step(task: Task, state: TaskState, stream: str, word: Any) -> LocalStep | None:
-    """Rule I-Event: take an event of this epoch from one input, work, and send what comes of it."""
+    """Rule I-Event: consume an event of this epoch from one input, and send the outputs."""
     # PREMISE: the task runs; f(v, w) = v', W'
     if not isinstance(state.volatile, Running):
         return None
@@ -377,17 +377,17 @@ def event_step(task: Task, state: TaskState, stream: str, word: Any) -> LocalSte
     return LocalStep((taken, *sent), after)
 
 
-def border_step(task: Task, state: TaskState) -> LocalStep | None:
-    """Rule I-Border: align, snapshot, pass the border on, enter the next epoch."""
-    # PREMISE: the task runs; that the next message on every input is the border is for S-Step
+def barrier_step(task: Task, state: TaskState) -> LocalStep | None:
+    """Rule I-Border: align, snapshot, forward the barrier, enter the next epoch."""
+    # PREMISE: the task runs; S-Step checks that the next message on every input is the barrier
     if not isinstance(state.volatile, Running):
         return None
     epoch, value = state.volatile.epoch, state.volatile.value
     # STATE
     after = TaskState((*state.archive, (epoch, value)), Running(epoch + 1, value))
     # RESULT
-    taken = (Consume(stream, epoch, BORDER) for stream in task.inputs)
-    return LocalStep((*taken, Produce(task.output, epoch, BORDER)), after)
+    taken = (Consume(stream, epoch, BARRIER) for stream in task.inputs)
+    return LocalStep((*taken, Produce(task.output, epoch, BARRIER)), after)
 
 
 def fail_step(state: TaskState) -> LocalStep:
@@ -399,7 +399,7 @@ def fail_step(state: TaskState) -> LocalStep:
 
 
 def recover(c: Configuration) -> Configuration | None:
-    """Rule F-Recover: all tasks go back to the latest common snapshot."""
+    """Rule F-Recover: all tasks restore the latest common snapshot; None if none has failed."""
     # PREMISE: some task has failed
     if not c.is_failed:
         return None
@@ -413,7 +413,7 @@ def greatest_common_epoch(c: Configuration) -> int:
 
 
 def output(c: Configuration) -> frozenset[Message]:
-    """Definition 4.3: what an observer may rely on: the messages of common epochs."""
+    """Definition 4.3: what an observer may rely on, the messages of common epochs."""
     epoch = greatest_common_epoch(c)
     return frozenset(message for message in c.messages if message.epoch <= epoch)
 
@@ -437,7 +437,7 @@ def latest_common_snapshot(c: Configuration) -> Configuration:
 def initial_configuration(
     graph: Graph, inputs: Mapping[str, Sequence[Sequence[Any]]]
 ) -> Configuration:
-    """The configuration before the first step: each input stream has its epochs, each closed.
+    """The configuration before the first step: each input stream has its epochs and barriers.
 
     Not validated here: see `cutwater.semantics.wellformed`.
     """
@@ -457,5 +457,5 @@ def _closed(stream: str, epochs: Sequence[Sequence[Any]]) -> Iterator[Message]:
         for word in words:
             yield Message(n, stream, epoch, Event(word))
             n += 1
-        yield Message(n, stream, epoch, BORDER)
+        yield Message(n, stream, epoch, BARRIER)
         n += 1

@@ -1,4 +1,4 @@
-"""A flow run in its total order by P1's rules, with crashes where its input has them."""
+"""Runs a flow in its total order by P1's rules, with crashes where its input asks for them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cutwater.errors import InputError, Problem
 from cutwater.events import Data
 from cutwater.flow.fusing import Plan, Segment
 from cutwater.flow.steps import Source
-from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, TakeBorder, TakeEvent
+from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, TakeBarrier, TakeEvent
 from cutwater.semantics.barriers import FAILED, Configuration, Event, Running
-from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, shown_word
+from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, shown_payload
 from cutwater.semantics.inputs import Crash, epochs_of, split
 from cutwater.semantics.recording import Recorder
 from cutwater.semantics.segments import Row, last_row
@@ -24,11 +24,11 @@ __all__ = ["CrashingRun", "run_with_crashes"]
 
 @dataclass(frozen=True)
 class CrashingRun:
-    """What a run by P1's rules left behind."""
+    """The result of a run by P1's rules."""
 
     epochs: int
     rows: dict[str, list[list[Row]]]
-    """For each sink and epoch the rows an observer sees in the end."""
+    """For each sink and epoch, the rows an observer sees in the end."""
     late: dict[str, int]
     late_events: dict[str, list[Any]]
     trace: Trace
@@ -45,23 +45,23 @@ def run_with_crashes(
 ) -> CrashingRun:
     """Run a flow, each epoch in its total order, and crash where the input says so.
 
-    `on_loss` is called for what does not come back from a snapshot, or from an exchange.
+    `on_loss` is called for a value that does not survive a snapshot or an exchange unchanged.
     """
     plain, crashes = split(inputs, epoch_size)
     sources = [segment.source for segment in plan.segments if segment.source]
     cut = epochs_of(sources, plain, epoch_size)
     tasks = FlowTasks(plan, instances=instances, in_order=True, on_loss=on_loss)
-    words, readers = tasks.read(cut)
-    initial = tasks.initial(words)
+    payloads, readers = tasks.read(cut)
+    initial = tasks.initial(payloads)
     recorder = Recorder(
         initial,
         plan.flow.name,
         sinks=tasks.sinks,
-        show=shown_word,
+        show=shown_payload,
         show_value=lambda value: value.shown(),
         version=version,
     )
-    due = _places(tasks, crashes, words)
+    due = _places(tasks, crashes, payloads)
     final = _Scheduler(tasks, initial, due, recorder).run()
     late = {name: reader.late for name, reader in readers.items()}
     epochs = len(cut) + 1
@@ -76,20 +76,20 @@ def run_with_crashes(
 def _places(
     tasks: FlowTasks,
     crashes: Mapping[str, Sequence[tuple[int, int, Crash]]],
-    words: Mapping[str, Sequence[Sequence[Any]]],
+    payloads: Mapping[str, Sequence[Sequence[Any]]],
 ) -> dict[tuple[str, int], list[Crash]]:
-    """For each place on a source stream the crashes that come before it is read."""
+    """For each position on a source stream, the crashes due before it is read."""
     due: dict[tuple[str, int], list[Crash]] = {}
     for name, marks in crashes.items():
-        if name not in words:
+        if name not in payloads:
             continue
         for epoch, index, crash in marks:
             _check_step(tasks, crash)
-            epoch = min(epoch, len(words[name]) - 1)
-            place = sum(len(rows) + 1 for rows in words[name][:epoch])  # and their borders
+            epoch = min(epoch, len(payloads[name]) - 1)
+            place = sum(len(rows) + 1 for rows in payloads[name][:epoch])  # and their barriers
             place += sum(
-                isinstance(word, Sent) and word.row.order[-1] < index  # type: ignore[operator]
-                for word in words[name][epoch]
+                isinstance(payload, Sent) and payload.row.order[-1] < index  # type: ignore[operator]
+                for payload in payloads[name][epoch]
             )
             due.setdefault((name, place), []).append(crash)
     return due
@@ -102,7 +102,7 @@ def _check_step(tasks: FlowTasks, crash: Crash) -> None:
         raise InputError(
             Problem(
                 "unknown-step",
-                f"an input has {crash!r}; no step of that name runs",
+                f"an input has {crash!r}; no step has that name",
                 f"these do: {names}" if names else "use CRASH",
             )
         )
@@ -131,7 +131,7 @@ class _Scheduler:
         return self.here
 
     def _next(self) -> Move | None:
-        """The oldest epoch first; in it what is furthest from the sources."""
+        """The next move: the oldest epoch first, and in it the task furthest from the sources."""
         best: tuple[int, int, Move] | None = None
         for number, task in enumerate(self.here.graph.tasks):
             volatile = self.here.states[number].volatile
@@ -149,7 +149,7 @@ class _Scheduler:
         moves = self.protocol.moves(self.here, number)
         if not moves:
             return None
-        if isinstance(moves[-1], TakeBorder):
+        if isinstance(moves[-1], TakeBarrier):
             return moves[-1]
         message = self.tasks.next_input(self.here, task)
         return None if message is None else TakeEvent(task, message)
@@ -176,7 +176,7 @@ class _Scheduler:
 def _shown(
     final: Configuration, segment: Segment, streams: Sequence[str], epochs: int
 ) -> list[list[Row]]:
-    """What a sink shows in each epoch; watermarks, which all instances pass, of the first alone."""
+    """A sink's rows in each epoch; watermarks, which all instances emit, only of the first."""
     rows: list[list[Row]] = [[] for _ in range(epochs)]
     for stream in streams:
         for message in sorted(final.messages.on(stream), key=lambda message: message.n):
@@ -189,7 +189,7 @@ def _shown(
     return rows
 
 
-def _rows(segment: Segment, word: Sent | End) -> list[Row]:
-    if isinstance(word, Sent):
-        return [word.row]
-    return [last_row(segment, time) for time in word.times]
+def _rows(segment: Segment, payload: Sent | End) -> list[Row]:
+    if isinstance(payload, Sent):
+        return [payload.row]
+    return [last_row(segment, time) for time in payload.times]

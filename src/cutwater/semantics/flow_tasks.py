@@ -1,20 +1,20 @@
-"""A flow as a graph of P1's tasks: segments, instances of them, and what they send one another.
+"""A flow as a graph of P1's tasks: segments, their instances, and the messages between them.
 
 =====================================  =====================================================
 P1                                     here
 =====================================  =====================================================
 source                                 an input stream of rows, closed in each epoch by an
-                                       `End`: what a border and a watermark cause are ordinary
-                                       messages here, since I-Border sends nothing but borders
+                                       `End`: the outputs of barriers and watermarks are ordinary
+                                       messages here, since I-Border sends nothing but barriers
 task TK⟨f, S, o⟩                       an instance of a segment; named after its last step
-parallel instance                      reads the whole stream and passes over keys that are not
-                                       its own; its readers have one input for each instance
+parallel instance                      reads the whole stream and skips keys that are not its
+                                       own; its readers have one input for each instance
 sink                                   the streams of the segment that feeds it
 =====================================  =====================================================
 
-With ``in_order`` rows carry their place in the total order and `FlowTasks.next_input` says which
-input a task reads next, so that a run has the result of `simulate`. Without it tasks take what
-comes, as in the paper, and every interleaving is a run.
+With ``in_order`` rows carry their position in the total order and `FlowTasks.next_input` selects
+the input a task reads next, so that a run has the result of `simulate`. Without it tasks process
+messages as they arrive, as in the paper, and every interleaving is a run.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from cutwater.semantics.barriers import (
 )
 from cutwater.semantics.frozen import Frozen, form
 from cutwater.semantics.inputs import SourceReader
-from cutwater.semantics.segments import Order, Row, SegmentAtWork
+from cutwater.semantics.segments import Order, Row, SegmentState
 from cutwater.semantics.snapshots import OnLoss, refuse
 from cutwater.semantics.wellformed import checked, graph_of
 
-__all__ = ["End", "FlowTasks", "Instance", "Sent", "TaskValue", "Word", "shown_word"]
+__all__ = ["End", "FlowTasks", "Instance", "Payload", "Sent", "TaskValue", "shown_payload"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,57 +60,57 @@ class End:
 
     stream: str
     times: tuple[Any, ...] = ()
-    """The watermarks that the epoch completes by the sources' own rules."""
+    """The watermarks at the end of the epoch, by the sources' own rules."""
     is_last: bool = False
     """Is it the end of the input?"""
 
 
-Word = Sent | End
+Payload = Sent | End
 
 _MOST_KEYS = 50
-"""Of how many keys a reader is shown the states."""
+"""The most keys whose states are shown."""
 _LAST: Order = (AFTER_DATA + 2,)
 """The order of an end: after everything."""
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A task's part of a segment."""
+    """A parallel instance of a segment."""
 
     name: str
     """The name of the task and of the stream it writes."""
     segment: Segment
     number: int
-    """Which of the instances it is."""
+    """Its index among the instances."""
     of: int
-    """How many instances there are."""
+    """The number of instances."""
     streams: tuple[str, ...]
     """The streams it reads."""
     slots: Mapping[str, tuple[tuple[int, int], ...]]
-    """For each stream the inputs of the segment it feeds, each with its place in the frontier."""
+    """For each stream, the inputs of the segment it feeds, each as (slot in the frontier, port)."""
     is_sorting: bool
-    """Must it wait for the end of an epoch and sort, because a stream is not in order itself?"""
+    """Must it buffer an epoch and sort it, because an input stream is not in order?"""
 
-    def start(self, on_loss: OnLoss) -> SegmentAtWork:
+    def start(self, on_loss: OnLoss) -> SegmentState:
         """The segment before the first event."""
         ports = [
             port for _, port in sorted(slot for slots in self.slots.values() for slot in slots)
         ]
-        return SegmentAtWork(self.segment, ports, self.owns if self.of > 1 else None, on_loss)
+        return SegmentState(self.segment, ports, self.owns if self.of > 1 else None, on_loss)
 
     def owns(self, key_bytes: bytes) -> bool:
-        """Is a key this instance's own?"""
+        """Does a key belong to this instance?"""
         return bucket_of(key_bytes, self.of) == self.number
 
 
 class TaskValue:
-    """The value of a task: its segment at work, and what it has of the epoch so far."""
+    """The value of a task: its running segment, and its progress in the epoch."""
 
     __slots__ = ("_form", "_hash", "advances", "ended", "waiting", "work")
 
     def __init__(
         self,
-        work: SegmentAtWork,
+        work: SegmentState,
         ended: frozenset[str] = frozenset(),
         advances: tuple[tuple[int, Any], ...] = (),
         waiting: tuple[Sent, ...] = (),
@@ -119,14 +119,14 @@ class TaskValue:
         self.ended = ended
         """The streams whose epoch has ended."""
         self.advances = advances
-        """The watermarks they ended with, each with its place in the frontier."""
+        """The watermarks they ended with, each with its slot in the frontier."""
         self.waiting = waiting
         """Rows that wait to be sorted."""
         self._form: Hashable = None
 
     @property
     def form(self) -> Hashable:
-        """What it is compared by; made when it is first asked for, which no plain run does."""
+        """A hashable form for comparison; computed on demand, which a plain run never needs."""
         if self._form is None:
             keyed = self.work.keyed
             states = {key_bytes: state for key_bytes, (_, state) in keyed.states.items()}
@@ -145,7 +145,7 @@ class TaskValue:
         return f"TaskValue({self.shown()!r})"
 
     def shown(self) -> Plain:
-        """The states by key, as a reader wants to see them."""
+        """The states by key, for display."""
         kept = list(islice(self.work.keyed.states.values(), _MOST_KEYS))
         is_unkeyed = all(key is None for key, _ in kept)
         state = plain(kept[0][1] if kept else None) if is_unkeyed else _by_key(kept)
@@ -166,16 +166,16 @@ class FlowTasks:
     plan
         The flow.
     instances
-        How many instances a segment that is placed by key has.
+        The number of instances of a segment that is placed by key.
     in_order
         Whether rows carry their order; see the module.
     on_call
-        Called with the instance, the value before, the word, and the function that computes the
-        result; default: just compute it.
+        Called with the instance, the value before, the payload, and the function that computes the
+        result; None: just compute it.
     on_loss
-        What is done about an event or a state that its codec does not give back as it was. With
-        ``in_order`` states go through their codecs at every border; without it, where a border
-        may come behind every event, behind every event.
+        Called for an event or a state that its codec does not round-trip unchanged. With
+        ``in_order`` states go through their codecs at every barrier; without it, where a barrier
+        may follow any event, after every event.
     """
 
     def __init__(
@@ -215,12 +215,12 @@ class FlowTasks:
 
     @cached_property
     def sinks(self) -> dict[str, tuple[str, ...]]:
-        """For each sink the streams it shows."""
+        """For each sink, the streams it shows."""
         return {sink.name: self.outputs(number) for sink, number in self.plan.sinks}
 
     @cached_property
     def needs_ends(self) -> bool:
-        """Does a step do anything at the end of an epoch, or when a time is complete?"""
+        """Does any step act at the end of an epoch, or when a time is complete?"""
         return any(
             step.is_stateful and not (isinstance(step, s.Apply) and step.expire_after is None)
             for step in self.plan.flow.steps
@@ -241,35 +241,37 @@ class FlowTasks:
             if step in [p.name for p in instance.segment.steps if not isinstance(p, s.Source)]
         ]
 
-    def initial(self, epochs: Mapping[str, Sequence[Sequence[Word]]]) -> Configuration:
-        """The configuration in which each source stream has these words."""
-        frozen = {name: [[Frozen(w) for w in words] for words in e] for name, e in epochs.items()}
+    def initial(self, epochs: Mapping[str, Sequence[Sequence[Payload]]]) -> Configuration:
+        """The configuration in which each source stream has these payloads."""
+        frozen = {
+            name: [[Frozen(w) for w in payloads] for payloads in e] for name, e in epochs.items()
+        }
         return checked(initial_configuration(graph_of(self.tasks), frozen))
 
     def read(
         self, cut: Sequence[Mapping[str, Sequence[Any]]]
-    ) -> tuple[dict[str, list[list[Word]]], dict[str, SourceReader]]:
-        """The words of each source in each epoch, the end of the input included."""
+    ) -> tuple[dict[str, list[list[Payload]]], dict[str, SourceReader]]:
+        """The payloads of each source by epoch, up to the end of the input; and the readers."""
         sources = sorted((seg.source for seg in self.plan.segments if seg.source), key=_name)
         readers = {source.name: SourceReader(source) for source in sources}
-        words: dict[str, list[list[Word]]] = {source.name: [] for source in sources}
+        payloads: dict[str, list[list[Payload]]] = {source.name: [] for source in sources}
         for items in cut:
             for rank, (name, reader) in enumerate(readers.items()):
-                rows: list[Word] = [
+                rows: list[Payload] = [
                     Sent(name, Row(self._order(rank, position), None, NO_KEY, event))
                     for position, event in reader.read(items[name])
                 ]
                 time = reader.watermark()
                 if self.in_order or self.needs_ends:
                     rows.append(End(name, () if time is None else (time,)))
-                words[name].append(rows)
+                payloads[name].append(rows)
         if self.in_order or self.needs_ends:
-            for name in words:
-                words[name].append([End(name, is_last=True)])
-        return words, readers
+            for name in payloads:
+                payloads[name].append([End(name, is_last=True)])
+        return payloads, readers
 
     def next_input(self, c: Configuration, task: str) -> Message | None:
-        """The message a task reads next if it reads in order; None if it must wait for one."""
+        """The message a task reads next if it reads in order; None if it must wait."""
         instance = self.instances[task]
         number = c.graph.number[task]
         heads = []
@@ -287,12 +289,12 @@ class FlowTasks:
         return (rank, 0, position) if self.in_order else ()
 
     def _is_bare_source(self, segment: Segment) -> bool:
-        """Is it a source that others read, with nothing to do?"""
+        """Is it a source that other segments read, without steps of its own?"""
         is_read = bool(self.plan.readers[segment.number])
         return is_read and segment.source is not None and len(segment.steps) == 1
 
     def _names(self, segment: Segment) -> tuple[str, ...]:
-        """The names of a segment's tasks: of its last step, unless a source has it."""
+        """The names of a segment's tasks: that of its last step, unless a source has that name."""
         name, count = segment.steps[-1].name, self._count(segment)
         if any(other.source is not None and other.name == name for other in self.plan.segments):
             name = f"read {name}" if segment.source else f"{segment.steps[-1].verb} {name}"
@@ -322,10 +324,10 @@ class FlowTasks:
 
     @cached_property
     def _is_emitted_in_order(self) -> dict[int, bool]:
-        """Does a segment emit rows in their order, if it is given them in theirs?
+        """Does a segment emit rows in order, given inputs in order?
 
-        Not if what came of one row can meet what came of it by a longer way: an order that begins
-        with another is after it, but what the first causes may be after what the second does.
+        Not if outputs of one row can arrive by paths of different lengths: an order that extends
+        another sorts after it, but what the shorter one causes may sort after what the longer does.
         """
         lengths: dict[int, dict[int, set[int]]] = {}
         verdict: dict[int, bool] = {}
@@ -338,17 +340,19 @@ class FlowTasks:
             verdict[segment.number] = all(len(known) == 1 for known in mine.values())
         return verdict
 
-    def _call(self, instance: Instance, value: Any, word: Frozen[Word]) -> tuple[Any, list[Any]]:
+    def _call(
+        self, instance: Instance, value: Any, payload: Frozen[Payload]
+    ) -> tuple[Any, list[Any]]:
         if self._on_call is None:
-            return self.work(instance, value, word)
-        result: tuple[Any, list[Any]] = self._on_call(instance, value, word, self.work)
+            return self.work(instance, value, payload)
+        result: tuple[Any, list[Any]] = self._on_call(instance, value, payload, self.work)
         return result
 
     def work(
-        self, instance: Instance, value: TaskValue, word: Frozen[Word]
-    ) -> tuple[TaskValue, list[Frozen[Word]]]:
-        """What a task makes of a word."""
-        given = word.thaw()
+        self, instance: Instance, value: TaskValue, payload: Frozen[Payload]
+    ) -> tuple[TaskValue, list[Frozen[Payload]]]:
+        """The new value and the outputs of a task for a payload."""
+        given = payload.thaw()
         work = value.work.copy()
         if isinstance(given, End):
             return self._end(instance, value, work, given)
@@ -362,8 +366,8 @@ class FlowTasks:
         return after, self._sent(instance, rows)
 
     def _end(
-        self, instance: Instance, value: TaskValue, work: SegmentAtWork, end: End
-    ) -> tuple[TaskValue, list[Frozen[Word]]]:
+        self, instance: Instance, value: TaskValue, work: SegmentState, end: End
+    ) -> tuple[TaskValue, list[Frozen[Payload]]]:
         ended = value.ended | {end.stream}
         slots = instance.slots[end.stream]
         advances = (*value.advances, *((slot, time) for time in end.times for slot, _ in slots))
@@ -381,14 +385,14 @@ class FlowTasks:
             last = End(instance.name, tuple(common))
         return TaskValue(work), [*self._sent(instance, rows), Frozen(last)]
 
-    def _take(self, instance: Instance, work: SegmentAtWork, sent: Sent) -> list[Row]:
+    def _take(self, instance: Instance, work: SegmentState, sent: Sent) -> list[Row]:
         return [
             row
             for slot, port in instance.slots[sent.stream]
             for row in work.take(slot, port, sent.row)
         ]
 
-    def _sent(self, instance: Instance, rows: Sequence[Row]) -> list[Frozen[Word]]:
+    def _sent(self, instance: Instance, rows: Sequence[Row]) -> list[Frozen[Payload]]:
         if not self.in_order:
             rows = [Row((), row.key, row.key_bytes, row.event) for row in rows]
         return [Frozen(Sent(instance.name, row)) for row in rows]
@@ -401,13 +405,13 @@ def _name(source: s.Source) -> str:
 def _order_of(message: Message) -> Order:
     content = message.content
     assert isinstance(content, Event)
-    word = content.word.thaw()
-    return word.row.order if isinstance(word, Sent) else _LAST
+    payload = content.word.thaw()
+    return payload.row.order if isinstance(payload, Sent) else _LAST
 
 
-def shown_word(word: Frozen[Word]) -> Plain:
-    """A word as a reader wants to see it: its value, a watermark, or an end."""
-    given = word.thaw()
+def shown_payload(payload: Frozen[Payload]) -> Plain:
+    """A payload for display: its value, a watermark, or an end."""
+    given = payload.thaw()
     if isinstance(given, End):
         if given.is_last:
             return {"$repr": "end of input"}

@@ -1,4 +1,4 @@
-"""Any value as a value that can be hashed and kept: for states and events of users' own types."""
+"""Makes any value hashable and safe to keep: for states and events of users' own types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Frozen(Generic[T]):
-    """A value that is compared by what it holds, and given out as a copy if it could be changed.
+    """A value that is compared by content, and handed out as a copy if it is mutable.
 
     >>> Frozen([1, 2]) == Frozen([1, 2]), Frozen([1]) == Frozen((1,)), Frozen(1) == Frozen(True)
     (True, False, False)
@@ -36,12 +36,12 @@ class Frozen(Generic[T]):
     def __init__(self, value: T) -> None:
         self._value = value
         self.form = form(value)
-        """What it is compared by."""
+        """The hashable form used for comparison."""
         self._hash = hash(self.form)
         self._is_immutable = is_immutable(value)
 
     def thaw(self) -> T:
-        """The value; a copy, unless nothing can change it."""
+        """The value; a copy unless it is immutable. Raises `InputError` if it cannot be copied."""
         return self._value if self._is_immutable else _copied(self._value)
 
     def __eq__(self, other: object) -> bool:
@@ -64,9 +64,9 @@ def _copied(value: T) -> T:
 
 
 def form(value: Any) -> Hashable:
-    """A hashable stand-in, equal exactly for values of one type that hold the same.
+    """A hashable stand-in, equal exactly for values of one type with equal contents.
 
-    A value that contains itself, or that nothing is known of, raises `InputError`.
+    Raises `InputError` for a value that contains itself or cannot be inspected.
     """
     try:
         return _form(value)

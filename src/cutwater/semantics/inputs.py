@@ -16,9 +16,9 @@ from cutwater.round_trip import exactness, round_trip
 from cutwater.times import maximal
 
 __all__ = [
-    "BORDER",
+    "BARRIER",
     "CRASH",
-    "Border",
+    "Barrier",
     "Crash",
     "SourceReader",
     "as_lists",
@@ -28,24 +28,24 @@ __all__ = [
 ]
 
 
-class Border:
-    """The type of `BORDER`."""
+class Barrier:
+    """The type of `BARRIER`."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return "BORDER"
+        return "BARRIER"
 
 
-BORDER = Border()
+BARRIER = Barrier()
 """In the input of a source: the end of an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """In the input of a source: when it is reached, a step crashes, or all do; then they recover.
+    """In the input of a source: when it is reached, one step or all crash; then they recover.
 
-    It crashes once: what is read again after the recovery passes it.
+    It takes effect once: the replay after the recovery ignores it.
     """
 
     step: str | None = None
@@ -67,14 +67,14 @@ def crash(step: str) -> Crash:
 def epochs_of(
     sources: Sequence[Source], inputs: Mapping[str, Iterable[Any]], epoch_size: int | None
 ) -> list[dict[str, list[Any]]]:
-    """The items of each source in each epoch; the end of the input is a border.
+    """The items of each source in each epoch; the end of the input is a barrier.
 
     A source with fewer epochs than the others has nothing in the later ones.
     """
     _check_names(sources, inputs)
     if epoch_size is not None and epoch_size < 1:
-        said = f"epoch_size is {epoch_size}; an epoch has at least one event"
-        raise InputError(Problem("epoch-size", said, "use 1"))
+        message = f"epoch_size is {epoch_size}; an epoch has at least one event"
+        raise InputError(Problem("epoch-size", message, "use 1"))
     cut = {source.name: _cut(list(inputs[source.name]), epoch_size) for source in sources}
     count = max((len(epochs) for epochs in cut.values()), default=0)
     return [
@@ -84,7 +84,7 @@ def epochs_of(
 
 
 def as_lists(inputs: Any) -> dict[str, list[Any]]:
-    """The inputs, read once; `InputError` if they are no dict from source to values."""
+    """The inputs as lists; raises `InputError` if they are no dict from source to values."""
     is_dict = isinstance(inputs, Mapping)
     if is_dict and all(isinstance(items, Iterable) for items in inputs.values()):
         return {name: list(items) for name, items in inputs.items()}
@@ -123,16 +123,16 @@ def _check_names(sources: Sequence[Source], inputs: Mapping[str, Any]) -> None:
 def split(
     inputs: Mapping[str, Iterable[Any]], epoch_size: int | None
 ) -> tuple[dict[str, list[Any]], dict[str, list[tuple[int, int, Crash]]]]:
-    """The inputs without crashes; and for each source its crashes: epoch, index in it, which.
+    """The inputs without crashes; and for each source its crashes: epoch, index in it, crash.
 
-    Epochs count from 0; a crash stands before the item of its index.
+    Epochs count from 0; a crash comes before the item at its index.
     """
     plain: dict[str, list[Any]] = {}
     crashes: dict[str, list[tuple[int, int, Crash]]] = {}
     for name, given in inputs.items():
         items = list(given)
         plain[name] = [item for item in items if not isinstance(item, Crash)]
-        size = None if any(item is BORDER for item in items) else epoch_size
+        size = None if any(item is BARRIER for item in items) else epoch_size
         epoch = index = 0
         for item in items:
             if isinstance(item, Crash):
@@ -140,7 +140,7 @@ def split(
                 place = (epoch + 1, 0) if is_full else (epoch, index)
                 crashes.setdefault(name, []).append((*place, item))
                 continue
-            if item is BORDER:
+            if item is BARRIER:
                 epoch, index = epoch + 1, 0
                 continue
             if size is not None and index == size:
@@ -151,16 +151,16 @@ def split(
 
 def _cut(items: list[Any], epoch_size: int | None) -> list[list[Any]]:
     epochs: list[list[Any]] = [[]]
-    has_borders = any(item is BORDER for item in items)
-    size = None if has_borders else epoch_size
+    has_barriers = any(item is BARRIER for item in items)
+    size = None if has_barriers else epoch_size
     for item in items:
-        if item is BORDER:
+        if item is BARRIER:
             epochs.append([])
             continue
         if size is not None and len(epochs[-1]) == size:
             epochs.append([])
         epochs[-1].append(item)
-    if has_borders and not epochs[-1]:
+    if has_barriers and not epochs[-1]:
         epochs.pop()
     return epochs
 
@@ -171,15 +171,15 @@ class SourceReader:
 
     source: Source
     late: int = 0
-    """Events left out because a watermark had completed their time."""
+    """The number of events dropped because a watermark had completed their time."""
     late_events: list[Any] = field(default_factory=list)
-    """The values of these, if they are kept."""
+    """Their values, if the late policy keeps them."""
     _numbered: int = 0
     _newest: Any = None
     _announced: list[Any] = field(default_factory=list)
 
     def read(self, items: Iterable[Any]) -> list[tuple[int, Event]]:
-        """The events of an epoch with their positions; late ones are left out."""
+        """The events of an epoch with their positions, without late ones."""
         events = []
         for position, item in enumerate(items):
             event = self._event(item)
@@ -191,7 +191,7 @@ class SourceReader:
         return events
 
     def _take(self, event: Event, is_by_rule: bool) -> bool:
-        """Note the time of an event; False if it is late."""
+        """Record the time of an event; False if it is late."""
         if not event.time <= event.time:
             raise self._no_time(event.time, "it is not <= itself")
         if isinstance(event, Watermark):
@@ -219,7 +219,7 @@ class SourceReader:
             self.late_events.append(event.value)
 
     def watermark(self) -> Any | None:
-        """What the epoch just read completes by the source's own rule; None if nothing new."""
+        """The watermark after the epoch just read, by the source's rule; None if unchanged."""
         if self._newest is None:
             return None
         rule = self.source.watermark
@@ -249,16 +249,16 @@ class SourceReader:
 
     @cached_property
     def _codec(self) -> Codec | None:
-        """How records of the source are encoded; None: nobody can tell."""
+        """The codec of the source's records; None: unknown type."""
         try:
             return codec_of(self.source.type) if is_known(self.source.type) else None
         except FlowError:
             return None
 
     def _as_read(self, value: Any) -> Any:
-        """The record as a source reads it: what is declared as a float is read as one.
+        """The record as a source reads it: a field declared as float is read as one.
 
-        What no source could read is left as it is; an exchange will not take it.
+        A record that no source could read is left unchanged; an exchange will reject it.
         """
         if self._codec is None or exactness(self.source.type)(value):
             return value

@@ -1,7 +1,7 @@
-"""Which rules of a protocol a variant has its own way with.
+"""Which rules of a protocol a variant overrides.
 
-What was proved of a protocol holds of the protocol as it is written: a variant that overrides a
-rule has to be looked at in full.
+What is proven of a protocol holds for the unmodified protocol only: a variant that overrides a
+rule has to be searched exhaustively.
 """
 
 from __future__ import annotations

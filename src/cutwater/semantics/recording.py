@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from cutwater.jsonable import plain
-from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, TakeBorder
+from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, TakeBarrier
 from cutwater.semantics.barriers import (
-    BORDER,
+    BARRIER,
     Configuration,
     Event,
     Message,
@@ -25,7 +25,7 @@ Show = Callable[[Any], Any]
 
 
 class Recorder:
-    """Writes down the steps of a run while it is run.
+    """Records the steps of a run as it executes.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Recorder:
     flow
         The name of what is run.
     show, show_value
-        A word and a task's value as a reader wants to see them; default: as they are.
+        How to display a word and a task's value; default: as plain data.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Recorder:
         self.steps: list[TraceStep] = []
 
     def add(self, before: Configuration, move: Move, after: Configuration) -> None:
-        """Write down a step."""
+        """Record a step."""
         if isinstance(move, Recover):
             self.steps.append(TraceStep("recover", None, greatest_common_epoch(before)))
             return
@@ -67,7 +67,7 @@ class Recorder:
         if isinstance(move, Fail):
             self.steps.append(TraceStep("fail", move.task, epoch))
             return
-        rule: Rule = "border" if isinstance(move, TakeBorder) else "event"
+        rule: Rule = "barrier" if isinstance(move, TakeBarrier) else "event"
         task = before.graph.tasks[number]
         consumed = self._passed(before, after, number, task.inputs)
         produced = self._passed(before, after, number, [task.output])
@@ -76,11 +76,11 @@ class Recorder:
         self.steps.append(TraceStep(rule, move.task, epoch, consumed, produced, value))
 
     def trace(self, note: str = "") -> Trace:
-        """What was written down so far."""
+        """The trace recorded so far."""
         return Trace(msgspec.structs.replace(self.header, note=note), tuple(self.steps))
 
     def _epoch(self, c: Configuration, number: int) -> int:
-        """The epoch of a task; of one that has crashed, the epoch of what it would read next."""
+        """The epoch of a task; for a crashed one, the epoch after its newest snapshot."""
         volatile = c.states[number].volatile
         return volatile.epoch if isinstance(volatile, Running) else c.states[number].newest + 1
 
@@ -102,7 +102,7 @@ class Recorder:
                     message.stream, message.n, message.epoch, event=self._show(message.content.word)
                 )
                 if isinstance(message.content, Event)
-                else TraceMessage(message.stream, message.n, message.epoch, border=True)
+                else TraceMessage(message.stream, message.n, message.epoch, barrier=True)
             )
         return self._messages[message]
 
@@ -111,7 +111,7 @@ class Recorder:
         streams = {name: [list[Any]()] for name in sorted(read - initial.graph.produced)}
         for message in sorted(initial.inputs, key=lambda m: (m.stream, m.n)):
             epochs = streams.setdefault(message.stream, [[]])
-            if message.content is BORDER:
+            if message.content is BARRIER:
                 epochs.append([])
             elif isinstance(message.content, Event):
                 epochs[-1].append(self._show(message.content.word))

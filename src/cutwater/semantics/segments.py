@@ -18,7 +18,7 @@ from cutwater.ordering import AFTER_DATA, NO_KEY
 from cutwater.semantics.snapshots import OnLoss, Snapshots, refuse
 from cutwater.times import maximal
 
-__all__ = ["AFTER_KEYS", "Order", "Row", "SegmentAtWork", "last_row"]
+__all__ = ["AFTER_KEYS", "Order", "Row", "SegmentState", "last_row"]
 
 Order = tuple[int | bytes, ...]
 
@@ -42,7 +42,7 @@ def last_row(segment: Segment, time: Any) -> Row:
     return Row((AFTER_DATA, segment.stage, 1, AFTER_KEYS), None, NO_KEY, Watermark(time))
 
 
-class SegmentAtWork:
+class SegmentState:
     """The states of a segment's keys and its frontier.
 
     Parameters
@@ -73,7 +73,7 @@ class SegmentAtWork:
         self._owns = owns
         self._snapshots = Snapshots(segment, on_loss)
 
-    def copy(self) -> SegmentAtWork:
+    def copy(self) -> SegmentState:
         """One that goes its own way from here."""
         other = copy.copy(self)
         other.keyed = self.keyed.copy()
@@ -116,12 +116,12 @@ class SegmentAtWork:
         return rows
 
     def end_epoch(self, advances: Iterable[tuple[int, Any]]) -> tuple[list[Row], list[Any]]:
-        """What the border causes, then the watermarks that sources derived by their rules.
+        """What the barrier causes, then the watermarks that sources derived by their rules.
 
         Also returns the watermarks that all inputs have reached.
         """
         stage = self.segment.stage
-        rows = self._rows((AFTER_DATA, stage, 0), self.keyed.border())
+        rows = self._rows((AFTER_DATA, stage, 0), self.keyed.barrier())
         common: list[Any] = []
         for number, time in advances:
             common += self._common(number, time)

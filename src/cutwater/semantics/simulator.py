@@ -2,7 +2,7 @@
 
 Each epoch runs the segments one after the other. A segment sorts the events it was sent by the
 total order (``order.py``), works on them, and sends on what they cause; then comes the epoch's
-border. Watermarks that a source derives by its own rule take effect once, after the border, so
+barrier. Watermarks that a source derives by its own rule take effect once, after the barrier, so
 that the result does not depend on how sources are split and nothing comes too late; watermarks
 among the events take effect where they stand. The end of the input is an epoch of its own, in
 which every operator finishes.
@@ -22,7 +22,7 @@ from cutwater.ordering import NO_KEY
 from cutwater.semantics.crashing import run_with_crashes
 from cutwater.semantics.hanging import patient
 from cutwater.semantics.inputs import Crash, SourceReader, as_lists, epochs_of
-from cutwater.semantics.segments import Row, SegmentAtWork, last_row
+from cutwater.semantics.segments import Row, SegmentState, last_row
 from cutwater.trace import Trace
 
 __all__ = ["Simulation", "shown", "simulate"]
@@ -56,7 +56,7 @@ class Simulation:
             raise TargetError(
                 Problem(
                     "unknown-sink",
-                    f"'{sink}' is no sink of this flow",
+                    f"'{sink}' is not a sink of this flow",
                     f"its sinks: {', '.join(self.events)}",
                 )
             )
@@ -80,12 +80,12 @@ def simulate(
         The flow; its problems raise `FlowError`. A function that does not return in half a minute,
         or emits without end, raises `StepError`.
     inputs
-        For each source its values, or events (`Data`, `Watermark`), or both. `BORDER` ends an
+        For each source its values, or events (`Data`, `Watermark`), or both. `BARRIER` ends an
         epoch. Plain values get their time from the source's ``time=`` field, else 0, 1, 2, …
         Where a source reaches `CRASH`, every step loses what it has not snapshot, and all go
-        back to the last border they all passed; ``crash("step")`` is the crash of one step.
+        back to the last barrier they all passed; ``crash("step")`` is the crash of one step.
     epoch_size
-        Where there are no borders, how many items an epoch has; None: one epoch for all.
+        Where there are no barriers, how many items an epoch has; None: one epoch for all.
     fuse
         Whether steps are fused into segments; the result is the same.
     trace
@@ -130,7 +130,7 @@ class _Node:
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
-        self.work = SegmentAtWork(segment, range(len(segment.inputs)))
+        self.work = SegmentState(segment, range(len(segment.inputs)))
         self.rows: list[tuple[int, Row]] = []
         self.advances: list[tuple[int, Any]] = []
 

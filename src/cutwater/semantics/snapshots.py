@@ -1,4 +1,4 @@
-"""States at a border and events at an exchange, as they come back through their codecs.
+"""States at a barrier and events at an exchange, as they come back through their codecs.
 
 An engine encodes what it keeps in a snapshot and what it sends to a stateful step, by the declared
 type. The model does the same: what comes back different is a loss, in words that name the step.
@@ -16,10 +16,10 @@ from cutwater.errors import FlowError, InputError, Problem, StepError
 from cutwater.events import Data, Event
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Input, Part, Segment
-from cutwater.flow.inference import StreamType
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lowering import not_as_annotated
-from cutwater.flow.state_snapshots import form_of, not_kept
-from cutwater.operators.snapshot import Form
+from cutwater.flow.state_snapshots import not_kept, snapshot_codec
+from cutwater.operators.snapshot import SnapshotCodec
 from cutwater.round_trip import exactness, misfit, round_trip
 
 __all__ = ["OnLoss", "Snapshots", "refuse"]
@@ -78,7 +78,7 @@ class Snapshots:
 
 
 class _Codec:
-    """A codec that is made when it is first needed; a type without one is said once."""
+    """A codec that is made when it is first needed; a type without one is reported once."""
 
     def __init__(self, tp: Any, problem: Callable[[str], Problem], on_loss: OnLoss) -> None:
         self._type, self._problem, self._on_loss = tp, problem, on_loss
@@ -128,11 +128,11 @@ class _Exchange:
     def __init__(self, edge: Input, segment: Segment, on_loss: OnLoss) -> None:
         sender, reader = edge.sender, segment.steps[0]
 
-        def problem(said: str) -> Problem:
+        def problem(message: str) -> Problem:
             return Problem(
                 "lost-in-an-exchange",
                 f"{sender.title} sends {describe(edge.value)} to {reader.title}, which does not "
-                f"arrive as it was: {said}",
+                f"arrive as it was: {message}",
                 "correct what the step returns, or its annotation",
             )
 
@@ -142,21 +142,21 @@ class _Exchange:
 class _Kept:
     """How the state of one step comes back."""
 
-    def __init__(self, number: int, part: Part, form: Form, on_loss: OnLoss) -> None:
+    def __init__(self, number: int, part: Part, snapshot: SnapshotCodec, on_loss: OnLoss) -> None:
         self.number = number
-        self._is_blank, self._form = part.operator.is_blank, form
+        self._is_blank, self._codec_of_state = part.operator.is_blank, snapshot
 
-        def problem(said: str) -> Problem:
-            return not_kept(part.step, form.type, said)
+        def problem(message: str) -> Problem:
+            return not_kept(part.step, snapshot.type, message)
 
-        self._codec = _Codec(form.type, problem, on_loss)
+        self._codec = _Codec(snapshot.type, problem, on_loss)
 
     def through(self, state: Any) -> Any:
         if self._is_blank(state):
             return state
-        frozen = self._form.freeze(state)
+        frozen = self._codec_of_state.freeze(state)
         back = self._codec.through(frozen)
-        return state if back is frozen else self._form.thaw(back)
+        return state if back is frozen else self._codec_of_state.thaw(back)
 
 
 class _KeptBeside(_Kept):
@@ -169,15 +169,15 @@ class _KeptBeside(_Kept):
 
 
 def _kept(number: int, part: Part, on_loss: OnLoss) -> _Kept | None:
-    step, given = part.step, tuple(map(_with_times, part.given))
+    step, input_types = part.step, tuple(map(_with_times, part.input_types))
     if isinstance(step, (s.Apply, s.OnComplete)):
         is_beside = isinstance(step, s.OnComplete) or step.expire_after is not None
         kind = _KeptBeside if is_beside else _Kept
-        return kind(number, part, Form(step.state_type), on_loss)
-    form = form_of(step, given)
-    return None if form is None else _Kept(number, part, form, on_loss)
+        return kind(number, part, SnapshotCodec(step.state_type), on_loss)
+    snapshot = snapshot_codec(step, input_types)
+    return None if snapshot is None else _Kept(number, part, snapshot, on_loss)
 
 
-def _with_times(given: StreamType) -> StreamType:
+def _with_times(stream: StreamType) -> StreamType:
     """Times of which nothing is known say themselves what they are."""
-    return replace(given, time=Plain) if given.time is Any else given
+    return replace(stream, time=Plain) if stream.time is Any else stream

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from cutwater.errors import FlowError, Problem
-from cutwater.semantics.barriers import BORDER, Configuration, Graph, Message, Running, Task
+from cutwater.semantics.barriers import BARRIER, Configuration, Graph, Message, Running, Task
 
 __all__ = ["checked", "graph_of", "ill_formed"]
 
@@ -94,12 +94,12 @@ def _initial_problems(c: Configuration) -> Iterable[Problem]:
         found.setdefault(message.stream, []).append(message)
     epochs: dict[str, int] = {}
     for stream, messages in found.items():
-        said = _stream_problem(stream, messages)
+        text = _stream_problem(stream, messages)
         if stream in c.graph.produced:
-            said = f"the stream '{stream}' has messages at the start; a task writes it"
-        if said:
-            yield Problem("invalid-input", said, "number messages from 0 and close each epoch")
-        epochs[stream] = sum(message.content is BORDER for message in messages)
+            text = f"the stream '{stream}' has messages at the start; a task writes it"
+        if text:
+            yield Problem("invalid-input", text, "number messages from 0 and close each epoch")
+        epochs[stream] = sum(message.content is BARRIER for message in messages)
     if len(set(epochs.values())) > 1:
         counts = ", ".join(f"'{stream}' has {count}" for stream, count in epochs.items())
         yield Problem(
@@ -134,31 +134,31 @@ def ill_formed(c: Configuration) -> str | None:
         streams.setdefault(message.stream, []).append(message)
     for stream, messages in streams.items():
         is_open = stream in c.graph.produced
-        said = _stream_problem(stream, messages, is_open=is_open)
-        if said:
-            return said
+        text = _stream_problem(stream, messages, is_open=is_open)
+        if text:
+            return text
     for number, task in enumerate(c.graph.tasks):
         written = c.position(number, task.output)
         if written != len(streams.get(task.output, ())):
             return f"'{task.name}' is at {written} of its output, which has another length"
         for stream in task.inputs:
-            said = _reader_problem(c, number, stream, streams.get(stream, []))
-            if said:
-                return said
+            text = _reader_problem(c, number, stream, streams.get(stream, []))
+            if text:
+                return text
     return None
 
 
 def _stream_problem(stream: str, messages: list[Message], *, is_open: bool = False) -> str | None:
-    """Contiguous numbers; epochs 1, 2, …, each closed by a border, the last too unless open."""
+    """Contiguous numbers; epochs 1, 2, …, each closed by a barrier, the last too unless open."""
     epoch = 1
     for n, message in enumerate(sorted(messages, key=lambda m: m.n)):
         if message.n != n:
             return f"the stream '{stream}' has a message {message.n} where {n} is due"
         if message.epoch != epoch:
             return f"message {n} of '{stream}' is of epoch {message.epoch} where {epoch} is due"
-        if message.content is BORDER:
+        if message.content is BARRIER:
             epoch += 1
-    is_closed = not messages or max(messages, key=lambda m: m.n).content is BORDER
+    is_closed = not messages or max(messages, key=lambda m: m.n).content is BARRIER
     return None if is_open or is_closed else f"the last epoch of '{stream}' is not closed"
 
 

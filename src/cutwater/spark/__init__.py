@@ -1,16 +1,16 @@
-"""A flow on Spark Structured Streaming; the only package that imports pyspark.
+"""Runs a flow on Spark Structured Streaming; the only package that imports pyspark.
 
-Begin with `runner`, the entrance, then `recovery`, what every start does; `microbatch` is the
-engine, `connectors` are what it reads and writes.
+Begin with `runner`, the entry point, then `recovery`, what every start does. `microbatch` and
+`realtime` are the engines; `connectors` are the sources and sinks they read and write.
 
 ======================================  ====================================================
 the papers                              here
 ======================================  ====================================================
-epoch and its border (P1)               one micro-batch, replayed from the `offset_log`
+epoch and its barrier (P1)               one micro-batch, replayed from the `offset_log`
 snapshot archive (P1)                   state store versions (RocksDB), the commit log
 out(c): what an observer sees (P1)      the epochs that sinks have published
 task instance with its state (P1)       a bucket of keys: one state store group (`state`)
-total order (P2)                        the order of each event, carried in rows (`exchange`)
+total order (P2)                        the order of each event, carried in its row (`exchange`)
 ledger, fence (P2)                      generation and manifest of each sink (`connectors`)
 ======================================  ====================================================
 """
@@ -21,10 +21,10 @@ from cutwater._lazy import lazily as _lazily
 from cutwater.extras import not_installed as _not_installed
 
 if _typing.TYPE_CHECKING:
-    from cutwater.spark.checkpoint.inspect import CheckpointSummary, SourceSummary, describe
+    from cutwater.spark.checkpoint.inspect import CheckpointSummary, SourceSummary, TickSummary
     from cutwater.spark.checkpoint.rescale import Rescaled, rescale
-    from cutwater.spark.checkpoint.state_reader import StepState, read_state
-    from cutwater.spark.checkpoint.verify import Verified, verify
+    from cutwater.spark.checkpoint.state_reader import StepState
+    from cutwater.spark.checkpoint.verify import Verified
     from cutwater.spark.config import RunConfig, load_config
     from cutwater.spark.connectors.callback.sink import Call as call
     from cutwater.spark.connectors.dataframe.source import Frame as frame
@@ -37,17 +37,18 @@ if _typing.TYPE_CHECKING:
     from cutwater.spark.connectors.kafka.sink import KafkaTopic as kafka_topic
     from cutwater.spark.connectors.kafka.source import KafkaMessages as kafka_messages
     from cutwater.spark.connectors.postgres import postgres_rows, postgres_table
-    from cutwater.spark.end_to_end import Promise, guarantees
+    from cutwater.spark.end_to_end import SinkGuarantee, guarantees
+    from cutwater.spark.inspection import describe, read_frontiers, read_state, verify
     from cutwater.spark.options import RunOptions
     from cutwater.spark.runner import RunResult, run
     from cutwater.spark.support import SUPPORT
-    from cutwater.spark.telemetry.frontiers import (
-        Frontiers,
-        Position,
-        StepFrontier,
-        read_frontiers,
+    from cutwater.spark.telemetry.frontiers import Frontiers, Position, StepFrontier
+    from cutwater.spark.telemetry.progress import (
+        FrontierProgress,
+        RunProgress,
+        SnapshotProgress,
+        SourceProgress,
     )
-    from cutwater.spark.telemetry.progress import FrontierProgress, Progress, SourceProgress
     from cutwater.spark.transformer import transform
 
 __getattr__ = _lazily(
@@ -57,22 +58,24 @@ __getattr__ = _lazily(
         "FrontierProgress": "telemetry.progress:FrontierProgress",
         "Frontiers": "telemetry.frontiers:Frontiers",
         "Position": "telemetry.frontiers:Position",
-        "Progress": "telemetry.progress:Progress",
-        "Promise": "end_to_end:Promise",
+        "RunProgress": "telemetry.progress:RunProgress",
+        "SinkGuarantee": "end_to_end:SinkGuarantee",
         "Rescaled": "checkpoint.rescale:Rescaled",
         "RunConfig": "config:RunConfig",
         "RunOptions": "options:RunOptions",
         "RunResult": "runner:RunResult",
         "SUPPORT": "support:SUPPORT",
+        "SnapshotProgress": "telemetry.progress:SnapshotProgress",
         "SourceProgress": "telemetry.progress:SourceProgress",
         "SourceSummary": "checkpoint.inspect:SourceSummary",
         "StepFrontier": "telemetry.frontiers:StepFrontier",
         "StepState": "checkpoint.state_reader:StepState",
+        "TickSummary": "checkpoint.inspect:TickSummary",
         "Verified": "checkpoint.verify:Verified",
         "call": "connectors.callback.sink:Call",
         "csv": "connectors.files.csv_source:Csv",
         "delta_table": "connectors.delta.sink:Delta",
-        "describe": "checkpoint.inspect:describe",
+        "describe": "inspection:describe",
         "folder": "connectors.files.sink:Folder",
         "frame": "connectors.dataframe.source:Frame",
         "generate": "connectors.generator.source:Generated",
@@ -84,12 +87,12 @@ __getattr__ = _lazily(
         "parquet": "connectors.files.parquet_source:Parquet",
         "postgres_rows": "connectors.postgres:postgres_rows",
         "postgres_table": "connectors.postgres:postgres_table",
-        "read_frontiers": "telemetry.frontiers:read_frontiers",
-        "read_state": "checkpoint.state_reader:read_state",
+        "read_frontiers": "inspection:read_frontiers",
+        "read_state": "inspection:read_state",
         "rescale": "checkpoint.rescale:rescale",
         "run": "runner:run",
         "transform": "transformer:transform",
-        "verify": "checkpoint.verify:verify",
+        "verify": "inspection:verify",
     },
     _not_installed,
 )
@@ -101,16 +104,18 @@ __all__ = [
     "FrontierProgress",
     "Frontiers",
     "Position",
-    "Progress",
-    "Promise",
     "Rescaled",
     "RunConfig",
     "RunOptions",
+    "RunProgress",
     "RunResult",
+    "SinkGuarantee",
+    "SnapshotProgress",
     "SourceProgress",
     "SourceSummary",
     "StepFrontier",
     "StepState",
+    "TickSummary",
     "Verified",
     "call",
     "csv",

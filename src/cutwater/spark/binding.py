@@ -1,4 +1,4 @@
-"""Binding the sources and sinks of a flow to what they read and write, with every problem said."""
+"""Binds the sources and sinks of a flow to connectors, and reports every problem at once."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from pathlib import Path
 from cutwater.errors import Problem, RefusedError, did_you_mean
 from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Source
-from cutwater.spark.connectors.base.sink import Sink as Place
-from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.base.sink import SinkConnector
+from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.dataframe.checks import frame_problems
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.connectors.files.sink import Folder
-from cutwater.spark.job.column_requirements import Needs
+from cutwater.spark.job.column_requirements import ColumnRequirements
 
 __all__ = ["bind", "bind_sources", "bound_sources", "sink_problems", "source_problems"]
 
 
 def bind(
     planned: Plan,
-    sources: Mapping[str, str | Path | Feed | Frame],
-    sinks: Mapping[str, str | Path | Place],
-) -> tuple[dict[str, Feed | Frame], dict[str, Place]]:
-    """What sources and sinks are bound to; raises `RunError` with everything that is wrong."""
+    sources: Mapping[str, str | Path | SourceConnector | Frame],
+    sinks: Mapping[str, str | Path | SinkConnector],
+) -> tuple[dict[str, SourceConnector | Frame], dict[str, SinkConnector]]:
+    """Return the connectors of all sources and sinks; raises `RunError` listing every problem."""
     found, problems = _sources(planned, sources)
     names = [sink.name for sink, _ in planned.sinks]
     problems += _binding_problems("sink", list(sinks), names)
     places = {
-        name: value if isinstance(value, Place) else Folder(str(value))
+        name: value if isinstance(value, SinkConnector) else Folder(str(value))
         for name, value in sinks.items()
     }
     problems += _shared_places(places)
@@ -41,16 +41,16 @@ def bind(
     return found, places
 
 
-def sink_problems(planned: Plan, name: str, place: Place) -> Iterator[Problem]:
-    """Why a sink of the flow cannot be written to as it is bound."""
+def sink_problems(planned: Plan, name: str, place: SinkConnector) -> Iterator[Problem]:
+    """Why a sink of the flow cannot write to its connector."""
     number = next(number for sink, number in planned.sinks if sink.name == name)
     return place.problems(name, planned.segments[number].output.value)
 
 
 def bind_sources(
-    planned: Plan, sources: Mapping[str, str | Path | Feed | Frame]
-) -> dict[str, Feed | Frame]:
-    """What each source of a plan reads; raises `RunError` with everything that is wrong."""
+    planned: Plan, sources: Mapping[str, str | Path | SourceConnector | Frame]
+) -> dict[str, SourceConnector | Frame]:
+    """Return the connector of each source of a plan; raises `RunError` listing every problem."""
     found, problems = _sources(planned, sources)
     if problems:
         raise RefusedError(problems)
@@ -58,8 +58,8 @@ def bind_sources(
 
 
 def _sources(
-    planned: Plan, sources: Mapping[str, str | Path | Feed | Frame]
-) -> tuple[dict[str, Feed | Frame], list[Problem]]:
+    planned: Plan, sources: Mapping[str, str | Path | SourceConnector | Frame]
+) -> tuple[dict[str, SourceConnector | Frame], list[Problem]]:
     names = [step.name for step in planned.flow.steps if isinstance(step, Source)]
     problems = _binding_problems("source", list(sources), names)
     found, more = bound_sources(planned, sources)
@@ -67,22 +67,22 @@ def _sources(
 
 
 def bound_sources(
-    planned: Plan, sources: Mapping[str, str | Path | Feed | Frame]
-) -> tuple[dict[str, Feed | Frame], list[Problem]]:
-    """What sources are bound to, and why they cannot be read; a path alone is of JSON lines."""
+    planned: Plan, sources: Mapping[str, str | Path | SourceConnector | Frame]
+) -> tuple[dict[str, SourceConnector | Frame], list[Problem]]:
+    """Return connectors and problems of the sources; a bare path is read as JSON lines."""
     declared = {step.name: step for step in planned.flow.steps if isinstance(step, Source)}
-    found: dict[str, Feed | Frame] = {}
+    found: dict[str, SourceConnector | Frame] = {}
     problems: list[Problem] = []
     for name, value in sources.items():
-        bound = value if isinstance(value, (Feed, Frame)) else JsonLines(str(value))
-        found[name] = bound.absolute() if isinstance(bound, Feed) else bound
+        bound = value if isinstance(value, (SourceConnector, Frame)) else JsonLines(str(value))
+        found[name] = bound.absolute() if isinstance(bound, SourceConnector) else bound
         if name in declared:
             problems += source_problems(planned, name, bound)
     return found, problems
 
 
-def source_problems(planned: Plan, name: str, bound: Feed | Frame) -> Iterator[Problem]:
-    """Why a source of the flow cannot be read as it is bound."""
+def source_problems(planned: Plan, name: str, bound: SourceConnector | Frame) -> Iterator[Problem]:
+    """Why a source of the flow cannot read from its connector."""
     step = next(s for s in planned.flow.steps if isinstance(s, Source) and s.name == name)
     if isinstance(bound, Frame):
         yield from frame_problems(step, bound)
@@ -93,19 +93,19 @@ def source_problems(planned: Plan, name: str, bound: Feed | Frame) -> Iterator[P
 
 
 def _time_problems(planned: Plan, step: Source) -> Iterator[Problem]:
-    """Rows of a DataFrame cannot be numbered: nobody sees all of them."""
+    """Rows of a DataFrame cannot be numbered as times: no single process sees all of them."""
     (segment,) = (seg for seg in planned.segments if seg.source and seg.name == step.name)
-    if step.time is None and segment.number in Needs(planned).times:
+    if step.time is None and segment.number in ColumnRequirements(planned).times:
         yield Problem(
             "no-times",
-            f"source '{step.name}' is a DataFrame and names no time, but a step behind it goes by "
-            "times",
+            f"source '{step.name}' is a DataFrame and has no time field, but a later "
+            "step depends on event times",
             f"give it a field for them: source('{step.name}', ..., time='FIELD')",
         )
 
 
 def _idle_problems(step: Source, limit: float | None) -> Iterator[Problem]:
-    """A source that follows others has a watermark that can follow, after some time."""
+    """An idle source needs a watermark that can follow the others, and a positive timeout."""
     if limit is None:
         return
     if not limit > 0:
@@ -125,18 +125,18 @@ def _idle_problems(step: Source, limit: float | None) -> Iterator[Problem]:
         )
 
 
-def _shared_places(sinks: Mapping[str, Place]) -> list[Problem]:
-    """A sink keeps a ledger in its place, so the rows of a second one would be dropped."""
+def _shared_places(sinks: Mapping[str, SinkConnector]) -> list[Problem]:
+    """Each location has one ledger, so the rows of a second sink there would be dropped."""
     problems = []
     first: dict[str, str] = {}
     for name, sink in sinks.items():
-        earlier = first.setdefault(sink.place, name)
-        if sink.place and earlier != name:
+        earlier = first.setdefault(sink.location, name)
+        if sink.location and earlier != name:
             problems.append(
                 Problem(
                     "shared-place",
-                    f"sinks '{earlier}' and '{name}' both go to {sink.place}; each sink has a "
-                    "place of its own",
+                    f"sinks '{earlier}' and '{name}' both go to {sink.location}; each sink needs "
+                    "its own location",
                     f"bind '{name}' to another one",
                 )
             )
@@ -148,7 +148,9 @@ def _binding_problems(kind: str, bound: list[str], names: list[str]) -> list[Pro
     for name in bound:
         if name not in names:
             hint = did_you_mean(name, names) or f"it has: {', '.join(names)}"
-            problems.append(Problem(f"unknown-{kind}", f"'{name}' is no {kind} of this flow", hint))
+            problems.append(
+                Problem(f"unknown-{kind}", f"'{name}' is not a {kind} of this flow", hint)
+            )
     for name in names:
         if name not in bound:
             problems.append(

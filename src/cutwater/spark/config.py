@@ -1,4 +1,4 @@
-"""A run as a file: what is bound to what, and how it is run.
+"""A run as a TOML file: the connectors of its sources and sinks, and its options.
 
 ::
 
@@ -17,7 +17,7 @@
     [spark]
     "spark.driver.memory" = "4g"
 
-Paths are relative to the file. Everything that is wrong is said at once, each with its line.
+Paths are relative to the file. All problems are reported at once, each with its line number.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from cutwater.errors import CutwaterError, Problem, RefusedError, RunError, did_
 from cutwater.flow import Flow
 from cutwater.flow import steps as s
 from cutwater.spark.binding import sink_problems, source_problems
-from cutwater.spark.connectors.base.sink import Sink
-from cutwater.spark.connectors.base.source import Feed
-from cutwater.spark.connectors.registry import SINK_KINDS, SOURCE_KINDS, Kind
+from cutwater.spark.connectors.base.sink import SinkConnector
+from cutwater.spark.connectors.base.source import SourceConnector
+from cutwater.spark.connectors.registry import ConnectorKind, sink_kinds, source_kinds
 from cutwater.spark.embedded.session import setting_problem
 from cutwater.spark.job.spec import spark_plan
 from cutwater.spark.options import ProcessOptions, RunOptions, declared
 from cutwater.spark.secrets import inline_secrets, is_secret_name
-from cutwater.spark.toml_lines import lines_of
+from cutwater.spark.toml_lines import toml_lines_of
 
 __all__ = ["RunConfig", "load_config"]
 
@@ -56,18 +56,18 @@ _TABLES = ("run", "sources", "sinks", "spark")
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What a file says of a run; ``run(flow, **config.arguments)`` is that run."""
+    """The configuration of a run; start it with ``run(flow, **config.arguments)``."""
 
     checkpoint: str | None = None
     run: RunOptions = field(default_factory=RunOptions)
     process: ProcessOptions = field(default_factory=ProcessOptions)
-    sources: dict[str, Feed] = field(default_factory=dict)
-    sinks: dict[str, Sink] = field(default_factory=dict)
+    sources: dict[str, SourceConnector] = field(default_factory=dict)
+    sinks: dict[str, SinkConnector] = field(default_factory=dict)
     spark: dict[str, str] = field(default_factory=dict)
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `run` beside the flow."""
+        """The arguments of `run`, without the flow."""
         named = {"sources": self.sources, "sinks": self.sinks, "settings": self.spark}
         return {**named, **self.run} | ({"checkpoint": self.checkpoint} if self.checkpoint else {})
 
@@ -78,9 +78,10 @@ def load_config(
     bound_sources: Collection[str] = (),
     bound_sinks: Collection[str] = (),
 ) -> RunConfig:
-    """What a file says of a run of a flow; raises `RunError` with everything that is wrong.
+    """Read the configuration of a run of a flow; raises `RunError` listing every problem.
 
-    Sources and sinks that are bound elsewhere need not be in it, and are not taken from it.
+    Sources and sinks that are bound elsewhere may be missing from the file, and are ignored if
+    present.
     """
     file = Path(path)
     try:
@@ -88,18 +89,18 @@ def load_config(
         text = raw.decode()
         data = tomllib.loads(text)
     except OSError as error:
-        said = f"the configuration {file} cannot be read: {error.strerror}"
-        raise RefusedError(Problem("no-config", said, "correct the path")) from None
-    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
+        message = f"the configuration {file} cannot be read: {error.strerror}"
+        raise RefusedError(Problem("no-config", message, "correct the path")) from None
+    except (ValueError, RecursionError) as error:  # also an int of too many digits
         raise RefusedError(_not_toml(file, raw, error)) from None
-    reading = _Reading(file, lines_of(text), flow)
+    reading = _Reading(file, toml_lines_of(text), flow)
     table = reading.run(data)
     config = RunConfig(
         table.get("checkpoint"),
         typing.cast(RunOptions, _keys(table, RunOptions)),
         typing.cast(ProcessOptions, _keys(table, ProcessOptions)),
-        reading.bindings(data, "source", SOURCE_KINDS, bound_sources),
-        reading.bindings(data, "sink", SINK_KINDS, bound_sinks),
+        reading.bindings(data, "source", source_kinds(), bound_sources),
+        reading.bindings(data, "sink", sink_kinds(), bound_sinks),
         reading.spark(data),
     )
     reading.unknown("table", (), data, _TABLES)
@@ -109,7 +110,7 @@ def load_config(
 
 
 class _Reading:
-    """Collects what is wrong, with lines."""
+    """Reads the tables of a file and collects their problems, with line numbers."""
 
     def __init__(self, file: Path, lines: Mapping[tuple[str, ...], int], flow: Flow) -> None:
         self._file = file
@@ -120,7 +121,7 @@ class _Reading:
     # --- tables ----------------------------------------------------------------------------------
 
     def run(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """The table ``run``: where the checkpoint is, options of the run and of its process."""
+        """The table ``run``: the checkpoint, and the options of the run and of its process."""
         table = self._without_secrets(("run",), self._table(data, ("run",)))
         known = {"checkpoint": str, **_of_a_file(RunOptions), **_of_a_file(ProcessOptions)}
         self.unknown("setting", ("run",), table, list(known))
@@ -135,7 +136,11 @@ class _Reading:
         return found
 
     def bindings(
-        self, data: Mapping[str, Any], what: str, kinds: Mapping[str, Kind], bound: Collection[str]
+        self,
+        data: Mapping[str, Any],
+        what: str,
+        kinds: Mapping[str, ConnectorKind],
+        bound: Collection[str],
     ) -> dict[str, Any]:
         """The tables ``sources.NAME`` or ``sinks.NAME``."""
         group = f"{what}s"
@@ -162,7 +167,7 @@ class _Reading:
         return found
 
     def spark(self, data: Mapping[str, Any]) -> dict[str, str]:
-        """The table ``spark``: settings of the session, as text."""
+        """The table ``spark``: settings of the session, as strings."""
         found: dict[str, str] = {}
         for name, value in _flat(self._table(data, ("spark",))):
             path = ("spark", name)
@@ -177,16 +182,18 @@ class _Reading:
                 if problem:
                     self._say(path, problem.code, problem.message, problem.hint)
             else:
-                said = f"{name} is {value!r}; a setting of Spark is text, a number or true or false"
-                self._say(path, "wrong-type", said, f'for example "{name}" = "..."')
+                message = (
+                    f"{name} is {value!r}; a setting of Spark is text, a number or true or false"
+                )
+                self._say(path, "wrong-type", message, f'for example "{name}" = "..."')
         return found
 
     def _kept_elsewhere(self, path: tuple[str, ...], name: str, value: Any) -> dict[str, str]:
-        """A secret of Spark's: ``NAME_env`` or ``NAME_file`` says where its value is kept."""
+        """Resolve a secret of Spark's from ``NAME_env``, a variable, or ``NAME_file``, a path."""
         if not name.endswith(("_env", "_file")) or not isinstance(value, str):
             hint = f'take it out, and name where it is: "{name}_env" = a variable, or "{name}_file"'
-            said = f"{'.'.join(path)} holds a secret; a configuration is copied and committed"
-            self._say(path, "inline-secret", said, f"{hint} = a file")
+            message = f"{'.'.join(path)} holds a secret; a configuration is copied and committed"
+            self._say(path, "inline-secret", message, f"{hint} = a file")
             return {}
         try:
             if name.endswith("_env"):
@@ -195,14 +202,14 @@ class _Reading:
             return {name.removesuffix("_file"): text.rstrip("\n")}
         except (KeyError, OSError, ValueError) as error:
             why = "is not set" if isinstance(error, KeyError) else f"cannot be read: {error}"
-            said = f"{name} is looked for in {value}, which {why}"
-            self._say(path, "no-password", said, "put it there; it must not be in this file")
+            message = f"{name} is looked for in {value}, which {why}"
+            self._say(path, "no-password", message, "put it there; it must not be in this file")
             return {}
 
     # --- one binding -----------------------------------------------------------------------------
 
     def _binding(
-        self, path: tuple[str, ...], table: Any, what: str, kinds: Mapping[str, Kind]
+        self, path: tuple[str, ...], table: Any, what: str, kinds: Mapping[str, ConnectorKind]
     ) -> Any | None:
         if not isinstance(table, Mapping):
             self._wrong_type(path, table, "a table")
@@ -228,8 +235,8 @@ class _Reading:
         }
         for name, setting in known.items():
             if setting.is_required and name not in table:
-                said = f"{what} '{path[1]}' has no {name}; {table['kind']} needs it"
-                self._say(path, "missing-setting", said, f"add {name} = ...")
+                message = f"{what} '{path[1]}' has no {name}; {table['kind']} needs it"
+                self._say(path, "missing-setting", message, f"add {name} = ...")
         if len(self.problems) > before:
             return None
         try:
@@ -242,19 +249,23 @@ class _Reading:
         return None
 
     def _kind(
-        self, path: tuple[str, ...], table: Mapping[str, Any], what: str, kinds: Mapping[str, Kind]
-    ) -> Kind | None:
+        self,
+        path: tuple[str, ...],
+        table: Mapping[str, Any],
+        what: str,
+        kinds: Mapping[str, ConnectorKind],
+    ) -> ConnectorKind | None:
         kind = table.get("kind")
         if isinstance(kind, str) and kind in kinds:
             return kinds[kind]
         there = f"kinds of {what}s: {', '.join(kinds)}"
         if kind is None:
-            said = f"{what} '{path[1]}' has no kind, which says what it is"
-            self._say(path, "missing-setting", said, there)
+            message = f"{what} '{path[1]}' has no kind, which says what it is"
+            self._say(path, "missing-setting", message, there)
         else:
-            said = f"{what} '{path[1]}' has kind {kind!r}, which there is not"
+            message = f"{what} '{path[1]}' has kind {kind!r}, which there is not"
             hint = did_you_mean(str(kind), kinds) or there
-            self._say((*path, "kind"), "unknown-kind", said, hint)
+            self._say((*path, "kind"), "unknown-kind", message, hint)
         return None
 
     def _setting(self, path: tuple[str, ...], value: Any, tp: Any) -> Any:
@@ -262,30 +273,30 @@ class _Reading:
         return self._from_here(value) if _is_path(path[-1]) and isinstance(value, str) else value
 
     def _function(self, path: tuple[str, ...], value: Any) -> Any:
-        """The function that a setting names."""
+        """Import the function that a setting names as 'module:name'."""
         module, colon, name = value.partition(":") if isinstance(value, str) else ("", "", "")
         if not (module and colon and name):
             self._wrong_type(path, value, "a function, as 'module:name'")
             return None
         try:
             return getattr(importlib.import_module(module), name)
-        except Exception as error:  # whatever a module does when it is imported
-            said = f"{'.'.join(path)} is {value!r}, which cannot be imported: {error}"
-            self._say(path, "unknown-name", said, "name a function of a module beside the flow")
+        except Exception as error:  # importing a module may raise anything
+            message = f"{'.'.join(path)} is {value!r}, which cannot be imported: {error}"
+            self._say(path, "unknown-name", message, "name a function of a module beside the flow")
             return None
 
     def _look_at(self, what: str, name: str, made: Any) -> None:
-        """What is wrong with a binding for its step, seen without a look at anything outside."""
+        """Report what is wrong with a binding for its step, without contacting external systems."""
         try:
             planned = spark_plan(self._flow)
         except CutwaterError:
-            return  # which is said where the flow is run
+            return  # reported when the flow is run
         look: Callable[..., Iterator[Problem]]
         look = source_problems if what == "source" else sink_problems
         for problem in look(planned, name, made):
             self._say((f"{what}s", name), *_parts(problem))
 
-    # --- what is wrong ---------------------------------------------------------------------------
+    # --- problems --------------------------------------------------------------------------------
 
     def unknown(
         self,
@@ -295,7 +306,7 @@ class _Reading:
         known: Collection[str],
         code: str = "unknown-setting",
     ) -> None:
-        """Note the names in a table that there are not."""
+        """Report the names in a table that are not known."""
         for name in table:
             if name not in known:
                 hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
@@ -314,16 +325,16 @@ class _Reading:
         except msgspec.ValidationError:
             self._wrong_type(path, value, _in_words(tp))
             return None
-        except TypeError:  # a type that only its maker knows
+        except TypeError:  # a type that msgspec does not know
             pass
         return value
 
     def _wrong_type(self, path: tuple[str, ...], value: Any, wanted: str) -> None:
-        said = f"{'.'.join(path)} is {_shown(value)}; it is {wanted}"
-        self._say(path, "wrong-type", said, "correct the value")
+        message = f"{'.'.join(path)} is {_shown(value)}; it is {wanted}"
+        self._say(path, "wrong-type", message, "correct the value")
 
     def _without_secrets(self, path: tuple[str, ...], table: Mapping[str, Any]) -> dict[str, Any]:
-        """A table whose values can be shown."""
+        """The entries of a table that hold no secret, and so may be shown."""
         return {n: value for n, value in table.items() if not self._is_secret((*path, n), value)}
 
     def _is_secret(self, path: tuple[str, ...], value: Any) -> bool:
@@ -346,18 +357,18 @@ class _Reading:
         self.problems.append((line, Problem(code, f"{where}: {message}", hint)))
 
     def _from_here(self, value: str) -> str:
-        """A path of the configuration, for a process in any folder."""
+        """Resolve a path of the configuration against the file's folder; URLs stay as they are."""
         return value if "://" in value else str(self._file.absolute().parent / value)
 
 
 def _of_a_file(options: type) -> dict[str, Any]:
-    """The types of the options that a file may have."""
+    """The types of the options that may be set in a file."""
     every = declared(options).items()
     return {name: tp for name, (tp, option) in every if not option.is_for_one_start}
 
 
-def _keys(said: Mapping[str, Any], options: type) -> dict[str, Any]:
-    return {name: value for name, value in said.items() if name in declared(options)}
+def _keys(values: Mapping[str, Any], options: type) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name in declared(options)}
 
 
 def _parts(problem: Problem) -> tuple[str, str, str]:
@@ -365,7 +376,7 @@ def _parts(problem: Problem) -> tuple[str, str, str]:
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted names: TOML reads ``spark.driver.memory = 1`` as tables in tables."""
+    """Flatten nested tables to dotted names: TOML nests ``spark.driver.memory = 1``."""
     for name, value in table.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name}.")
@@ -409,4 +420,4 @@ def _not_toml(file: Path, raw: bytes, error: Exception) -> Problem:
     found = re.search(r"\(at line (\d+), column \d+\)", str(error))
     line = int(found[1]) if found else len(raw.splitlines())
     why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-    return Problem("not-toml", f"{file}:{line}: it is no TOML: {why}", "correct the file")
+    return Problem("not-toml", f"{file}:{line}: it is not TOML: {why}", "correct the file")

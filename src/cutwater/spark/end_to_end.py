@@ -1,6 +1,6 @@
-"""The guarantee from end to end of each sink, for the sources and sinks that a run is bound to.
+"""The end-to-end guarantee of each sink, given the connectors that a run is bound to.
 
-How it is derived from what they say is `cutwater.flow.guarantees.end_to_end`.
+`cutwater.flow.guarantees.end_to_end` derives it from what sources and sinks declare.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from pathlib import Path
 
 from cutwater.errors import Problem
 from cutwater.flow import Flow
-from cutwater.flow.guarantees.end_to_end import LEVELS, Promise, SinkPart, SourcePart
-from cutwater.flow.guarantees.settings import Setting, promises_of, setting_of
+from cutwater.flow.guarantees.end_to_end import LEVELS, SinkGuarantee, SinkPart, SourcePart
+from cutwater.flow.guarantees.settings import Setting, guarantees_of_sinks, setting_of
 from cutwater.spark.binding import bind
-from cutwater.spark.connectors.base.sink import Sink
-from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.base.sink import SinkConnector
+from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.job.spec import spark_plan
 
-__all__ = ["LEVELS", "Promise", "bound_setting", "guarantees", "promises", "too_low"]
+__all__ = ["LEVELS", "SinkGuarantee", "bound_setting", "guarantees", "sink_guarantees", "too_low"]
 
 
 def guarantees(
     flow: Flow,
-    sources: Mapping[str, str | Path | Feed | Frame],
-    sinks: Mapping[str, str | Path | Sink],
-) -> dict[str, Promise]:
-    """What `run` would promise for each sink, without running anything."""
+    sources: Mapping[str, str | Path | SourceConnector | Frame],
+    sinks: Mapping[str, str | Path | SinkConnector],
+) -> dict[str, SinkGuarantee]:
+    """What `run` would guarantee for each sink, without running anything."""
     bound_sources, bound_sinks = bind(spark_plan(flow), sources, sinks)
-    return promises(flow, bound_sources, bound_sinks)
+    return sink_guarantees(flow, bound_sources, bound_sinks)
 
 
-def promises(
-    flow: Flow, sources: Mapping[str, Feed | Frame], sinks: Mapping[str, Sink]
-) -> dict[str, Promise]:
-    """The promise for each sink of a flow whose sources and sinks are bound."""
+def sink_guarantees(
+    flow: Flow, sources: Mapping[str, SourceConnector | Frame], sinks: Mapping[str, SinkConnector]
+) -> dict[str, SinkGuarantee]:
+    """The guarantee of each sink of a flow whose sources and sinks are bound."""
     parts = {name: _source_part(name, source) for name, source in sources.items()}
     own = [
         part
@@ -42,19 +42,19 @@ def promises(
         for part in _sink_parts(name, sink)
         if part.release == sink.release
     ]
-    return {promise.sink: promise for promise in promises_of(flow, parts, own)}
+    return {guarantee.sink: guarantee for guarantee in guarantees_of_sinks(flow, parts, own)}
 
 
 def bound_setting(
     flow: Flow,
-    sources: Mapping[str, str | Path | Feed | Frame],
-    sinks: Mapping[str, str | Path | Sink],
+    sources: Mapping[str, str | Path | SourceConnector | Frame],
+    sinks: Mapping[str, str | Path | SinkConnector],
     title: str,
     *,
     refuted: Collection[str] = (),
     impure: Collection[str] = (),
 ) -> Setting:
-    """What holds of a flow with these sources and sinks, and with every release of the sinks."""
+    """The guarantees of a flow with these connectors, for every way its sinks release rows."""
     bound_sources, bound_sinks = bind(spark_plan(flow), sources, sinks)
     return setting_of(
         flow,
@@ -67,8 +67,8 @@ def bound_setting(
     )
 
 
-def _source_part(name: str, source: Feed | Frame) -> SourcePart:
-    """What a source says of itself."""
+def _source_part(name: str, source: SourceConnector | Frame) -> SourcePart:
+    """What a source declares about its replay."""
     replay = source.replay()
     return SourcePart(
         name,
@@ -80,26 +80,28 @@ def _source_part(name: str, source: Feed | Frame) -> SourcePart:
     )
 
 
-def _sink_parts(name: str, sink: Sink) -> list[SinkPart]:
-    """What a sink says of itself, for each way in which it can release rows."""
+def _sink_parts(name: str, sink: SinkConnector) -> list[SinkPart]:
+    """What a sink declares about its guarantee, once per way in which it can release rows."""
     own = sink.guarantee()
     return [
         SinkPart(name, own.level, own.because, own.provided, release) for release in sink.releases
     ]
 
 
-def too_low(found: Mapping[str, Promise], required: str) -> list[Problem]:
-    """Why a run that requires a level must not start."""
+def too_low(found: Mapping[str, SinkGuarantee], required: str) -> list[Problem]:
+    """Why a run that requires a level must not start; empty if every sink reaches it."""
     if required not in LEVELS:
-        said = " or ".join(map(repr, reversed(LEVELS)))
-        return [Problem("unknown-choice", f"require is {required!r}; it is {said}", f"use {said}")]
+        message = " or ".join(map(repr, reversed(LEVELS)))
+        return [
+            Problem("unknown-choice", f"require is {required!r}; it is {message}", f"use {message}")
+        ]
     return [
         Problem(
             "guarantee-too-low",
-            f"{required} is required, but sink '{name}' has {promise.level}: "
-            f"{', '.join(promise.because)}",
-            "bind its sources and the sink to what can promise it, or do not require it",
+            f"{required} is required, but sink '{name}' has {guarantee.level}: "
+            f"{', '.join(guarantee.because)}",
+            "bind its sources and the sink to what can guarantee it, or do not require it",
         )
-        for name, promise in found.items()
-        if LEVELS.index(promise.level) < LEVELS.index(required)
+        for name, guarantee in found.items()
+        if LEVELS.index(guarantee.level) < LEVELS.index(required)
     ]

@@ -1,8 +1,8 @@
-"""How a flow is run: one declaration for Python, for a file and for the command line.
+"""The options of a run: declared once for Python, TOML and the command line.
 
 Each key of `RunOptions` is an argument of `run`, a key of ``[run]`` in TOML and an option of
-``cutwater run``. Its `Option` holds the default and what ``--help`` says; the text below it is
-for readers of the reference.
+``cutwater run``. Its `Option` holds the default and the text of ``--help``; the docstring below
+it goes into the reference.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ __all__ = ["Option", "ProcessOptions", "RunOptions", "declared", "settled"]
 
 @dataclass(frozen=True)
 class Option:
-    """What a key has beside its type."""
+    """What an option declares besides its type."""
 
     default: Any
     help: str
-    """A line for the command line."""
+    """One line for ``--help``."""
     least: float | None = None
-    """The smallest number that it may be."""
+    """The smallest valid number."""
     above: float | None = None
-    """It must be a number of seconds greater than this."""
+    """The value must be a number of seconds greater than this."""
     example: str = ""
-    """A value that may stand instead of a wrong one, and what it means."""
+    """A valid value to suggest in place of a wrong one, and what it means."""
     is_for_one_start: bool = False
-    """Is it a decision about what was found at one start? A file, which stays, has no such key."""
+    """Is it a decision about what one start has found? A file outlives the start, so it has no such
+    key."""
 
 
 class RunOptions(TypedDict, total=False):
-    """How a flow is run."""
+    """The options of a run."""
 
     mode: Annotated[
         Literal["microbatch", "realtime"],
@@ -43,32 +44,32 @@ class RunOptions(TypedDict, total=False):
             "microbatch", "'microbatch' (default), or 'realtime': rows leave within milliseconds"
         ),
     ]
-    """The engine. ``"microbatch"``: epochs of a second or so; ``"realtime"``: ticks of about ten
+    """The engine. ``"microbatch"``: epochs of about a second; ``"realtime"``: ticks of about ten
     milliseconds, whose rows leave at once, to PostgreSQL, Kafka and functions. A checkpoint belongs
-    to one of them."""
+    to one engine."""
     until: Annotated[
         Literal["caught-up", "stopped"],
         Option("caught-up", "'caught-up' (default): all that is there now; 'stopped': for ever"),
     ]
-    """``"caught-up"``: stop when all that was there is read; ``"stopped"``: run until the query is
-    stopped."""
+    """``"caught-up"``: stop once all input available at the start is read; ``"stopped"``: run until
+    the query is stopped."""
     close: Annotated[
         bool, Option(False, "When all is read, end the input and show what was held back")
     ]
-    """Once all is read, end the input: every step shows what it held back, as at the end of
+    """Once all input is read, end it: every step emits what it held back, as at the end of
     `simulate`, in an epoch of its own. After that the checkpoint is closed for good."""
     on_bad_record: Annotated[
         Literal["fail", "skip"],
-        Option("fail", "'fail' (default), or 'skip': count them and keep them aside"),
+        Option("fail", "'fail' (default), or 'skip': count them and write them to a side output"),
     ]
-    """``"fail"``: a line that is no record ends the run with a sentence; ``"skip"``: such lines are
-    counted and kept under ``checkpoint/bad-records``."""
+    """``"fail"``: a record that cannot be decoded fails the run; ``"skip"``: such records are
+    counted and kept as dead letters under ``checkpoint/bad-records``."""
     forget: Annotated[
         Collection[str],
         Option((), "A step that is gone and whose state may be lost; once for each"),
     ]
     """Steps that the flow no longer has, and whose states in the checkpoint may be lost. Their
-    names cannot be used again there."""
+    names cannot be reused in that checkpoint."""
     adopt: Annotated[
         bool,
         Option(
@@ -77,15 +78,17 @@ class RunOptions(TypedDict, total=False):
             is_for_one_start=True,
         ),
     ]
-    """Go on behind what sinks show that belong to another checkpoint, which is refused otherwise.
-    What is read again is shown again. A run of the other checkpoint can write no more."""
+    """Take over sinks that belong to another checkpoint, and append to their output; refused
+    otherwise. Records that are read again are shown again. Runs of the other checkpoint are fenced.
+    """
     fresh: Annotated[
         bool,
         Option(
             False, "Delete what sinks show that belong to another checkpoint", is_for_one_start=True
         ),
     ]
-    """Delete what sinks show that belong to another checkpoint, which is refused otherwise."""
+    """Take over sinks that belong to another checkpoint, and delete their output; refused
+    otherwise."""
     accept_gap: Annotated[
         Collection[str],
         Option(
@@ -94,8 +97,8 @@ class RunOptions(TypedDict, total=False):
             is_for_one_start=True,
         ),
     ]
-    """Sinks whose outputs lack rows that this checkpoint has shown, since they were restored from
-    a backup, emptied, or are others now: go on without these rows."""
+    """Sinks whose output lacks rows that this checkpoint has shown, because it was restored from a
+    backup, emptied or replaced: go on without these rows."""
     finish_with_this_flow: Annotated[
         bool,
         Option(
@@ -103,27 +106,27 @@ class RunOptions(TypedDict, total=False):
             "Finish an epoch of which another flow has shown something; says what is mixed",
         ),
     ]
-    """Let this flow finish an epoch that another one began and of which something was shown, which
-    is refused without it. `tell` is told before what each sink has of the other flow."""
+    """Let this flow finish an epoch that another flow began and has shown in part; refused
+    otherwise. Before it starts, `notify` receives what each sink has of the other flow."""
     partitions: Annotated[
         int | None,
         Option(None, "Partitions of a new state: 1, 2, 4, 8 or 16; default: the cores"),
     ]
-    """How many partitions the state of a new checkpoint lies in, a divisor of 16; without it, the
-    session's ``spark.sql.shuffle.partitions`` if that divides 16, else one for each core as far as
-    that goes. A checkpoint keeps its number; `rescale` changes it."""
+    """The number of state partitions of a new checkpoint, a divisor of 16. Default: the session's
+    ``spark.sql.shuffle.partitions`` if that divides 16, else one per core as far as that goes. A
+    checkpoint keeps its number; `rescale` changes it."""
     require: Annotated[
         Literal["exactly-once", "at-least-once"] | None,
         Option(None, "'exactly-once': do not start if a sink has less than that"),
     ]
-    """``"exactly-once"``: refuse to start if a sink has less than that from end to end."""
+    """``"exactly-once"``: refuse to start if the end-to-end guarantee of a sink is weaker."""
     master: Annotated[str, Option("local[*]", "Where Spark runs; default: local[*]")]
     """The master of the embedded session."""
     fsync: Annotated[
         bool, Option(True, "Do not sync Spark's files: a power loss may end in a refusal")
     ]
-    """Sync Spark's checkpoint files before each epoch, so that after a power loss the same command
-    goes on. Without it an epoch is some milliseconds shorter; after a power loss, and only then,
+    """Sync Spark's checkpoint files before each epoch, so that the same command recovers after a
+    power loss. Without it an epoch is some milliseconds shorter; after a power loss, and only then,
     a start may be refused until the checkpoint is restored from a backup."""
     hung_after: Annotated[
         float,
@@ -134,9 +137,10 @@ class RunOptions(TypedDict, total=False):
             example="1800, half an hour; infinity waits for ever",
         ),
     ]
-    """End the run if for so many seconds no task was finished and nothing was planned: a function
-    does not return, or a process is paused. The embedded session is killed then; of one that was
-    passed only the query is stopped. ``float("inf")``: wait for ever."""
+    """The watchdog's timeout: end the run if no task finished and nothing was planned for this many
+    seconds, because a function does not return or a process is paused. The embedded session is
+    killed then; of a session that was passed in, only the query is stopped. ``float("inf")``: wait
+    for ever."""
     snapshot_interval: Annotated[
         float,
         Option(
@@ -146,8 +150,19 @@ class RunOptions(TypedDict, total=False):
             example="5, which is what a restart replays",
         ),
     ]
-    """Real time only: how often states are stored, in seconds. No row waits for it; a restart
-    replays what came since."""
+    """Real time only: seconds between snapshots of the state. No row waits for a snapshot; a
+    restart replays what came since the last one."""
+    readers: Annotated[
+        int,
+        Option(
+            1,
+            "In real time: tasks that read each source, and share its partitions; default: 1",
+            least=1,
+            example="1, or 2 for a topic whose records one task cannot decode in time",
+        ),
+    ]
+    """Real time only: how many tasks read each source. Its partitions or files are assigned to them
+    by number, including those added later. Each task occupies a Spark slot."""
     batch_interval: Annotated[
         float,
         Option(
@@ -157,12 +172,12 @@ class RunOptions(TypedDict, total=False):
             example="600, ten minutes",
         ),
     ]
-    """Real time only: how long a batch of Spark's is, in seconds, at least 5. At its end no rows
-    leave for a moment."""
+    """Real time only: the length of a Spark batch in seconds, at least 5. Output pauses briefly at
+    its end."""
 
 
 class ProcessOptions(TypedDict, total=False):
-    """What the process of ``cutwater run`` does beside the run; Python has callbacks for it."""
+    """What the process of ``cutwater run`` does besides the run; in Python, callbacks do it."""
 
     log: Annotated[str | None, Option(None, "A file to append to: a JSON object for each epoch")]
     metrics_port: Annotated[
@@ -180,7 +195,7 @@ class ProcessOptions(TypedDict, total=False):
 
 
 def declared(options: type) -> dict[str, tuple[Any, Option]]:
-    """The type and the rest of each key, in the order of the declaration."""
+    """The type and `Option` of each key, in the order of declaration."""
     found = {}
     for name, hint in typing.get_type_hints(options, include_extras=True).items():
         tp, option = typing.get_args(hint)
@@ -189,7 +204,7 @@ def declared(options: type) -> dict[str, tuple[Any, Option]]:
 
 
 def settled(given: Mapping[str, Any]) -> RunOptions:
-    """All of `RunOptions`: what is given, and defaults; raises with everything that is wrong."""
+    """All of `RunOptions`, with defaults filled in; raises listing every problem."""
     known = declared(RunOptions)
     problems = [_unknown(name, known) for name in given if name not in known]
     options = {name: given.get(name, option.default) for name, (_, option) in known.items()}
@@ -211,18 +226,21 @@ def settled(given: Mapping[str, Any]) -> RunOptions:
 
 def _unknown(name: str, known: Collection[str]) -> Problem:
     hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
-    return Problem("unknown-setting", f"'{name}' is no option of a run", hint)
+    return Problem("unknown-setting", f"'{name}' is not an option of a run", hint)
 
 
 def _problems(name: str, value: Any, tp: Any, option: Option) -> Iterator[Problem]:
     choices = _choices(tp)
     if choices and value not in choices:
-        said = " or ".join(repr(choice) for choice in choices if choice is not None)
-        yield Problem("unknown-choice", f"{name} is {value!r}; it is {said}", f"use {said}")
+        message = " or ".join(repr(choice) for choice in choices if choice is not None)
+        yield Problem("unknown-choice", f"{name} is {value!r}; it is {message}", f"use {message}")
     elif tp is float and not _is_long_enough(value, option):
         bound = f"of at least {option.least:g}" if option.least else f"above {option.above:g}"
-        said = f"{name} is {value!r}; it is a number of seconds {bound}"
-        yield Problem("not-seconds", said, f"for example {option.example}")
+        message = f"{name} is {value!r}; it is a number of seconds {bound}"
+        yield Problem("not-seconds", message, f"for example {option.example}")
+    elif tp is int and not _is_count(value, option):
+        message = f"{name} is {value!r}; it is a whole number of at least {option.least:g}"
+        yield Problem("not-a-count", message, f"for example {option.example}")
 
 
 def _is_long_enough(value: Any, option: Option) -> bool:
@@ -232,8 +250,13 @@ def _is_long_enough(value: Any, option: Option) -> bool:
     return option.least is None or value >= option.least
 
 
+def _is_count(value: Any, option: Option) -> bool:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return is_whole and value >= (option.least or 0)
+
+
 def _choices(tp: Any) -> tuple[Any, ...]:
-    """What a value may be, if that is a matter of choice."""
+    """The values that a type with literal choices allows; empty for other types."""
     if typing.get_origin(tp) is Literal:
         return typing.get_args(tp)
     inner = [_choices(each) for each in typing.get_args(tp) if each is not type(None)]

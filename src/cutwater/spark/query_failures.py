@@ -1,4 +1,4 @@
-"""Why a query ended, in a sentence: our own words if it was one of us, else Spark's."""
+"""Turns a failed query into one error: Cutwater's own if there is one, else Spark's."""
 
 from __future__ import annotations
 
@@ -18,47 +18,60 @@ from cutwater.errors import (
     recover,
 )
 from cutwater.spark.checkpoint.store import Checkpoint
-from cutwater.spark.checkpoint.verify import verify
+from cutwater.spark.checkpoint.verify import verify_checkpoint
 from cutwater.spark.embedded.jvm import is_out_of_memory, out_of_memory
 
 __all__ = ["cause_of", "sentence_of"]
 
+_AROUND = re.compile(
+    r"^\[STREAM_FAILED\] .*? terminated with exception: |^Job aborted due to stage failure: "
+    r"|^Task \d.*? most recent failure: |^Lost task .*?\): |^[\w.]+\.\w*Exception: "
+    r"| Consider setting '.*"
+)
+"""What Spark puts before a failure on the way to the driver, and advice on its own settings."""
 _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EROFS)
 
 
-def sentence_of(error: StreamingQueryException, place: Checkpoint) -> CutwaterError:
-    """What ended the query: our own words if it was one of us, else what can be told of Spark's."""
+def sentence_of(error: StreamingQueryException, checkpoint: Checkpoint) -> CutwaterError:
+    """The error that ended the query: Cutwater's own if there is one, else Spark's, explained."""
     ours = recover(str(error))
     if ours is not None:
         return ours
     if is_out_of_memory(str(error)):
-        return ResourceError(out_of_memory(place.root / "scratch"))
-    failed = _failure_of_the_machine(str(error), place)
-    if failed:  # before looking for damages: what could not be written is no damage
+        return ResourceError(out_of_memory(checkpoint.root / "scratch"))
+    failed = _failure_of_the_machine(str(error), checkpoint)
+    if failed:  # first: a failed write does not mean that the checkpoint is damaged
         return failed
-    damages = verify(place.root).problems
+    damages = verify_checkpoint(checkpoint).problems
     if damages:
         return RefusedError(damages)
     return RunFailure(
         Problem(
             "spark-failed",
             f"Spark ended the run: {cause_of(str(error))}",
-            f"see {place.root / 'scratch' / 'spark.log'}, or run with --debug",
+            f"see {checkpoint.root / 'scratch' / 'spark.log'}, or run with --debug",
         )
     )
 
 
-def _failure_of_the_machine(text: str, place: Checkpoint) -> CutwaterError | None:
-    """What the operating system said to the JVM, which hands on its words and not its number."""
+def _failure_of_the_machine(text: str, checkpoint: Checkpoint) -> CutwaterError | None:
+    """An error of the operating system; the JVM passes on its message but not its errno."""
     found = [number for number in _OF_THE_MACHINE if os.strerror(number) in text]
-    if not found and os.statvfs(place.root).f_bavail:
+    if not found and os.statvfs(checkpoint.root).f_bavail:
         return None
     number = found[0] if found else errno.ENOSPC
-    return of_machine(OSError(number, os.strerror(number), str(place.root)))
+    return of_machine(OSError(number, os.strerror(number), str(checkpoint.root)))
 
 
 def cause_of(text: str) -> str:
-    """The line of a Spark error that says what happened: the end of a Python traceback."""
+    """The line of a Spark error that names the cause: the last line of a Python traceback."""
     lines = text.split("\n\n")[0].split("=== Streaming Query ===")[0].strip().splitlines()
-    said = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
-    return (said or lines or ["no reason given"])[-1 if said else 0]
+    causes = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return causes[-1] if causes else _unwrapped(lines[0]) if lines else "no reason given"
+
+
+def _unwrapped(line: str) -> str:
+    """A failure without what Spark put around it."""
+    while (inner := _AROUND.sub("", line)) and inner != line:
+        line = inner
+    return line.rstrip(".")

@@ -1,9 +1,9 @@
-"""Recovery: what every start of a run does, the first one and the one after a crash alike.
+"""Recovery: what every start of a run does, whether it is the first or follows a crash.
 
-The protocol, in this order; each step is safe to be cut off and done again:
+The protocol, in this order; a crash may interrupt any step, and the next start repeats it:
 
 =======  =====================================  =============================================
-step     what is done                           which obligation it discharges
+step     what it does                           which obligation it discharges
 =======  =====================================  =============================================
 lock     `checkpoint.lock.locked`, held by the  one recovering run at a time: F-Recover is one
          caller until the query has ended       step of the whole dataflow (P1, Def. 4.5)
@@ -11,23 +11,23 @@ agree    `agree`: flow, state, plan and output  only the dataflow that took the 
          belong together                        recovered from them (P1, 6.8)
 claim    `_claim`: a higher generation, first   a new identity for this run, durable before
          in the checkpoint                      anything is written in its name
-fence    `_claim`: then in the ledger of every  nothing of an earlier run reaches an observer
-         sink                                   after this (P2: outputs B change by one system)
-settle   `Sink.take`, within the claim: staged  what was neither shown nor acknowledged is as
-         rows of earlier attempts are removed,  if it had never been (P1: messages after the
-         cut-off take-overs are finished        common snapshot are dropped)
+fence    `_claim`: then in the ledger of every  zombies of earlier runs can publish nothing any
+         sink                                   more (P2: outputs B change by one system)
+settle   `SinkConnector.claim`: removes staged  what was neither shown nor acknowledged has no
+         rows of earlier attempts, finishes     effect (P1: messages after the common snapshot
+         interrupted take-overs                 are dropped)
 plan     `_settle`: an epoch of which nothing   an epoch that was shown in part is finished by
-anew     was shown is forgotten, one of which   who began it (P2, V.B), unless the user says
-         something was is finished by the same  otherwise; one that was not had no effect and
-         flow (`checkpoint.newest_epoch`)       need not be repeated (P1: N' may read anew)
+anew     was shown is forgotten; one that was   the flow that began it (P2, V.B), unless the
+         shown in part is finished by the same  user says otherwise; one that was not shown had
+         flow (`checkpoint.newest_epoch`)       no effect (P1: N' may read anew)
 replay   the query itself, once it starts: the  the same inputs in the same order (P1: N' from
-         epoch that is left is read from the    the snapshot; P2: t(x) is stable), so what the
-         `offset_log`, state is that of the     ledger has already is dropped and the rest is
-         epoch before                           shown: exactly once
+         remaining epoch is read from the       the snapshot; P2: t(x) is stable), so rows that
+         `offset_log`, on the state of the      the ledger has are dropped and the rest is
+         epoch before it                        shown: exactly once
 =======  =====================================  =============================================
 
-What is *not* here: atomicity of the recovery over processes. Spark restarts all of them together,
-so no task of the old generation takes part in the new one, and one that wakes up is fenced.
+What is *not* here: atomic recovery across processes. Spark restarts all of them together, so no
+task of the old generation takes part in the new one; a zombie that wakes up is fenced.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from cutwater.spark.checkpoint.sink_records import ACCEPTABLE, remember_sinks, s
 from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled
 from cutwater.spark.checkpoint.verify import damages_of_logs
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT
-from cutwater.spark.connectors.base.sink import Sink
+from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.job.spec import Job
 from cutwater.spark.state.partitions import check_partitions, suitable_partitions
 from cutwater.spark.stopping import StopRequest
@@ -71,20 +71,20 @@ _TOOK_OVER = {"adopt": "what it shows stays", "fresh": "what it showed is delete
 
 @dataclass(frozen=True)
 class Resumption:
-    """How a start goes on from its checkpoint, as it was asked for."""
+    """How the user asked to resume from the checkpoint."""
 
     forget: Collection[str] = ()
     """Steps that are gone, and whose states may be lost."""
     partitions: int | None = None
-    """The number of partitions that is asked for; None if nobody asks."""
+    """The number of partitions that was asked for; None: not specified."""
     others: Literal["refuse", "adopt", "fresh"] = "refuse"
     """What to do with sinks that belong to another checkpoint."""
     close: bool = False
     """Does the run end the input?"""
     accept_gap: Collection[str] = ()
-    """Sinks whose outputs lack rows that were shown, and may go on without them."""
+    """Sinks whose output lacks published rows, and which may continue without them."""
     finish_with_this_flow: bool = False
-    """May another flow finish an epoch of which something was shown?"""
+    """May this flow finish an epoch that another flow has shown in part?"""
 
 
 def recover(
@@ -92,29 +92,29 @@ def recover(
     draft: Job,
     asked: Resumption,
     spark: SparkSession,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> Job:
-    """The job that may start, with every earlier run fenced; the caller holds the lock."""
-    _settle_power_loss(checkpoint, draft, tell)
+    """Return the job to start, with every earlier run fenced; the caller holds the lock."""
+    _settle_power_loss(checkpoint, draft, notify)
     refuse_closed(checkpoint, asked.close)
     _refuse_damaged(checkpoint)
     relocate(checkpoint)
     StopRequest(checkpoint.root).withdraw()
     identity = agree(checkpoint, draft, asked)
-    job = _claim(checkpoint, draft, identity, asked, spark, tell)
-    _settle(checkpoint, job, replace(identity, generation=job.generation), asked, tell)
+    job = _claim(checkpoint, draft, identity, asked, spark, notify)
+    _settle(checkpoint, job, replace(identity, generation=job.generation), asked, notify)
     _make_durable(checkpoint, job)
     return job
 
 
-def _settle_power_loss(checkpoint: Checkpoint, draft: Job, tell: Callable[[str], None]) -> None:
-    """What Spark had not synced when the machine went down is as if it had never been."""
+def _settle_power_loss(checkpoint: Checkpoint, draft: Job, notify: Callable[[str], None]) -> None:
+    """After a reboot, discard what Spark had not synced: those files may be torn."""
     if not draft.has_frames and SparkFiles(checkpoint.root).discard_unsynced():
-        tell("the machine was started anew: the last epoch is run again from what is durable")
+        notify("the machine was rebooted: the last epoch is rerun from durable data")
 
 
 def _make_durable(checkpoint: Checkpoint, job: Job) -> None:
-    """What Spark goes on from survives a power loss, or it is noted that it may not."""
+    """Sync the files that Spark restarts from, or record that they may not survive a power loss."""
     files = SparkFiles(checkpoint.root)
     if job.survives_power_loss:
         files.sync_all()
@@ -123,7 +123,7 @@ def _make_durable(checkpoint: Checkpoint, job: Job) -> None:
 
 
 def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:
-    """A run goes on from a closed checkpoint only to close it, if a crash came before the end."""
+    """Refuse a closed checkpoint, except to close it once more if a crash came before the end."""
     found = checkpoint.identity()
     if found is None or not (found.is_closed or (checkpoint.is_ending() and not close)):
         return
@@ -140,16 +140,16 @@ def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:
 
 
 def _refuse_damaged(checkpoint: Checkpoint) -> None:
-    """With the lock held, so that nobody writes: a damaged log is refused before Spark reads it."""
+    """Refuse damaged logs before Spark reads them; with the lock held, nothing else writes."""
     problems = damages_of_logs(checkpoint) if checkpoint.identity() else []
     if problems:
         raise RefusedError(problems)
 
 
 def agree(checkpoint: Checkpoint, draft: Job, asked: Resumption) -> Identity:
-    """The identity to go on with; what must not go together is refused. Nothing is written.
+    """Return the identity to resume with; refuses what does not go together. Writes nothing.
 
-    It has no number of partitions yet if the checkpoint is new and nobody asked for one.
+    It has no number of partitions yet if the checkpoint is new and none was asked for.
     """
     found = checkpoint.identity()
     partitions = asked.partitions or (found.partitions if found else 0)
@@ -161,7 +161,7 @@ def agree(checkpoint: Checkpoint, draft: Job, asked: Resumption) -> Identity:
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
         problems += _sink_problems(checkpoint, name, sink, query_id, asked)
-        problems += sink.misfits(name, draft.record_of(name))
+        problems += sink.schema_problems(name, draft.topology.record_of(name))
     if found and not problems and checkpoint.is_mid_epoch() and found.code != wanted.code:
         _refuse_mixture(checkpoint, found, wanted, replace(draft, query_id=found.query_id), asked)
     if problems:
@@ -181,7 +181,7 @@ def _unknown_gaps(draft: Job, asked: Resumption) -> Iterator[Problem]:
 
 
 def _sink_problems(
-    checkpoint: Checkpoint, name: str, sink: Sink, query_id: str | None, asked: Resumption
+    checkpoint: Checkpoint, name: str, sink: SinkConnector, query_id: str | None, asked: Resumption
 ) -> list[Problem]:
     problems = []
     found = sink.check(name, query_id, checkpoint.next_epoch())
@@ -203,18 +203,18 @@ def _claim(
     identity: Identity,
     asked: Resumption,
     spark: SparkSession,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> Job:
     """Claim the next generation: durably in the checkpoint, then in the ledger of every sink.
 
     The checkpoint comes first. A crash between the two leaves ledgers that are behind, which the
-    next start passes; the other way round it would claim the same generation twice.
+    next start overtakes; in the other order it would claim the same generation twice.
     """
     found = checkpoint.identity()
     ledgers = [sink.generation(name) for name, sink in draft.sinks.items()]
     generation = max([identity.generation, *ledgers]) + 1
     partitions = identity.partitions or suitable_partitions(spark, draft.buckets)
-    # It stays that of the flow that began the newest epoch until that epoch is settled.
+    # The rest stays that of the flow that began the newest epoch, until that epoch is settled.
     checkpoint.save(replace(found or identity, generation=generation, partitions=partitions))
     job = replace(
         draft,
@@ -222,24 +222,28 @@ def _claim(
         generation=generation,
         parallelism=spark.sparkContext.defaultParallelism,
     )
-    asides = unbound_side_outputs(checkpoint, found, job) if found else {}
-    for name, sink in {**job.sinks, **asides}.items():
-        _fence(job, name, sink, asked, tell)
+    side_outputs = unbound_side_outputs(checkpoint, found, job) if found else {}
+    for name, sink in {**job.sinks, **side_outputs}.items():
+        _fence(job, name, sink, asked, notify)
     remember_sinks(checkpoint.root, job, asked.accept_gap)
     return job
 
 
-def _fence(job: Job, name: str, sink: Sink, asked: Resumption, tell: Callable[[str], None]) -> None:
-    """Write the generation into one ledger, which settles what earlier runs left there."""
+def _fence(
+    job: Job, name: str, sink: SinkConnector, asked: Resumption, notify: Callable[[str], None]
+) -> None:
+    """Write the generation into one ledger, which also settles what earlier runs left there."""
     claim = job.claim_of(name)
-    sink.make_ready(name, job.record_of(name))
+    sink.prepare(name, job.topology.record_of(name))
     found = sink.check(name, job.query_id, 0) if asked.others != "refuse" else []
     is_anothers = any(problem.code == ANOTHER_CHECKPOINT for problem in found)
     if is_anothers:
         sink.take_over(claim, keep=asked.others == "adopt")
-    sink.take(claim)
+    sink.claim(claim)
     if is_anothers:
-        tell(f"sink '{name}': {sink.place} was another checkpoint's; {_TOOK_OVER[asked.others]}")
+        notify(
+            f"sink '{name}': {sink.location} was another checkpoint's; {_TOOK_OVER[asked.others]}"
+        )
 
 
 def _settle(
@@ -247,11 +251,11 @@ def _settle(
     job: Job,
     wanted: Identity,
     asked: Resumption,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> None:
-    """Forget the newest epoch if nothing of it was shown; else see that it can be finished.
+    """Forget the newest epoch if nothing of it was shown; else make sure that it can be finished.
 
-    Every sink is claimed, so what the ledgers say now stays true.
+    Every sink is claimed by now, so what the ledgers say can no longer change.
     """
     found = checkpoint.identity()
     assert found is not None
@@ -265,7 +269,7 @@ def _settle(
             wanted = replace(wanted, sinks=wanted.sinks | found.sinks)
             if found.code != wanted.code:
                 epoch = checkpoint.first_unfinished()
-                tell(
+                notify(
                     f"epoch {epoch} was begun by another flow and is finished by this one: "
                     f"{mixture(found, shown)}; the rest of it, and all states, are this flow's"
                 )
@@ -276,7 +280,7 @@ def _settle(
 def _refuse_mixture(
     checkpoint: Checkpoint, found: Identity, wanted: Identity, job: Job, asked: Resumption
 ) -> dict[str, str]:
-    """What was shown of the newest epoch; refused if another flow showed it and nobody allows."""
+    """What was shown of the newest epoch; refuses a mix of two flows unless that is allowed."""
     shown = shown_of(checkpoint, found, job)
     problems = half_shown(found, wanted, checkpoint.first_unfinished(), shown)
     if problems and not asked.finish_with_this_flow:
@@ -284,12 +288,12 @@ def _refuse_mixture(
     return shown
 
 
-def _too_late_to(way: str, name: str, sink: Sink, checkpoint: Checkpoint) -> Problem:
-    """Its own rows may be among those that are there, and would be deleted or shown again."""
+def _too_late_to(way: str, name: str, sink: SinkConnector, checkpoint: Checkpoint) -> Problem:
+    """The output may hold the checkpoint's own rows, which would be deleted or shown twice."""
     epochs = many(checkpoint.next_epoch(), "epoch")
     return Problem(
         ANOTHER_CHECKPOINT,
-        f"sink '{name}' goes to {sink.place}, which belongs to another checkpoint; {way} is for a "
-        f"new checkpoint, and {checkpoint.root} has {epochs} already",
+        f"sink '{name}' goes to {sink.location}, which belongs to another checkpoint; {way} is for "
+        f"a new checkpoint, and {checkpoint.root} has {epochs} already",
         "run with the checkpoint that the output belongs to, or bind the sink to an empty place",
     )

@@ -1,6 +1,6 @@
-"""Running a flow: check everything that can be checked, recover, drive one query to its end.
+"""Run a flow: check everything that can be checked, recover, drive one query to its end.
 
-The module is not called after its function: `cutwater.spark.run` is the function.
+The module is not named after its function, because `cutwater.spark.run` is the function.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from cutwater.spark.binding import bind
 from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
-from cutwater.spark.connectors.base.sink import Sink as Place
-from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.base.sink import SinkConnector
+from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.embedded.jvm import kill_own
 from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
 from cutwater.spark.embedded.watchdog import Watchdog, ended_if_hung
-from cutwater.spark.end_to_end import Promise, promises, too_low
+from cutwater.spark.end_to_end import SinkGuarantee, sink_guarantees, too_low
 from cutwater.spark.job.spec import BUCKETS, MICROBATCH, REALTIME, Job, spark_plan
+from cutwater.spark.job.transport import dump_job
 from cutwater.spark.microbatch.feedback import log_sinks
 from cutwater.spark.microbatch.query import Drive
 from cutwater.spark.options import RunOptions, settled
@@ -42,12 +43,13 @@ from cutwater.spark.realtime.requirements import (
     partitions_for,
     slots_of,
     slots_of_master,
+    slots_of_session,
     too_few_slots,
     unsupported,
 )
 from cutwater.spark.recovery import Resumption, agree, recover, refuse_closed
 from cutwater.spark.support import check_support
-from cutwater.spark.telemetry.progress import Progress
+from cutwater.spark.telemetry.progress import RunProgress
 from cutwater.spark.telemetry.topology import topology_of, write_topology
 
 __all__ = [
@@ -58,25 +60,25 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run did."""
+    """The outcome of a run."""
 
     flow: str
     generation: int
-    """How many runs this checkpoint has had, this one included."""
+    """How many runs this checkpoint has had, including this one."""
     epochs: int
-    """Epochs finished by this run."""
+    """Epochs that this run finished."""
     next_epoch: int
     """The first epoch that is not in the checkpoint."""
     rows: dict[str, int]
     """Rows that readers of each sink see, from all runs of this checkpoint."""
     bad_records: dict[str, int]
-    """Bad records of each source that were kept aside, from all runs."""
+    """Bad records of each source that were kept as dead letters, from all runs."""
     late: dict[str, int]
-    """Late events of each source that has a watermark, kept aside, from all runs."""
-    guarantees: dict[str, Promise]
-    """What observers of each sink may rely on, and why."""
+    """Late events of each source with a watermark that were kept, from all runs."""
+    guarantees: dict[str, SinkGuarantee]
+    """The guarantee for observers of each sink, and the reason for it."""
     is_stopped: bool = False
-    """Did it end because it was asked to, not because it was done?"""
+    """Did it end on request, rather than because all input was read?"""
     mode: str = MICROBATCH
     """The engine; in real time, an epoch is a tick with records."""
 
@@ -85,15 +87,15 @@ def run(
     flow: Flow,
     spark: SparkSession | None = None,
     *,
-    sources: Mapping[str, str | Path | Feed | Frame],
-    sinks: Mapping[str, str | Path | Place],
+    sources: Mapping[str, str | Path | SourceConnector | Frame],
+    sinks: Mapping[str, str | Path | SinkConnector],
     checkpoint: str | Path,
     settings: Mapping[str, str] = MappingProxyType({}),
     explain: bool = True,
     permute: int | None = None,
     is_to_stop: Callable[[], bool] = lambda: False,
-    on_progress: Callable[[Progress], None] = lambda _progress: None,
-    tell: Callable[[str], None] = lambda _sentence: None,
+    on_progress: Callable[[RunProgress], None] = lambda _progress: None,
+    notify: Callable[[str], None] = lambda _sentence: None,
     **options: Unpack[RunOptions],
 ) -> RunResult:
     """Run a flow exactly-once on Spark Structured Streaming, in one query.
@@ -103,47 +105,47 @@ def run(
     flow
         The flow; its problems raise `FlowError`, what Spark cannot run raises `RunError`.
     spark
-        A session to run on; without one an embedded session is made and stopped.
+        A session to run on; without one, an embedded session is started and stopped.
     sources
-        For each source a folder of JSON lines, or `json_lines` of one with settings, another
-        kind of source, or a streaming DataFrame in a `frame`.
+        For each source a folder of JSON lines, or another connector such as `json_lines` with
+        settings, or a streaming DataFrame wrapped in a `frame`.
     sinks
-        For each sink a folder, in which every epoch appears at once and whole.
+        For each sink a folder, in which every epoch appears atomically, or another connector.
     checkpoint
-        The folder that remembers how far the run is; a run that was killed goes on from it.
+        The folder that records the progress of the run; a run that was killed resumes from it.
     settings
-        Settings of Spark for the embedded session, besides our own.
+        Spark settings for the embedded session, in addition to Cutwater's own.
     explain
-        Tell why each sink has its guarantee, not only which it has.
+        Report why each sink has its guarantee, not only which one it has.
     is_to_stop
-        Asked several times a second; once it says True, the epoch that is running is finished
-        and the run ends. With a DataFrame among the sources, an epoch may be cut off; the next
-        run finishes it.
+        Polled several times a second; once it returns True, the running epoch is finished and the
+        run ends. With a DataFrame among the sources, an epoch may be cut off; the next run
+        finishes it.
     on_progress
-        Called with each epoch that was finished.
-    tell
-        Called with sentences for people; the first ones say what each sink guarantees, and why.
+        Called after each finished epoch.
+    notify
+        Called with messages for people; the first ones say what each sink guarantees, and why.
     options
-        How it is run, such as ``until="stopped"``: the keys of `RunOptions`.
+        The keys of `RunOptions`, such as ``until="stopped"``.
     """
     planned = spark_plan(flow)
     check_support(planned)
     asked = settled(options)
-    engine = _Engine(asked["mode"] == REALTIME)
+    engine = _Engine(asked["mode"] == REALTIME, asked["readers"])
     bound_sources, bound_sinks = bind(planned, sources, sinks)
     _check_close(asked, bound_sources)
     bound_sinks = engine.released(planned, bound_sources, bound_sinks)
-    promised = _promised(flow, bound_sources, bound_sinks, asked["require"])
-    place = engine.checkpoint(checkpoint)
-    draft = _draft(flow, bound_sources, bound_sinks, place, asked, permute)
-    master, resumption = engine.sized(draft, place, _resumption(asked), asked["master"], spark)
-    agree(place, draft, resumption)
-    refuse_closed(place, asked["close"])
+    found = _promised(flow, bound_sources, bound_sinks, asked["require"])
+    store = engine.checkpoint(checkpoint)
+    draft = _draft(flow, bound_sources, bound_sinks, store, asked, permute)
+    master, resumption = engine.sized(draft, store, _resumption(asked), asked["master"], spark)
+    agree(store, draft, resumption)
+    refuse_closed(store, asked["close"])
     _check_sources(draft)
-    for sentence in _foreword(engine, draft, promised, explain):
-        tell(sentence)
-    place.create()
-    scratch = place.root / "scratch"
+    for sentence in _foreword(engine, draft, found, explain):
+        notify(sentence)
+    store.create()
+    scratch = store.root / "scratch"
     session = spark or embedded_session(scratch, master=master, more=settings, ours=engine.settings)
     cut_off = kill_own if spark is None else _kill_nothing
     with (
@@ -152,30 +154,30 @@ def run(
     ):
         check_session(session, engine.settings)
         engine.check_slots(draft, resumption, session)
-        hooks = _Hooks(on_progress, is_to_stop, tell, watchdog)
-        with locked(place, session, LOCK_WAIT_SECONDS, tell):
-            job = recover(place, draft, resumption, session, tell)
-            write_topology(place.root, topology_of(job))
-            drive = engine.drive(session, draft, job, place, asked, hooks)
+        hooks = _Hooks(on_progress, is_to_stop, notify, watchdog)
+        with locked(store, session, LOCK_WAIT_SECONDS, notify):
+            job = recover(store, draft, resumption, session, notify)
+            write_topology(store.root, topology_of(job))
+            drive = engine.drive(session, draft, job, store, asked, hooks)
             drive.run(asked["until"])
             if asked["close"] and not drive.is_stopped:
                 drive.close()
-            return _result(drive.job, place, drive, promised)
+            return _result(drive.job, store, drive, found)
 
 
 def _draft(
     flow: Flow,
-    sources: dict[str, Feed | Frame],
-    sinks: dict[str, Place],
-    place: Checkpoint,
+    sources: dict[str, SourceConnector | Frame],
+    sinks: dict[str, SinkConnector],
+    store: Checkpoint,
     asked: RunOptions,
     permute: int | None,
 ) -> Job:
-    """The job before it has a checkpoint; what cannot travel is refused."""
+    """The job before it has claimed a checkpoint; refused if it cannot be serialised."""
     is_skipping = asked["on_bad_record"] == "skip"
     feeds_back = asked["mode"] == MICROBATCH and _feeds_back(flow, sources)
-    sinks = sinks | _side_outputs(flow, place.root, is_skipping=is_skipping)
-    sinks |= log_sinks(flow, place.root) if feeds_back else {}
+    sinks = sinks | _side_outputs(flow, store.root, is_skipping=is_skipping)
+    sinks |= log_sinks(flow, store.root) if feeds_back else {}
     draft = Job(
         flow,
         sources,
@@ -183,14 +185,14 @@ def _draft(
         "",
         0,
         BUCKETS,
-        str(place.root),
+        str(store.root),
         skip_bad_records=is_skipping,
         permute=permute,
         engine=asked["mode"],
         fsync=asked["fsync"],
         feeds_back=feeds_back,
     )
-    draft.to_bytes()
+    dump_job(draft)
     return draft
 
 
@@ -209,26 +211,26 @@ def _resumption(asked: RunOptions) -> Resumption:
 
 
 def _foreword(
-    engine: _Engine, draft: Job, promised: Mapping[str, Promise], explain: bool
+    engine: _Engine, draft: Job, found: Mapping[str, SinkGuarantee], explain: bool
 ) -> Iterator[str]:
-    """What people are told before a run starts."""
+    """The messages for people before a run starts."""
     if engine.is_real_time:
         yield "engine: real time; rows leave with their tick, about every 10 ms, before a snapshot"
-    for promise in promised.values():
-        yield str(promise) if explain else promise.line
+    for guarantee in found.values():
+        yield str(guarantee) if explain else guarantee.line
     for name, source in draft.sources.items():
-        why = source.why_empty() if isinstance(source, Feed) else None
+        why = source.why_empty() if isinstance(source, SourceConnector) else None
         if why is not None:
             yield f"source '{name}' is empty: {why}"
 
 
 @dataclass(frozen=True)
 class _Hooks:
-    """Whoever looks at a run or ends it."""
+    """Callbacks that observe a run or end it."""
 
-    on_progress: Callable[[Progress], None]
+    on_progress: Callable[[RunProgress], None]
     is_to_stop: Callable[[], bool]
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
     watchdog: Watchdog
 
 
@@ -237,29 +239,34 @@ class _Engine:
     """What differs between the engines before a query starts."""
 
     is_real_time: bool
+    readers: int
+    """How many tasks read each source, in real time."""
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Settings that its session must have besides the usual."""
+        """Settings that the engine's session needs in addition to the usual ones."""
         return REALTIME_SETTINGS if self.is_real_time else {}
 
     def released(
-        self, planned: Plan, sources: Mapping[str, Feed | Frame], sinks: dict[str, Place]
-    ) -> dict[str, Place]:
-        """The sinks as it releases their rows; what it cannot run is refused."""
+        self,
+        planned: Plan,
+        sources: Mapping[str, SourceConnector | Frame],
+        sinks: dict[str, SinkConnector],
+    ) -> dict[str, SinkConnector]:
+        """The sinks as this engine releases their rows; refuses what it cannot run."""
         if not self.is_real_time:
             return sinks
         _refuse(list(unsupported(planned, sources, sinks)))
         return early(sinks)
 
     def checkpoint(self, path: str | Path) -> Checkpoint:
-        """A checkpoint, in its numbers: epochs or ticks."""
+        """The checkpoint as this engine numbers it: in epochs or in ticks."""
         return RealTimeCheckpoint.at(path) if self.is_real_time else Checkpoint.at(path)
 
     def sized(
         self,
         draft: Job,
-        place: Checkpoint,
+        store: Checkpoint,
         asked: Resumption,
         master: str,
         spark: SparkSession | None,
@@ -267,46 +274,47 @@ class _Engine:
         """The master and the partitions with which all tasks can run at once."""
         if not self.is_real_time:
             return master, asked
-        found = place.identity()
+        found = store.identity()
         slots = spark.sparkContext.defaultParallelism if spark else slots_of_master(master)
         known = asked.partitions or (found.partitions if found else 0)
-        partitions = known or partitions_for(draft, slots)
-        if spark is None and master == "local[*]":  # slots need not be cores
-            master = f"local[{slots_of(draft, partitions)}]"
+        partitions = known or partitions_for(draft, slots, self.readers)
+        if spark is None and master == "local[*]":  # a local master may have more slots than cores
+            master = f"local[{slots_of(draft, partitions, self.readers)}]"
         elif slots is not None:
-            _refuse(too_few_slots(draft, partitions, slots))
+            _refuse(too_few_slots(draft, partitions, slots, self.readers))
         return master, replace(asked, partitions=partitions)
 
     def check_slots(self, draft: Job, asked: Resumption, session: SparkSession) -> None:
-        """Refuse a cluster on which not all tasks can run at once."""
+        """Refuse a cluster that cannot run all tasks at once."""
         if self.is_real_time and asked.partitions:
-            slots = session.sparkContext.defaultParallelism
-            _refuse(too_few_slots(draft, asked.partitions, slots))
+            slots = slots_of_session(session, slots_of(draft, asked.partitions, self.readers))
+            _refuse(too_few_slots(draft, asked.partitions, slots, self.readers))
 
     def drive(
         self,
         session: SparkSession,
         draft: Job,
         job: Job,
-        place: Checkpoint,
+        store: Checkpoint,
         asked: RunOptions,
         hooks: _Hooks,
     ) -> Drive | RealTimeDrive:
-        """What runs the query to its end."""
+        """The driver that runs the query to its end."""
         if not self.is_real_time:
-            return Drive(session, job, place, hooks.on_progress, hooks.is_to_stop, hooks.watchdog)
+            return Drive(session, job, store, hooks.on_progress, hooks.is_to_stop, hooks.watchdog)
         again = Resumption(close=asked["close"])
         return RealTimeDrive(
             session,
             job,
-            place,
-            claim_again=lambda: recover(place, draft, again, session, hooks.tell),
+            store,
+            claim_again=lambda: recover(store, draft, again, session, hooks.notify),
             on_progress=hooks.on_progress,
             is_to_stop=hooks.is_to_stop,
-            tell=hooks.tell,
+            tell=hooks.notify,
             watchdog=hooks.watchdog,
             snapshot_s=asked["snapshot_interval"],
             batch_s=asked["batch_interval"],
+            readers=self.readers,
         )
 
 
@@ -317,20 +325,20 @@ def _refuse(problems: list[Problem]) -> None:
 
 def _promised(
     flow: Flow,
-    sources: Mapping[str, Feed | Frame],
-    sinks: Mapping[str, Place],
+    sources: Mapping[str, SourceConnector | Frame],
+    sinks: Mapping[str, SinkConnector],
     require: str | None,
-) -> dict[str, Promise]:
-    promised = promises(flow, sources, sinks)
-    problems = too_low(promised, require) if require is not None else []
+) -> dict[str, SinkGuarantee]:
+    found = sink_guarantees(flow, sources, sinks)
+    problems = too_low(found, require) if require is not None else []
     if problems:
         raise RefusedError(problems)
-    return promised
+    return found
 
 
-def _side_outputs(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Place]:
-    """The sinks of what does not go through the flow: bad records and late events."""
-    sinks: dict[str, Place] = {}
+def _side_outputs(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, SinkConnector]:
+    """The sinks of side outputs: bad records and late events."""
+    sinks: dict[str, SinkConnector] = {}
     for source in (step for step in flow.steps if isinstance(step, Source)):
         if is_skipping:
             folder = Folder(str(root / "bad-records" / source.name))
@@ -341,27 +349,27 @@ def _side_outputs(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Pla
     return sinks
 
 
-def _feeds_back(flow: Flow, sources: Mapping[str, Feed | Frame]) -> bool:
-    """May a loop feed back through a log? Spark plans DataFrames, so they are never held."""
+def _feeds_back(flow: Flow, sources: Mapping[str, SourceConnector | Frame]) -> bool:
+    """May a loop feed back through a log? Not with DataFrames: they cannot be held back."""
     frames = [name for name, bound in sources.items() if isinstance(bound, Frame)]
     loop = loop_to_cut(flow.steps) if frames else None
     if loop and loop.plan == "log":
         raise RefusedError(
             Problem(
                 "loop-without-log",
-                f"{loop.title} has plan='log', and cannot turn a round an epoch: '{frames[0]}' is "
-                "a DataFrame, which cannot be held while the loop turns",
-                "leave plan out: its rounds then run inside one epoch",
+                f"{loop.title} has plan='log', and cannot run one iteration per epoch: "
+                f"'{frames[0]}' is a DataFrame, which cannot be held back while the loop iterates",
+                "leave plan out: its iterations then run inside one epoch",
             )
         )
     return not frames
 
 
 def _kill_nothing() -> None:
-    """A session that was passed is its owner's."""
+    """Kill nothing: a session that was passed in belongs to its owner."""
 
 
-def _check_close(asked: RunOptions, sources: Mapping[str, Feed | Frame]) -> None:
+def _check_close(asked: RunOptions, sources: Mapping[str, SourceConnector | Frame]) -> None:
     close, until = asked["close"], asked["until"]
     frames = [name for name, bound in sources.items() if isinstance(bound, Frame)]
     if close and frames:
@@ -369,7 +377,7 @@ def _check_close(asked: RunOptions, sources: Mapping[str, Feed | Frame]) -> None
             Problem(
                 "close-of-a-frame",
                 f"close ends the input of all sources, but '{frames[0]}' is a DataFrame, which "
-                "cannot be told to end",
+                "cannot be ended by the run",
                 "leave close out, or read files with json_lines",
             )
         )
@@ -384,19 +392,23 @@ def _check_close(asked: RunOptions, sources: Mapping[str, Feed | Frame]) -> None
 
 
 def _check_sources(draft: Job) -> None:
-    feeds = {name: bound for name, bound in draft.sources.items() if isinstance(bound, Feed)}
+    connectors = {
+        name: bound for name, bound in draft.sources.items() if isinstance(bound, SourceConnector)
+    }
     problems = [
-        p for name, feed in feeds.items() for p in feed.check(name, draft.source_step(name))
+        p
+        for name, connector in connectors.items()
+        for p in connector.check(name, draft.topology.source_step(name))
     ]
     if problems:
         raise RefusedError(problems)
 
 
 def _result(
-    job: Job, place: Checkpoint, drive: Drive | RealTimeDrive, promised: dict[str, Promise]
+    job: Job, store: Checkpoint, drive: Drive | RealTimeDrive, found: dict[str, SinkGuarantee]
 ) -> RunResult:
     own = [s.name for s in job.flow.steps if isinstance(s, Sink)]
-    shown = {name: sink.rows(job.claim_of(name)) for name, sink in job.sinks.items()}
+    shown = {name: sink.row_count(job.claim_of(name)) for name, sink in job.sinks.items()}
     bad, late = (
         {name: shown[named(name)] for name in job.sources if named(name) in shown}
         for named in (bad_records_sink, late_events_sink)
@@ -405,11 +417,11 @@ def _result(
         flow=job.flow.name,
         generation=job.generation,
         epochs=drive.epochs,
-        next_epoch=place.next_epoch(),
+        next_epoch=store.next_epoch(),
         rows={name: shown[name] for name in own},
         bad_records=bad,
         late=late,
-        guarantees=promised,
+        guarantees=found,
         is_stopped=drive.is_stopped,
         mode=job.engine,
     )

@@ -1,4 +1,4 @@
-"""What looks like a secret that is written down: a secret is named, never written."""
+"""Detects secrets in plain text: a configuration names where a secret is, never its value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IN_TEXT = re.compile(r"\b(password|passwd|pwd|secret)\s*=\s*[^\s;&]+", re.IGNOR
 
 
 def is_secret_name(name: str) -> bool:
-    """Does a setting of this name hold a secret, rather than say where one is?
+    """Does a setting of this name hold a secret, rather than the location of one?
 
     >>> is_secret_name("sasl.password"), is_secret_name("password_env"), is_secret_name("passing")
     (True, False, False)
@@ -28,7 +28,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def inline_secrets(name: str, value: Any) -> Iterator[str]:
-    """Where in a setting a secret is written down: names of settings, joined by dots.
+    """The dotted names of the settings, in this one, that hold a secret in plain text.
 
     >>> list(inline_secrets("url", "postgresql://me:hunter2@db/x"))
     ['url']

@@ -1,9 +1,9 @@
-"""Stopping a run between two epochs.
+"""Stop a run between two epochs.
 
-Stopping the query cuts the epoch that is running. So the run asks first, by a file in its
-checkpoint: from then on no source plans anything new, and each says that it has seen the request.
-Spark plans an epoch only when the one before is finished, and asks all sources for it; once all
-have seen the request, nothing runs and nothing will.
+Stopping the query would cut off the running epoch. So the run first makes a request, as a file in
+its checkpoint: from then on no source plans anything new, and each acknowledges the request. Spark
+plans an epoch only when the one before is finished, and asks all sources for it; once all of them
+have acknowledged, nothing runs and nothing will.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["StopRequest"]
 
 
 class StopRequest:
-    """The request in a checkpoint that a run should stop."""
+    """The request, stored in a checkpoint, that a run should stop."""
 
     def __init__(self, checkpoint: str | Path) -> None:
         self._folder = Path(checkpoint) / "stop"
@@ -25,13 +25,13 @@ class StopRequest:
         self._seen = self._folder / "seen"
 
     def make(self) -> None:
-        """Ask."""
+        """Request a stop."""
         self._seen.mkdir(parents=True, exist_ok=True)
 
     def withdraw(self) -> None:
-        """Whatever was asked of an earlier run is no more.
+        """Withdraw any request that was made to an earlier run.
 
-        It goes in one step: a source of that run that still lives can add nothing to it then.
+        A rename removes it in one step: a source of that run that is still alive cannot add to it.
         """
         shutil.rmtree(self._withdrawn, ignore_errors=True)
         with suppress(OSError):
@@ -39,14 +39,14 @@ class StopRequest:
         shutil.rmtree(self._withdrawn, ignore_errors=True)
 
     def is_made(self) -> bool:
-        """Is a source to plan nothing new?"""
+        """Must sources plan nothing new?"""
         return self._seen.exists()
 
     def see(self, source: str) -> None:
-        """A source plans nothing from now on; of a request that is withdrawn nothing is left."""
+        """Record that a source plans nothing from now on; no effect on a withdrawn request."""
         with suppress(FileNotFoundError):
             (self._seen / source).touch()
 
     def is_seen_by(self, sources: Iterable[str]) -> bool:
-        """Do none of them plan anything any more?"""
+        """Have all of these sources stopped planning?"""
         return all((self._seen / source).exists() for source in sources)

@@ -1,4 +1,4 @@
-"""How Spark runs each step: a total table; and which types it cannot shuffle or keep."""
+"""How Spark runs each kind of step, for every kind; and which types it cannot shuffle or store."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
-from cutwater.flow.state_snapshots import form_of, time_kept_as
-from cutwater.spark.job.column_requirements import Needs
+from cutwater.flow.state_snapshots import snapshot_codec, time_kept_as
+from cutwater.spark.job.column_requirements import ColumnRequirements
 
 __all__ = ["INLINE", "STATE", "SUPPORT", "WAITS", "check_support"]
 
@@ -45,22 +45,23 @@ SUPPORT: dict[type[s.Step], str] = {
     s.AggregateWindows: WAITS,
     s.OnComplete: WAITS,
     s.Enter: "in the operator of its loop",
-    s.Iterate: f"{WAITS}; all rounds inside one epoch, or a round an epoch, cut at a log",
+    s.Iterate: f"{WAITS}; all iterations inside one epoch, or one iteration per epoch, cut at a "
+    "log",
     s.FromLog: "a Python data source of our own, which reads a log of a loop",
     s.ToLog: "the writer for all sinks, into a log of a loop",
 }
 
 
 def check_support(plan: Plan) -> None:
-    """Raise `RefusedError` with every type that cannot be shuffled or kept as state."""
+    """Raise `RefusedError` with every type that cannot be shuffled or stored as state."""
     problems = list(_unencodable(plan))
     if problems:
         raise RefusedError(problems)
 
 
 def _unencodable(plan: Plan) -> Iterator[Problem]:
-    """What crosses an exchange, or is kept as state, needs a type that can be encoded."""
-    needs = Needs(plan)
+    """Whatever crosses an exchange, or is stored as state, needs a type that can be encoded."""
+    requirements = ColumnRequirements(plan)
     for segment in plan.segments:
         if segment.source is not None:
             problem = _reading_problem(segment.source)
@@ -68,23 +69,23 @@ def _unencodable(plan: Plan) -> Iterator[Problem]:
                 yield problem
         if not segment.is_stateful:
             continue
-        for what, tp in _wanted(segment, needs):
+        for what, tp in _wanted(segment, requirements):
             problem = _encoding_problem(what, tp)
             if problem:
                 yield problem
-                break  # what a state holds is what came in: one sentence is enough
+                break  # a state holds what came in: one message is enough
 
 
-def _wanted(segment: Segment, needs: Needs) -> Iterator[tuple[str, Any]]:
+def _wanted(segment: Segment, requirements: ColumnRequirements) -> Iterator[tuple[str, Any]]:
     for tp in dict.fromkeys(edge.value for edge in segment.inputs):
         yield f"the events that come to {segment.steps[0].title}", tp
-    if segment.number in needs.times:
+    if segment.number in requirements.times:
         times = f"the times of what comes to {segment.steps[0].title}"
-        yield times, time_kept_as(segment.given.time)
+        yield times, time_kept_as(segment.input_type.time)
     for part in segment.parts:
-        form = form_of(part.step, part.given)
-        if form is not None:
-            yield f"the state of {part.step.title}", form.type
+        snapshot = snapshot_codec(part.step, part.input_types)
+        if snapshot is not None:
+            yield f"the state of {part.step.title}", snapshot.type
 
 
 def _reading_problem(source: s.Source) -> Problem | None:

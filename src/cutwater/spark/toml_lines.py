@@ -1,4 +1,4 @@
-"""Where in a TOML file each table and key stands; the standard parser does not tell."""
+"""Line numbers of tables and keys in a TOML file, which the standard parser does not report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 
-__all__ = ["Path", "lines_of"]
+__all__ = ["Path", "toml_lines_of"]
 
 Path = tuple[str, ...]
 """The keys that lead to a value."""
@@ -20,10 +20,10 @@ _TOKENS = re.compile(
 )
 
 
-def lines_of(text: str) -> dict[Path, int]:
-    """The line of each table and key of a valid TOML text, counted from 1.
+def toml_lines_of(text: str) -> dict[Path, int]:
+    """The line number of each table and key of a valid TOML text, counted from 1.
 
-    >>> lines_of('[run]\\nuntil = "x"\\n[sinks."a b"]\\nkind = "folder"')
+    >>> toml_lines_of('[run]\\nuntil = "x"\\n[sinks."a b"]\\nkind = "folder"')
     {('run',): 1, ('run', 'until'): 2, ('sinks', 'a b'): 3, ('sinks', 'a b', 'kind'): 4}
     """
     found: dict[Path, int] = {}
@@ -41,7 +41,7 @@ def lines_of(text: str) -> dict[Path, int]:
 
 
 def _beginnings(text: str) -> Iterator[tuple[int, str]]:
-    """The lines in which something begins: not those inside of a long text, list or table."""
+    """The lines on which something begins: not those inside a multi-line string, list or table."""
     depth, closing = 0, ""
     for number, line in enumerate(text.splitlines(), 1):
         if not depth and not closing:
@@ -53,7 +53,7 @@ def _beginnings(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _after(line: str, depth: int, closing: str) -> tuple[int, str]:
-    """How deep in brackets the end of a line is, and which quotes are open there."""
+    """The bracket depth at the end of a line, and which multi-line quotes are open there."""
     at = 0
     while at < len(line):
         if closing:
@@ -76,7 +76,7 @@ def _after(line: str, depth: int, closing: str) -> tuple[int, str]:
 
 
 def _keys(dotted: str) -> Path:
-    """The keys of a dotted key, as TOML reads them."""
+    """Split a dotted key into its keys, as TOML does."""
     value: object = tomllib.loads(f"{dotted} = 0")
     keys = []
     while isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A flow inside an ordinary PySpark job: streaming DataFrames in, a streaming DataFrame out."""
+"""Embeds a flow in an ordinary PySpark job: streaming DataFrames in, a streaming DataFrame out."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.embedded.session import check_session
 from cutwater.spark.job.spec import BUCKETS, Job, spark_plan
+from cutwater.spark.job.transport import dump_job
 from cutwater.spark.microbatch.dataframes import shown
 from cutwater.spark.microbatch.query import build_query
 from cutwater.spark.state.partitions import SETTING, check_partitions
@@ -32,12 +33,12 @@ def transform(
     checkpoint: str | Path,
     forget: Collection[str] = (),
 ) -> DataFrame:
-    """The flow as a streaming DataFrame, to be written by you.
+    """Return the flow as a streaming DataFrame, which you write yourself.
 
-    The states of the flow live in your query's checkpoint, so `checkpoint` is the folder that you
-    also give to ``writeStream`` as ``checkpointLocation``; a flow that does not go with what is
-    kept there is refused here. What leaves the query is exactly-once if what you write it with
-    is; sources need an order for that (`frame`).
+    The state of the flow is stored in your query's checkpoint, so `checkpoint` is the folder that
+    you also pass to ``writeStream`` as ``checkpointLocation``; a flow that is not compatible with
+    the state there is refused. The output is exactly-once if the writer that you use is; sources
+    need an order for that (`frame`).
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def transform(
     Returns
     -------
     The records of the flow's sink as rows. A flow with several sinks gives a row for each record
-    with a column for each sink, named after it, all empty but one.
+    with a column for each sink, named after it, of which all but one are null.
     """
     planned = spark_plan(flow)
     check_support(planned)
@@ -62,23 +63,23 @@ def transform(
     _check_late(flow)
     session = next(iter(sources.values())).data.sparkSession
     check_session(session)
-    place = Checkpoint.at(checkpoint)
-    draft = Job(flow, bound, {}, "", 0, BUCKETS, str(place.root))
-    found = place.identity(is_embedded=True)
+    store = Checkpoint.at(checkpoint)
+    draft = Job(flow, bound, {}, "", 0, BUCKETS, str(store.root))
+    found = store.identity(is_embedded=True)
     partitions = found.partitions if found else int(session.conf.get(SETTING) or 0)
     wanted = identity_of(draft, partitions)
-    if found is None and (place.root / "offsets").exists():
-        raise RefusedError(_foreign(place.root))
+    if found is None and (store.root / "offsets").exists():
+        raise RefusedError(_foreign(store.root))
     problems = differences(found or wanted, wanted, forget)
     problems += [] if found else _partition_problems(partitions)
     if problems:
         raise RefusedError(problems)
     identity = continued(found, wanted, forget) if found else wanted
     parallelism = session.sparkContext.defaultParallelism
-    job = Job(flow, bound, {}, identity.query_id, 0, BUCKETS, str(place.root), parallelism)
-    rows = shown(job, job.to_bytes(), build_query(session, job))
-    place.create()
-    place.save(identity)
+    job = Job(flow, bound, {}, identity.query_id, 0, BUCKETS, str(store.root), parallelism)
+    rows = shown(job, dump_job(job), build_query(session, job))
+    store.create()
+    store.save(identity)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""numpy, imported when it is first used: defining a flow and importing the package need none."""
+"""numpy, imported on first use: neither defining a flow nor importing the package needs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ else:
     class _Numpy:
         def __getattr__(self, name: str) -> Any:
             found = getattr(_imported(), name)
-            setattr(self, name, found)  # the next time it is there
+            setattr(self, name, found)  # cached for the next access
             return found
 
     np = _Numpy()

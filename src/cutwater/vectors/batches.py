@@ -1,4 +1,4 @@
-"""One call of a vectorised function: what it is given, and whether what it gives can be."""
+"""One call of a vectorised function: its arguments, and the validation of its result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Output = TypeVar("Output")
 
 @dataclass(frozen=True)
 class Emit(Generic[Output]):
-    """Outputs that are not one for each event.
+    """The outputs of a batch if they are not exactly one per event.
 
     >>> import numpy as np
     >>> Emit(np.array([0, 0, 2]), np.array([1.5, 2.5, 3.5])).rows.tolist()
@@ -26,15 +26,15 @@ class Emit(Generic[Output]):
     """
 
     rows: Any
-    """For each output the place of the event that causes it, ascending, a place as often as there
-    are outputs of it; or an array of bools that says which events cause one."""
+    """For each output the index of the event that causes it, ascending and repeated for an event
+    with several outputs; or a boolean mask of the events that cause one output each."""
     outputs: Output
-    """As many as there are rows; with an array of bools, one for each event will do as well."""
+    """One per row; with a boolean mask, one per event works as well."""
 
 
 @dataclass(frozen=True)
 class Layouts:
-    """How states, events and outputs of a task are arrays."""
+    """The column layouts of a task's states, events and outputs."""
 
     state: Layout
     event: Layout
@@ -42,7 +42,7 @@ class Layouts:
 
 
 class Vectorised(Protocol):
-    """What there is to know of a vectorised task to call it."""
+    """What a call needs of a vectorised task."""
 
     @property
     def vector(self) -> Callable[[Any, Any, Keys], Any]:
@@ -50,21 +50,21 @@ class Vectorised(Protocol):
 
     @property
     def name(self) -> str:
-        """How messages name it."""
+        """Its name in error messages."""
 
 
 @dataclass(frozen=True)
 class BatchOutcome:
-    """What a batch leads to. The arrays may be those that were given, and are not to be changed."""
+    """The outcome of a batch. Its arrays may alias the inputs: do not change them."""
 
     states: Columns
-    """For each key its state after the batch."""
+    """The state of each key after the batch."""
     rows: Array | None
-    """For each output the event that causes it, ascending; None: one for each event, in order."""
+    """For each output the index of its event, ascending; None: one output per event, in order."""
     outputs: Columns | None
-    """None: there are none."""
+    """None: no outputs."""
     gone: Array | None
-    """For each key whether it has no state any more; None: all have."""
+    """For each key whether its state was deleted; None: no state was."""
 
 
 def run_batch(
@@ -76,10 +76,10 @@ def run_batch(
     *,
     is_watched: bool = False,
 ) -> BatchOutcome:
-    """Call a vectorised function and make sure of its result, or say what is wrong with it.
+    """Call a vectorised function and validate its result; `InputError` if it is not valid.
 
-    The function is given arrays that are not to be written to. A few functions of numpy do it all
-    the same (``np.add.at``): that is found if the call `is_watched`, which takes a copy.
+    The function gets read-only arrays. A few numpy functions write to them all the same
+    (``np.add.at``); with `is_watched` such a write is detected, at the cost of a copy.
     """
     before = _bytes_of(states, events) if is_watched else []
     state = layouts.state.record(_read_only(states))
@@ -102,7 +102,7 @@ def _called(task: Vectorised, state: Any, event: Any, keys: Keys) -> Any:
         named = [replace(p, message=f"'{task.name}': {p.message}") for p in error.problems]
         raise InputError(named) from None
     except ValueError as error:
-        if "read-only" in str(error):  # what numpy says of it
+        if "read-only" in str(error):  # numpy's message for such a write
             raise _changes_arrays(task.name) from error
         raise
 
@@ -115,7 +115,7 @@ def _read_only(columns: Mapping[str, Array]) -> Columns:
 
 
 def _bytes_of(*given: Mapping[str, Array]) -> list[bytes]:
-    """What arrays hold; of objects, which."""
+    """The content of arrays; for object columns, the identities of the objects."""
     return [column.tobytes() for columns in given for column in columns.values()]
 
 
@@ -141,15 +141,15 @@ def _outputs(
 
 
 def _length(outputs: Any, layout: Layout) -> int | None:
-    """How many outputs a record of arrays stands for, if it says so."""
+    """The number of outputs in a record of arrays; None if it has no array with a length."""
     fields = [getattr(outputs, n, None) for n in layout.columns] if layout.is_record else [outputs]
     return next((len(f) for f in fields if isinstance(f, (np.ndarray, list)) and np.ndim(f)), None)
 
 
 def _checked_rows(name: str, rows: Array, events: int) -> Array:
     if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
-        said = f"an array of {rows.dtype}" if rows.ndim == 1 else f"the shape {rows.shape}"
-        raise _wrong_rows(name, said, "rows are places of events, or one bool for each event")
+        message = f"an array of {rows.dtype}" if rows.ndim == 1 else f"the shape {rows.shape}"
+        raise _wrong_rows(name, message, "rows are places of events, or one bool for each event")
     rows = rows.astype(np.int64, copy=False)
     outside = rows[(rows < 0) | (rows >= events)]
     if outside.size:
@@ -159,8 +159,10 @@ def _checked_rows(name: str, rows: Array, events: int) -> Array:
     falls = np.flatnonzero(rows[1:] < rows[:-1])
     if falls.size:
         first = int(falls[0])
-        said = f"row {rows[first + 1]} after row {rows[first]}"
-        raise _wrong_rows(name, said, "rows ascend, as outputs come in the order of their causes")
+        message = f"row {rows[first + 1]} after row {rows[first]}"
+        raise _wrong_rows(
+            name, message, "rows ascend, as outputs come in the order of their causes"
+        )
     return rows
 
 
@@ -168,22 +170,22 @@ def _gone(name: str, gone: Any, keys: int) -> Array:
     array = np.asarray(gone)
     if array.dtype == bool and array.shape == (keys,):
         return array
-    said = f"{array.size} elements of {array.dtype}"
+    message = f"{array.size} elements of {array.dtype}"
     raise InputError(
         Problem(
             "vector-gone",
-            f"'{name}' returned as third {said}; that says for each of {keys} keys whether its "
+            f"'{name}' returned as third {message}; that says for each of {keys} keys whether its "
             "state goes, by an array of bools",
             "leave it out if all states stay",
         )
     )
 
 
-def _wrong_rows(name: str, said: str, rule: str) -> InputError:
+def _wrong_rows(name: str, message: str, rule: str) -> InputError:
     return InputError(
         Problem(
             "vector-rows",
-            f"'{name}' returned an Emit with {said}; {rule}",
+            f"'{name}' returned an Emit with {message}; {rule}",
             "for instance cw.Emit(np.flatnonzero(mask), outputs)",
         )
     )

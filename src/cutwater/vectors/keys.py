@@ -1,7 +1,7 @@
-"""Which event of a batch is of which key, and what is asked of that most.
+"""The keys of a batch, and the common computations per key.
 
-Every result is what a loop over the events gives, to the last bit: sums are made one event after
-the other, never in pairs. No method loops over events in Python.
+Every result equals that of a loop over the events, to the last bit: sums add one event at a time,
+never pairwise. No method loops over events in Python.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ __all__ = ["Keys"]
 
 
 class Keys:
-    """The keys of a batch: they are numbered from 0, and each has at least one event.
+    """The keys of a batch, numbered from 0; each has at least one event.
 
     Parameters
     ----------
     of
-        For each event the number of its key.
+        The key number of each event.
     size
-        How many keys there are.
+        The number of keys.
 
-    What is given for a key (`start`) is an array with an element for each, or one value for all.
+    `start` is an array with one element per key, or one value for all keys.
 
     Examples
     --------
@@ -46,11 +46,11 @@ class Keys:
         self.size = size
 
     def __len__(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return len(self.of)
 
     def position(self) -> Array:
-        """For each event how many earlier ones of its key there are in the batch."""
+        """For each event the number of earlier events of its key in the batch."""
         if self._is_single:
             return np.zeros(len(self), np.int64)
         groups = self._groups
@@ -58,13 +58,13 @@ class Keys:
         return self._unsorted(places)
 
     def running_count(self, start: Any = 0) -> Array:
-        """For each event how many there are of its key up to and with it, added to `start`."""
+        """For each event the number of events of its key so far, itself included, plus `start`."""
         start = self._for_keys("running_count", start)
         result: Array = start[self.of] + (self.position() + 1)
         return result
 
     def running_sum(self, values: Any, start: Any = 0) -> Array:
-        """For each event the sum of its key up to and with it, added to `start` one by one."""
+        """For each event the running sum of its key, itself included, added to `start` in order."""
         return self._running("running_sum", np.add, values, start)
 
     def running_max(self, values: Any, start: Any = None) -> Array:
@@ -76,7 +76,7 @@ class Keys:
         return self._running("running_min", np.minimum, values, start)
 
     def previous(self, values: Any, start: Any) -> Array:
-        """For each event the value of the one before it of its key; `start` if it is the first."""
+        """For each event the value of the previous event of its key; `start` for the first."""
         values, start = self._both("previous", values, start)
         if self._is_single:
             result: Array = start[self.of]
@@ -88,7 +88,7 @@ class Keys:
         return self._unsorted(sent)
 
     def count(self) -> Array:
-        """For each key how many events it has."""
+        """For each key the number of its events."""
         return np.bincount(self.of, minlength=self.size)
 
     def sum(self, values: Any, start: Any = 0) -> Array:
@@ -107,7 +107,7 @@ class Keys:
         """For each key the value of its first event."""
         values = self._for_events("first", values)
         result = np.zeros(self.size, values.dtype)
-        result[self.of[::-1]] = values[::-1]  # of several the last to be assigned stays
+        result[self.of[::-1]] = values[::-1]  # with repeated indices the last assignment wins
         return result
 
     def last(self, values: Any) -> Array:
@@ -120,9 +120,8 @@ class Keys:
     def rounds(self) -> Iterator[Array]:
         """The first event of every key, then the second of every key that has one, and so on.
 
-        Each round is an array of places of events, all of different keys: with it any recurrence
-        can be written for all keys at once. There are as many rounds as the largest key has
-        events.
+        Each round is an array of event indices, all of different keys, so that any recurrence can
+        be computed for all keys at once. The key with most events sets the number of rounds.
 
         >>> import numpy as np
         >>> keys, level = Keys(np.array([0, 0, 1]), 2), np.zeros(2)
@@ -146,7 +145,7 @@ class Keys:
 
     @cached_property
     def _is_single(self) -> bool:
-        """Has every key one event?"""
+        """Does every key have exactly one event?"""
         return not len(self) or int(self._counts.max()) == 1
 
     @cached_property
@@ -165,7 +164,7 @@ class Keys:
 
     def _running(self, method: str, ufunc: Any, values: Any, start: Any) -> Array:
         values, start = self._operands(method, ufunc, values, start)
-        with np.errstate(all="ignore"):  # like Python's own numbers
+        with np.errstate(all="ignore"):  # overflow and NaN pass silently, as in Python
             return self._accumulated(ufunc, values, start)
 
     def _accumulated(self, ufunc: Any, values: Array, start: Any) -> Array:
@@ -186,11 +185,11 @@ class Keys:
         values, start = self._operands(method, ufunc, values, start)
         result = self.first(values) if start is None else start.copy()
         with np.errstate(all="ignore"):
-            ufunc.at(result, self.of, values)  # one by one, in the order of the events
+            ufunc.at(result, self.of, values)  # unbuffered: one by one, in the order of the events
         return result
 
     def _operands(self, method: str, ufunc: Any, values: Any, start: Any) -> tuple[Array, Any]:
-        """Both of the type of the result, and such that the order of equals cannot be seen."""
+        """Both in the type of the result, normalised so that the order of equals is invisible."""
         if start is None:
             values = self._for_events(method, values)
         else:
@@ -222,14 +221,14 @@ class _Groups:
     keys: Array
     """The keys in that order."""
     counts: Array
-    """How many events each of these has; ascending."""
+    """The number of events of each of these keys; ascending."""
     begins: Array
-    """Where the events of each of these begin."""
+    """Where the events of each of these keys begin."""
 
     def blocks(self) -> Iterator[tuple[Array, slice]]:
-        """Keys with equally many events, and where these are.
+        """Keys with the same number of events, and the slice of these events.
 
-        There are few: with n events there are at most √2n different numbers of them.
+        There are few blocks: n events allow at most √2n different numbers of events per key.
         """
         ends = [*(np.flatnonzero(np.diff(self.counts)) + 1).tolist(), len(self.keys)]
         first = begin = 0
@@ -240,9 +239,9 @@ class _Groups:
 
 
 def _order_of(numbers: Array) -> Array:
-    """Where what comes first stands, then second, …; equals stay in their order.
+    """A stable argsort.
 
-    To sort numbers that hold their places is ten times quicker than to sort places.
+    Sorting numbers that carry their index in the low bits is ten times faster than ``argsort``.
     """
     places = np.arange(len(numbers))
     if np.all(numbers[1:] >= numbers[:-1]):
@@ -254,7 +253,7 @@ def _order_of(numbers: Array) -> Array:
     return result
 
 
-def _spread(values: Any, count: int, said: str, each: str) -> Array:
+def _spread(values: Any, count: int, message: str, each: str) -> Array:
     array = np.asarray(values)
     if array.ndim == 0:
         return np.full(count, values, array.dtype)
@@ -264,7 +263,7 @@ def _spread(values: Any, count: int, said: str, each: str) -> Array:
     raise InputError(
         Problem(
             "vector-length",
-            f"{said} {shape}; the batch has {many(count, each)}",
+            f"{message} {shape}; the batch has {many(count, each)}",
             f"give one value for each {each}, or one for all",
         )
     )

@@ -1,4 +1,4 @@
-"""Records as columns: which arrays stand for many values of one type, and back."""
+"""Records as columns: conversion between many values of one type and arrays."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from cutwater.vectors.arrays import Array, np
 __all__ = ["Columns", "Layout"]
 
 Columns = dict[str, Array]
-"""An array for each field, all of one length; of a type that is no record one, named ""."""
+"""An array for each field, all of one length; for a type that is not a record, one named ""."""
 
 _KINDS = {int: "int", float: "float", bool: "bool"}
 _DTYPES = {"int": "int64", "float": "float64", "bool": "bool", "object": "object"}
 _TAKES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bool": (bool,)}
-"""Which Python values a column of numbers holds."""
+"""The Python types that a column of numbers accepts."""
 _SAFE = {"int": "iub", "float": "fiub", "bool": "b"}
-"""Which kinds of arrays can be taken for a column of numbers."""
+"""The numpy dtype kinds that a column of numbers accepts."""
 _VALUES = {"i": int, "u": int, "f": float, "b": bool, "U": str, "S": bytes, "c": complex}
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns that stand for values of a type.
+    """The columns that hold values of a type.
 
     Examples
     --------
@@ -52,13 +52,13 @@ class Layout:
 
     type: Any
     columns: dict[str, str]
-    """By field ``"int"``, ``"float"``, ``"bool"`` or ``"object"``."""
+    """``"int"``, ``"float"``, ``"bool"`` or ``"object"``, by field."""
     declared: dict[str, Any]
-    """By field the type its annotation says."""
+    """The annotated type, by field."""
 
     @staticmethod
     def of(tp: Any) -> Layout:
-        """The layout of a type: a column for each field of a record, else one."""
+        """The layout of a type: one column per field of a record, else a single column."""
         is_one = len(members(plain_type(tp))) == 1
         declared = (fields_of(tp) if is_one else None) or {"": tp}
         layout = Layout(tp, {name: _kind_of(field) for name, field in declared.items()}, declared)
@@ -72,7 +72,7 @@ class Layout:
         return "" not in self.columns
 
     def record(self, columns: Mapping[str, Any]) -> Any:
-        """A record whose fields are arrays, or the only array; no constructor is run."""
+        """A record whose fields are arrays, or the single array; runs no dataclass ``__init__``."""
         if not self.is_record:
             return columns[""]
         cls = self._class
@@ -86,9 +86,9 @@ class Layout:
         return made
 
     def split(self, record: Any, length: int, what: str) -> Columns:
-        """The columns of a record of arrays that a function returned; a sentence if it is none.
+        """The columns of the record of arrays a function returned; `InputError` if it is not one.
 
-        `what` names it: ``the state that 'mean' returned``. A single value stands for all.
+        `what` names it in messages: ``the state that 'mean' returned``. A scalar is broadcast.
         """
         if not self.is_record:
             return {"": self._column("", record, length, what)}
@@ -99,7 +99,7 @@ class Layout:
         }
 
     def of_values(self, values: Sequence[Any], what: str = "") -> Columns:
-        """The columns of many values; a sentence that begins with `what` if they are none."""
+        """The columns of many values; `InputError`, beginning with `what`, for a wrong type."""
         if not self.is_record:
             return {"": self._from_values("", values, f"{what}a value is")}
         return {name: self.column(name, values, what) for name in self.columns}
@@ -110,7 +110,7 @@ class Layout:
         return self._from_values(name, self._read(name, values, what), place)
 
     def to_values(self, columns: Mapping[str, Array]) -> list[Any]:
-        """The values that columns stand for, made of Python's own numbers."""
+        """The values in columns, with Python's own numbers."""
         if not self.is_record:
             return list(columns[""].tolist())
         return list(self._make([columns[name].tolist() for name in self.columns]))
@@ -128,7 +128,7 @@ class Layout:
 
     @cached_property
     def _is_plain(self) -> bool:
-        """Does its constructor take the fields and do nothing else?"""
+        """Does the constructor take exactly the fields, with no ``__post_init__``?"""
         try:
             parameters = list(inspect.signature(self._class).parameters.values())
         except (TypeError, ValueError):
@@ -183,7 +183,7 @@ class Layout:
         made_of = _VALUES.get(array.dtype.kind)
         if made_of is not None and not fits(made_of, self.declared[name]):
             raise InputError(_wrong_kind(place, array, describe(self.declared[name])))
-        if array.dtype.kind in "mM":  # of nanoseconds numpy makes whole numbers
+        if array.dtype.kind in "mM":  # numpy turns nanoseconds into ints
             unit = np.datetime_data(array.dtype)[0]
             array = array.astype(f"{array.dtype.kind}8[us]") if unit in ("ns", "ps") else array
         array = array.astype(object, copy=False)

@@ -1,9 +1,8 @@
-"""Whether everything one model shows, another can show too: inclusion modulo stuttering.
+"""Can a model show everything that another one shows? Inclusion modulo stuttering.
 
 P3's externally visible properties are sets of behaviours closed under stuttering (§4.1), and none
-of them is a promise that anything happens. So it is enough to run the one model beside the set of
-states in which the other can be, having shown the same; where the set is empty, the run so far is
-the counterexample.
+of them is a liveness property. So it is enough to run one model beside the set of states the other
+can be in after showing the same; where that set is empty, the run so far is the counterexample.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import msgspec
 
 from cutwater.checking.explorer.model import always
 from cutwater.checking.explorer.paths import Path
-from cutwater.checking.explorer.search import Checked, check
+from cutwater.checking.explorer.search import Checked, check_model
 
 __all__ = ["shown_only_by"]
 
 
 class _Beside(msgspec.Struct, frozen=True, cache_hash=True):
-    """A state of the one model, and where the other can be."""
+    """A state of one model, and the states the other can be in."""
 
     state: Any
     others: frozenset[Any]
@@ -49,7 +48,7 @@ class _Product:
         return _Beside(there, self._still(further, seen))
 
     def _still(self, states: Iterable[Any], seen: Hashable) -> frozenset[Any]:
-        """Those that show this, and where they get to without showing anything else."""
+        """The states that show this, closed under steps that show nothing else."""
         found = {state for state in states if self.other.observation(state) == seen}
         todo = list(found)
         while todo:
@@ -68,12 +67,12 @@ class _Product:
 
 
 def shown_only_by(model: Any, other: Any) -> tuple[Path[Any, Any] | None, Checked]:
-    """A shortest run of a model that another one cannot show, or None; and the search for it.
+    """A shortest run of `model` that `other` cannot show, or None; and the search for it.
 
-    Both have ``observation(state)``; steps that change nothing of it may be made at any time.
+    Both have ``observation(state)``; steps that do not change it are stuttering and always allowed.
     """
     claim = always("is shown by the other", lambda beside: bool(beside.others))
-    found = check(_Product(model, other), [claim])
+    found = check_model(_Product(model, other), [claim])
     if claim.name not in found.discoveries:
         return None, found
     path = found.discoveries[claim.name].path

@@ -1,7 +1,7 @@
-"""The states that a search has found, by number, and how it came to each.
+"""The states that a search has found, by number, and the path to each.
 
-A number for a state and one for an action keep what is known small: a search holds each state once,
-whatever leads to it.
+States and actions are numbered to save memory: a search stores each state once, however many paths
+lead to it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _NOWHERE = -1
 class Known:
     """States in the order in which they were found, and the steps between them.
 
-    With `symmetric` states that it maps to the same are one: the first that was found.
+    With `symmetric`, states that it maps to the same key count as one: the first that was found.
     """
 
     def __init__(self, symmetric: Callable[[Any], Hashable] | None = None) -> None:
         self._symmetric = symmetric
         self._numbers: dict[Hashable, int] = {}
         self.find: Callable[[Hashable], int | None] = self._numbers.get
-        """The number of the state that is known under a key; None if there is none."""
+        """The number of the state with a key; None if it is unknown."""
         self.states: list[Any] = []
         self.depths = array("i")
-        """For each state the length of the way on which it was found."""
+        """For each state the length of the path on which it was found."""
         self._before = array("q")
         self._by = array("q")
         self._actions: list[Any] = []
@@ -50,13 +50,13 @@ class Known:
         return state if self._symmetric is None else self._symmetric(state)
 
     def enter(self, state: Hashable, before: int = _NOWHERE, action: Hashable = None) -> int:
-        """The number of a state; a new one is kept, with the step that led to it."""
+        """The number of a state; a new one is stored, with the step that led to it."""
         key = self._key(state)
         number = self.find(key)
         return self.keep(key, state, before, action) if number is None else number
 
     def keep(self, key: Hashable, state: Any, before: int, action: Hashable) -> int:
-        """Keep a state that is not known under its key; its number."""
+        """Store a state whose key is unknown; returns its number."""
         number = self._numbers[key] = len(self.states)
         self.states.append(state)
         self._before.append(before)
@@ -75,9 +75,9 @@ class Known:
         step: Callable[[Any, Any], Any],
         most: int | None,
     ) -> tuple[int, bool]:
-        """Keep what is new of where states lead: the steps taken, and whether all was kept.
+        """Store the new successors of states: the number of steps, and whether all were stored.
 
-        No more than `most` states are kept in all.
+        At most `most` states are stored in total; None: no limit.
         """
         find, symmetric, states, taken, is_whole = self.find, self._symmetric, self.states, 0, True
         for before in numbers:
@@ -94,7 +94,7 @@ class Known:
         return taken, is_whole
 
     def link(self, number: int, edges: Iterable[tuple[Hashable, int]]) -> None:
-        """Keep all actions of a state and the numbers of where they lead; -1 where not looked."""
+        """Store all actions of a state and the numbers of their successors; -1: not explored."""
         missing = len(self.states) - len(self._first_edge)
         self._first_edge.extend([_NOWHERE] * missing)
         self._edge_counts.extend([0] * missing)
@@ -105,11 +105,11 @@ class Known:
             self._edge_counts[number] += 1
 
     def starts(self) -> Iterator[int]:
-        """The numbers of the states that nothing led to."""
+        """The numbers of the initial states."""
         return (number for number, before in enumerate(self._before) if before == _NOWHERE)
 
     def path_to(self, number: int) -> Path[Any, Any]:
-        """The way on which a state was found."""
+        """The path on which a state was found."""
         way = [number]
         while self._before[way[-1]] != _NOWHERE:
             way.append(self._before[way[-1]])
@@ -119,11 +119,11 @@ class Known:
         return Path(states[0], actions, states)
 
     def is_expanded(self, number: int) -> bool:
-        """Was it looked at what can happen in a state?"""
+        """Have the actions of a state been explored?"""
         return number < len(self._first_edge) and self._first_edge[number] != _NOWHERE
 
     def edges(self, number: int) -> Sequence[tuple[Any, int]]:
-        """The actions of a state and the numbers of where they lead; none if not expanded."""
+        """The actions of a state and the numbers of their successors; empty if not expanded."""
         if not self.is_expanded(number):
             return ()
         first = self._first_edge[number]

@@ -1,8 +1,8 @@
-"""Is there a fair execution that never gets there? (P1, Definition B.12, made executable.)
+"""Is there a fair execution that never reaches its goal? (P1, Definition B.12, executable.)
 
-As printed the definition admits no execution: F-Fail is always possible, so no execution is
-maximal. We take: rare actions happen finitely often, an execution does not stop where a fair
-action is possible, and it is weakly fair to each class of actions.
+As printed the definition admits no execution: F-Fail is always enabled, so no execution is maximal.
+We read it as: rare actions happen finitely often, an execution does not stop where a fair action
+is enabled, and it is weakly fair to each class of actions.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from cutwater.checking.explorer.paths import Path
 __all__ = ["Edges", "unfulfilled"]
 
 Edges = Callable[[int], Sequence[tuple[Any, int]]]
-"""For the number of a state its actions and the numbers of where they lead."""
+"""Given the number of a state, returns its actions and the numbers of their successors."""
 
 
 def unfulfilled(claim: Property, known: Known) -> Path[Any, Any] | None:
     """A fair execution on which the claim is never true; None if there is none.
 
-    Its path ends where the execution stops, or goes round from ``path.loop`` for ever.
+    The path ends where the execution stops, or cycles from ``path.loop`` for ever.
     """
     parents = _avoiding(claim, known)
     for state in parents:
@@ -55,7 +55,7 @@ def _class(claim: Property, action: Any) -> Hashable:
 
 
 def _avoiding(claim: Property, known: Known) -> dict[int, Any]:
-    """The states that can be reached while the claim was never true, with how."""
+    """The states that are reachable with the claim false all the way, each with its parent step."""
     parents: dict[int, Any] = {
         n: None for n in known.starts() if not claim.predicate(known.states[n])
     }
@@ -71,7 +71,7 @@ def _avoiding(claim: Property, known: Known) -> dict[int, Any]:
 
 
 def _is_fair(claim: Property, circle: set[int], inside: Edges, edges: Edges) -> bool:
-    """May an execution stay in a circle for ever without being unfair to a class of actions?"""
+    """May an execution stay in a cycle for ever and be fair to every class of actions?"""
     taken = {_class(claim, a) for s in circle for a, there in inside(s) if there in circle}
     possible = [{_class(claim, action) for action, _ in edges(state)} for state in circle]
     owed = set.intersection(*possible) - {None}
@@ -79,7 +79,7 @@ def _is_fair(claim: Property, circle: set[int], inside: Edges, edges: Edges) -> 
 
 
 def _circles(states: Iterable[int], inside: Edges) -> list[set[int]]:
-    """The strongly connected parts that have an edge of their own (Tarjan, without recursion)."""
+    """The strongly connected components with an internal edge (Tarjan, without recursion)."""
     index: dict[Any, int] = {}
     low: dict[Any, int] = {}
     stack: list[Any] = []
@@ -127,8 +127,8 @@ def _path(parents: Mapping[Any, Any], state: Any) -> Path[Any, Any]:
 
 
 def _lasso(parents: Mapping[Any, Any], circle: set[Any], inside: Edges) -> Path[Any, Any]:
-    """The way to a circle and once round it through every edge that lies in it."""
-    start = next(state for state in parents if state in circle)  # the first that was found
+    """The path to a cycle and once around it through every edge inside it."""
+    start = next(state for state in parents if state in circle)  # the first one found
     path = _path(parents, start)
     states, actions = list(path.states), list(path.actions)
     owed = {(s, a, there) for s in circle for a, there in inside(s) if there in circle}
@@ -144,7 +144,7 @@ def _lasso(parents: Mapping[Any, Any], circle: set[Any], inside: Edges) -> Path[
 def _way(
     start: Any, goal: set[Any], circle: set[Any], inside: Edges, owed: set[tuple[Any, Any, Any]]
 ) -> list[tuple[Any, Any]]:
-    """Steps within the circle to a goal, then over an edge that is still owed from there."""
+    """Steps within the cycle to a goal, then along an edge from there that is still unvisited."""
     links: dict[Any, Any] = {start: None}
     waiting = deque([start])
     while waiting:

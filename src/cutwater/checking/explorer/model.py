@@ -1,4 +1,4 @@
-"""Models: anything with states, actions and steps; and what is claimed of them."""
+"""Models (anything with states, actions and steps), and the properties claimed of them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class Model(Protocol[S, A]):
     """Three methods; states and actions are hashable, and a step is a function.
 
     A model may have more. ``observation(state)`` is what an outside observer sees of a state, by
-    default all of it. A search can leave out interleavings that no observer can tell apart if the
+    default all of it. A search can skip interleavings that no observer can distinguish if the
     model also has one of
 
-    - ``independent(a, b)``: wherever two actions are both possible, does doing one neither prevent
-      the other nor change where both together lead?
-    - ``ample(state, actions)``: some of the actions that are enough to show every sequence of
+    - ``independent(a, b)``: wherever two actions are both enabled, does taking one neither disable
+      the other nor change the state that both together lead to?
+    - ``ample(state, actions)``: a subset of the actions that is enough to show every sequence of
       observations, or None for all of them.
 
-    With ``independent`` a search can also find every state with fewer steps.
-    ``is_acyclic = True`` says that no state of the model recurs on a run. All three count for the
-    class that has them and what it does; where a subclass does something else, or where
-    ``is_reducible`` is False, nothing is left out.
+    With ``independent`` a search can also find every state in fewer steps.
+    ``is_acyclic = True`` declares that no state of the model recurs on a run. All three hold for
+    the class that declares them, with its methods; if a subclass overrides these methods, or if
+    ``is_reducible`` is False, nothing is skipped.
 
     Examples
     --------
@@ -39,8 +39,8 @@ class Model(Protocol[S, A]):
     ...         return ["up"] if state < 3 else []
     ...     def step(self, state, action):
     ...         return state + 1
-    >>> from cutwater.checking import check
-    >>> check(Counter()).unique_states
+    >>> from cutwater.checking import check_model
+    >>> check_model(Counter()).unique_states
     4
     """
 
@@ -48,10 +48,10 @@ class Model(Protocol[S, A]):
         """The states a run may start in."""
 
     def actions(self, state: S) -> Iterable[A]:
-        """What may happen in a state, always in the same order."""
+        """The actions enabled in a state, always in the same order."""
 
     def step(self, state: S, action: A) -> S:
-        """The state after an action that may happen."""
+        """The state after an enabled action."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Property:
     kind: Literal["always", "sometimes", "eventually"]
     predicate: Callable[[Any], bool]
     is_of_observation: bool = False
-    """Is the predicate given ``model.observation(state)`` and not the state?"""
+    """Does the predicate get ``model.observation(state)`` instead of the state?"""
     fairness: Callable[[Any], Hashable] | None = None
-    """For `eventually`: action -> the class that is treated fairly, or None for no promise."""
+    """For `eventually`: action -> its fairness class, or None for no fairness."""
     is_rare: Callable[[Any], bool] | None = None
     """For `eventually`: the actions that happen only finitely often."""
 
@@ -72,8 +72,8 @@ class Property:
 def always(name: str, predicate: Callable[[Any], bool], *, observed: bool = False) -> Property:
     """Every reachable state satisfies it; a counterexample is a path to one that does not.
 
-    With ``observed=True`` the predicate is given ``model.observation(state)``, and the search may
-    be reduced.
+    With ``observed=True`` the predicate gets ``model.observation(state)``, and the search may be
+    reduced.
     """
     return Property(name, "always", predicate, observed)
 
@@ -95,9 +95,9 @@ def eventually(
     Parameters
     ----------
     fair
-        The class of an action, for instance its task; None for actions that are promised nothing.
-        An execution is fair if no class is possible from some point on for ever and yet never
-        taken (weak fairness), and if it does not stop where a fair action is possible.
+        The fairness class of an action, for instance its task; None for actions without fairness.
+        An execution is fair if no class is enabled from some point on for ever and yet never taken
+        (weak fairness), and if it does not stop where a fair action is enabled.
     rare
         Actions that a fair execution takes only finitely often, such as failures.
     """

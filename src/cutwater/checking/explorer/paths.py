@@ -14,14 +14,14 @@ __all__ = ["Path", "replay", "shrink"]
 
 @dataclass(frozen=True)
 class Path(Generic[S, A]):
-    """A run of a model: where it starts, what happens, and the states in between."""
+    """A run of a model: its initial state, its actions, and the states in between."""
 
     initial: S
     actions: tuple[A, ...]
     states: tuple[S, ...]
-    """One more than actions: the first is `initial`."""
+    """One more than there are actions: the first is `initial`."""
     loop: int | None = None
-    """Where the last state is again the state at this index: the run goes round for ever."""
+    """The index of the state that the last state equals: the run cycles forever; None: it ends."""
 
     @property
     def last(self) -> S:
@@ -33,7 +33,7 @@ class Path(Generic[S, A]):
 
 
 def replay(model: Model[S, A], initial: S, actions: Sequence[A]) -> Path[S, A]:
-    """The path of these actions; `InputError` at the first that is not possible."""
+    """The path of these actions; `InputError` at the first that is not enabled."""
     path = _replay(model, initial, actions)
     if len(path) < len(actions):
         at = len(path)
@@ -59,9 +59,9 @@ def _replay(model: Model[S, A], initial: S, actions: Sequence[A]) -> Path[S, A]:
 def shrink(
     model: Model[S, A], path: Path[S, A], is_still: Callable[[Path[S, A]], bool]
 ) -> Path[S, A]:
-    """A path none of whose actions can be left out, found by leaving out ever smaller pieces.
+    """A path from which no action can be removed, found by removing ever smaller pieces.
 
-    `is_still` says whether a shorter path still shows what it is there to show.
+    `is_still` decides whether a shorter path still demonstrates the same.
     """
     actions = path.actions
     size = max(1, len(actions) // 2)

@@ -1,15 +1,15 @@
-"""Leaving out interleavings that no observer can tell apart (partial-order reduction).
+"""Partial-order reduction: skip interleavings that no observer can distinguish.
 
-In a state it is enough to look at the actions of an *ample* set if, whatever else happens first,
-these actions stay possible, commute with it, and are not seen by an observer. A model may know such
-sets by itself (``ample``; the barrier model reads them off the causal order). From ``independent``
-alone they are found here by looking: everything that can happen without the set is explored, up to
-a small bound, beyond which the state is not reduced.
+In a state it is enough to explore the actions of an *ample* set if, whatever else happens first,
+these actions stay enabled, commute with it, and are invisible to an observer. A model may know such
+sets itself (``ample``; the barrier model reads them off the causal order). From ``independent``
+alone they are found here by lookahead: everything that can happen without the set is explored, up
+to a small bound, beyond which the state is not reduced.
 
-What is said of a model counts for the class that says it. A subclass that does something else says
-it anew, or it is not reduced; so is a model that says ``is_reducible = False``.
+A declaration holds for the class that makes it. A subclass that overrides the methods concerned
+has to declare it again, or it is not reduced; nor is a model with ``is_reducible = False``.
 
-Sound for sequences of observations where no run goes on for ever without the set, which holds for
+Sound for sequences of observations where no run continues for ever without the set, which holds for
 models whose states do not recur; where a state recurs, it is not reduced.
 """
 
@@ -21,13 +21,13 @@ from typing import Any
 __all__ = ["LOOKAHEAD", "Ample", "ample_by", "can_reduce", "can_sleep", "is_acyclic"]
 
 LOOKAHEAD = 64
-"""How many states are looked at to find that a set is ample."""
+"""The number of states explored to establish that a set is ample."""
 
 Ample = Callable[[Any, Sequence[Any]], Sequence[Any] | None]
 
 
 def can_reduce(model: Any) -> bool:
-    """Does a model say enough about itself, and does it say so of what it is?"""
+    """Does a model declare enough to be reduced, and do the declarations apply to its class?"""
     return (
         hasattr(model, "observation")
         and getattr(model, "is_reducible", True)
@@ -36,23 +36,23 @@ def can_reduce(model: Any) -> bool:
 
 
 def can_sleep(model: Any) -> bool:
-    """Does a model say which of its actions are independent, and does it say so of what it is?"""
+    """Does a model declare ``independent``, and does the declaration apply to its class?"""
     return getattr(model, "is_reducible", True) and _is_said_of(model, "independent", _MOVES)
 
 
 _MOVES = ("initial_states", "actions", "step")
-"""What independence and acyclicity are about."""
+"""The methods that declarations of independence and acyclicity refer to."""
 
 
 def is_acyclic(model: Any) -> bool:
-    """Does a model say that no state recurs?"""
+    """Does a model declare that no state recurs?"""
     return bool(getattr(model, "is_acyclic", False)) and _is_said_of(model, "is_acyclic", _MOVES)
 
 
 def _is_said_of(model: Any, claim: str, about: Sequence[str]) -> bool:
-    """Does a model have a claim, and no subclass another way than the class that makes it?
+    """Does a model make a claim, and does no subclass override what the claim is about?
 
-    `about` names the methods that the claim is about; with none it is about all of them.
+    `about` names the methods that the claim refers to; empty: all methods.
     """
     if not hasattr(model, claim):
         return False
@@ -70,7 +70,7 @@ def _is_said_of(model: Any, claim: str, about: Sequence[str]) -> bool:
 
 
 def ample_by(model: Any) -> Ample:
-    """The ample sets a model knows, or those that its independence gives."""
+    """The ample sets that a model declares, or those derived from its independence."""
     if _is_said_of(model, "ample", ()):
         known: Ample = model.ample
         return known
@@ -85,7 +85,7 @@ def ample_by(model: Any) -> Ample:
 
 
 def _components(model: Any, actions: Sequence[Any]) -> list[list[Any]]:
-    """The actions in groups, so that actions of two groups are independent; small ones first."""
+    """The actions in groups, with actions of different groups independent; small groups first."""
     groups: list[list[Any]] = []
     for action in actions:
         tied = [g for g in groups if any(not model.independent(action, other) for other in g)]
@@ -95,7 +95,7 @@ def _components(model: Any, actions: Sequence[Any]) -> list[list[Any]]:
 
 
 def _is_ample(model: Any, state: Any, candidate: Sequence[Any]) -> bool:
-    """Look at what can happen without the candidate: does the candidate stay what it is?"""
+    """Explore what can happen without the candidate: does it stay enabled and independent?"""
     chosen = set(candidate)
     seen: set[Hashable] = {state}
     todo = [state]

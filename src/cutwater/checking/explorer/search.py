@@ -1,4 +1,4 @@
-"""An explicit-state model checker: every state once, in one of three orders."""
+"""The search of the model checker: every state once, in one of three orders."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from cutwater.checking.explorer.reduction import (
 from cutwater.checking.explorer.sleep_sets import SleepSets
 from cutwater.errors import InputError, Problem
 
-__all__ = ["Checked", "Discovery", "Progress", "Search", "check"]
+__all__ = ["Checked", "Discovery", "Search", "SearchProgress", "check_model"]
 
 Search = Literal["breadth", "depth", "random"]
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a search has come."""
+class SearchProgress:
+    """The progress of a search."""
 
     unique_states: int
     waiting: int
-    """States found and not yet looked at."""
+    """States found but not yet expanded."""
     depth: int
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """A path that settles a property: a counterexample, or an example for `sometimes`."""
+    """A path that decides a property: a counterexample, or an example for `sometimes`."""
 
     claim: Property
     path: Path[Any, Any]
@@ -54,7 +54,7 @@ class Discovery:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a search found; a counterexample is a result, never an exception."""
+    """The result of a search; a counterexample is a result, never an exception."""
 
     unique_states: int
     transitions: int
@@ -62,13 +62,13 @@ class Checked:
     depth: int
     """Length of the longest path the search followed."""
     is_exhaustive: bool
-    """Was every reachable state (of the reduced model, if reduced) looked at?"""
+    """Was every reachable state (of the reduced model, if reduced) visited?"""
     stopped: Literal["", "at the bound", "interrupted", "at the first counterexample"]
-    """Why the search ended before it had seen everything."""
+    """Why the search ended early; empty: it did not."""
     is_reduced: bool
     properties: tuple[Property, ...]
     discoveries: dict[str, Discovery] = field(default_factory=dict)
-    """By the name of the property."""
+    """By the name of their property."""
 
     @property
     def holds(self) -> bool:
@@ -82,7 +82,7 @@ class Checked:
         return claim.name in self.discoveries
 
     def verdict(self, claim: Property) -> str:
-        """What is known of a property, in words."""
+        """What is known of a property, as a phrase."""
         if self.is_refuted(claim):
             is_shown = claim.name in self.discoveries
             return "does not hold" + (": there is a counterexample" if is_shown else "")
@@ -91,7 +91,7 @@ class Checked:
         return "holds" if self.is_exhaustive else "not refuted: the search was not exhaustive"
 
     def summary(self) -> str:
-        """How far the search went, in words."""
+        """How far the search went, as a phrase."""
         count = f"{self.unique_states:,} states"
         if self.is_exhaustive:
             return f"explored all {count}" + (" of the reduced model" if self.is_reduced else "")
@@ -105,7 +105,7 @@ class Checked:
         return f"stopped at the bound after {count}: not exhaustive"
 
 
-def check(
+def check_model(
     model: Model[S, A],
     properties: Sequence[Property] = (),
     *,
@@ -117,9 +117,9 @@ def check(
     reduce: bool = True,
     stop_early: bool = True,
     symmetric: Callable[[Any], Any] | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
 ) -> Checked:
-    """Explore the states of a model and look for what settles its properties.
+    """Explore the states of a model and look for paths that decide its properties.
 
     Parameters
     ----------
@@ -128,30 +128,30 @@ def check(
     properties
         From `always`, `sometimes` and `eventually`; with none the states are only counted.
     search
-        ``"breadth"`` finds the shortest counterexamples; ``"depth"`` needs less memory for what
-        waits; ``"random"`` walks at random, for models too large to exhaust. Counterexamples of
+        ``"breadth"`` finds the shortest counterexamples; ``"depth"`` needs less memory for its
+        queue; ``"random"`` walks at random, for models too large to exhaust. Counterexamples of
         the latter two are shrunk.
     max_states, max_depth
-        Bounds; a search that meets one says that it is not exhaustive. A random walk has 1,000
-        steps at most if `max_depth` is not given.
+        Bounds; a search that reaches one reports that it is not exhaustive. A random walk has at
+        most 1,000 steps if `max_depth` is not given.
     walks, seed
-        For ``"random"``: how many walks, and what they are drawn from. The same seed, the same
-        result.
+        For ``"random"``: the number of walks, and the seed they are drawn from. The same seed
+        gives the same result.
     reduce
-        Whether interleavings that no observer can tell apart may be left out. It applies where
-        the model allows it and every property is of what is observed; never to `eventually`.
-        Otherwise, breadth first, of two independent actions one order is taken where both lead to
-        one state: every state is looked at, with fewer steps.
+        Whether to skip interleavings that no observer can distinguish. It applies where the model
+        allows it and every property is about observations; never to `eventually`. Otherwise a
+        breadth-first search takes two independent actions in one order only where both orders
+        lead to one state: every state is visited, in fewer steps.
     stop_early
-        Whether to stop once every property is settled.
+        Whether to stop once every property is decided.
     symmetric
-        State -> one state that stands for it and all that differ from it only in which of several
-        like parts is which, for instance the parts sorted. Of all that one stands for only the
-        first that is found is looked at. What is claimed has to be the same of all of them. Not
-        with `eventually`, whose fairness tells the parts apart, and not with ``"random"``; nothing
-        else is reduced then.
+        Symmetry reduction: state -> a representative of all states that differ only in which of
+        several like parts is which, for instance with the parts sorted. Of all states with one
+        representative only the first that is found is expanded. A property must have the same
+        value on all of them. Not allowed with `eventually`, whose fairness distinguishes the
+        parts, nor with ``"random"``; no other reduction applies then.
     progress
-        Called now and then. Ctrl-C ends the search and keeps what was found.
+        Called periodically. Ctrl-C ends the search and keeps its discoveries.
     """
     if search not in ("breadth", "depth", "random"):
         raise InputError(
@@ -162,7 +162,7 @@ def check(
         raise InputError(
             Problem(
                 "duplicate-property",
-                f"two properties have one name: {', '.join(names)}; findings go by name",
+                f"two properties have one name: {', '.join(names)}; findings are listed by name",
                 "give each a name of its own",
             )
         )
@@ -189,7 +189,7 @@ def _refuse_symmetry(properties: Sequence[Property], search: Search) -> None:
         raise InputError(
             Problem(
                 "no-symmetry",
-                f"symmetric= does not go with {what}",
+                f"symmetric= cannot be combined with {what}",
                 "leave symmetric= out, or ask in another check",
             )
         )
@@ -198,9 +198,9 @@ def _refuse_symmetry(properties: Sequence[Property], search: Search) -> None:
 _EVERY = 2_000
 """Steps between two reports of progress."""
 _AT_ONCE = 100
-"""States that are expanded in one go where no claim can end the search in between."""
+"""States that are expanded per batch where no property can end the search in between."""
 _LONGEST_WALK = 1_000
-"""Steps of a random walk where no bound is given: a model may go on for ever."""
+"""Steps of a random walk without a bound: a model may run for ever."""
 
 
 class _Search:
@@ -214,7 +214,7 @@ class _Search:
         seed: int,
         reduce: bool,
         stop_early: bool,
-        progress: Callable[[Progress], None] | None,
+        progress: Callable[[SearchProgress], None] | None,
         symmetric: Callable[[Any], Any] | None = None,
     ) -> None:
         self.model, self.properties, self.order, self.seed = model, properties, search, seed
@@ -240,7 +240,7 @@ class _Search:
         self.is_cut = False
 
     def _can_sleep(self, reduce: bool) -> bool:
-        """May orders of independent actions be left out that lead to the same states?"""
+        """May orders of independent actions be skipped if they lead to the same states?"""
         is_plain = not (self.is_reduced or self.liveness or self.symmetric)
         return reduce and is_plain and self.order == "breadth" and can_sleep(self.model)
 
@@ -270,7 +270,7 @@ class _Search:
         )
 
     def _explore(self) -> bool:
-        """Look at every state once; True if it ended because all is settled."""
+        """Visit every state once; True if it ended because every property is decided."""
         for state in self.model.initial_states():
             self.known.enter(state)
         self._look(0)
@@ -294,7 +294,7 @@ class _Search:
         return self._is_settled()
 
     def _expand(self, numbers: range, waiting: int) -> None:
-        """Take the actions of states, and look at those that were not known before."""
+        """Take the actions of states, and check the states that are new."""
         known, first = self.known, len(self.known)
         self.depth = max(self.depth, known.depths[numbers[-1]])
         taken, is_whole = self._enter_all(numbers)
@@ -303,7 +303,7 @@ class _Search:
         self._look(first)
         if self.progress and self.transitions // _EVERY != self._reported:
             self._reported = self.transitions // _EVERY
-            self.progress(Progress(len(known), waiting + len(known) - first, self.depth))
+            self.progress(SearchProgress(len(known), waiting + len(known) - first, self.depth))
 
     _reported = 0
 
@@ -318,7 +318,7 @@ class _Search:
         return known.enter_all(numbers, self._actions, self.model.step, self.max_states)
 
     def _link_all(self, numbers: range) -> tuple[int, bool]:
-        """As the others, and keep every step."""
+        """Expand states and store every edge."""
         known, taken, is_whole = self.known, 0, True
         for number in numbers:
             state, edges = known.states[number], list[tuple[Any, int]]()
@@ -338,14 +338,14 @@ class _Search:
             return actions
         chosen = self.ample(state, actions)
         if chosen is None or (not self.is_acyclic and self._leads_back(state, chosen)):
-            return actions  # where states recur, nothing may be put off for ever
+            return actions  # on a cycle a postponed action might never be taken
         return chosen
 
     def _leads_back(self, state: Any, actions: Sequence[Any]) -> bool:
         return any(self.model.step(state, action) in self.known for action in actions)
 
     def _look(self, first: int) -> None:
-        """Look at the states that were found since, for what settles a claim."""
+        """Check the states found since `first` against the properties that are undecided."""
         for number in range(first, len(self.known)) if self.safety else ():
             for claim in self.safety:
                 if claim.name in self.found or not self._is_shown(claim, self.known.states[number]):
@@ -353,7 +353,7 @@ class _Search:
                 self.found[claim.name] = Discovery(claim, self._shrunk(claim, number), self.seed)
 
     def _is_shown(self, claim: Property, state: Any) -> bool:
-        """Does this state settle the claim?"""
+        """Does this state decide the property?"""
         given = self.model.observation(state) if claim.is_of_observation else state  # type: ignore[attr-defined]
         return bool(claim.predicate(given)) == (claim.kind == "sometimes")
 
@@ -374,7 +374,7 @@ class _Search:
             if self._is_settled():
                 return True
             if self.progress:
-                self.progress(Progress(len(self.known), 0, self.depth))
+                self.progress(SearchProgress(len(self.known), 0, self.depth))
             if self.max_states is not None and len(self.known) >= self.max_states:
                 break
         return self._is_settled()
@@ -409,7 +409,7 @@ class _Search:
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """Without looking for garbage: a search keeps all that it makes, and looking costs as much."""
+    """Disable the garbage collector: a search keeps all its objects, and scanning them is slow."""
     was_on = gc.isenabled()
     gc.disable()
     try:

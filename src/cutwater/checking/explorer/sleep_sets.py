@@ -1,15 +1,18 @@
-"""Sleep sets: of two independent actions one order is enough, and every state is still found.
+"""Sleep sets: one order of two independent actions is enough, and every state is still found.
 
-Where ``a`` and ``b`` are independent, ``a`` then ``b`` leads where ``b`` then ``a`` does. A search
-that took ``a`` before ``b`` lets ``a`` sleep behind ``b``: it is not taken again until something
-happens that it does not commute with (Godefroid 1996). A state that is reached on several ways lets
-sleep what sleeps on all of them.
+If ``a`` and ``b`` are independent, ``a`` then ``b`` leads to the same state as ``b`` then ``a``. A
+search that took ``a`` before ``b`` puts ``a`` to sleep after ``b``: it is not taken again until
+something happens that it does not commute with (Godefroid 1996). A state that several paths reach
+has the sleep set of the first of them.
 
-Why breadth first finds every state, each at its distance: take a shortest path to a state, and of
-the actions that independence lets come first the one that the search took first. What sleeps behind
-it came before it, so it is none of those that can come first in the rest, which is a shortest path
-again. All ways to a state that are shortest are known before it is looked at, so nothing that comes
-later has to wake an action.
+Why that is enough for a breadth-first search, which numbers states as it finds them and expands
+them in this order. Claim: an action ``a`` of a state ``v`` leads to a state that is found while
+``v`` or a state with a smaller number is expanded. By induction over the number of ``v``: if ``a``
+sleeps there, ``v`` was first found from some ``u`` by a ``b`` independent of ``a``, and ``a`` was
+taken at ``u`` before, or sleeps at ``u`` too; so ``a`` leads from ``u`` to a ``w`` that was found
+before ``v``. From ``w``, whose number is smaller, ``b`` leads where ``a`` leads from ``v``. So
+every state is found, and at its distance, since no state expanded before ``v`` is deeper than
+``v``.
 """
 
 from __future__ import annotations
@@ -22,11 +25,11 @@ from cutwater.checking.explorer.known import Known
 __all__ = ["MOST_ACTIONS", "SleepSets"]
 
 MOST_ACTIONS = 256
-"""So many actions of a model may sleep, a bit for each in each state that waits; others do not."""
+"""Actions that may sleep, one bit per action and waiting state; further actions never sleep."""
 
 
 class SleepSets:
-    """The actions that need not be taken in each of the states that are known."""
+    """For each known state the actions that need not be taken there."""
 
     def __init__(self, model: Any, known: Known) -> None:
         self._model, self._known = model, known
@@ -34,9 +37,9 @@ class SleepSets:
         self._asleep: list[int] = []
 
     def enter_all(self, numbers: Iterable[int], most: int | None) -> tuple[int, bool]:
-        """Keep what is new of where states lead: the steps taken, and whether all was kept."""
+        """Store the new successors of states: the number of steps, and whether all were stored."""
         known, asleep, marks, apart = self._known, self._asleep, self._marks, self._marks.apart
-        asleep.extend([0] * (len(known) - len(asleep)))  # nothing sleeps where a run starts
+        asleep.extend([0] * (len(known) - len(asleep)))  # initial states have empty sleep sets
         actions_of, step, find = self._model.actions, self._model.step, known.find
         taken, is_whole = 0, True
         for before in numbers:
@@ -48,10 +51,9 @@ class SleepSets:
                 taken += 1
                 sleeping, done = done & apart[mark], done | mark
                 there = step(state, action)
-                number = find(there)
-                if number is not None:
-                    asleep[number] &= sleeping
-                elif most is not None and len(asleep) >= most:
+                if find(there) is not None:
+                    continue
+                if most is not None and len(asleep) >= most:
                     is_whole = False
                 else:
                     known.keep(there, there, before, action)
@@ -60,7 +62,7 @@ class SleepSets:
 
 
 class _Marks(dict[Hashable, int]):
-    """A bit for each action, given when it is first asked for, and those it is independent of."""
+    """A bit per action, assigned on first use, and the bits of the actions it is independent of."""
 
     def __init__(self, independent: Callable[[Any, Any], bool]) -> None:
         super().__init__()

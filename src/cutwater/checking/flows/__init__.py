@@ -1,7 +1,7 @@
-"""The check of a user's flow: can a crash be seen, and what else could go wrong?
+"""The check of a user's flow: can an observer see a crash, and what else could go wrong?
 
-`check` is the entrance; a `scenario` is a flow with its input, `runs` explores it, `report` says
-what was found. Imports the other rooms of `checking`, `semantics` and `flow`. Begin with `check`.
+`check` is the entry point; a `scenario` is a flow with its input, `runs` explores it, `report`
+holds the findings. Imports the rest of `checking`, `semantics` and `flow`. Begin with `check`.
 """
 
 __all__: list[str] = []

@@ -1,9 +1,9 @@
-"""Whether a batch means the same to a vectorised task as its events one by one.
+"""Does a vectorised task compute the same on a batch as on its events one by one?
 
-A run notes which events each key has, in their order. Then they come again: all in one batch, and
-in batches drawn at random, of some of the keys, with the events of different keys in another
-order among each other; those of one key stay in theirs. What a key is given is always what it is
-given in a run, so a task that relies on what its stream keeps is not accused.
+A run records the events of each key, in order. Then they are replayed: all in one batch, and in
+random batches of some of the keys, with events of different keys interleaved differently; those of
+one key keep their order. A key only ever gets what it gets in a run, so a task that relies on an
+invariant of its stream is not blamed.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from cutwater.vectors.arrays import np
 __all__ = ["Witness", "check_batches", "witness_of"]
 
 _PATIENCE = 50_000
-"""How many events are tried again to make a counterexample small."""
+"""The number of events that are replayed to shrink a counterexample."""
 
 
 def check_batches(
     flow: Flow, histories: Histories, seed: int, *, tries: int = 20
 ) -> Iterator[Finding]:
-    """A finding for each vectorised task that can tell how its events are split.
+    """A finding for each vectorised task whose result depends on how its events are batched.
 
     And one for the rest.
     """
@@ -62,24 +62,24 @@ def check_batches(
 
 @dataclass(frozen=True)
 class _Result:
-    """What events lead to."""
+    """The outcome of some events."""
 
     outputs: tuple[tuple[Any, ...], ...] = ()
-    """For each event what it causes."""
+    """The outputs of each event."""
     states: Mapping[int, Any] = field(default_factory=dict)
-    """For each key its state at the end; None: none."""
+    """The final state of each key; None: no state."""
     failure: str = ""
-    """What was raised, if something was."""
+    """What was raised; empty: nothing."""
 
     def differs(self, other: _Result) -> bool:
-        """Is there anything by which they can be told apart?"""
+        """Do the two outcomes differ in anything?"""
         mine, theirs = ((r.outputs, dict(r.states), r.failure) for r in (self, other))
         return form(mine) != form(theirs)
 
 
 @dataclass(frozen=True)
 class Witness:
-    """Events that give something else in batches than one by one."""
+    """Events that give another result in batches than one by one."""
 
     step: s.Apply
     splitting: Splitting
@@ -93,7 +93,7 @@ class Witness:
         ]
         for number, batch in enumerate(self.splitting, 1):
             lines.append(f"  batch {number}")
-            lines += [f"    key {key}: {_said(value)}" for key, value in batch]
+            lines += [f"    key {key}: {_formatted(value)}" for key, value in batch]
         return "\n".join([*lines, *self._results()])
 
     def _results(self) -> list[str]:
@@ -114,17 +114,17 @@ class Witness:
         return lines
 
 
-def _said(value: Any) -> str:
+def _formatted(value: Any) -> str:
     return shown(plain(value))
 
 
 def _emitted(result: _Result) -> str:
-    return ", ".join(f"[{', '.join(map(_said, outputs))}]" for outputs in result.outputs)
+    return ", ".join(f"[{', '.join(map(_formatted, outputs))}]" for outputs in result.outputs)
 
 
 def _kept(result: _Result) -> str:
     return ", ".join(
-        f"key {key}: {'nothing' if state is None else _said(state)}"
+        f"key {key}: {'nothing' if state is None else _formatted(state)}"
         for key, state in result.states.items()
     )
 
@@ -132,7 +132,7 @@ def _kept(result: _Result) -> str:
 def witness_of(
     step: s.Apply, histories: Sequence[Sequence[Event]], seed: int, *, tries: int
 ) -> tuple[Witness | None, int]:
-    """Events that tell how they are split, made few, if there are; and how many were compared."""
+    """Events whose result depends on their batches, shrunk, or None; and the number compared."""
     assert isinstance(step.task, VectorisedTask)
     drawn = random.Random(seed)
     compared = 0
@@ -163,15 +163,15 @@ def _result(task: VectorisedTask, splitting: Splitting) -> _Result:
         try:
             outputs += _called(task, batch, states)
         except Exception as error:
-            said = str(error) if isinstance(error, CutwaterError) else repr(error)
-            return _Result(failure=said)
+            message = str(error) if isinstance(error, CutwaterError) else repr(error)
+            return _Result(failure=message)
     return _Result(tuple(outputs), {key: states[key] for key in sorted(states)})
 
 
 def _called(
     task: VectorisedTask, batch: Sequence[Event], states: dict[int, Any]
 ) -> list[tuple[Any, ...]]:
-    """What each event of a batch causes; changes the states."""
+    """The outputs of each event of a batch; updates the states in place."""
     layouts, fresh = task.layouts, fresh_copies(task.initial)
     events = copy.deepcopy([value for _, value in batch])
     keys = sorted({key for key, _ in batch})
@@ -198,7 +198,7 @@ def _called(
 
 
 def _shrunk(task: VectorisedTask, splitting: Splitting) -> Splitting:
-    """Fewer events in fewer batches, as long as it can be told and patience lasts."""
+    """Fewer events in fewer batches that still differ, within `_PATIENCE`."""
     patience = _PATIENCE
     is_smaller = True
     while is_smaller:

@@ -1,9 +1,9 @@
-"""Checking a user's flow: can a crash be seen, and what else could go wrong?"""
+"""The check of a user's flow: can an observer see a crash, and what else could go wrong?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cutwater.checking.flows.batches import check_batches
@@ -16,18 +16,19 @@ from cutwater.checking.flows.losses import Losses
 from cutwater.checking.flows.report import Finding, FlowReport
 from cutwater.checking.flows.runs import explained_walks, failing, search
 from cutwater.checking.flows.samples import inputs_to_try
-from cutwater.checking.flows.scenario import Given, Observer
-from cutwater.checking.flows.watermark_contract import broken_promises
+from cutwater.checking.flows.scenario import Observer, Scenario
+from cutwater.checking.flows.watermark_contract import broken_watermarks
 from cutwater.checking.guarantees.claims import check_claims, claiming_steps
 from cutwater.checking.purity.repeated_calls import Calls, PurityResult, check_purity
+from cutwater.checking.purity.surroundings import reproducible
 from cutwater.errors import CutwaterError, InputError, Problem, many
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source
 from cutwater.flow.travel.unpicklable import unpicklable
 from cutwater.semantics.crashing import run_with_crashes
-from cutwater.semantics.hanging import patient
-from cutwater.semantics.inputs import Border
+from cutwater.semantics.hanging import HangingError, patient
+from cutwater.semantics.inputs import Barrier
 
 __all__ = ["check_flow"]
 
@@ -46,48 +47,48 @@ def check_flow(
     observe: Observer | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> FlowReport:
-    """Look for crashes that can be seen, and for what makes them possible.
+    """Look for crashes that an observer can see, and for what makes them visible.
 
-    - **Failure transparency**: every interleaving of the tasks of a small input with every crash,
-      as far as `max_states` goes, each run explained by one without failures; random runs of the
-      whole input; and the flow itself run with a crash at every place of its input.
+    - **Failure transparency**: every interleaving of the tasks on a small input with every crash,
+      up to `max_states`, each run explained by one without failures; random runs of the whole
+      input; and the flow itself run with a crash at every position of its input.
     - **Liveness**: every fair run commits every epoch of its input.
     - **Purity** of each function: does a call depend on, or change, more than its arguments?
-    - **Batches**: does a batch mean the same to a vectorised task as its events one by one?
-    - **Claims**: is a task commutative or idempotent that says so?
-    - **Order**: which sinks depend on the order of which inputs.
-    - **Codecs**: does every state at a border, and every event at an exchange, come back from the
-      codec of its declared type as it was, and does every function emit what it declares?
-    - **Travel**: can the functions be sent to other processes, with the variables they name?
+    - **Batches**: does a vectorised task compute the same on a batch as on its events one by one?
+    - **Claims**: is a task that declares itself commutative or idempotent so?
+    - **Order**: which sinks depend on the order of which inputs?
+    - **Codecs**: does every state at a barrier, and every event at an exchange, survive the codec
+      of its declared type, and does every function emit the type it declares?
+    - **Travel**: can the functions be sent to other processes, with the variables they refer to?
     - **Watermarks** stay monotone and productive through every step.
-    - **What was not looked at**: steps that no event reached, joins that never paired, windows that
-      never closed, with inputs that would.
+    - **Coverage**: steps that no event reached, joins that never paired, windows that never
+      closed, with inputs that would reach them.
 
     Parameters
     ----------
     flow
         The flow; its problems raise `FlowError`.
     inputs
-        As for `simulate`, without crashes; default: made up from the types of the sources.
+        As for `simulate`, without crashes; default: generated from the types of the sources.
     crashes
-        How many times tasks may crash in one run.
+        The most crashes in one run.
     instances
-        How many instances of a keyed step there are.
+        The number of instances of a keyed step.
     epoch_size
-        Where the inputs have no borders, how many items an epoch has.
+        The number of items per epoch, for inputs without barriers.
     samples
-        How many inputs to make up, if none are given.
+        The number of inputs to generate, if none are given.
     max_states
-        How many states to explore at most.
+        The most states to explore.
     walks
-        How many random runs of the whole input to explain.
+        The number of random runs of the whole input to explain.
     seed
-        What inputs and random runs are drawn from: the same seed, the same report.
+        The seed of inputs and random runs: the same seed gives the same report.
     observe
-        What somebody looks at: given for each sink the list of values it shows so far, returns
-        what is seen of them. It must never take back what it has shown. Default: all of it.
+        The observer: given the list of values that each sink shows so far, returns what is seen
+        of them. It must never retract what it has shown. Default: all of it.
     progress
-        Called with what is being done.
+        Called with a description of the current check.
 
     Examples
     --------
@@ -105,83 +106,100 @@ def check_flow(
     )
     flow.validate()
     losses, calls = Losses(), Calls()
-    given = [
-        Given(flow, sample, epoch_size, instances, observe, calls.watch, losses)
+    scenarios = [
+        Scenario(flow, sample, epoch_size, instances, observe, calls.watch, losses)
         for sample in inputs_to_try(flow, inputs, samples, seed)
     ]
     findings: list[Finding] = []
+    notify = progress or _silent
+    check = _Check(
+        scenarios, calls, losses, crashes, max_states, walks, seed, inputs is None, notify
+    )
     try:
-        say = progress or _silent
-        with patient():
-            for finding in _findings(
-                given, calls, losses, crashes, max_states, walks, seed, inputs is None, say
-            ):
+        with patient(), reproducible(seed):
+            for finding in _findings(check):
                 findings.append(finding)
     except KeyboardInterrupt:
         rest = Finding("the rest", "interrupted", "not refuted", is_interrupted=True)
         findings.append(rest)
-    events = sum(not isinstance(item, Border) for one in given for item in one.items())
-    return FlowReport(flow.name, seed, tuple(findings), len(given), events)
+    events = sum(not isinstance(item, Barrier) for one in scenarios for item in one.items())
+    return FlowReport(flow.name, seed, tuple(findings), len(scenarios), events)
 
 
 def _silent(_text: str) -> None:
     pass
 
 
-def _findings(
-    given: Sequence[Given],
-    calls: Calls,
-    losses: Losses,
-    crashes: int,
-    max_states: int,
-    walks: int,
-    seed: int,
-    is_made_up: bool,
-    say: Callable[[str], None],
-) -> Iterator[Finding]:
-    flow = given[0].flow
-    seen = _first_runs(flow, given, calls)  # what is hidden may be changed by these alone
-    say("exploring crashes and interleavings")
-    every = search(given[0], crashes, max_states, say)
+@dataclass(frozen=True)
+class _Check:
+    """What one call of `check_flow` looks at, and how far."""
+
+    scenarios: Sequence[Scenario]
+    calls: Calls
+    losses: Losses
+    crashes: int
+    max_states: int
+    walks: int
+    seed: int
+    is_made_up: bool
+    """Were the inputs generated?"""
+    notify: Callable[[str], None]
+
+
+def _findings(check: _Check) -> Iterator[Finding]:
+    seen = _first_runs(check)  # before all else: maybe only first calls change hidden state
+    try:
+        yield from _findings_after(seen, check)
+    except HangingError as error:  # one is enough: every further run might meet the same call
+        problem = str(error.problem)
+        yield Finding("every call returns", "not looked at any further", "violated", (problem,))
+
+
+def _findings_after(seen: Sequence[Seen], check: _Check) -> Iterator[Finding]:
+    scenarios, notify, seed = check.scenarios, check.notify, check.seed
+    crashes, max_states = check.crashes, check.max_states
+    flow = scenarios[0].flow
+    notify("exploring crashes and interleavings")
+    every = search(scenarios[0], crashes, max_states, notify)
     if every.is_interrupted:
         yield every
         raise KeyboardInterrupt
     searched = [every]
     try:
-        say("looking for runs that never end")
-        searched.append(liveness(given[0], crashes, max_states, say))
-        say("explaining random runs")
-        walked = explained_walks(given, crashes, walks, seed, say)
-        say("calling every function again")
-        pure = list(_purity(calls))
+        notify("looking for runs that never end")
+        searched.append(liveness(scenarios[0], crashes, max_states, notify))
+        notify("explaining random runs")
+        walked = explained_walks(scenarios, crashes, check.walks, seed, notify)
+        notify("calling every function again")
+        pure = list(_purity(check.calls))
     except KeyboardInterrupt:
         yield from searched
         raise
     is_impure = any(finding.verdict == "violated" for finding in pure)
     yield from (_if_pure(finding, is_impure) for finding in searched)
     yield walked
-    say("crashing the flow itself")
-    yield crash_witness(given, seen, seed, say)
+    notify("crashing the flow itself")
+    yield crash_witness(scenarios, seen, seed, notify)
     yield from pure
     if not is_impure and (vectorised_steps(flow) or claiming_steps(flow)):
-        histories = histories_of(given, seed, is_made_up=is_made_up)
-        say("splitting batches")
+        histories = histories_of(scenarios, seed, is_made_up=check.is_made_up)
+        notify("splitting batches")
         yield from check_batches(flow, histories, seed)
-        say("testing claims")
+        notify("testing claims")
         yield from (finding for *_, finding in check_claims(flow, histories, seed))
-    if not is_impure:  # else every two runs may differ
-        say("exchanging inputs")
-        yield _order(given, seed, say)
-    say("following watermarks")
-    yield _watermarks(given, seed)
-    yield losses.finding(flow, calls)
+    if not is_impure:  # else any two runs may differ
+        notify("exchanging inputs")
+        yield _order(scenarios, seed, notify)
+    notify("following watermarks")
+    yield _watermarks(scenarios, seed)
+    yield check.losses.finding(flow, check.calls)
     yield _travel(flow)
-    say("looking for what no input reached")
-    yield from coverage(given, seed)
+    notify("looking for what no input reached")
+    yield from coverage(scenarios, seed)
 
 
 def _if_pure(finding: Finding, is_impure: bool) -> Finding:
-    """A search makes each call once, so it says nothing where the same call gives two results."""
+    """The finding, no more than "not refuted" if a function is impure: a search calls it once."""
     if not is_impure or finding.verdict == "violated":
         return finding
     extent = f"{finding.extent}, as if every function were pure"
@@ -199,11 +217,11 @@ def _check_numbers(**numbers: int) -> None:
         raise InputError(problems)
 
 
-def _first_runs(flow: Flow, given: Sequence[Given], calls: Calls) -> list[Seen]:
-    """What the sinks show in the first run of each input, whose calls are noted."""
-    watched = plan(flow, watch=calls.watch)
+def _first_runs(check: _Check) -> list[Seen]:
+    """What the sinks show in the first run of each input; its calls are recorded."""
+    watched = plan(check.scenarios[0].flow, watch=check.calls.watch)
     seen = []
-    for one in given:
+    for one in check.scenarios:
         run = run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size, on_loss=one.on_loss)
         seen.append({sink: values_of(epochs) for sink, epochs in run.rows.items()})
     return seen
@@ -219,14 +237,15 @@ def _purity(calls: Calls) -> Iterator[Finding]:
     clean = [result for result in results if not result.impurity]
     if clean:
         count = sum(result.calls for result in clean)
-        said = f"{many(len(clean), 'function')}, {many(count, 'call')} repeated"
+        message = f"{many(len(clean), 'function')}, {many(count, 'call')} repeated"
         alone = [r.step for r in clean if not r.elsewhere and r.calls]
         hint = f"; not with another hash seed: {', '.join(dict.fromkeys(alone))}" if alone else ""
         if count:
-            yield Finding("purity: no impurity found", said + hint, "not refuted")
+            whose = "" if len(clean) == len(results) else " in the other functions"
+            yield Finding(f"purity: no impurity found{whose}", message + hint, "not refuted")
         else:
             why = ("no event of these inputs reached a function: pass inputs that do",)
-            yield Finding("purity: nothing was looked at", said, "note", why)
+            yield Finding("purity: nothing was looked at", message, "note", why)
     warned = [result for result in clean if result.warnings]
     if warned:
         details = [f"'{r.step}' names {', '.join(r.warnings)}" for r in warned]
@@ -240,14 +259,14 @@ def _extent(result: PurityResult) -> str:
 
 
 def _travel(flow: Flow) -> Finding:
-    """An engine sends the functions to its processes, with the variables that they name."""
+    """Can the functions be pickled? An engine sends them to its workers, with their variables."""
     found = tuple(str(problem) for problem in unpicklable(flow.steps))
     check, extent = "functions can be sent to an engine", "what they name was pickled"
     return Finding(check, extent, "violated" if found else "not refuted", found)
 
 
-def _order(given: Sequence[Given], seed: int, say: Callable[[str], None]) -> Finding:
-    found, compared = dependences_of(given, seed, say)
+def _order(scenarios: Sequence[Scenario], seed: int, notify: Callable[[str], None]) -> Finding:
+    found, compared = dependences_of(scenarios, seed, notify)
     extent = f"{many(compared, 'pair')} of neighbours exchanged"
     if not compared:
         why = ("no two inputs of an epoch can be exchanged: pass inputs with more events",)
@@ -258,18 +277,18 @@ def _order(given: Sequence[Given], seed: int, say: Callable[[str], None]) -> Fin
     return Finding("outputs do not depend on the order of inputs", extent, "not refuted")
 
 
-def _watermarks(given: Sequence[Given], seed: int) -> Finding:
+def _watermarks(scenarios: Sequence[Scenario], seed: int) -> Finding:
     check = "watermarks monotone and productive"
     try:
-        streams, broken = broken_promises(given, seed)
+        streams, broken = broken_watermarks(scenarios, seed)
     except CutwaterError as error:
         return failing(check, error)
-    sources = [s for s in given[0].flow.steps if isinstance(s, Source)]
+    sources = [s for s in scenarios[0].flow.steps if isinstance(s, Source)]
     silent = [s.name for s in sources if s.time is not None and s.watermark is None]
     extent = f"{many(streams, 'stream')} followed"
     if not streams:
         why = ("no step has inputs that are followed to its output",)
         return Finding("watermarks: nothing was looked at", extent, "note", why)
-    if silent and not given[0].has_watermarks:
+    if silent and not scenarios[0].has_watermarks:
         extent += f"; nothing is complete of {', '.join(silent)} before the end"
     return Finding(check, extent, "violated" if broken else "not refuted", tuple(broken))

@@ -1,7 +1,8 @@
-"""What the inputs of a check never reached, and inputs that would.
+"""Coverage: what the inputs of a check never reached, and inputs that would.
 
-A verdict says nothing about a join that never paired, a window that never closed or a step to which
-no event came. Each step is run by itself, and what comes to it and from it is counted.
+A verdict says nothing about a join that never paired, a window that never closed or a step that no
+event reached. So the steps are run unfused, and the inputs and outputs of each are counted, also
+in the bodies of loops.
 """
 
 from __future__ import annotations
@@ -12,35 +13,38 @@ from typing import Any
 
 from cutwater.checking.flows.report import Finding
 from cutwater.checking.flows.samples import sample_inputs
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.checking.flows.shrinking import shrink_inputs
 from cutwater.errors import CutwaterError, many
 from cutwater.events import Data, Watermark
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
-from cutwater.flow.fusing import Part, Plan, Segment, plan
+from cutwater.flow.fusing import Part, Plan, Segment, body_of, plan, watched
+from cutwater.flow.timely import with_bodies
+from cutwater.operators.compose import compose
+from cutwater.operators.loop import loop
 from cutwater.operators.operator import Operator
 from cutwater.semantics.crashing import run_with_crashes
-from cutwater.semantics.inputs import Border
+from cutwater.semantics.inputs import Barrier
 
 __all__ = ["Gap", "coverage", "gaps_of"]
 
 _TRIES = 60
-"""So many inputs are made up to find one that reaches what the others did not."""
+"""Inputs that are generated to find one that reaches what the others did not."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Something of a step that no input showed."""
+    """Behaviour of a step that no input exercised."""
 
     step: str
     count: str
-    """What is 0 in its `_Count`."""
+    """The field of `_Count` that is 0."""
     what: str
-    """A sentence."""
+    """The gap as a sentence."""
 
     def is_closed(self, counts: _Counts) -> bool:
-        """Is it there after all?"""
+        """Do these counts exercise it?"""
         return bool(getattr(counts.by_step[self.step], self.count))
 
     def __str__(self) -> str:
@@ -49,27 +53,29 @@ class Gap:
 
 @dataclass
 class _Count:
-    """What came to a step and from it."""
+    """The events into a step and out of it."""
 
     given: int = 0
     emitted: int = 0
     completed: int = 0
-    """How much of that when a time was complete, or an epoch had ended."""
+    """Those emitted when a time was complete, or an epoch ended."""
     paired: int = 0
-    """For a join: how many pairs its function was given."""
+    """For a join: the number of pairs passed to its function."""
     read: int = 0
-    """For a source: how many events it had."""
+    """For a source: the number of its events."""
 
 
 @dataclass
 class _Counts:
     by_step: dict[str, _Count] = field(default_factory=dict)
+    is_ending: bool = False
+    """Is a loop told that the input has ended? What its steps complete then is not counted."""
 
     def of(self, step: s.Step) -> _Count:
         return self.by_step.setdefault(step.name, _Count())
 
     def watch(self, step: s.Step) -> s.Step:
-        """A join whose pairs are counted; all others as they are."""
+        """A join with its pairs counted; all other steps unchanged."""
         if not isinstance(step, s.Join):
             return step
         count, f = self.of(step), step.f
@@ -88,16 +94,37 @@ class _Counts:
         return replace(segment, parts=tuple(map(self._part, segment.parts)))
 
     def _part(self, part: Part) -> Part:
-        return part._replace(operator=_counting(part.operator, self.of(part.step)))
+        op = self._looping(part) if isinstance(part.step, s.Iterate) else part.operator
+        return part._replace(operator=_counting(op, self.of(part.step), self))
+
+    def _looping(self, part: Part) -> Operator:
+        """The loop, with operators that count in its body."""
+        step, at_work = part.step, watched(part.step, self.watch)
+        assert isinstance(step, s.Iterate)
+        assert isinstance(at_work, s.Iterate)
+        body, segments = body_of(step, part.input_types[0], at_work)
+        nodes = tuple(
+            replace(node, operator=compose(*(each.operator for each in self._segment(seg).parts)))
+            for node, seg in zip(body.nodes, segments, strict=True)
+        )
+        op = loop(replace(body, nodes=nodes))
+
+        def finish(state: Any) -> Iterable[Any]:
+            self.is_ending = True
+            outputs = list(op.finish(state))
+            self.is_ending = False
+            return outputs
+
+        return replace(op, finish=finish)
 
 
-def _counting(op: Operator, count: _Count) -> Operator:
+def _counting(op: Operator, count: _Count, counts: _Counts) -> Operator:
     def step(state: Any, event: Any) -> tuple[Any, Sequence[Any]]:
         state, outputs = op.step(state, event)
         made = sum(isinstance(output, Data) for output in outputs)
         count.given += isinstance(event, Data)
         count.emitted += made
-        count.completed += made if isinstance(event, Watermark) else 0
+        count.completed += made if isinstance(event, Watermark) and not counts.is_ending else 0
         return state, outputs
 
     def finish(state: Any) -> Iterable[Any]:
@@ -105,86 +132,128 @@ def _counting(op: Operator, count: _Count) -> Operator:
         count.emitted += sum(isinstance(output, Data) for output in outputs)
         return outputs
 
-    def border(state: Any) -> tuple[Any, Sequence[Any]]:
-        assert op.border is not None
-        state, outputs = op.border(state)
+    def barrier(state: Any) -> tuple[Any, Sequence[Any]]:
+        assert op.barrier is not None
+        state, outputs = op.barrier(state)
         count.emitted += len(outputs)
         count.completed += len(outputs)
         return state, outputs
 
-    return replace(op, step=step, finish=finish, border=op.border and border)
+    return replace(op, step=step, finish=finish, barrier=op.barrier and barrier)
 
 
-def coverage(given: Sequence[Given], seed: int) -> Iterator[Finding]:
-    """What no input reached, with one that does where one can be made up; nothing if all was."""
-    flow = given[0].flow
-    gaps = gaps_of(flow, given)
+def coverage(scenarios: Sequence[Scenario], seed: int) -> Iterator[Finding]:
+    """A finding on what no input reached, with generated inputs that do; none if all is reached."""
+    flow = scenarios[0].flow
+    gaps = gaps_of(flow, scenarios)
     if not gaps:
         return
-    reaching = _reaching(given[0], gaps, seed)
+    reaching = _reaching(scenarios[0], gaps, seed)
     details = []
     for gap in gaps:
         details.append(str(gap))
         if gap in reaching:
-            details.append("inputs that do: " + _said(reaching[gap]))
+            details.append("inputs that do: " + _formatted(reaching[gap]))
     steps = len({gap.step for gap in gaps})
-    extent = f"{many(steps, 'step')} of {len(flow.steps)}"
+    every = sum(not isinstance(step, s.Enter) for step in with_bodies(flow.steps))
+    extent = f"{many(steps, 'step')} of {every}"
     yield Finding("never looked at on these inputs", extent, "note", tuple(details))
 
 
-def gaps_of(flow: Flow, given: Iterable[Given]) -> list[Gap]:
-    """What none of the inputs showed, step by step."""
-    inputs = list(given)
+def gaps_of(flow: Flow, scenarios: Iterable[Scenario]) -> list[Gap]:
+    """What none of the inputs exercised, step by step."""
+    inputs = list(scenarios)
     counts = _counted(flow, inputs)
-    return [gap for step in flow.steps for gap in _gaps(flow, step, counts, inputs)]
+    return list(_gaps_in(flow.steps, counts, lambda step: _silent_before(flow, step, inputs)))
 
 
-def _counted(flow: Flow, given: Iterable[Given]) -> _Counts:
+def _gaps_in(
+    steps: Sequence[s.Step],
+    counts: _Counts,
+    held_by: Callable[[s.Step], Sequence[str]],
+    loop: s.Iterate | None = None,
+) -> Iterator[Gap]:
+    """The gaps of steps, which are those of a flow or the body of a loop."""
+    around = _Around(steps, counts, loop)
+    for step in steps:
+        yield from _gaps(around, step, held_by(step))
+        if isinstance(step, s.Iterate) and counts.of(step).given:
+            yield from _gaps_in(step.body, counts, _always(held_by(step)), step)
+
+
+def _always(names: Sequence[str]) -> Callable[[s.Step], Sequence[str]]:
+    return lambda _step: names
+
+
+def _counted(flow: Flow, scenarios: Iterable[Scenario]) -> _Counts:
     counts = _Counts()
-    for one in given:
+    for one in scenarios:
         _run(flow, one, counts)
     return counts
 
 
-def _run(flow: Flow, given: Given, counts: _Counts) -> None:
+def _run(flow: Flow, scenario: Scenario, counts: _Counts) -> None:
     for source in flow.steps:
         if isinstance(source, s.Source):
-            items = given.inputs.get(source.name, ())
+            items = scenario.inputs.get(source.name, ())
             counts.of(source).read += sum(not _is_mark(item) for item in items)
     planned = counts.watched(plan(flow, fuse=False, watch=counts.watch))
     run_with_crashes(
-        planned, given.inputs, epoch_size=given.epoch_size, on_loss=lambda _problem: None
+        planned, scenario.inputs, epoch_size=scenario.epoch_size, on_loss=lambda _problem: None
     )
 
 
 def _is_mark(item: Any) -> bool:
-    return isinstance(item, (Border, Watermark))
+    return isinstance(item, (Barrier, Watermark))
 
 
-def _gaps(flow: Flow, step: s.Step, counts: _Counts, given: Sequence[Given]) -> Iterator[Gap]:
-    count = counts.of(step)
+@dataclass(frozen=True)
+class _Around:
+    """Steps that read one another, and what was counted."""
+
+    steps: Sequence[s.Step]
+    counts: _Counts
+    loop: s.Iterate | None
+    """The loop whose body they are; None: they are the flow's own."""
+
+    def is_first(self, step: s.Step) -> bool:
+        """Did an event reach the steps before it? If not, the gap is reported there."""
+        return any(self._has_output(number) for number in step.inputs)
+
+    def _has_output(self, number: int) -> bool:
+        step = self.steps[number]
+        if isinstance(step, s.Source):
+            return self.counts.of(step).read > 0
+        if isinstance(step, s.Enter):
+            return self.loop is not None and self.counts.of(self.loop).given > 0
+        if _works(step):
+            return self.counts.of(step).emitted > 0 or not isinstance(step, s.Filter)
+        return any(map(self._has_output, step.inputs))
+
+
+def _gaps(around: _Around, step: s.Step, held_by: Sequence[str]) -> Iterator[Gap]:
+    count = around.counts.of(step)
     if isinstance(step, s.Source):
         if not count.read:
             yield Gap(step.name, "read", f"source '{step.name}' has no event in these inputs")
         return
     if not _works(step):
         return
-    held_by = _silent_before(flow, step, given)
     if not count.given:
-        if _is_first(flow, step, counts):
+        if around.is_first(step):
             yield Gap(step.name, "given", f"no event came to {step.verb} '{step.name}'")
     elif isinstance(step, s.Filter) and not count.emitted:
         yield Gap(step.name, "emitted", f"filter '{step.name}' let nothing through")
     elif isinstance(step, s.Join) and not count.paired:
-        said = f"join '{step.name}' never paired two values{_why(held_by)}"
-        yield Gap(step.name, "paired", said)
+        message = f"join '{step.name}' never paired two values{_why(held_by)}"
+        yield Gap(step.name, "paired", message)
     elif isinstance(step, _CLOSING) and not count.completed:
-        said = f"{_closing(step)} before the end of the input{_why(held_by)}"
-        yield Gap(step.name, "completed", said)
+        message = f"{_closing(step)} before the end of the input{_why(held_by)}"
+        yield Gap(step.name, "completed", message)
 
 
 _CLOSING = (s.AggregateWindows, s.Batch, s.Histogram, s.OnComplete)
-"""Steps that only show something once a time is complete."""
+"""Steps that emit only once a time is complete."""
 
 
 def _closing(step: s.Step) -> str:
@@ -194,14 +263,14 @@ def _closing(step: s.Step) -> str:
 
 
 def _why(held_by: Sequence[str]) -> str:
-    """What keeps the frontier where it is."""
+    """The clause that names what holds the frontier; empty if nothing does."""
     names = ", ".join(f"'{name}'" for name in held_by)
     have = "has" if len(held_by) == 1 else "have"
     return f": its frontier cannot move, since {names} {have} no watermarks" if held_by else ""
 
 
-def _silent_before(flow: Flow, step: s.Step, given: Sequence[Given]) -> list[str]:
-    """The sources that lead to a step and complete nothing before they end."""
+def _silent_before(flow: Flow, step: s.Step, scenarios: Sequence[Scenario]) -> list[str]:
+    """The upstream sources of a step that complete nothing before they end."""
     steps, found, todo = flow.steps, set[int](), list(step.inputs)
     while todo:
         number = todo.pop()
@@ -209,45 +278,33 @@ def _silent_before(flow: Flow, step: s.Step, given: Sequence[Given]) -> list[str
             found.add(number)
             todo += steps[number].inputs
     sources = [steps[n] for n in sorted(found)]
-    return [x.name for x in sources if isinstance(x, s.Source) and _is_silent(x, given)]
+    return [x.name for x in sources if isinstance(x, s.Source) and _is_silent(x, scenarios)]
 
 
-def _is_silent(source: s.Source, given: Sequence[Given]) -> bool:
+def _is_silent(source: s.Source, scenarios: Sequence[Scenario]) -> bool:
     has_rule = source.watermark is not None or source.time is None
-    items = (item for one in given for item in one.inputs.get(source.name, ()))
+    items = (item for one in scenarios for item in one.inputs.get(source.name, ()))
     return not has_rule and not any(isinstance(item, Watermark) for item in items)
 
 
 def _works(step: s.Step) -> bool:
-    return not isinstance(step, (s.KeyBy, s.Merge, s.Union, s.Sink))
+    return not isinstance(step, (s.KeyBy, s.Merge, s.Union, s.Sink, s.Enter))
 
 
-def _is_first(flow: Flow, step: s.Step, counts: _Counts) -> bool:
-    """Did something come as far as the steps before it? Else these are named."""
-    return any(_has_output(flow, number, counts) for number in step.inputs)
-
-
-def _has_output(flow: Flow, number: int, counts: _Counts) -> bool:
-    step = flow.steps[number]
-    if isinstance(step, s.Source):
-        return counts.of(step).read > 0
-    if _works(step):
-        return counts.of(step).emitted > 0 or not isinstance(step, s.Filter)
-    return any(_has_output(flow, before, counts) for before in step.inputs)
-
-
-def _reaching(given: Given, gaps: Sequence[Gap], seed: int) -> dict[Gap, Mapping[str, list[Any]]]:
-    """For some of the gaps inputs, made up and as small as they can be, that do not have them."""
+def _reaching(
+    scenario: Scenario, gaps: Sequence[Gap], seed: int
+) -> dict[Gap, Mapping[str, list[Any]]]:
+    """Generated inputs, shrunk, that close gaps; only for gaps where such inputs were found."""
     found: dict[Gap, Mapping[str, list[Any]]] = {}
     for number in range(_TRIES):
         missing = [gap for gap in gaps if gap not in found]
         if not missing:
             break
         try:
-            inputs = sample_inputs(given.flow, seed * 1_000 + number, epochs=3, size=4)
-            one = replace(given, inputs=inputs, epoch_size=None)
-            counts = _counted(given.flow, [one])
-        except CutwaterError:  # a type that cannot be made up, or a value that a function refuses
+            inputs = sample_inputs(scenario.flow, seed * 1_000 + number, epochs=3, size=4)
+            one = replace(scenario, inputs=inputs, epoch_size=None)
+            counts = _counted(scenario.flow, [one])
+        except CutwaterError:  # a type without generator, or a value that a function rejects
             continue
         for gap in missing:
             if gap.is_closed(counts):
@@ -255,13 +312,13 @@ def _reaching(given: Given, gaps: Sequence[Gap], seed: int) -> dict[Gap, Mapping
     return found
 
 
-def _closing_it(given: Given, gap: Gap) -> Callable[[Mapping[str, list[Any]]], bool]:
+def _closing_it(scenario: Scenario, gap: Gap) -> Callable[[Mapping[str, list[Any]]], bool]:
     def closes(inputs: Mapping[str, list[Any]]) -> bool:
-        return gap.is_closed(_counted(given.flow, [replace(given, inputs=dict(inputs))]))
+        return gap.is_closed(_counted(scenario.flow, [replace(scenario, inputs=dict(inputs))]))
 
     return closes
 
 
-def _said(inputs: Mapping[str, Sequence[Any]]) -> str:
+def _formatted(inputs: Mapping[str, Sequence[Any]]) -> str:
     shown = (f"{name}: {', '.join(map(repr, items))}" for name, items in inputs.items() if items)
     return "; ".join(shown)

@@ -1,4 +1,4 @@
-"""The flow itself, run with a crash and without: does a sink show something else?"""
+"""The flow itself, run with and without a crash: does a sink show a difference?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from cutwater.checking.flows.report import Finding
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.checking.flows.shrinking import shrink_inputs
 from cutwater.errors import CutwaterError, many
 from cutwater.events import Data
@@ -23,10 +23,10 @@ __all__ = ["Seen", "crash_witness", "values_of"]
 
 
 _RUNS_OF_ITEMS = 10_000
-"""How many items all runs of an input may have together, so that a large input has fewer."""
+"""The most items in all runs of an input together, so that a large input gets fewer runs."""
 
 Seen = dict[str, list[list[Any]]]
-"""For each sink the values it shows in each epoch."""
+"""The values that each sink shows in each epoch."""
 
 
 def values_of(epochs: Sequence[Sequence[Row]]) -> list[list[Any]]:
@@ -35,21 +35,21 @@ def values_of(epochs: Sequence[Sequence[Row]]) -> list[list[Any]]:
 
 
 def crash_witness(
-    given: Sequence[Given],
+    scenarios: Sequence[Scenario],
     first: Sequence[Seen],
     seed: int,
-    say: Callable[[str], None],
+    notify: Callable[[str], None],
     *,
     tries: int = 40,
 ) -> Finding:
-    """The flow itself, run with a crash at places of its input, against itself without.
+    """Compare runs of the flow with a crash at some position of its input to one without.
 
     `first` is what the first run of each input showed.
     """
     check = "failure transparency, the flow itself"
     drawn = random.Random(seed)
     count = 0
-    for one, before in zip(given, first, strict=True):
+    for one, before in zip(scenarios, first, strict=True):
         base = _events(one, one.inputs)
         if _differ(base, one.observed(before)):
             return _unsteady(check, one, one.observed(before), base, seed)
@@ -57,29 +57,29 @@ def crash_witness(
         few = max(3, min(tries, _RUNS_OF_ITEMS // max(1, one.size)))
         for place in drawn.sample(places, min(few, len(places))):
             count += 1
-            say(f"crashing the flow itself: {many(count, 'crash')}")
+            notify(f"crashing the flow itself: {many(count, 'crash')}")
             if _differ(_events(one, _with_crash(one.inputs, place)), base):
                 return _seen(check, one, seed)
     return Finding(check, f"run with {many(count, 'crash')}, one at a time", "not refuted")
 
 
-def _events(given: Given, inputs: Mapping[str, Sequence[Any]]) -> Any:
-    """What is observed of the sinks; a failure of the flow is a result like another."""
+def _events(scenario: Scenario, inputs: Mapping[str, Sequence[Any]]) -> Any:
+    """What is observed of the sinks; a failure of the flow is a result like any other."""
     try:
-        result = _simulated(given, inputs)
+        result = _simulated(scenario, inputs)
     except CutwaterError as error:
         return str(error)
     seen = {sink: values_of(epochs) for sink, epochs in result.rows.items()}
-    return given.observed(seen)
+    return scenario.observed(seen)
 
 
 def _differ(one: Any, other: Any) -> bool:
-    return form(one) != form(other)  # NaN is itself here
+    return form(one) != form(other)  # as snapshots, in which NaN equals NaN
 
 
-def _simulated(given: Given, inputs: Mapping[str, Sequence[Any]]) -> CrashingRun:
+def _simulated(scenario: Scenario, inputs: Mapping[str, Sequence[Any]]) -> CrashingRun:
     return run_with_crashes(
-        plan(given.flow), inputs, epoch_size=given.epoch_size, on_loss=given.on_loss
+        plan(scenario.flow), inputs, epoch_size=scenario.epoch_size, on_loss=scenario.on_loss
     )
 
 
@@ -90,50 +90,52 @@ def _with_crash(
     return {n: [*i[:index], CRASH, *i[index:]] if n == name else list(i) for n, i in inputs.items()}
 
 
-def _is_unsteady(given: Given, inputs: Mapping[str, list[Any]]) -> bool:
-    return _differ(_events(given, inputs), _events(given, inputs))
+def _is_unsteady(scenario: Scenario, inputs: Mapping[str, list[Any]]) -> bool:
+    return _differ(_events(scenario, inputs), _events(scenario, inputs))
 
 
-def _is_seen(given: Given, inputs: Mapping[str, list[Any]]) -> bool:
-    return not _is_unsteady(given, inputs) and _crash_shows(given, inputs) is not None
+def _is_seen(scenario: Scenario, inputs: Mapping[str, list[Any]]) -> bool:
+    return not _is_unsteady(scenario, inputs) and _crash_shows(scenario, inputs) is not None
 
 
-def _crash_shows(given: Given, inputs: Mapping[str, Sequence[Any]]) -> tuple[str, int] | None:
-    """A place where a crash shows, if there is one."""
-    base = _events(given, inputs)
+def _crash_shows(scenario: Scenario, inputs: Mapping[str, Sequence[Any]]) -> tuple[str, int] | None:
+    """A source and position at which a crash is visible; None if there is none."""
+    base = _events(scenario, inputs)
     for name, items in inputs.items():
         for index in range(len(items) + 1):
-            if _differ(_events(given, _with_crash(inputs, (name, index))), base):
+            if _differ(_events(scenario, _with_crash(inputs, (name, index))), base):
                 return name, index
     return None
 
 
-def _unsteady(check: str, given: Given, one: Any, other: Any, seed: int) -> Finding:
-    """Two runs differ; on less input too, unless it was the first run alone that did."""
-    is_steady_now = not _is_unsteady(given, given.inputs)
-    inputs, free = shrink_inputs(given, lambda i: not is_steady_now and _is_unsteady(given, i))
+def _unsteady(check: str, scenario: Scenario, one: Any, other: Any, seed: int) -> Finding:
+    """Two runs differ: a finding on shrunk input, unless only the first run was different."""
+    is_steady_now = not _is_unsteady(scenario, scenario.inputs)
+    inputs, free = shrink_inputs(
+        scenario, lambda i: not is_steady_now and _is_unsteady(scenario, i)
+    )
     if not is_steady_now:
-        one, other = _events(given, inputs), _events(given, inputs)
+        one, other = _events(scenario, inputs), _events(scenario, inputs)
     details = (
         "two runs without failures already differ",
         f"one run: {one!r}",
         f"another: {other!r}",
     )
-    trace = _simulated(given, inputs).trace
+    trace = _simulated(scenario, inputs).trace
     return Finding(check, f"seed {seed}", "violated", details, inputs, free, trace)
 
 
-def _seen(check: str, given: Given, seed: int) -> Finding:
-    inputs, free = shrink_inputs(given, partial(_is_seen, given))
-    place = _crash_shows(given, inputs)
+def _seen(check: str, scenario: Scenario, seed: int) -> Finding:
+    inputs, free = shrink_inputs(scenario, partial(_is_seen, scenario))
+    place = _crash_shows(scenario, inputs)
     crashed = _with_crash(inputs, place) if place else inputs
-    with_crash = _events(given, crashed)
+    with_crash = _events(scenario, crashed)
     details = (
         "with a crash a sink shows something else",
-        f"without failures: {_events(given, inputs)!r}",
+        f"without failures: {_events(scenario, inputs)!r}",
         f"with the crash:   {with_crash!r}",
     )
     if place is not None:
         free = frozenset((n, i + (n == place[0] and i >= place[1])) for n, i in free)
-    trace = _simulated(given, crashed).trace if not isinstance(with_crash, str) else None
+    trace = _simulated(scenario, crashed).trace if not isinstance(with_crash, str) else None
     return Finding(check, f"seed {seed}", "violated", details, crashed, free, trace)

@@ -1,4 +1,4 @@
-"""Which events come to which key of a task, and in which order, in runs of a flow."""
+"""Histories: the events of each key of a task, in order, recorded in runs of a flow."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 
 from cutwater.annotations import is_immutable
 from cutwater.checking.flows.samples import sample_inputs
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.errors import CutwaterError
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
+from cutwater.flow.timely import with_bodies
 from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.operators.task import fresh_copies
 from cutwater.semantics.crashing import run_with_crashes
@@ -21,47 +22,47 @@ from cutwater.semantics.crashing import run_with_crashes
 __all__ = ["Event", "Histories", "histories_of", "vectorised_steps"]
 
 Event = tuple[int, Any]
-"""The number of a key, and a value."""
+"""A key's number, and a value."""
 
 _LONGEST = 1_000
-"""How many events of a run are kept."""
+"""The number of events of a run that are used."""
 
 
 def vectorised_steps(flow: Flow) -> list[s.Apply]:
-    """The steps of a flow whose tasks take batches."""
+    """The steps of a flow with a vectorised task, those in the bodies of loops included."""
     return [
         step
-        for step in flow.steps
+        for step in with_bodies(flow.steps)
         if isinstance(step, s.Apply) and isinstance(step.task, VectorisedTask)
     ]
 
 
 @dataclass(frozen=True)
 class _Followed:
-    """A state that knows whose it is."""
+    """A state tagged with its key."""
 
     state: Any = None
-    """None: that to begin with."""
+    """None: the initial state."""
     key: int | None = None
 
 
 @dataclass
 class Histories:
-    """For each step with a task what came to which key, run by run."""
+    """For each step with a task the events of each key, run by run."""
 
     noted: dict[str, list[list[Event]]] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """What comes now is of another run."""
+        """Begin another run."""
         for runs in self.noted.values():
             runs.append([])
 
     def of(self, step: str) -> list[list[Event]]:
-        """The runs of a step in which something came."""
+        """The runs of a step that have events, each cut to `_LONGEST` events."""
         return [run[:_LONGEST] for run in self.noted[step] if run]
 
     def by_key(self, step: str) -> list[list[Any]]:
-        """What came to each key of a step in each run, in order."""
+        """The events of each key of a step in each run, in order."""
         found: list[list[Any]] = []
         for run in self.of(step):
             keys: dict[int, list[Any]] = {}
@@ -71,7 +72,7 @@ class Histories:
         return found
 
     def watch(self, step: s.Step) -> s.Step:
-        """The step, with a task that notes what it is given."""
+        """The step, with a task that records its events."""
         if not isinstance(step, s.Apply):
             return step
         runs = self.noted.setdefault(step.name, [])
@@ -87,21 +88,21 @@ class Histories:
         return replace(step, task=replace(step.task, f=noting, initial=_Followed()))
 
 
-def histories_of(given: Sequence[Given], seed: int, *, is_made_up: bool) -> Histories:
-    """What comes to the tasks of a flow; inputs that were made up are joined by longer ones."""
+def histories_of(scenarios: Sequence[Scenario], seed: int, *, is_made_up: bool) -> Histories:
+    """The histories of a flow's tasks; to generated inputs longer ones are added."""
     histories = Histories()
-    watched = plan(given[0].flow, watch=histories.watch)
-    for one in [*given, *(_longer(given[0], seed) if is_made_up else ())]:
+    watched = plan(scenarios[0].flow, watch=histories.watch)
+    for one in [*scenarios, *(_longer(scenarios[0], seed) if is_made_up else ())]:
         histories.begin()
         try:
             run_with_crashes(
                 watched, one.inputs, epoch_size=one.epoch_size, on_loss=lambda _problem: None
             )
-        except CutwaterError:  # what came until then, came
+        except CutwaterError:  # keep what was recorded until then
             continue
     return histories
 
 
-def _longer(given: Given, seed: int) -> list[Given]:
-    samples = (sample_inputs(given.flow, seed * 1_000 + number, size=12) for number in range(3))
-    return [replace(given, inputs=inputs) for inputs in samples]
+def _longer(scenario: Scenario, seed: int) -> list[Scenario]:
+    samples = (sample_inputs(scenario.flow, seed * 1_000 + number, size=12) for number in range(3))
+    return [replace(scenario, inputs=inputs) for inputs in samples]

@@ -1,9 +1,9 @@
-"""Which sinks of a flow depend on the order of which inputs: pairs of runs that show it.
+"""Which sinks of a flow depend on the order of which inputs, with pairs of runs as witnesses.
 
-A run takes the sources' events one after the other in a given order, each as far as it goes. Two
-neighbours in that order are exchanged, events of two sources or of one; if a sink shows other
-values in some epoch, it depends on their order. Only what a sink holds in an epoch is compared,
-not in which order it holds it.
+A run takes the sources' events one by one in a given order and propagates each all the way. Two
+neighbours in that order are swapped, of two sources or of one; if a sink then shows other values in
+some epoch, it depends on their order. Only the content of a sink in an epoch is compared, not its
+order.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.errors import CutwaterError, many
 from cutwater.events import Data
 from cutwater.flow.fusing import Plan, plan
 from cutwater.jsonable import plain, shown
-from cutwater.semantics.barrier_model import Barriers, TakeBorder, TakeEvent
+from cutwater.semantics.barrier_model import Barriers, TakeBarrier, TakeEvent
 from cutwater.semantics.barriers import Configuration, Event
-from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, Word
+from cutwater.semantics.flow_tasks import End, FlowTasks, Payload, Sent
 from cutwater.semantics.frozen import form
 from cutwater.semantics.snapshots import OnLoss, refuse
 
 __all__ = ["Dependence", "Epochs", "Order", "Run", "dependences", "dependences_of", "run_in"]
 
-Epochs = Mapping[str, Sequence[Sequence[Word]]]
-Order = list[list[tuple[str, Word]]]
-"""For each epoch the words of all sources in the order in which they are taken."""
+Epochs = Mapping[str, Sequence[Sequence[Payload]]]
+Order = list[list[tuple[str, Payload]]]
+"""For each epoch the payloads of all sources, in the order in which they are processed."""
 Run = dict[str, list[Counter[Any]]]
 
 
@@ -39,17 +39,17 @@ class Dependence:
 
     sink: str
     sources: tuple[str, str]
-    """The same twice if it is the order within one source."""
+    """The same name twice if it is the order within one source."""
     epoch: int
     first: str
     second: str
-    """The two events, taken in this order and in the other."""
+    """The two events, which are processed in this order and swapped."""
     shown: tuple[tuple[str, ...], tuple[str, ...]]
-    """What the sink holds in the epoch in one case and not in the other, each way."""
+    """What the sink holds in the epoch in one order only: in this one, and in the swapped one."""
 
     @property
     def inputs(self) -> str:
-        """Which order it is, in words that follow "the order"."""
+        """Which order it is, as a phrase that follows "the order"."""
         one, two = self.sources
         return f"within '{one}'" if one == two else f"of '{one}' and '{two}'"
 
@@ -66,9 +66,11 @@ class Dependence:
 
 
 def run_in(tasks: FlowTasks, order: Order) -> Run:
-    """What each sink holds in each epoch if the sources are taken in an order."""
+    """What each sink holds in each epoch if the sources are processed in an order."""
     by_source = {
-        segment.name: [[word for name, word in epoch if name == segment.name] for epoch in order]
+        segment.name: [
+            [payload for name, payload in epoch if name == segment.name] for epoch in order
+        ]
         for segment in tasks.plan.segments
         if segment.source is not None
     }
@@ -77,21 +79,21 @@ def run_in(tasks: FlowTasks, order: Order) -> Run:
     for epoch in order:
         for name, _ in epoch:
             here = _push(protocol, here, name)
-        here = _drain(protocol, here, with_borders=True)
+        here = _drain(protocol, here, with_barriers=True)
     return {sink: _held(here, streams, len(order)) for sink, streams in tasks.sinks.items()}
 
 
 def _push(protocol: Barriers, c: Configuration, source: str) -> Configuration:
-    """Every reader takes the next word of a source; then all others take what comes of it."""
+    """Every reader takes the next payload of a source; its effects then reach all other tasks."""
     for number in range(len(c.graph.tasks)):
         for move in protocol.moves(c, number):
             if isinstance(move, TakeEvent) and move.message.stream == source:
                 c = protocol.step(c, move)
                 break
-    return _drain(protocol, c, with_borders=False)
+    return _drain(protocol, c, with_barriers=False)
 
 
-def _drain(protocol: Barriers, c: Configuration, *, with_borders: bool) -> Configuration:
+def _drain(protocol: Barriers, c: Configuration, *, with_barriers: bool) -> Configuration:
     inner = c.graph.produced
     while True:
         for number in range(len(c.graph.tasks)):
@@ -99,7 +101,7 @@ def _drain(protocol: Barriers, c: Configuration, *, with_borders: bool) -> Confi
                 (
                     move
                     for move in protocol.moves(c, number)
-                    if (isinstance(move, TakeBorder) and with_borders)
+                    if (isinstance(move, TakeBarrier) and with_barriers)
                     or (isinstance(move, TakeEvent) and move.message.stream in inner)
                 ),
                 None,
@@ -115,9 +117,9 @@ def _held(c: Configuration, streams: Sequence[str], epochs: int) -> list[Counter
     held: list[Counter[Any]] = [Counter() for _ in range(epochs)]
     for message in c.messages:
         if message.stream in streams and isinstance(message.content, Event):
-            word = message.content.word.thaw()
-            if isinstance(word, Sent) and isinstance(word.row.event, Data):
-                value = word.row.event.value
+            payload = message.content.word.thaw()
+            if isinstance(payload, Sent) and isinstance(payload.row.event, Data):
+                value = payload.row.event.value
                 held[message.epoch - 1][form(value), shown(plain(value))] += 1
     return held
 
@@ -130,9 +132,9 @@ def dependences(
     tries: int = 60,
     on_loss: OnLoss = refuse,
 ) -> tuple[list[Dependence], int]:
-    """One dependence for each sink and pair of inputs that was found to have one.
+    """One dependence for each sink and pair of inputs for which one was found.
 
-    Also returns how many pairs of runs were compared.
+    Also returns the number of pairs of runs that were compared.
     """
     tasks = FlowTasks(plan, on_loss=on_loss)
     epochs = read(tasks)
@@ -142,7 +144,7 @@ def dependences(
     orders = [_one_after_the_other(epochs), _drawn(epochs, drawn), _drawn(epochs, drawn)]
     for order in orders:
         base = _tried(tasks, order)
-        if isinstance(base, str):  # an order that the input does not have by itself
+        if isinstance(base, str):  # fails in an order that the input itself does not have
             continue
         for number, index in _exchanges(order, drawn, tries // len(orders)):
             one, two = order[number][index : index + 2]
@@ -161,21 +163,25 @@ def dependences(
             for sink, epoch, values in _differences(base, exchanged):
                 found.setdefault(
                     (sink, sources),
-                    Dependence(sink, sources, epoch, _said(one[1]), _said(two[1]), values),
+                    Dependence(
+                        sink, sources, epoch, _formatted(one[1]), _formatted(two[1]), values
+                    ),
                 )
     return list(found.values()), compared
 
 
 def dependences_of(
-    given: Sequence[Given], seed: int, say: Callable[[str], None]
+    scenarios: Sequence[Scenario], seed: int, notify: Callable[[str], None]
 ) -> tuple[list[Dependence], int]:
-    """Those that are found on any of some inputs; and how many pairs of runs were compared."""
+    """The dependences found on any of these inputs, and the number of pairs of runs compared."""
     found: dict[tuple[str, tuple[str, str]], Dependence] = {}
     compared = 0
-    for number, one in enumerate(given, 1):
-        say(f"exchanging inputs: {number} of {many(len(given), 'input')}")
+    for number, one in enumerate(scenarios, 1):
+        notify(f"exchanging inputs: {number} of {many(len(scenarios), 'input')}")
         part = one if one.is_small else one.cut(3, 8)
-        dependent, count = dependences(plan(one.flow), part.words, seed=seed, on_loss=one.on_loss)
+        dependent, count = dependences(
+            plan(one.flow), part.payloads, seed=seed, on_loss=one.on_loss
+        )
         compared += count
         for dependence in dependent:
             found.setdefault((dependence.sink, dependence.sources), dependence)
@@ -183,7 +189,7 @@ def dependences_of(
 
 
 def _tried(tasks: FlowTasks, order: Order) -> Run | str:
-    """What the sinks hold, or how a step fails."""
+    """What the sinks hold, or the message of a step's failure."""
     try:
         return run_in(tasks, order)
     except CutwaterError as error:
@@ -191,28 +197,29 @@ def _tried(tasks: FlowTasks, order: Order) -> Run | str:
 
 
 def _failing(
-    sources: tuple[str, str], number: int, one: Word, two: Word, failure: str
+    sources: tuple[str, str], number: int, one: Payload, two: Payload, failure: str
 ) -> Dependence:
-    return Dependence("", sources, number + 1, _said(one), _said(two), ((), (failure,)))
+    return Dependence("", sources, number + 1, _formatted(one), _formatted(two), ((), (failure,)))
 
 
 def _one_after_the_other(epochs: Epochs) -> Order:
-    count = max((len(words) for words in epochs.values()), default=0)
+    count = max((len(payloads) for payloads in epochs.values()), default=0)
     return [
-        [(name, word) for name in sorted(epochs) for word in epochs[name][i]] for i in range(count)
+        [(name, payload) for name in sorted(epochs) for payload in epochs[name][i]]
+        for i in range(count)
     ]
 
 
 def _drawn(epochs: Epochs, drawn: random.Random) -> Order:
-    """A random interleaving of the sources, each in its own order; ends come last."""
+    """A random interleaving of the sources, each in its own order; ends of input come last."""
     order = []
     for epoch in _one_after_the_other(epochs):
-        names = [name for name, word in epoch if isinstance(word, Sent)]
+        names = [name for name, payload in epoch if isinstance(payload, Sent)]
         drawn.shuffle(names)
         rest = {name: iter([w for n, w in epoch if n == name]) for name in names}
         order.append(
             [(name, next(rest[name])) for name in names]
-            + [(name, word) for name, word in epoch if isinstance(word, End)]
+            + [(name, payload) for name, payload in epoch if isinstance(payload, End)]
         )
     return order
 
@@ -227,9 +234,9 @@ def _exchanges(order: Order, drawn: random.Random, tries: int) -> Iterator[tuple
     yield from drawn.sample(places, min(len(places), tries))
 
 
-def _is_data(word: Word) -> bool:
-    """Is it data? A watermark stays where it is: data that it completes cannot come after it."""
-    return isinstance(word, Sent) and isinstance(word.row.event, Data)
+def _is_data(payload: Payload) -> bool:
+    """Is it data? Watermarks are not swapped: data must not move behind one that completes it."""
+    return isinstance(payload, Sent) and isinstance(payload.row.event, Data)
 
 
 def _differences(
@@ -247,7 +254,7 @@ def _texts(held: Counter[Any]) -> tuple[str, ...]:
     return tuple(sorted(text for (_, text), count in held.items() for _ in range(count)))
 
 
-def _said(word: Word) -> str:
-    assert isinstance(word, Sent)
-    assert isinstance(word.row.event, Data)
-    return shown(plain(word.row.event.value))
+def _formatted(payload: Payload) -> str:
+    assert isinstance(payload, Sent)
+    assert isinstance(payload.row.event, Data)
+    return shown(plain(payload.row.event.value))

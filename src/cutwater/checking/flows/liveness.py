@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cutwater.checking.explorer.model import eventually
-from cutwater.checking.explorer.search import Checked, Progress, check
+from cutwater.checking.explorer.search import Checked, SearchProgress, check_model
 from cutwater.checking.flows.report import Finding, Verdict
 from cutwater.checking.flows.runs import Remembered, failing
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.errors import CutwaterError, many
 from cutwater.semantics.barrier_model import Point, fairness, is_failure
 from cutwater.semantics.barriers import greatest_common_epoch
@@ -16,25 +16,27 @@ from cutwater.semantics.barriers import greatest_common_epoch
 __all__ = ["liveness"]
 
 _PARTS = ((2, 2), (2, 1), (1, 1))
-"""Epochs and events of the parts of an input that are tried, until one can be exhausted."""
+"""Epochs and events per epoch of the parts of an input, tried until one can be exhausted."""
 _CLAIM = "every epoch is committed"
 
 
-def liveness(given: Given, crashes: int, max_states: int, say: Callable[[str], None]) -> Finding:
-    """Every fair run, with so many crashes at most, of as much of the input as can be exhausted."""
+def liveness(
+    scenario: Scenario, crashes: int, max_states: int, notify: Callable[[str], None]
+) -> Finding:
+    """Check every fair run, with at most `crashes`, of as much input as can be exhausted."""
     subject = "liveness: every epoch is committed in the end"
     try:
-        return _searched(subject, given, crashes, max_states, say)
+        return _searched(subject, scenario, crashes, max_states, notify)
     except CutwaterError as error:
         return failing(subject, error)
 
 
 def _searched(
-    subject: str, given: Given, crashes: int, max_states: int, say: Callable[[str], None]
+    subject: str, scenario: Scenario, crashes: int, max_states: int, notify: Callable[[str], None]
 ) -> Finding:
     for epochs, size in _PARTS:
-        part = given.cut(epochs, size)
-        found = _explored(part, crashes, max_states, say)
+        part = scenario.cut(epochs, size)
+        found = _explored(part, crashes, max_states, notify)
         if found.is_exhaustive or found.stopped != "at the bound" or not found.holds:
             break
     what = f"{many(epochs, 'epoch')} of {many(size, 'event')}, {many(crashes, 'crash')}"
@@ -51,15 +53,17 @@ def _searched(
     return Finding(subject, extent, "violated", details, part.inputs, trace=trace)
 
 
-def _explored(given: Given, crashes: int, max_states: int, say: Callable[[str], None]) -> Checked:
-    model = given.model(crashes, given.tasks(Remembered()))
+def _explored(
+    scenario: Scenario, crashes: int, max_states: int, notify: Callable[[str], None]
+) -> Checked:
+    model = scenario.model(crashes, scenario.tasks(Remembered()))
     last = max((message.epoch for message in model.initial.inputs), default=0)
 
     def is_committed(point: Point) -> bool:
         return greatest_common_epoch(point.configuration) >= last
 
-    def progress(found: Progress) -> None:
-        say(f"looking for runs that never end: {found.unique_states:,} states")
+    def progress(found: SearchProgress) -> None:
+        notify(f"looking for runs that never end: {found.unique_states:,} states")
 
     claim = eventually(_CLAIM, is_committed, fair=fairness, rare=is_failure)
-    return check(model, [claim], max_states=max_states, progress=progress)
+    return check_model(model, [claim], max_states=max_states, progress=progress)

@@ -1,4 +1,4 @@
-"""What does not come back from a snapshot or an exchange, in the runs that a check made."""
+"""What does not survive a snapshot or an exchange, in the runs of a check."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ __all__ = ["Losses"]
 
 
 class Losses:
-    """Notes what is lost: of each step the first that is."""
+    """Collects losses, the first of each step."""
 
     def __init__(self) -> None:
         self._noted: dict[str, Problem] = {}
 
     def __call__(self, problem: Problem) -> None:
-        """Note a loss and go on."""
+        """Record a loss and continue."""
         self._noted.setdefault(problem.message.split(": ")[0], problem)
 
     def finding(self, flow: Flow, calls: Calls) -> Finding:
-        """What was found in all runs of a flow, and in the calls that were made."""
+        """The finding over all runs of a flow, and over the recorded calls."""
         check = "states and events come back"
         for problem in _sharing(calls):
             self(problem)
         unknown = _of_unknown_types(flow)
         hint = f"; not judged, since nothing says what it is: {', '.join(unknown)}"
-        extent = "at every border and exchange of these runs" + (hint if unknown else "")
+        extent = "at every barrier and exchange of these runs" + (hint if unknown else "")
         found = tuple(str(problem) for problem in self._noted.values())
         return Finding(check, extent, "violated" if found else "not refuted", found)
 
 
 def _of_unknown_types(flow: Flow) -> list[str]:
-    """What comes to a stateful step and has no declared type; an engine refuses it."""
+    """Inputs of stateful steps without a declared type, which an engine refuses."""
     segments = [segment for segment in plan(flow, numbered=int).segments if segment.is_stateful]
     edges = [edge for segment in segments for edge in segment.inputs if not is_known(edge.value)]
     return list(dict.fromkeys(f"what '{edge.sender.name}' sends" for edge in edges))
 
 
 def _sharing(calls: Calls) -> Iterator[Problem]:
-    """Tasks that go by it that two parts of their state are one; behind a snapshot they are two."""
+    """Tasks that rely on two parts of their state being one object; a snapshot restores two."""
     for (name, role), (step, f) in calls.functions.items():
         if isinstance(step, (s.Apply, s.OnComplete)):
             found = (_told_apart(step, f, call) for call in calls.made[name, role])
@@ -65,7 +65,7 @@ def _told_apart(step: s.Apply | s.OnComplete, f: Callable[..., Any], call: Call)
         return None
     try:
         back, loss = round_trip(state, codec_of(step.state_type))
-    except FlowError:  # it is said elsewhere that it has no codec
+    except FlowError:  # reported elsewhere: it has no codec
         return None
     if loss is not None:
         return None
@@ -75,7 +75,7 @@ def _told_apart(step: s.Apply | s.OnComplete, f: Callable[..., Any], call: Call)
     return Problem(
         "lost-in-a-snapshot",
         f"{step.title} keeps a state in which '{parts[0]}' and '{parts[1]}' are one object, and "
-        f"goes by it; a snapshot gives back two: given {shown(plain(state))} as it comes back, it "
-        "gives another result",
+        f"depends on that; a snapshot restores two: given {shown(plain(state))} as it comes back, "
+        "it gives another result",
         "keep it once, or copy it where it is changed",
     )

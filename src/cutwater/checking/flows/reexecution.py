@@ -1,7 +1,7 @@
-"""A recorded run, run again with the functions of its flow: do they do what it says they did?
+"""Re-execute a recorded run with the functions of its flow: do they do what it recorded?
 
-`explain` knows no functions: it replays what a trace says each task made of each event. Here the
-moves of the trace are made once more by the flow itself, and each step is compared.
+`explain` does not have the functions: it replays what the trace records for each task and event.
+Here the flow itself makes the moves of the trace again, and each step is compared.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from cutwater.errors import InputError, Problem
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.jsonable import Plain, plain, shown
-from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, TakeBorder, TakeEvent
+from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, TakeBarrier, TakeEvent
 from cutwater.semantics.barriers import Configuration
-from cutwater.semantics.flow_tasks import FlowTasks, shown_word
-from cutwater.semantics.inputs import Border, Crash
+from cutwater.semantics.flow_tasks import FlowTasks, shown_payload
+from cutwater.semantics.inputs import Barrier, Crash
 from cutwater.semantics.recording import Recorder
 from cutwater.trace import Header, Trace, TraceStep
 
@@ -32,43 +32,43 @@ _ENDS = ("end of epoch", "end of input")
 
 @dataclass(frozen=True)
 class Reexecuted:
-    """What calling the functions again has shown."""
+    """The result of a re-execution."""
 
     calls: int
-    """How many calls were made."""
+    """The number of calls."""
     refusal: NotExplained | None
-    """The first step that goes otherwise; None if all go as recorded."""
+    """The first step that differs; None if all are as recorded."""
 
 
 def reexecute(
     trace: Trace, flow: Flow, inputs: Mapping[str, Iterable[Any]] | None = None
 ) -> Reexecuted:
-    """Make the moves of a run again with the functions of a flow.
+    """Repeat the moves of a run with the functions of a flow.
 
-    `inputs` has the values that the trace shows only as text; where they are numbers, texts and
-    lists of these, none are needed. `InputError` if the trace is not one of this flow.
+    `inputs` has the values that the trace holds only as text; it is not needed for numbers,
+    strings and lists of these. `InputError` if the trace is not one of this flow.
     """
     again = _Again(trace, flow, _Values(inputs or {}))
     for index, step in enumerate(trace.steps):
-        said = again.take(step)
-        if said:
-            return Reexecuted(again.calls, NotExplained(index, said))
+        message = again.take(step)
+        if message:
+            return Reexecuted(again.calls, NotExplained(index, message))
     return Reexecuted(again.calls, None)
 
 
 class _Values:
-    """The values behind what a trace shows."""
+    """The values behind the plain data of a trace."""
 
     def __init__(self, inputs: Mapping[str, Iterable[Any]]) -> None:
         self._known = {
             _encode(plain(value)): value
             for values in inputs.values()
             for value in values
-            if not isinstance(value, (Border, Crash))
+            if not isinstance(value, (Barrier, Crash))
         }
 
     def of(self, event: Plain) -> Any:
-        """The value that is shown like this."""
+        """The value with this plain data."""
         encoded = _encode(event)
         if encoded in self._known:
             return self._known[encoded]
@@ -84,7 +84,7 @@ class _Values:
 
 
 class _Again:
-    """The run, made once more."""
+    """The run being re-executed."""
 
     def __init__(self, trace: Trace, flow: Flow, values: _Values) -> None:
         self.calls = 0
@@ -92,7 +92,7 @@ class _Again:
         for tasks in self._ways_to_run(trace.header, flow):
             self.here = tasks.initial(tasks.read(list(_epochs(trace.header, tasks, values)))[0])
             self.recorder = Recorder(
-                self.here, flow.name, show=shown_word, show_value=lambda value: value.shown()
+                self.here, flow.name, show=shown_payload, show_value=lambda value: value.shown()
             )
             mine = self.recorder.header
             if (mine.tasks, mine.inputs) == (trace.header.tasks, trace.header.inputs):
@@ -107,7 +107,7 @@ class _Again:
         )
 
     def _ways_to_run(self, header: Header, flow: Flow) -> Iterator[FlowTasks]:
-        """As the simulator does it, and as a check does."""
+        """The tasks as the simulator runs them, and as a check does."""
         numbers = [task.name.rpartition("/")[2] for task in header.tasks if "/" in task.name]
         most = max((int(n) for n in numbers if n.isdigit()), default=0) + 1
         for in_order in (True, False):
@@ -116,12 +116,12 @@ class _Again:
                     plan(flow, fuse=fuse), instances=most, in_order=in_order, on_call=self._call
                 )
 
-    def _call(self, instance: Any, value: Any, word: Any, work: Any) -> Any:
+    def _call(self, instance: Any, value: Any, payload: Any, work: Any) -> Any:
         self.calls += 1
-        return work(instance, value, word)
+        return work(instance, value, payload)
 
     def take(self, step: TraceStep) -> str | None:
-        """Make a step again; what is different, or None."""
+        """Repeat a step; returns what is different, or None."""
         move = _move(self.here, step)
         if move is None:
             return "the flow has no such message to take"
@@ -135,7 +135,7 @@ class _Again:
 
 
 def _epochs(header: Header, tasks: FlowTasks, values: _Values) -> Iterator[dict[str, list[Any]]]:
-    """The inputs of each epoch; the end of the input, if there is one, is none."""
+    """The inputs of each epoch; the end of the input, if recorded, is not an epoch."""
     names = [segment.name for segment in tasks.plan.segments if segment.source is not None]
     count = max(map(len, header.inputs.values()), default=0)
     for number in range(count):
@@ -160,11 +160,11 @@ def _move(c: Configuration, step: TraceStep) -> Move | None:
         return Recover()
     if step.rule == "fail":
         return Fail(step.task)
-    if step.rule == "border":
-        return TakeBorder(step.task)
+    if step.rule == "barrier":
+        return TakeBarrier(step.task)
     taken = step.consumed[0]
     found = c.messages.at(taken.stream, taken.n)
-    return TakeEvent(step.task, found[0]) if found and not taken.border else None
+    return TakeEvent(step.task, found[0]) if found and not taken.barrier else None
 
 
 def _difference(recorded: TraceStep, made: TraceStep) -> str | None:
@@ -172,11 +172,12 @@ def _difference(recorded: TraceStep, made: TraceStep) -> str | None:
         one, two = getattr(recorded, what), getattr(made, what)
         if one is not msgspec.UNSET and _encode(one) != _encode(two):
             verb = {"consumed": "took", "produced": "produced", "state": "came to"}[what]
-            return f"'{recorded.task}' {verb} {_said(one)}; its function now gives {_said(two)}"
+            then, now = _formatted(one), _formatted(two)
+            return f"'{recorded.task}' {verb} {then}; its function now gives {now}"
     return None
 
 
-def _said(value: Any) -> str:
+def _formatted(value: Any) -> str:
     if isinstance(value, tuple):
-        return ", ".join("a border" if m.border else shown(m.event) for m in value) or "nothing"
+        return ", ".join("a barrier" if m.barrier else shown(m.event) for m in value) or "nothing"
     return shown(value)

@@ -1,4 +1,4 @@
-"""What a check of a flow found: what was checked, how far, and the verdict."""
+"""The report of a flow's check: what was checked, how far, and the verdict."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MARKS = {"violated": "✗", "note": "·"}
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was checked."""
+    """The result of one check."""
 
     check: str
     """What was checked."""
     extent: str
-    """How far."""
+    """How far it was checked."""
     verdict: Verdict
-    """``note``: it is neither right nor wrong, but worth knowing."""
+    """``note``: neither right nor wrong, but worth knowing."""
     details: tuple[str, ...] = ()
-    """The counterexample, or what there is to know; each may have several lines."""
+    """The counterexample, or the notes; each may have several lines."""
     inputs: Mapping[str, Sequence[Any]] | None = None
     """The shrunk inputs of a counterexample."""
     any_value: frozenset[tuple[str, int]] = frozenset()
@@ -36,10 +36,10 @@ class Finding:
     trace: Trace | None = None
     """The run of a counterexample."""
     is_interrupted: bool = False
-    """Was it cut short by the user?"""
+    """Did the user interrupt it?"""
 
     def inputs_text(self) -> list[str]:
-        """The inputs, one a line, with what did not matter marked."""
+        """The inputs, one per line, with values that did not matter marked."""
         lines = []
         for source, items in (self.inputs or {}).items():
             lines.append(f"{source}:")
@@ -51,24 +51,24 @@ class Finding:
 
 @dataclass(frozen=True)
 class FlowReport:
-    """Everything a check of a flow found; a counterexample is a result, never an exception."""
+    """All findings on a flow; a counterexample is a result, never an exception."""
 
     flow: str
     seed: int
     findings: tuple[Finding, ...]
     inputs: int = 0
-    """How many inputs were tried."""
+    """The number of inputs that were tried."""
     events: int = 0
-    """How many events they had, all together."""
+    """The number of events in all of them together."""
 
     @property
     def holds(self) -> bool:
-        """Was nothing found that is wrong?"""
+        """Was no violation found?"""
         return not self.violations
 
     @property
     def is_interrupted(self) -> bool:
-        """Was the check cut short by the user?"""
+        """Did the user interrupt the check?"""
         return any(finding.is_interrupted for finding in self.findings)
 
     @property
@@ -81,7 +81,7 @@ class FlowReport:
         return [(f.check, f.extent, f.verdict) for f in self.findings]
 
     def lines(self) -> list[str]:
-        """A line for each finding; what is wrong or worth knowing in a few words."""
+        """One line per finding, with a short form of what is wrong or worth knowing."""
         return [_line(finding) for finding in self.findings]
 
     def details(self) -> str:

@@ -1,4 +1,4 @@
-"""Runs of a flow with crashes: all of a small input, and random ones of a large."""
+"""Runs of a flow with crashes: all runs of a small input, random runs of a large one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cutwater.checking.explorer.search import Progress
+from cutwater.checking.explorer.search import SearchProgress
 from cutwater.checking.flows.report import Finding, Verdict
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.checking.flows.shrinking import shrink_inputs
 from cutwater.checking.transparency.explainability import (
     Explainability,
@@ -26,11 +26,11 @@ __all__ = ["Remembered", "explained_walks", "failing", "many", "search"]
 
 
 _STEPS = 10_000
-"""Random runs end when they have so many steps together."""
+"""The most steps of all random runs together."""
 
 
 class Remembered:
-    """Calls of tasks are made once: a search repeats them in every interleaving."""
+    """A cache of task calls: a search repeats them in every interleaving."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
@@ -43,53 +43,55 @@ class Remembered:
 
 
 def failing(check: str, error: CutwaterError) -> Finding:
-    """A step fails in a run that the input does not take by itself."""
-    said = "in another order of events than that of a run a step fails"
-    return Finding(check, "not looked at any further", "note", (said, str(error)))
+    """The finding that a step fails in a run other than the input's own."""
+    message = "in another order of events than that of a run a step fails"
+    return Finding(check, "not looked at any further", "note", (message, str(error)))
 
 
-def search(given: Given, crashes: int, max_states: int, say: Callable[[str], None]) -> Finding:
-    """Every interleaving and crash of as much of the input as can be exhausted."""
+def search(
+    scenario: Scenario, crashes: int, max_states: int, notify: Callable[[str], None]
+) -> Finding:
+    """Check every interleaving and crash of as much of the input as can be exhausted."""
     check = "failure transparency, all runs"
     try:
-        return _search(check, given, crashes, max_states, say)
+        return _search(check, scenario, crashes, max_states, notify)
     except CutwaterError as error:
         return failing(check, error)
 
 
 def _search(
-    check: str, given: Given, crashes: int, max_states: int, say: Callable[[str], None]
+    check: str, scenario: Scenario, crashes: int, max_states: int, notify: Callable[[str], None]
 ) -> Finding:
-    part, what = given, "the whole input"
-    if not given.is_small:  # it would only be stopped at the bound
-        part, what = given.cut(2, 4), "2 epochs of 4 events"
-    result = _searched(part, crashes, max_states, say)
+    part, what = scenario, "the whole input"
+    if not scenario.is_small:  # it would only run into the bound
+        part, what = scenario.cut(2, 4), "2 epochs of 4 events"
+    result = _searched(part, crashes, max_states, notify)
     for epochs, size in ((2, 2), (2, 1), (1, 1)):
         if result.checked.is_exhaustive or result.checked.stopped != "at the bound":
             break
-        part, what = given.cut(epochs, size), f"{many(epochs, 'epoch')} of {many(size, 'event')}"
-        result = _searched(part, crashes, max_states, say)
+        part, what = scenario.cut(epochs, size), f"{many(epochs, 'epoch')} of {many(size, 'event')}"
+        result = _searched(part, crashes, max_states, notify)
     extent = f"{what}, {many(crashes, 'crash')}: {result.checked.summary()}"
     if result.counterexample is None:
         verdict: Verdict = "holds" if result.checked.is_exhaustive else "not refuted"
         is_interrupted = result.checked.stopped == "interrupted"
         return Finding(check, extent, verdict, is_interrupted=is_interrupted)
-    return _shrunk(check, extent, part, lambda one: _searched(one, crashes, max_states, say))
+    return _shrunk(check, extent, part, lambda one: _searched(one, crashes, max_states, notify))
 
 
 def _shrunk(
-    check: str, extent: str, given: Given, searched: Callable[[Given], Explainability]
+    check: str, extent: str, scenario: Scenario, searched: Callable[[Scenario], Explainability]
 ) -> Finding:
     inputs, free = shrink_inputs(
-        given, lambda smaller: not searched(replace(given, inputs=smaller)).holds
+        scenario, lambda smaller: not searched(replace(scenario, inputs=smaller)).holds
     )
-    given = replace(given, inputs=inputs)
-    result = searched(given)
+    scenario = replace(scenario, inputs=inputs)
+    result = searched(scenario)
     found = result.counterexample
     assert found is not None
-    tasks = given.tasks()
-    model = given.model(found.initial.crashes, tasks)
-    trace = given.trace(tasks, model, found.actions, "no run explains this one")
+    tasks = scenario.tasks()
+    model = scenario.model(found.initial.crashes, tasks)
+    trace = scenario.trace(tasks, model, found.actions, "no run explains this one")
     details = ("an observer can tell this run from every run without failures",)
     if result.checked.holds:
         details = ("what is observed is taken back in the last step of this run",)
@@ -97,19 +99,19 @@ def _shrunk(
 
 
 def _searched(
-    given: Given, crashes: int, max_states: int, say: Callable[[str], None]
+    scenario: Scenario, crashes: int, max_states: int, notify: Callable[[str], None]
 ) -> Explainability:
-    tasks = given.tasks(Remembered())
-    model = given.model(crashes, tasks)
+    tasks = scenario.tasks(Remembered())
+    model = scenario.model(crashes, tasks)
 
-    def progress(found: Progress) -> None:
-        say(f"exploring crashes and interleavings: {found.unique_states:,} states")
+    def progress(found: SearchProgress) -> None:
+        notify(f"exploring crashes and interleavings: {found.unique_states:,} states")
 
-    is_custom = given.observe is not None
+    is_custom = scenario.observe is not None
     return failure_transparency(
         model,
         model.failure_free(),
-        observe=view(model, given.view_of(tasks)) if is_custom else None,
+        observe=view(model, scenario.view_of(tasks)) if is_custom else None,
         order=None if is_custom else frozenset.issubset,
         max_states=max_states,
         progress=progress,
@@ -117,29 +119,33 @@ def _searched(
 
 
 def explained_walks(
-    given: Sequence[Given], crashes: int, walks: int, seed: int, say: Callable[[str], None]
+    scenarios: Sequence[Scenario],
+    crashes: int,
+    walks: int,
+    seed: int,
+    notify: Callable[[str], None],
 ) -> Finding:
-    """Random runs of the whole input, each explained by the construction of P1, section 6.2."""
+    """Check that P1's construction (section 6.2) explains random runs of the whole input."""
     check = "failure transparency, random runs"
     try:
-        return _explained_walks(check, given, crashes, walks, seed, say)
+        return _explained_walks(check, scenarios, crashes, walks, seed, notify)
     except CutwaterError as error:
         return failing(check, error)
 
 
 def _explained_walks(
     check: str,
-    given: Sequence[Given],
+    scenarios: Sequence[Scenario],
     crashes: int,
     walks: int,
     seed: int,
-    say: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> Finding:
     drawn = random.Random(seed)
     steps = count = 0
     while count < walks and (steps < _STEPS or count < 2):
-        one, count = given[count % len(given)], count + 1
-        say(f"explaining random runs: {count} of {walks}")
+        one, count = scenarios[count % len(scenarios)], count + 1
+        notify(f"explaining random runs: {count} of {walks}")
         explanation = _explained(one, crashes, drawn)
         steps += len(explanation.trace.steps)
         if not explanation.holds and one.observe is not None:
@@ -152,50 +158,52 @@ def _explained_walks(
 
 
 def _told_apart(check: str, count: int) -> Finding:
-    """More than what is observed is explained here, so a difference need not be seen."""
-    said = "the sinks show something else after a crash; whether it is observed was not looked at"
-    return Finding(check, f"run {count}", "note", (said,))
+    """A note: this check compares more than is observed, so a difference may be invisible."""
+    message = (
+        "the sinks show something else after a crash; whether it is observed was not looked at"
+    )
+    return Finding(check, f"run {count}", "note", (message,))
 
 
-def _explained(given: Given, crashes: int, drawn: random.Random) -> Explanation:
-    tasks = given.tasks()
-    model = given.model(crashes, tasks)
-    return explain(given.trace(tasks, model, list(_walk(model, drawn)), "a random run"))
+def _explained(scenario: Scenario, crashes: int, drawn: random.Random) -> Explanation:
+    tasks = scenario.tasks()
+    model = scenario.model(crashes, tasks)
+    return explain(scenario.trace(tasks, model, list(_walk(model, drawn)), "a random run"))
 
 
-def _unexplained(check: str, given: Given, crashes: int, seed: int) -> Finding | None:
-    """A run of as little of the input as still has one that is not explained."""
+def _unexplained(check: str, scenario: Scenario, crashes: int, seed: int) -> Finding | None:
+    """An unexplained run on shrunk input; None if none is found again."""
 
     def found(inputs: Mapping[str, list[Any]]) -> Explanation | None:
         drawn = random.Random(seed)
-        small = replace(given, inputs=inputs)
+        small = replace(scenario, inputs=inputs)
         runs = (_explained(small, crashes, drawn) for _ in range(20))
         return next((run for run in runs if not run.holds), None)
 
-    inputs, free = shrink_inputs(given, lambda smaller: found(smaller) is not None)
+    inputs, free = shrink_inputs(scenario, lambda smaller: found(smaller) is not None)
     explanation = found(inputs)
-    if explanation is None:  # it was luck
+    if explanation is None:  # not found again
         return None
-    finding = _refused(check, given, explanation, f"a run of seed {seed}")
+    finding = _refused(check, scenario, explanation, f"a run of seed {seed}")
     return replace(finding, inputs=inputs, any_value=free)
 
 
-def _refused(check: str, given: Given, explanation: Explanation, extent: str) -> Finding:
+def _refused(check: str, scenario: Scenario, explanation: Explanation, extent: str) -> Finding:
     refusal = explanation.refusal
     assert refusal is not None
     steps = explanation.trace.steps[: refusal.step + 1]
     trace = Trace(explanation.trace.header, steps)
-    said = f"at step {refusal.step}: {refusal.reason}"
-    return Finding(check, extent, "violated", (said,), inputs=given.inputs, trace=trace)
+    message = f"at step {refusal.step}: {refusal.reason}"
+    return Finding(check, extent, "violated", (message,), inputs=scenario.inputs, trace=trace)
 
 
 def _walk(model: BarrierModel, drawn: random.Random) -> Iterator[Move]:
-    """A run to its end; crashes are a little rarer than other steps."""
+    """A random run to its end; crashes are a little rarer than other steps."""
     (point,) = model.initial_states()
     while actions := model.actions(point):
         weights = [0.1 if isinstance(action, Fail) else 1.0 for action in actions]
         move = drawn.choices(actions, weights)[0]
         if isinstance(move, Fail) and all(isinstance(action, Fail) for action in actions):
-            return  # everything is done
+            return  # nothing is enabled any more
         yield move
         point = model.step(point, move)

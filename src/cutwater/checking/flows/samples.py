@@ -1,4 +1,7 @@
-"""Small inputs for a flow, made from the types of its sources; the same for the same seed."""
+"""Small inputs for a flow, generated from the types of its sources, reproducible by seed.
+
+Not by hypothesis: `check` runs without it, and a seed in a report must give these inputs again.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from cutwater.annotations import describe, fields_of, members, plain_type
 from cutwater.errors import CutwaterError, InputError, Problem
 from cutwater.flow.builder import Flow
 from cutwater.flow.steps import Source
-from cutwater.semantics.inputs import BORDER, Crash, as_lists
+from cutwater.semantics.inputs import BARRIER, Crash, as_lists
 
 __all__ = ["inputs_to_try", "sample_inputs", "sample_value"]
 
@@ -54,14 +57,14 @@ _TIMES: dict[Any, Callable[[int], Any]] = {
 def sample_inputs(
     flow: Flow, seed: int = 0, *, epochs: int = 2, size: int = 2
 ) -> dict[str, list[Any]]:
-    """For each source a few values in a few epochs; times mostly go up."""
+    """For each source a few values in a few epochs; times mostly increase."""
     drawn = random.Random(seed)
     inputs: dict[str, list[Any]] = {}
     for source in flow.steps:
         if isinstance(source, Source):
             items: list[Any] = []
             for epoch in range(epochs):
-                items += [BORDER] if epoch else []
+                items += [BARRIER] if epoch else []
                 for _ in range(drawn.randint(0 if epoch else 1, size)):
                     items.append(_record(source, drawn, len(items)))
             inputs[source.name] = items
@@ -71,11 +74,11 @@ def sample_inputs(
 def inputs_to_try(
     flow: Flow, inputs: Mapping[str, Iterable[Any]] | None, count: int, seed: int
 ) -> list[dict[str, list[Any]]]:
-    """The inputs that are given, without crashes; else some that are made up."""
+    """The given inputs, without crashes; if None, generated ones."""
     if inputs is None:
         return [sample_inputs(flow, seed * 1_000 + n) for n in range(max(1, count))]
-    given = as_lists(inputs)
-    if any(isinstance(item, Crash) for items in given.values() for item in items):
+    inputs_as_lists = as_lists(inputs)
+    if any(isinstance(item, Crash) for items in inputs_as_lists.values() for item in items):
         raise InputError(
             Problem(
                 "crash-in-inputs",
@@ -83,7 +86,7 @@ def inputs_to_try(
                 "leave it out, or use simulate",
             )
         )
-    return [given]
+    return [inputs_as_lists]
 
 
 def _record(source: Source, drawn: random.Random, n: int) -> Any:
@@ -94,8 +97,8 @@ def _record(source: Source, drawn: random.Random, n: int) -> Any:
         make = _TIMES.get((fields_of(type(value)) or {}).get(source.time))
         return value if make is None else _with_time(value, source.time, make(n))
     except CutwaterError as error:
-        said = f"{source.title}: {error.problems[0].message}"
-        raise InputError(dataclasses.replace(error.problems[0], message=said)) from None
+        message = f"{source.title}: {error.problems[0].message}"
+        raise InputError(dataclasses.replace(error.problems[0], message=message)) from None
 
 
 def _with_time(value: Any, field: str, time: Any) -> Any:
@@ -107,14 +110,14 @@ def _with_time(value: Any, field: str, time: Any) -> Any:
 
 
 def sample_value(tp: Any, drawn: random.Random) -> Any:
-    """A small value of a type; `InputError` if we cannot make one.
+    """A small value of a type; `InputError` if none can be generated.
 
     >>> sample_value(tuple[int, str], random.Random(0))
     (3, 'b')
     """
     try:
         return _value(tp, drawn)
-    except (RecursionError, IndexError):  # a type without a smallest, or without any value
+    except (RecursionError, IndexError):  # a type without a finite value, or without any
         raise _no_sample(tp) from None
 
 
@@ -149,7 +152,7 @@ def _sample_record(tp: Any, drawn: random.Random) -> Any:
             values = {name: _value(kind, drawn) for name, kind in fields.items()}
             try:
                 return tp(**values)
-            except Exception:  # a record may refuse some values, in its own way
+            except Exception:  # a record may reject some values, with any exception
                 continue
     raise _no_sample(tp)
 

@@ -1,4 +1,7 @@
-"""Inputs of a flow made as small as they can be and still show what they are there to show."""
+"""Shrinking: the smallest inputs of a flow that still demonstrate the same.
+
+Not by hypothesis, which shrinks what it drew itself: here inputs of the user are shrunk too.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cutwater.checking.flows.samples import sample_value
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.errors import CutwaterError
 from cutwater.events import Data, Watermark
 from cutwater.flow.steps import Source
-from cutwater.semantics.inputs import BORDER
+from cutwater.semantics.inputs import BARRIER
 
 __all__ = ["shrink_inputs"]
 
 
 def shrink_inputs(
-    given: Given, shows: Callable[[Mapping[str, list[Any]]], bool]
+    scenario: Scenario, shows: Callable[[Mapping[str, list[Any]]], bool]
 ) -> tuple[dict[str, list[Any]], frozenset[tuple[str, int]]]:
-    """Inputs of which nothing can be left out, and which of their values did not matter.
+    """Inputs from which nothing can be removed, and which of their values do not matter.
 
-    Inputs on which the flow fails show something else.
+    Inputs on which the flow fails do not count as showing the same.
     """
 
     def is_still(smaller: Mapping[str, list[Any]]) -> bool:
@@ -30,7 +33,7 @@ def shrink_inputs(
         except CutwaterError:
             return False
 
-    inputs = {name: list(items) for name, items in given.inputs.items()}
+    inputs = {name: list(items) for name, items in scenario.inputs.items()}
     for name in inputs:
         size = max(1, len(inputs[name]) // 2)
         while size:
@@ -45,23 +48,23 @@ def shrink_inputs(
         (name, index)
         for name, items in inputs.items()
         for index in range(len(items))
-        if _is_free(given, inputs, name, index, is_still)
+        if _is_free(scenario, inputs, name, index, is_still)
     )
     return inputs, free
 
 
 def _is_free(
-    given: Given,
+    scenario: Scenario,
     inputs: Mapping[str, list[Any]],
     name: str,
     index: int,
     is_still: Callable[[Mapping[str, list[Any]]], bool],
 ) -> bool:
-    """Does it still show with other values in this place?"""
+    """Do other values at this position still show the same?"""
     item = inputs[name][index]
-    if item is BORDER or isinstance(item, Watermark):
+    if item is BARRIER or isinstance(item, Watermark):
         return False
-    source = next(s for s in given.flow.steps if isinstance(s, Source) and s.name == name)
+    source = next(s for s in scenario.flow.steps if isinstance(s, Source) and s.name == name)
     drawn = random.Random(0)
     for _ in range(3):
         try:

@@ -1,7 +1,7 @@
-"""Events in batches: ways to split a history, and smaller ways.
+"""Events in batches: ways to split a history, and ways to shrink a split.
 
-The events of one key stay in their order, and only the last of them are left out: what a key is
-given is always what it is given in a run, up to some point.
+The events of one key keep their order, and only the last of them are removed: a key always gets a
+prefix of what it gets in a run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Splitting = tuple[tuple[Event, ...], ...]
 """Events in batches."""
 
 _LARGEST = 8
-"""How many keys are looked at closely, each with as many events."""
+"""The number of keys that are tried in many ways, and of the events of each."""
 
 
 def splittings_of(
     history: Sequence[Event], drawn: random.Random, tries: int
 ) -> Iterator[Splitting]:
-    """All in one batch; and some of the keys, in another order among each other, in batches."""
+    """All events in one batch; then some of the keys, interleaved differently, in batches."""
     if len(history) < 2:
         return
     few = _few(history)
@@ -42,7 +42,7 @@ def splittings_of(
 
 
 def _few(history: Sequence[Event]) -> list[Event]:
-    """The first events of the keys that have most."""
+    """The first events of the keys with most events."""
     left = {key: _LARGEST for key, _ in Counter(key for key, _ in history).most_common(_LARGEST)}
     few = []
     for key, value in history:
@@ -53,7 +53,7 @@ def _few(history: Sequence[Event]) -> list[Event]:
 
 
 def _interleaved(events: Sequence[Event], drawn: random.Random) -> list[Event]:
-    """Keys in another order among each other, each in its own."""
+    """The events with their keys interleaved at random; each key keeps its order."""
     keys = [key for key, _ in events]
     drawn.shuffle(keys)
     rest = {key: iter([e for e in events if e[0] == key]) for key in keys}
@@ -68,7 +68,7 @@ def _in_batches(events: Sequence[Event], drawn: random.Random) -> Splitting:
 
 
 def smaller_splittings(splitting: Splitting) -> Iterator[Splitting]:
-    """With fewer events, each key with its first ones, and then with fewer batches."""
+    """Splits with fewer events, a prefix for each key, and then with fewer batches."""
     events = list(chain(*splitting))
     size = len(events) // 2
     while size:
@@ -84,7 +84,7 @@ def smaller_splittings(splitting: Splitting) -> Iterator[Splitting]:
 
 
 def _keeping(splitting: Splitting, places: Collection[int]) -> Splitting:
-    """The events at some places, in the same batches."""
+    """The events at these positions, in the same batches."""
     kept, numbers = set(places), count()
     batches = [tuple(event for event in batch if next(numbers) in kept) for batch in splitting]
     return tuple(batch for batch in batches if batch)
@@ -97,7 +97,7 @@ def _with_fewer_batches(splitting: Splitting) -> Iterator[Splitting]:
 
 
 def renumbered(splitting: Splitting) -> Splitting:
-    """Keys numbered from 1, in their order."""
+    """The same, with keys renumbered from 1, in order."""
     keys = sorted({key for key, _ in chain(*splitting)})
     number = {key: n for n, key in enumerate(keys, 1)}
     return tuple(tuple((number[key], value) for key, value in batch) for batch in splitting)

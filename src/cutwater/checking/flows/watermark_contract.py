@@ -1,4 +1,4 @@
-"""Whether watermarks keep their promise behind every step of a flow, in runs drawn at random."""
+"""Do watermarks keep their promise after every step of a flow, in random runs?"""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.events import Data, Watermark, monotone, uncompleted
 from cutwater.semantics.barrier_model import BarrierModel
 from cutwater.semantics.barriers import Configuration
 from cutwater.semantics.barriers import Event as Content
 from cutwater.semantics.flow_tasks import Sent
 
-__all__ = ["broken_promises", "unproductive"]
+__all__ = ["broken_watermarks", "unproductive"]
 
 
-def broken_promises(given: Sequence[Given], seed: int) -> tuple[int, list[str]]:
-    """How many streams were followed, and which of them break a promise of P4, in words.
+def broken_watermarks(scenarios: Sequence[Scenario], seed: int) -> tuple[int, list[str]]:
+    """The number of streams that were checked, and a sentence for each that breaks a rule of P4.
 
-    Monotone: nothing comes at a time that was complete. Productive: what all inputs of a task
-    have completed, its output completes too.
+    Monotone: no event follows at a completed time. Productive: an output completes the times that
+    all inputs of its task have completed.
     """
     drawn = random.Random(seed)
     followed = 0
     broken: list[str] = []
-    for one in given:
+    for one in scenarios:
         tasks = one.tasks(fuse=False)
         final = _end(one.model(0, tasks), drawn)
         streams = {name: _events(final, name) for name in final.graph.produced}
@@ -64,7 +64,7 @@ def _problems(name: str, events: Sequence[Data | Watermark]) -> list[str]:
 def unproductive(
     name: str, inputs: Sequence[Sequence[Any]], output: Sequence[Data | Watermark]
 ) -> list[str]:
-    """Data that no watermark of the output completes, though every input completed its time."""
+    """A sentence on data that no watermark of the output completes, though every input does."""
     complete = [[e.time for e in events if isinstance(e, Watermark)] for events in inputs]
     owed = [
         item
@@ -77,5 +77,5 @@ def unproductive(
 def _is_at_most(time: Any, limit: Any) -> bool:
     try:
         return bool(time <= limit)
-    except TypeError:  # times of another kind, behind a join
+    except TypeError:  # times of different types, after a join
         return False

@@ -1,4 +1,4 @@
-"""Claims about tasks, tested: ``commutative=True`` and ``idempotent=True``."""
+"""Tests of what tasks claim: ``commutative=True`` and ``idempotent=True``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from cutwater.checking.guarantees.exchanges import (
 from cutwater.errors import many
 from cutwater.flow.builder import Flow
 from cutwater.flow.steps import Apply
+from cutwater.flow.timely import with_bodies
 
 __all__ = ["check_claims", "claiming_steps"]
 
@@ -22,12 +23,13 @@ _NOTHING_TRIED = "nothing was tried: no key is given events by which it could be
 
 
 def claiming_steps(flow: Flow) -> list[Apply]:
-    """The steps of a flow of whose tasks something is claimed."""
-    return [step for step in flow.steps if isinstance(step, Apply) and step.task.claims]
+    """The steps of a flow whose tasks make a claim, those in the bodies of loops included."""
+    steps = with_bodies(flow.steps)
+    return [step for step in steps if isinstance(step, Apply) and step.task.claims]
 
 
 def check_claims(flow: Flow, histories: Histories, seed: int) -> Iterator[tuple[str, str, Finding]]:
-    """For each step and claim a finding: not refuted, or violated by the calls that refute it."""
+    """A finding for each step and claim: not refuted, or violated, with the refuting calls."""
     for step in claiming_steps(flow):
         for claim in step.task.claims:
             yield step.name, claim, _finding(step, claim, histories.by_key(step.name), seed)

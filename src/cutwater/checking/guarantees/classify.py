@@ -3,28 +3,28 @@
 =====================================  =====================================================
 P2                                     here
 =====================================  =====================================================
-P(b | A, B, F) > 0                     there is a run of the model in which b leaves next
+P(b | A, B, F) > 0                     some run of the model releases b next
 Def. 5, b is consistent                `Reference.is_consistent`
 Def. 6, exactly-once                   ``"exactly-once"``: the reference is the system with F*
-Def. 7, at-most-once, A⁰               ``"at-most-once"``: and its input channel loses
-Def. 8, at-least-once, A*              ``"at-least-once"``: and its input channel repeats
+Def. 7, at-most-once, A⁰               ``"at-most-once"``: and its input channel loses elements
+Def. 8, at-least-once, A*              ``"at-least-once"``: and its input channel repeats them
 =====================================  =====================================================
 
-Where we read the paper our way (2026-11-18): a definition holds if three things do.
+Our reading of the paper (2026-11-18): a definition holds if it does in three senses.
 
 - **by state**: each output alone is consistent with the inputs and outputs before it. This is
-  Definition 6 as printed. A system that never says anything has it.
+  Definition 6 as printed. A system that never emits anything satisfies it.
 - **at rest**: where nothing is left to do, the outputs are those of a reference run that has
   nothing left to do either ("are not lost").
 - **by run**: one reference run explains the whole sequence of inputs and outputs, and rests where
   the run rests. (With reference runs xyz and yxw, each output of xyw alone is consistent.)
 
 The first two follow from the third, and Definitions 7 and 8 from 6 (a flawed channel need not do
-harm), so what follows is not searched again. All are reported: they say what kind of failure it is.
+harm), so what is implied is not searched again. All are reported: they show the kind of failure.
 Snapshots are stored and not shown, so they are not compared.
 
-`classify` is about a system (Γ, D, F); `classify_model` about any model that knows its reference
-and shows what has left.
+`classify` takes a system (Γ, D, F); `classify_model` any model that knows its reference and shows
+what it has released.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ import msgspec
 
 from cutwater.checking.explorer.model import Model, always
 from cutwater.checking.explorer.paths import Path
-from cutwater.checking.explorer.search import Checked, Progress, Search, check
+from cutwater.checking.explorer.search import Checked, Search, SearchProgress, check_model
 from cutwater.checking.transparency.explainability import explainable
 from cutwater.semantics.delivery.model import DeliveryModel, Flaw
 from cutwater.semantics.delivery.system import Element, System
@@ -46,10 +46,10 @@ __all__ = [
     "GUARANTEES",
     "Classification",
     "Delivering",
-    "Guarantee",
+    "DeliveryGuarantee",
     "Reference",
+    "SenseVerdict",
     "Sight",
-    "Verdict",
     "Verdicts",
     "classify",
     "classify_model",
@@ -57,17 +57,17 @@ __all__ = [
     "together",
 ]
 
-Guarantee = Literal["exactly-once", "at-most-once", "at-least-once"]
-GUARANTEES: dict[Guarantee, Flaw] = {
+DeliveryGuarantee = Literal["exactly-once", "at-most-once", "at-least-once"]
+GUARANTEES: dict[DeliveryGuarantee, Flaw] = {
     "exactly-once": "none",
     "at-most-once": "loses",
     "at-least-once": "repeats",
 }
-"""Each guarantee, and the flaw that the input channel of its reference has."""
+"""Each guarantee, and the flaw in the input channel of its reference."""
 
 
 class Sight(Hashable, Protocol):
-    """What can be seen of a delivery from outside."""
+    """What an outside observer sees of a delivery."""
 
     @property
     def outputs(self) -> Hashable:
@@ -75,30 +75,30 @@ class Sight(Hashable, Protocol):
 
     @property
     def is_resting(self) -> bool:
-        """Was it noted that nothing is left to do?"""
+        """Has it been observed that nothing is left to do?"""
 
     def is_before(self, other: Any, /) -> bool:
-        """May it be seen earlier in a run, or at the same time?"""
+        """May this be seen earlier in a run than the other, or at the same time?"""
 
 
 class Delivering(Model[Any, Any], Protocol):
-    """A model that knows the runs without failures that it is compared with."""
+    """A model that knows the failure-free runs it is compared with."""
 
     def reference(self, flaw: Flaw = "none") -> Any:
-        """Those, with an input channel that may be flawed."""
+        """The model of these runs, with an input channel that may be flawed."""
 
     def observation(self, state: Any) -> Sight:
-        """What can be seen from outside."""
+        """What an outside observer sees."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SenseVerdict:
     """Whether one definition holds in one of its three senses."""
 
     holds: bool
-    """Was nothing found that refutes it?"""
+    """Was no refutation found?"""
     is_exhaustive: bool
-    """Was everything looked at, on both sides?"""
+    """Was everything explored, on both sides?"""
     witness: Path[Any, Any] | None
     """The shrunk run that refutes it; its last step is the one that cannot be explained."""
 
@@ -112,12 +112,12 @@ class Verdict:
 class Verdicts:
     """Whether one definition holds, in each of its three senses."""
 
-    by_state: Verdict
+    by_state: SenseVerdict
     """Each output alone is consistent."""
-    at_rest: Verdict
-    """What is there in the end is what a reference run ends with."""
-    by_run: Verdict
-    """One reference run explains all of it."""
+    at_rest: SenseVerdict
+    """The final outputs are those a reference run ends with."""
+    by_run: SenseVerdict
+    """One reference run explains the whole run."""
 
     @property
     def hold(self) -> bool:
@@ -126,26 +126,26 @@ class Verdicts:
 
     @property
     def is_settled(self) -> bool:
-        """Is it refuted, or was everything looked at?"""
+        """Is it refuted, or was everything explored?"""
         return self.by_run.is_exhaustive or not self.hold
 
 
 @dataclass(frozen=True)
 class Classification:
-    """What was found."""
+    """The guarantees that a system gives."""
 
-    verdicts: dict[Guarantee, Verdicts]
-    """For each guarantee whether it holds."""
+    verdicts: dict[DeliveryGuarantee, Verdicts]
+    """The verdicts on each guarantee."""
 
     @property
-    def guarantees(self) -> frozenset[Guarantee]:
-        """The strongest that hold: exactly-once alone, or any of the two that it implies."""
+    def guarantees(self) -> frozenset[DeliveryGuarantee]:
+        """The strongest that hold: exactly-once alone, or any of the two it implies."""
         found = frozenset(g for g, verdicts in self.verdicts.items() if verdicts.hold)
         return frozenset({"exactly-once"}) if "exactly-once" in found else found
 
     @property
     def is_settled(self) -> bool:
-        """Is each guarantee refuted, or was everything looked at?"""
+        """Is each guarantee refuted, or was everything explored?"""
         return all(verdicts.is_settled for verdicts in self.verdicts.values())
 
     def __str__(self) -> str:
@@ -153,7 +153,7 @@ class Classification:
 
 
 class _Towards:
-    """A model that goes on only while it may still show what was seen of another."""
+    """A model that continues only while it may still show what was seen of another."""
 
     def __init__(self, model: Any, wanted: Iterable[Sight]) -> None:
         self.model, self.wanted = model, dict.fromkeys(wanted)
@@ -168,7 +168,7 @@ class _Towards:
 
 
 class Reference:
-    """What can be seen of a reference, state by state, where it can look like a model."""
+    """What is seen of a reference, state by state, as far as it may match a model."""
 
     def __init__(self, model: Delivering, flaw: Flaw = "none", **bounds: Any) -> None:
         self._reference = model.reference(flaw)
@@ -176,11 +176,11 @@ class Reference:
         self._resting: set[Sight] = set()
         wanted: dict[Sight, None] = {}
         look = always("seen", lambda state: wanted.setdefault(model.observation(state)) is None)
-        mine = check(model, [look], reduce=False, **bounds)
+        mine = check_model(model, [look], reduce=False, **bounds)
         visit = always("visited", self._visit)
-        theirs = check(_Towards(self._reference, wanted), [visit], reduce=False, **bounds)
+        theirs = check_model(_Towards(self._reference, wanted), [visit], reduce=False, **bounds)
         self.is_exhaustive = mine.is_exhaustive and theirs.is_exhaustive
-        """Was all of the model and of the reference looked at?"""
+        """Were both the model and the reference explored in full?"""
 
     def _visit(self, state: Any) -> bool:
         seen = self._reference.observation(state)
@@ -193,11 +193,11 @@ class Reference:
         return True
 
     def is_consistent(self, seen: Sight, outputs: Hashable) -> bool:
-        """Definition 5: may these be the outputs after the next one, where this was seen?"""
+        """Definition 5: may these be the outputs after the next one, given what was seen?"""
         return (seen, outputs) in self._next
 
     def may_rest(self, seen: Sight) -> bool:
-        """May a reference run have nothing left to do where this is seen?"""
+        """May a reference run have nothing left to do when this is seen?"""
         return seen in self._resting
 
 
@@ -242,17 +242,17 @@ def classify(
     max_depth: int | None = None,
     walks: int = 100,
     seed: int = 0,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
 ) -> Classification:
-    """Which guarantees a system gives on some inputs, with so many failures at most.
+    """Which guarantees a system gives on some inputs, with at most `failures` failures.
 
     Parameters
     ----------
     system, inputs, failures
-        What is run. Inputs enter in the order given.
+        The system to run, its inputs in the order they enter, and the most failures.
     search, max_states, max_depth, walks, seed, progress
-        As in `check`. State by state, system and reference are searched in breadth, under the
-        same bounds; where one is met, nothing is refuted in this sense.
+        As in `check`. By state, system and reference are searched breadth-first, under the same
+        bounds; where a bound is reached, nothing is refuted in this sense.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def classify(
 
 def classify_model(model: Delivering, **options: Any) -> Classification:
     """Which guarantees a model gives; options are those of `check`."""
-    verdicts: dict[Guarantee, Verdicts] = {}
+    verdicts: dict[DeliveryGuarantee, Verdicts] = {}
     for guarantee, flaw in GUARANTEES.items():
         exactly = verdicts.get("exactly-once")
         if exactly and exactly.hold and exactly.is_settled:
@@ -294,7 +294,7 @@ def _verdicts(model: Delivering, flaw: Flaw, options: dict[str, Any]) -> Verdict
     return Verdicts(by_state, at_rest, by_run)
 
 
-def each_alone(model: Delivering, flaw: Flaw, **options: Any) -> tuple[Verdict, Verdict]:
+def each_alone(model: Delivering, flaw: Flaw, **options: Any) -> tuple[SenseVerdict, SenseVerdict]:
     """Are outputs consistent by state, and at rest? Options are those of `check`."""
     bounds = {name: options.get(name) for name in ("max_states", "max_depth", "progress")}
     reference = Reference(model, flaw, **bounds)
@@ -302,23 +302,23 @@ def each_alone(model: Delivering, flaw: Flaw, **options: Any) -> tuple[Verdict, 
     by_state = always("each output is consistent", lambda judged: judged.is_consistent)
     at_rest = always("nothing is lost or too much", judging.is_at_rest_alike)
     claims = [by_state, at_rest] if reference.is_exhaustive else []
-    checked = check(judging, claims, **options)
+    checked = check_model(judging, claims, **options)
     both = reference.is_exhaustive and checked.is_exhaustive
     return _verdict(checked, by_state.name, both), _verdict(checked, at_rest.name, both)
 
 
-def _verdict(checked: Checked, claim: str, is_exhaustive: bool) -> Verdict:
+def _verdict(checked: Checked, claim: str, is_exhaustive: bool) -> SenseVerdict:
     found = checked.discoveries.get(claim)
     if found is None:
-        return Verdict(True, is_exhaustive, None)
+        return SenseVerdict(True, is_exhaustive, None)
     states = tuple(judged.state for judged in found.path.states)
-    return Verdict(False, is_exhaustive, Path(states[0], found.path.actions, states))
+    return SenseVerdict(False, is_exhaustive, Path(states[0], found.path.actions, states))
 
 
-def together(model: Delivering, flaw: Flaw, **options: Any) -> Verdict:
+def together(model: Delivering, flaw: Flaw, **options: Any) -> SenseVerdict:
     """Is each run explained by one run of the reference? Options are those of `check`."""
     found = explainable(model, model.reference(flaw), order=_is_before, **options)
-    return Verdict(found.holds, found.checked.is_exhaustive, found.counterexample)
+    return SenseVerdict(found.holds, found.checked.is_exhaustive, found.counterexample)
 
 
 def _is_before(seen: Sight, later: Sight) -> bool:

@@ -1,19 +1,19 @@
-"""Whether the order of inputs can be seen, and whether outputs depend on a race (P2, III.F).
+"""Is the order of inputs visible, and do outputs depend on a race? (P2, III.F)
 
 =====================================  =====================================================
 P2                                     here
 =====================================  =====================================================
-Def. 9, non-commutative, ((x, y), s)   `non_commutative`, of a relation over tuples; `in_sequence`
+Def. 9, non-commutative, ((x, y), s)   `non_commutative`, for a relation over tuples; `in_sequence`
                                        is that relation for two inputs of a system
 Def. 10, P(b | A, B, F*) = 1           `deterministic`
 =====================================  =====================================================
 
-Where we read the paper our way (2026-11-18):
+Our reading of the paper (2026-11-18):
 
 - Definition 9 needs tuples: D relates sets, which have no order.
-- Definition 10 as printed asks every output to be certain at every time. Read: where the same
-  inputs and outputs were seen, at most one output can come next through each barrier. Snapshots
-  are not counted: when they are taken is not determined, and no consumer sees it.
+- Definition 10 as printed requires every output to be certain at every time. We read: after the
+  same inputs and outputs, at most one output can come next through each barrier. Snapshots do not
+  count: when they are taken is not determined, and no consumer sees it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from cutwater.checking.explorer.model import always, sometimes
 from cutwater.checking.explorer.paths import Path
-from cutwater.checking.explorer.search import check
+from cutwater.checking.explorer.search import check_model
 from cutwater.semantics.delivery.model import DeliveryModel, Input, Output, Point, Seen, Step
 from cutwater.semantics.delivery.system import Bag, Element, System
 
@@ -43,7 +43,7 @@ R = TypeVar("R", bound=Hashable)
 
 @dataclass(frozen=True)
 class OrderWitness:
-    """Two elements whose order can be seen."""
+    """Two elements whose order is visible."""
 
     x: Any
     y: Any
@@ -54,7 +54,7 @@ class OrderWitness:
 
 
 def non_commutative(relation: Iterable[tuple[tuple[E, E], R]]) -> OrderWitness | None:
-    """Definition 9: x, y and two results that tell their orders apart; None if there are none.
+    """Definition 9: x, y and two results that distinguish their orders; None if there are none.
 
     >>> non_commutative([(("a", "b"), "ab"), (("b", "a"), "ba")]).result
     'ab'
@@ -87,7 +87,7 @@ class _InSequence:
 def in_sequence(
     system: System, x: Element, y: Element
 ) -> list[tuple[tuple[Element, Element], Bag]]:
-    """D over tuples: what may be shown in the end if one input is worked in before the other."""
+    """D over tuples: the possible final outputs if one input is processed before the other."""
     relation: dict[tuple[tuple[Element, Element], Bag], None] = {}
     for pair in ((x, y), (y, x)):
         model = DeliveryModel(system, pair, failures=0)
@@ -97,12 +97,12 @@ def in_sequence(
                 relation[pair, system.visible(point.configuration.outputs)] = None
             return True
 
-        check(_InSequence(model), [always("noted", note)])
+        check_model(_InSequence(model), [always("noted", note)])
     return list(relation)
 
 
 def order_sensitive(system: System, inputs: Sequence[Element]) -> OrderWitness | None:
-    """Two inputs whose order can be seen in what a system shows; None if there are none."""
+    """Two inputs whose order is visible in what a system shows; None if there are none."""
     for i, x in enumerate(inputs):
         for y in inputs[i + 1 :]:
             witness = non_commutative(in_sequence(system, x, y))
@@ -113,10 +113,10 @@ def order_sensitive(system: System, inputs: Sequence[Element]) -> OrderWitness |
 
 @dataclass(frozen=True)
 class Determinism:
-    """Whether what comes next is determined by what was seen."""
+    """Whether what was seen determines what comes next."""
 
     is_exhaustive: bool
-    """Was all of the reference looked at?"""
+    """Was the whole reference explored?"""
     witness: tuple[Path[Point, Step], Path[Point, Step]] | None = None
     """Two runs that show the same and end where different outputs come next."""
     outputs: tuple[Element, Element] | None = None
@@ -124,7 +124,7 @@ class Determinism:
 
     @property
     def holds(self) -> bool:
-        """Was nothing found that refutes it?"""
+        """Was no refutation found?"""
         return self.witness is None
 
 
@@ -141,7 +141,7 @@ def deterministic(
             following.setdefault(at, {})[output] = None
         return True
 
-    found = check(reference, [always("noted", note)], max_states=max_states, reduce=False)
+    found = check_model(reference, [always("noted", note)], max_states=max_states, reduce=False)
     for (seen, _), outputs in following.items():
         if len(outputs) > 1:
             first, second, *_ = outputs
@@ -160,4 +160,4 @@ def _path_to(model: DeliveryModel, seen: Seen, output: Element) -> Path[Point, S
         "the output comes next",
         lambda p: model.observation(p) == seen and output in _shown_next(model, p),
     )
-    return check(model, [claim], reduce=False).discoveries[claim.name].path
+    return check_model(model, [claim], reduce=False).discoveries[claim.name].path

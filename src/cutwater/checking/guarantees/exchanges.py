@@ -1,16 +1,16 @@
-"""Calls of a task that refute what is claimed of it: two events exchanged, or one that comes again.
+"""Calls of a task that refute its claims: two events in the other order, or one repeated.
 
 ===================  ===========================================================================
 P2                   here
 ===================  ===========================================================================
-Definition 9         `Exchange`: a state that a run reaches and two events of one key, such that
-                     one before the other leads to another state, or to other outputs
-idempotent (IV)      `Repetition`: an event that comes again and changes something
+Definition 9         `Exchange`: a reachable state and two events of one key whose order changes
+                     the state or the outputs
+idempotent (IV)      `Repetition`: an event that changes something when it is repeated
 ===================  ===========================================================================
 
-States are those after what came to a key in runs of the flow. The outputs of two events are
-compared as a bag, for a sink does not say in which order it was given them. A deleted state is
-the initial one: no later event can tell.
+The states are those a key reaches in runs of the flow. The outputs of two events are compared as a
+bag, for a sink does not show the order in which it got them. A deleted state equals the initial
+one: no later event can distinguish them.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from cutwater.semantics.frozen import form
 __all__ = ["Exchange", "Repetition", "find_exchange", "find_repetition"]
 
 _TRIES = 400
-"""Pairs of events of a task that are exchanged, at the most."""
+"""The most pairs of events of a task that are exchanged."""
 
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What events lead to."""
+    """The outcome of some events."""
 
     outputs: tuple[Any, ...] = ()
     state: Any = None
     failure: str = ""
-    """What was raised; empty: nothing was."""
+    """What was raised; empty: nothing."""
 
     @property
     def as_bag(self) -> tuple[Any, Any, str]:
-        """What it is compared by."""
+        """What outcomes are compared by."""
         return frozenset(Counter(map(form, self.outputs)).items()), form(self.state), self.failure
 
     def __str__(self) -> str:
         if self.failure:
             return f"raises {self.failure}"
-        emitted = ", ".join(map(_said, self.outputs)) or "nothing"
-        return f"emits {emitted}; keeps {_said(self.state)}"
+        emitted = ", ".join(map(_formatted, self.outputs)) or "nothing"
+        return f"emits {emitted}; keeps {_formatted(self.state)}"
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Two events of one key whose order a task shows."""
+    """Two events of one key whose order matters to a task."""
 
     step: Apply
     before: tuple[Any, ...]
@@ -67,10 +67,10 @@ class Exchange:
     first: Any
     second: Any
     outcomes: tuple[_Outcome, _Outcome]
-    """What comes of the first and then the second, and of the second and then the first."""
+    """The outcome of the first then the second, and of the second then the first."""
 
     def __str__(self) -> str:
-        one, two = _said(self.first), _said(self.second)
+        one, two = _formatted(self.first), _formatted(self.second)
         return "\n".join(
             [
                 f"{_subject(self.step)}: the order of two events of one key matters",
@@ -81,23 +81,23 @@ class Exchange:
         )
 
     def is_replayed(self) -> bool:
-        """Do the two orders lead to different results when they are tried again?"""
+        """Do the two orders give different results when they are tried again?"""
         return _exchanged(self.step, self.before, (self.first, self.second)) is not None
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """An event that changes something when it comes again."""
+    """An event that changes something when it is repeated."""
 
     step: Apply
     before: tuple[Any, ...]
     """What the key is given first, from its initial state."""
     event: Any
     outcomes: tuple[_Outcome, _Outcome]
-    """What comes of the event, and of the same once more."""
+    """The outcome of the event, and that of its repetition."""
 
     def __str__(self) -> str:
-        event = _said(self.event)
+        event = _formatted(self.event)
         return "\n".join(
             [
                 f"{_subject(self.step)}: an event that comes again changes something",
@@ -111,7 +111,7 @@ class Repetition:
 def find_exchange(
     step: Apply, histories: Sequence[Sequence[Any]], seed: int
 ) -> tuple[Exchange | None, int]:
-    """Two events whose order matters, after as few others as possible; and how many were tried."""
+    """Two events whose order matters, after as few others as possible, or None; and the tries."""
 
     def differs(pair: tuple[Any, Any], before: Sequence[Any]) -> bool:
         return _exchanged(step, before, pair) is not None
@@ -128,7 +128,7 @@ def find_exchange(
 def find_repetition(
     step: Apply, histories: Sequence[Sequence[Any]], seed: int
 ) -> tuple[Repetition | None, int]:
-    """An event that changes something when it comes again; and how many were tried."""
+    """An event that changes something when it is repeated, or None; and the number tried."""
 
     def differs(event: Any, before: Sequence[Any]) -> bool:
         return _repeated(step, before, event) is not None
@@ -149,7 +149,7 @@ def _searched(
     candidates: Iterator[tuple[Sequence[Any], _Tried]],
     differs: Callable[[_Tried, Sequence[Any]], bool],
 ) -> tuple[tuple[Sequence[Any], _Tried] | None, int]:
-    """The first candidate that differs, with nothing before it that can be left out."""
+    """The first candidate that differs, after as few events as possible; and the number tried."""
     tried = 0
     for before, events in candidates:
         tried += 1
@@ -159,7 +159,7 @@ def _searched(
 
 
 def _shortest(before: Sequence[Any], differs: Callable[[Sequence[Any]], bool]) -> Sequence[Any]:
-    """The initial state if it does; else as few events as possible."""
+    """No events if the initial state already differs; else as few as possible."""
     if not before or differs(()):
         return ()
     size = max(1, len(before) // 2)
@@ -178,7 +178,7 @@ def _shortest(before: Sequence[Any], differs: Callable[[Sequence[Any]], bool]) -
 def _pairs(
     histories: Sequence[Sequence[Any]], seed: int
 ) -> Iterator[tuple[Sequence[Any], tuple[Any, Any]]]:
-    """Neighbours in the state in which they come, then any two of a key in an earlier one."""
+    """Neighbours in the state in which they arrive, then any two of a key in an earlier state."""
     drawn = random.Random(seed)
     neighbours = [(h, i, i, i + 1) for h, e in enumerate(histories) for i in range(len(e) - 1)]
     places = drawn.sample(neighbours, min(len(neighbours), _TRIES // 2))
@@ -186,7 +186,7 @@ def _pairs(
     for _ in range(_TRIES // 2 if long else 0):
         h = drawn.choice(long)
         one, two = sorted(drawn.sample(range(len(histories[h])), 2))
-        places.append((h, drawn.randint(0, one), one, two))  # so that no event comes twice
+        places.append((h, drawn.randint(0, one), one, two))  # earlier, so that no event comes twice
     for h, start, one, two in dict.fromkeys(places):
         events = histories[h]
         if form(events[one]) != form(events[two]):
@@ -194,7 +194,7 @@ def _pairs(
 
 
 def _single(histories: Sequence[Sequence[Any]], seed: int) -> Iterator[tuple[Sequence[Any], Any]]:
-    """Each event in the state in which it comes."""
+    """Each event in the state in which it arrives."""
     found = [(events[:i], events[i]) for events in histories for i in range(len(events))]
     yield from random.Random(seed).sample(found, min(len(found), _TRIES))
 
@@ -202,9 +202,9 @@ def _single(histories: Sequence[Sequence[Any]], seed: int) -> Iterator[tuple[Seq
 def _exchanged(
     step: Apply, before: Sequence[Any], pair: tuple[Any, Any]
 ) -> tuple[_Outcome, _Outcome] | None:
-    """What the two orders lead to; None if it is the same, or if no order is without failure.
+    """The outcomes of the two orders; None if they are equal, or if both orders fail.
 
-    A function that gives another result each time is not accused of depending on order.
+    A function that gives another result each time is not blamed for depending on order.
     """
     one, two = pair
     state = _state_after(step, before)
@@ -219,7 +219,7 @@ def _exchanged(
 
 
 def _repeated(step: Apply, before: Sequence[Any], event: Any) -> tuple[_Outcome, _Outcome] | None:
-    """What an event leads to, and the same once more; None if nothing changes."""
+    """The outcome of an event, and that of its repetition; None if nothing changes."""
     state = _state_after(step, before)
     if isinstance(state, _Outcome):
         return None
@@ -241,15 +241,15 @@ def _state_after(step: Apply, events: Sequence[Any]) -> Any:
 
 
 def _outcome(step: Apply, state: Any, events: Sequence[Any]) -> _Outcome:
-    """What events lead to from a state; None: from the initial one."""
+    """The outcome of events from a state; None: from the initial one."""
     fresh, outputs = fresh_copies(step.task.initial), []
     state = fresh() if state is None else _copy(state)
     for event in events:
         try:
             state, emitted = check_result(step.task.f(state, _copy(event)), step.name)
         except Exception as error:
-            said = str(error) if isinstance(error, CutwaterError) else repr(error)
-            return _Outcome(failure=said)
+            message = str(error) if isinstance(error, CutwaterError) else repr(error)
+            return _Outcome(failure=message)
         outputs += [_copy(output) for output in emitted]
         state = fresh() if state is None else state
     return _Outcome(tuple(outputs), state)
@@ -264,8 +264,8 @@ def _subject(step: Apply) -> str:
 
 
 def _prefix(before: Sequence[Any]) -> list[str]:
-    return [f"  after  {', '.join(map(_said, before))}"] if before else []
+    return [f"  after  {', '.join(map(_formatted, before))}"] if before else []
 
 
-def _said(value: Any) -> str:
+def _formatted(value: Any) -> str:
     return shown(plain(value))

@@ -1,7 +1,7 @@
-"""Where the order of events matters in a flow: found by search, with the events that show it.
+"""Where the order of events matters in a flow: found by search, with witnesses.
 
 Steps with a task are searched for two events of one key (`exchanges`), sinks for two neighbours of
-the input (`interleavings`). Other steps are known by what they are (`flow.guarantees.order_free`).
+the input (`interleavings`). For other steps the kind decides (`flow.guarantees.order_free`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from cutwater.checking.flows.histories import Histories, histories_of
 from cutwater.checking.flows.interleavings import Dependence, dependences_of
 from cutwater.checking.flows.samples import inputs_to_try
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.checking.guarantees.claims import check_claims
 from cutwater.checking.guarantees.exchanges import find_exchange
 from cutwater.checking.purity.repeated_calls import Calls, check_purity, functions_of
@@ -22,50 +22,51 @@ from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.guarantees.order_free import Order, orders_of, why_order_matters
-from cutwater.flow.inference import infer
+from cutwater.flow.inference import infer, loop_types
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.semantics.crashing import run_with_crashes
-from cutwater.semantics.inputs import Border
+from cutwater.semantics.inputs import Barrier
 
 __all__ = ["Claim", "Matters", "Sensitivity", "SinkOrder", "StepOrder", "order_sensitivity"]
 
 Matters = Literal["yes", "no", "maybe"]
-"""``yes``: a witness was found; ``no``: it cannot be, or a claim says so that was not refuted."""
+"""``yes``: a witness was found; ``no``: it cannot matter, or an unrefuted claim says so."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a task claims, and what became of it."""
+    """A claim of a task, and the outcome of its test."""
 
     claim: str
     verdict: str
     """``not refuted``, ``violated``, or ``note`` if nothing could be tried."""
     extent: str
-    """How far it was tried."""
+    """How far it was tested."""
     witness: str = ""
 
 
 @dataclass(frozen=True)
 class StepOrder:
-    """What is known of a step that keeps a state."""
+    """What is known of a stateful step."""
 
     step: str
     matters: Matters
     """Does the order of the events of a key matter?"""
     why: str
     witness: str = ""
-    """Two events of one key that show it; empty: none was found, or none was looked for."""
+    """Two events of one key that show it; empty: none was found, or none was searched for."""
     claims: tuple[Claim, ...] = ()
     has_function: bool = True
-    """Is there a function of the user's in it?"""
+    """Does it run a user's function?"""
 
 
 @dataclass(frozen=True)
 class SinkOrder:
-    """What is known of all that leads to a sink."""
+    """What is known of everything upstream of a sink."""
 
     sink: str
     matters: Matters
-    """Does what it shows in an epoch depend on the order of the inputs in it?"""
+    """Does what it shows in an epoch depend on the order of that epoch's inputs?"""
     why: str
     witnesses: tuple[str, ...] = ()
     """For each pair of sources, two events that show it."""
@@ -78,18 +79,18 @@ class Sensitivity:
     flow: str
     seed: int
     inputs: int
-    """How many inputs were tried."""
+    """The number of inputs that were tried."""
     events: int
-    """How many events they had, all together."""
+    """The number of events in all of them together."""
     steps: tuple[StepOrder, ...]
     sinks: tuple[SinkOrder, ...]
     refuted: tuple[str, ...] = ()
     """Steps that claim to be commutative and are not."""
     impure: Mapping[str, str] | None = None
-    """Steps with a function that is not pure, and the call that shows it."""
+    """Steps with an impure function, and the call that shows it."""
 
     def as_data(self) -> dict[str, Any]:
-        """What was found, as plain data."""
+        """The result as plain data."""
         return {
             "flow": self.flow,
             "seed": self.seed,
@@ -127,28 +128,28 @@ def order_sensitivity(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> Sensitivity:
-    """Search a flow for events whose order matters, on inputs that are given or made up.
+    """Search a flow for events whose order matters, on given or generated inputs.
 
-    Parameters are those of `check_flow`; the same seed finds the same.
+    Parameters are those of `check_flow`; the same seed gives the same result.
     """
-    say = progress or (lambda _text: None)
+    notify = progress or (lambda _text: None)
     flow.validate()
     tried = inputs_to_try(flow, inputs, samples, seed)
-    given = [Given(flow, sample, epoch_size, 2) for sample in tried]
-    say("calling every function again")
-    impure = _impure(flow, given)
-    say("exchanging events of one key")
-    histories = histories_of(given, seed, is_made_up=inputs is None)
+    scenarios = [Scenario(flow, sample, epoch_size, 2) for sample in tried]
+    notify("calling every function again")
+    impure = _impure(flow, scenarios)
+    notify("exchanging events of one key")
+    histories = histories_of(scenarios, seed, is_made_up=inputs is None)
     claims = _claims(flow, histories, seed)
     steps = tuple(_steps(flow, histories, claims, impure, seed))
-    # Where a call gives another result each time, every two runs may differ.
-    dependences = [] if impure else dependences_of(given, seed, say)[0]
+    # If a call gives another result each time, any two runs may differ.
+    dependences = [] if impure else dependences_of(scenarios, seed, notify)[0]
     refuted = _refuted(flow, claims, dependences)
     return Sensitivity(
         flow.name,
         seed,
-        len(given),
-        sum(not isinstance(item, Border) for one in given for item in one.items()),
+        len(scenarios),
+        sum(not isinstance(item, Barrier) for one in scenarios for item in one.items()),
         steps,
         tuple(_sink(order, dependences) for order in orders_of(flow, refuted).values()),
         refuted,
@@ -156,10 +157,10 @@ def order_sensitivity(
     )
 
 
-def _impure(flow: Flow, given: Sequence[Given]) -> dict[str, str]:
+def _impure(flow: Flow, scenarios: Sequence[Scenario]) -> dict[str, str]:
     calls = Calls()
     watched = plan(flow, watch=calls.watch)
-    for one in given:
+    for one in scenarios:
         run_with_crashes(watched, one.inputs, epoch_size=one.epoch_size)
     return {r.step: str(r.impurity) for r in check_purity(calls) if r.impurity}
 
@@ -176,7 +177,7 @@ def _claims(flow: Flow, histories: Histories, seed: int) -> dict[str, list[Claim
 def _refuted(
     flow: Flow, claims: Mapping[str, list[Claim]], found: Sequence[Dependence]
 ) -> tuple[str, ...]:
-    """Claims with a witness of their own, and all that lead to a sink that shows the order."""
+    """Claims with a witness of their own, and all upstream of a sink that shows the order."""
     refuted = {
         step: None
         for step, made in claims.items()
@@ -196,8 +197,7 @@ def _steps(
     impure: Mapping[str, str],
     seed: int,
 ) -> Iterator[StepOrder]:
-    types = infer(flow.steps)[0]
-    for step in flow.steps:
+    for step, given in _typed(flow.steps, infer(flow.steps)[0]):
         if isinstance(step, s.Apply):
             made = tuple(claims.get(step.name, ()))
             if step.name in impure:
@@ -206,11 +206,22 @@ def _steps(
             else:
                 yield _task(step, histories.by_key(step.name), made, seed)
         elif step.is_stateful:
-            reason = why_order_matters(step, types[step.inputs[0]])
+            reason = why_order_matters(step, given)
             matters: Matters = "maybe" if reason else "no"
             why = reason or "the same in every order"
             has_function = bool(functions_of(step))
             yield StepOrder(step.name, matters, why, has_function=has_function)
+
+
+def _typed(
+    steps: Sequence[s.Step], types: Sequence[StreamType]
+) -> Iterator[tuple[s.Step, StreamType]]:
+    """Each step with the type of its first input, a loop followed by the steps of its body."""
+    for step in steps:
+        given = types[step.inputs[0]] if step.inputs else StreamType()
+        yield step, given
+        if isinstance(step, s.Iterate):
+            yield from _typed(step.body, loop_types(step, given)[0])
 
 
 def _task(

@@ -4,22 +4,22 @@
 P2                                     here
 =====================================  =====================================================
 (i) x, y ∈ Cl_D(a); (ii) ((x, y), s)   `Race`: a becomes x and y; the race between them makes s or
-                                       s′; what follows is derived alike from either
+                                       s′; the rest is derived alike from either
 (iii) b₁, b₂ ∈ Cl_D(s), τ₁ < τ₂        `Race.first`, `Race.second`
 condition (1), G                       `snapshot_condition`
 exactly-once                           `has_recovery`: for some F with F(A, B) ⊆ A ∪ B
 =====================================  =====================================================
 
-Where we read the paper our way (2026-11-18):
+Our reading of the paper (2026-11-18):
 
 - With F unrestricted the theorem is false: `any_fitting` is exactly-once, state by state, for every
-  system. So F restores only what is stored, and all else is computed again, in races.
-- Its premise is that s and s′ can be told apart: b₁ of one and b₂ of the other share no reference
-  run (`in_premise`). Where they do, exactly-once may need no snapshot.
+  system. So F restores only what is stored, and all else is recomputed, racing again.
+- Its premise is that s and s′ can be distinguished: b₁ of one and b₂ of the other share no
+  reference run (`in_premise`). Where they do, exactly-once may need no snapshot.
 - Condition (1) cannot be read as printed. If Cl_D is not reflexive, b₁ ∉ G and each element that
   is derived from b₁ refutes it; if it is, b₁ ∈ G is derived from s ∉ G, which refutes it too; and
-  if b₂ is not derived from b₁ at all, G is empty and it holds of systems that must recompute s.
-  Read: Cl_D is reflexive, b₂ ∈ G, and what derives an element of G other than b₁ lies in G.
+  if b₂ is not derived from b₁ at all, G is empty and it holds for systems that must recompute s.
+    We read: Cl_D is reflexive, b₂ ∈ G, and what derives an element of G other than b₁ is in G.
 - Each element has one derivation. With a second one beside that from b₁, (1) is refuted although
   restoring b₁ alone is enough.
 """
@@ -32,7 +32,7 @@ from functools import cached_property
 from itertools import combinations
 
 from cutwater.checking.explorer.model import always
-from cutwater.checking.explorer.search import check
+from cutwater.checking.explorer.search import check_model
 from cutwater.checking.guarantees.classify import together
 from cutwater.semantics.delivery.model import DeliveryModel, Point
 from cutwater.semantics.delivery.system import EMPTY, Bag, Change, Element, System, bag
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 Derivation = tuple[frozenset[str], str]
-"""(u, v) ∈ D below s: what is taken, and the one element that is made of it."""
+"""(u, v) ∈ D below s: the elements consumed, and the one element derived from them."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,16 @@ class Race:
     """A system in which one input is split and the order of its parts is a race (P2, Fig. 2)."""
 
     derivations: tuple[Derivation, ...]
-    """What is derived from ``"s"``; an element comes before what is made of it."""
+    """What is derived from ``"s"``, in topological order."""
     first: str
-    """b₁, which leaves first."""
+    """b₁, which is released first."""
     second: str
     """b₂."""
     forgetful: frozenset[str] = frozenset()
     """Elements that are the same whether they come from s or from s′."""
 
     def system(self) -> System:
-        """The system, without a recovery: it cannot fail unless one is put in its place."""
+        """The system without a recovery: it cannot fail unless one is substituted."""
         return System("race", "none", self._transforms, self._leaving, lambda inputs, outputs: ())
 
     @property
@@ -73,13 +73,13 @@ class Race:
         return (Element("in", "a"),)
 
     def element(self, name: str, branch: str) -> Element:
-        """What an element of a name is in the branch ``""`` of s or ``"'"`` of s′."""
+        """The element with a name in the branch ``""`` of s or ``"'"`` of s′."""
         kind = "out" if name in (self.first, self.second) else "inner"
         return Element(kind, name + (branch if name in self._telling else ""))
 
     @cached_property
     def _telling(self) -> set[str]:
-        """The elements that tell s from s′."""
+        """The elements that distinguish s from s′."""
         telling = {"s"}
         for taken, made in self.derivations:
             if taken & telling and made not in self.forgetful:
@@ -108,7 +108,7 @@ class Race:
         there = working + outputs
         for needed, new in self._rules:
             if new not in there and needed <= there:
-                kept = needed - (needed - working)  # states are read, not used up
+                kept = needed - (needed - working)  # states are read, not consumed
                 yield needed, kept + bag(new)
 
     def _leaving(self, working: Bag, outputs: Bag) -> list[Element]:
@@ -121,7 +121,7 @@ class Race:
 def _closure(derivations: Iterable[Derivation], start: str) -> set[str]:
     """Cl_D: what depends on an element, itself included."""
     found = {start}
-    for taken, made in derivations:  # in order, so one pass is enough
+    for taken, made in derivations:  # in topological order, so one pass is enough
         if taken & found:
             found.add(made)
     return found
@@ -149,14 +149,14 @@ def in_premise(race: Race) -> bool:
     def is_unmixed(point: Point) -> bool:
         return not any(outputs <= point.configuration.outputs for outputs in mixed)
 
-    return check(model, [always("unmixed", is_unmixed)], reduce=False).holds
+    return check_model(model, [always("unmixed", is_unmixed)], reduce=False).holds
 
 
 def has_recovery(race: Race) -> bool:
     """Is there an F with F(A, B) ⊆ A ∪ B that is exactly-once, and so still delivers b₂?
 
-    One failure is looked at. Then what F restores in one place does not bear on another, and F
-    exists if there is something to restore in each.
+    Considers one failure. Then what F restores at one point does not affect another, and F exists
+    if there is something to restore at each.
     """
     return all(
         any(_is_exactly_once_from(race, stored, working) for working in _within(*stored))
@@ -165,7 +165,7 @@ def has_recovery(race: Race) -> bool:
 
 
 def _stored(system: System, inputs: Sequence[Element]) -> dict[tuple[Bag, Bag], set[Bag]]:
-    """The (A, B) in which a reference run can be, and what W is there."""
+    """The (A, B) that a reference run can reach, each with its possible W."""
     found: dict[tuple[Bag, Bag], set[Bag]] = {}
 
     def note(point: Point) -> bool:
@@ -174,7 +174,7 @@ def _stored(system: System, inputs: Sequence[Element]) -> dict[tuple[Bag, Bag], 
         return True
 
     model = DeliveryModel(system, inputs, failures=0, is_reference=True)
-    check(model, [always("noted", note)], reduce=False)
+    check_model(model, [always("noted", note)], reduce=False)
     return found
 
 
@@ -186,7 +186,7 @@ def _within(inputs: Bag, outputs: Bag) -> Iterator[Bag]:
 
 
 def _is_exactly_once_from(race: Race, stored: tuple[Bag, Bag], working: Bag) -> bool:
-    """Is it exactly-once if it fails in one place only, and this is restored there?"""
+    """Is it exactly-once if it fails at this point only, and restores this?"""
     system = replace(race.system(), recover=lambda a, b: (working,) if (a, b) == stored else ())
     return together(DeliveryModel(system, race.inputs), "none").holds
 

@@ -1,7 +1,7 @@
 """What an output waits for (P2, III.F: the lower bound on latency that follows from Theorem 1).
 
-A system that is not deterministic, is sensitive to order and gives exactly-once shows no output
-before a snapshot is stored that holds the state it depends on. One that is deterministic need not.
+A system that is not deterministic, is order-sensitive and gives exactly-once releases no output
+before a snapshot of the state it depends on is stored. A deterministic one need not wait.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cutwater.checking.explorer.model import always
-from cutwater.checking.explorer.search import Checked, check
+from cutwater.checking.explorer.search import Checked, check_model
 from cutwater.semantics.delivery.model import DeliveryModel, Point
 from cutwater.semantics.delivery.system import Element, System
 
@@ -19,9 +19,9 @@ __all__ = ["outputs_are_saved", "recovers_from_storage", "waits_for"]
 def outputs_are_saved(
     system: System, inputs: Sequence[Element], kind: str, *, failures: int = 1
 ) -> Checked:
-    """Is each output that was shown held by a snapshot of a kind, stored before it or with it?
+    """Is each released output covered by a snapshot of a kind, stored before it or with it?
 
-    Outputs and snapshots stay where they are, so it is a claim about single states.
+    Outputs and snapshots are never removed, so this is a property of single states.
     """
 
     def is_saved(point: Point) -> bool:
@@ -31,11 +31,11 @@ def outputs_are_saved(
         return all(any(system.holds(snapshot, out) for snapshot in snapshots) for out in shown)
 
     model = DeliveryModel(system, inputs, failures=failures)
-    return check(model, [always(f"each output is held by a {kind}", is_saved)], reduce=False)
+    return check_model(model, [always(f"each output is held by a {kind}", is_saved)], reduce=False)
 
 
 def waits_for(system: System, inputs: Sequence[Element], *, failures: int = 1) -> tuple[str, ...]:
-    """The kinds of snapshots without which no output leaves."""
+    """The kinds of snapshots that every output waits for."""
     return tuple(
         kind
         for kind in sorted(system.snapshots)
@@ -54,4 +54,4 @@ def recovers_from_storage(
         return all(working <= stored for working in system.recover(c.inputs, c.outputs))
 
     model = DeliveryModel(system, inputs, failures=failures)
-    return check(model, [always("F(A, B) ⊆ A ∪ B", is_stored)], reduce=False)
+    return check_model(model, [always("F(A, B) ⊆ A ∪ B", is_stored)], reduce=False)

@@ -1,4 +1,4 @@
-"""The table of systems and recoveries in the documentation, computed."""
+"""Computes the table of systems and recoveries in the documentation."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Variants:
     """A system with several recoveries."""
 
     make: Callable[[str], System]
-    """The system with the recovery of a name."""
+    """Given the name of a recovery, the system with it."""
     inputs: str
-    """The letters it is run on: as few as tell its recoveries apart."""
+    """The letters it is run on: the fewest that distinguish its recoveries."""
     recoveries: tuple[str, ...]
-    """Its own first."""
+    """Names of its recoveries, its own first."""
 
 
 VARIANTS = (
@@ -88,12 +88,12 @@ VARIANTS = (
         ),
     ),
 )
-"""What the table compares."""
+"""The systems that the table compares."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was found of one system with one recovery, with one failure."""
+    """The result for one system with one recovery and one failure."""
 
     system: str
     recovery: str
@@ -106,13 +106,13 @@ class Row:
     guarantee: str
     """The strongest that hold, or ``"none"``."""
     snapshots: tuple[str, ...]
-    """The kinds of snapshots for which an output waits."""
+    """The kinds of snapshots that an output waits for."""
     run: str
     """A run that refutes exactly-once; empty if it holds."""
 
     @property
     def waits_for(self) -> str:
-        """What an output waits for, in words."""
+        """What an output waits for, as a phrase."""
         if self.snapshots:
             return " or ".join(f"the {kind} that holds its state" for kind in self.snapshots)
         return "its turn" if self.is_deterministic else "nothing"
@@ -142,7 +142,7 @@ def _row(system: System, text: str) -> Row:
 
 
 def as_markdown(found: Sequence[Row]) -> str:
-    """The table as it stands in the documentation."""
+    """The table as it appears in the documentation."""
     head = "| system | recovery | order matters | deterministic | guarantee | an output waits for |"
     lines = [head, "|---|---|---|---|---|---|"]
     for row in found:
@@ -158,5 +158,5 @@ def _yes(answer: bool) -> str:
 
 
 def runs_as_markdown(found: Sequence[Row]) -> str:
-    """For each recovery that is not exactly-once the run that shows it, as a list."""
+    """For each recovery that is not exactly-once, the run that refutes it, as a list."""
     return "\n".join(f"- {row.system}, {row.recovery}: {row.run}." for row in found if row.run)

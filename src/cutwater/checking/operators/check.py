@@ -3,7 +3,7 @@
 ==============================  =============================================
 P4                              here
 ==============================  =============================================
-soundness, completeness         two predicates of yours, called on random monotone streams
+soundness, completeness         two user predicates, called on random monotone streams
 ``mono lxs W ⟹ mono (...) W``   monotonicity, with W empty
 ``prod lxs ⟹ prod (...)``       productivity: whenever the input owes nothing, the output owes
                                 nothing `lag` inputs later
@@ -23,12 +23,12 @@ from cutwater.checking.operators.properties import (
     Soundness,
     check_completeness,
     check_monotonicity,
+    check_operator_purity,
     check_productivity,
-    check_purity,
     check_soundness,
 )
 from cutwater.checking.operators.report import Counterexample, OperatorReport, PropertyResult
-from cutwater.checking.operators.streams import Samples, Search, require_hypothesis
+from cutwater.checking.operators.streams import Samples, StreamSearch, require_hypothesis
 from cutwater.errors import InputError, Problem
 from cutwater.events import Event, uncompleted
 from cutwater.operators import Operator
@@ -60,25 +60,25 @@ def check_operator(
     op
         The operator. It gets random monotone streams of data and watermarks.
     soundness
-        ``soundness(inputs, output)``: is this data output right, given all inputs? Called for
+        ``soundness(inputs, output)``: is this data output correct, given all inputs? Called for
         every data output of a stream that ends.
     completeness
-        ``completeness(inputs, outputs)``: is everything there that must be? Called for streams
-        that end, and for streams that do not end but whose watermarks have completed every
-        item: the outputs must be complete then without the end.
+        ``completeness(inputs, outputs)``: are all required outputs there? Called for streams that
+        end, and for streams that do not end but whose watermarks have completed every item: the
+        outputs must then be complete without the end.
     times
         Sample times, simplest first. By default small numbers, and pairs of them (`Product`):
-        an operator should work over any partial order. Say ``times=range(4)`` if yours does not.
+        an operator should work over any partial order. Pass ``times=range(4)`` if yours does not.
     values
         Sample values, or a function from a time to sample values. By default three letters.
     settled
-        ``settled(inputs)``: does an input that may go on owe nothing? By default if every item
-        is completed by a watermark. An operator that needs more than that says so here, as
-        `union` needs both sides to complete a time.
+        ``settled(inputs)``: does an input that may continue owe nothing? By default it owes
+        nothing if a watermark completes every item. Pass a stricter test for an operator that
+        needs more, as `union` needs both sides to complete a time.
     lag
-        How many inputs the operator may lag behind in completing its outputs.
+        The number of inputs by which the operator may lag in completing its outputs.
     examples
-        How many streams to try over each order.
+        The number of streams to try over each order.
     seed
         The same seed tries the same streams.
 
@@ -87,13 +87,13 @@ def check_operator(
     OperatorReport
         One result each for soundness, completeness, monotonicity and productivity: holds, a
         counterexample, or not checked. It is true if there is no counterexample; it never raises
-        for one. If the operator is not a pure function of states and events (the same step done
-        twice differs, a state is changed in place, it raises, it emits what is no event), that is
-        the result `purity`, and the others are not checked.
+        for one. If the operator is not a pure function of states and events (a repeated step
+        differs, a state is changed in place, it raises, it emits something other than an event),
+        that is the result `purity`, and the others are not checked.
 
     Notes
     -----
-    At most a thousand of the outputs at the end of the input are looked at.
+    At most a thousand of the outputs at the end of the input are checked.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def check_operator(
     for samples in chosen:
         closing = samples.closing()
         checks = {
-            "purity": check_purity(op, closing, lag),
+            "purity": check_operator_purity(op, closing, lag),
             "soundness": soundness and check_soundness(op, soundness),
             "completeness": completeness
             and check_completeness(op, completeness, closing, settled, lag),
@@ -134,7 +134,7 @@ def check_operator(
             "productivity": check_productivity(op, closing, settled, lag),
         }
         wanted = {name: check for name, check in checks.items() if check and name not in found}
-        search = Search(samples, examples, seed)
+        search = StreamSearch(samples, examples, seed)
         failed, more = _first_failures(search, wanted)
         for name, (position, counterexample) in failed.items():
             shrunk = _shrunk(search, wanted[name], counterexample)
@@ -152,7 +152,7 @@ def check_operator(
 
 
 class _Remembering:
-    """A predicate on inputs that knows whether it was ever true of one."""
+    """A predicate on inputs that records whether it was ever true."""
 
     def __init__(self, predicate: Settled) -> None:
         self.predicate = predicate
@@ -169,11 +169,11 @@ def _owes_nothing(inputs: Sequence[Event]) -> bool:
 
 
 def _first_failures(
-    search: Search, checks: Mapping[str, Check]
+    search: StreamSearch, checks: Mapping[str, Check]
 ) -> tuple[dict[str, tuple[int, Counterexample]], int]:
-    """One pass over the streams: which checks fail, each where and how; and how many there were.
+    """One pass over the streams: the first failure of each check, and the number of streams.
 
-    An operator that is not pure cannot be judged further.
+    Stops at an impure operator, on which the other checks mean nothing.
     """
     failed: dict[str, tuple[int, Counterexample]] = {}
     tried = 0
@@ -196,8 +196,8 @@ def _first_failures(
     return ({"purity": impure} if impure else failed), tried
 
 
-def _shrunk(search: Search, check: Check, first: Counterexample) -> Counterexample:
-    """The counterexample of the smallest stream; the first one if what is impure came once only."""
+def _shrunk(search: StreamSearch, check: Check, first: Counterexample) -> Counterexample:
+    """The counterexample of the smallest stream; the first one if an impurity does not recur."""
     stream = search.smallest(lambda stream: check(stream) is not None)
     counterexample = check(stream) if stream is not None else None
     if stream is None or counterexample is None:
@@ -230,7 +230,7 @@ def _samples(
     lag: int,
     examples: int,
 ) -> list[Samples]:
-    """What to make streams of, one for each order; raise for what cannot be."""
+    """The samples to draw streams from, one per order; `InputError` for invalid arguments."""
     orders = [_NUMBERS, _GRID] if times is None else [tuple(times)]
     problems = [
         Problem("bad-argument", message, hint)

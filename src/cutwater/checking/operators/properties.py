@@ -1,4 +1,4 @@
-"""The properties of an operator, each a function from a stream to its counterexample or None."""
+"""The properties of an operator, each a function from a stream to a counterexample or None."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = [
     "Soundness",
     "check_completeness",
     "check_monotonicity",
+    "check_operator_purity",
     "check_productivity",
-    "check_purity",
     "check_soundness",
 ]
 
@@ -35,14 +35,14 @@ _MOST_AT_THE_END = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What an operator made of a stream."""
+    """The outputs of an operator on a stream."""
 
     by_input: tuple[tuple[Event, ...], ...]
-    """The outputs that each input caused."""
+    """The outputs of each input."""
     at_end: tuple[Event, ...]
 
     def before_end(self, inputs: int | None = None) -> list[Event]:
-        """The outputs that the first inputs caused."""
+        """The outputs of the first inputs, or of all, without those at the end."""
         return [output for outputs in self.by_input[:inputs] for output in outputs]
 
     def whole(self) -> list[Event]:
@@ -62,12 +62,12 @@ def _run(op: Operator, inputs: Iterable[Event]) -> _Run:
 
 
 def _fed(inputs: Sequence[Event], closing: Sequence[Event], lag: int) -> list[Event]:
-    """The inputs, the watermarks that complete them, and `lag` more of these: no end is needed."""
+    """The inputs, watermarks that complete them, and `lag` more of those: needs no end."""
     return [*inputs, *closing, *islice(cycle(closing), lag)]
 
 
 def check_soundness(op: Operator, is_sound: Soundness) -> Check:
-    """Every data output is right, given all inputs."""
+    """Every data output is correct, given all inputs."""
 
     def check(inputs: Sequence[Event]) -> Counterexample | None:
         outputs = _run(op, inputs).whole()
@@ -148,7 +148,7 @@ def _owed(judged: Sequence[Event], outputs: Sequence[Event]) -> int | None:
 
 
 def _denied(name: str, predicate: Callable[..., bool], *args: object) -> str | None:
-    """None if the predicate is true; else what to add to the reason."""
+    """None if the predicate is true; else the suffix of the reason."""
     try:
         return None if predicate(*args) else ""
     except Exception as error:
@@ -156,13 +156,13 @@ def _denied(name: str, predicate: Callable[..., bool], *args: object) -> str | N
 
 
 class _ImpureError(Exception):
-    """Why a call is not one of a pure function."""
+    """Why a call shows that a function is impure."""
 
 
-def check_purity(op: Operator, closing: Sequence[Event], lag: int) -> Check:
-    """Steps are functions: done twice they give the same events, and leave the state alone.
+def check_operator_purity(op: Operator, closing: Sequence[Event], lag: int) -> Check:
+    """Steps are functions: repeated, they give the same events and leave the state unchanged.
 
-    It does every step that the other checks do, so that these need not fear what is not pure.
+    Takes every step that the other checks take, so that these can rely on purity.
     """
 
     def check(inputs: Sequence[Event]) -> Counterexample | None:
@@ -185,7 +185,7 @@ def check_purity(op: Operator, closing: Sequence[Event], lag: int) -> Check:
 def _calls(
     op: Operator, inputs: Sequence[Event], ends: Collection[int]
 ) -> Iterator[tuple[str, Callable[[Any], _Outcome], int]]:
-    """The calls for a stream that may end at several places, each with the inputs taken by then."""
+    """The calls for a stream that may end at several positions, each with the inputs until then."""
     for taken in range(len(inputs) + 1):
         if taken:
             yield "step", partial(_step, op, inputs[taken - 1]), taken
@@ -225,7 +225,7 @@ def _call_twice(name: str, call: Callable[[Any], _Outcome], state: Any) -> _Outc
 
 
 def _copy(value: Any) -> Any:
-    """A deep copy; the value itself if it has none."""
+    """A deep copy; the value itself if it cannot be copied."""
     try:
         return deepcopy(value)
     except Exception:

@@ -1,4 +1,4 @@
-"""What a check of an operator found: one result for each property, and how it reads."""
+"""The report of an operator's check: one result per property, and its text."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["Counterexample", "OperatorReport", "PropertyResult"]
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A shortest input stream found on which a property does not hold."""
+    """The shortest input stream found on which a property does not hold."""
 
     inputs: tuple[Event, ...]
-    """The stream, shrunk: no event can be left out or made simpler."""
+    """The stream, shrunk: no event can be removed or made simpler."""
     outputs: tuple[Event, ...]
-    """What the operator made of it."""
+    """The operator's outputs on it."""
     reason: str
     """What is wrong with the outputs, in one sentence."""
     position: int | None = None
-    """Index of the output that is wrong; None where it is the outputs as a whole."""
+    """Index of the wrong output; None if the outputs are wrong as a whole."""
     any_value: frozenset[int] = frozenset()
     """Indexes of the inputs whose value did not matter."""
 
@@ -42,7 +42,7 @@ class PropertyResult:
 
     name: str
     inputs_tried: int
-    """How many streams were looked at until the first counterexample, or in all."""
+    """The number of streams until the first counterexample, or in total."""
     counterexample: Counterexample | None = None
     not_checked: str = ""
     """Why the property was not checked; empty if it was."""

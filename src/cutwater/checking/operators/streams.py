@@ -1,4 +1,4 @@
-"""Monotone streams over sample times, and the smallest of them on which something fails."""
+"""Random monotone streams over sample times, and the smallest one on which something fails."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cutwater.errors import CutwaterError, Problem
 from cutwater.events import Data, Event, Watermark
 from cutwater.times import maximal
 
-__all__ = ["Samples", "Search", "keep_monotone", "require_hypothesis"]
+__all__ = ["Samples", "StreamSearch", "keep_monotone", "require_hypothesis"]
 
 _LONGEST = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What streams are made of; the earlier an event stands, the simpler it is."""
+    """The events that streams are drawn from, simplest first."""
 
     data: tuple[Data, ...]
     watermarks: tuple[Watermark, ...]
@@ -36,7 +36,7 @@ class Samples:
         return [Watermark(time) for time in maximal(mark.time for mark in self.watermarks)]
 
     def simpler(self, event: Event) -> Sequence[Event]:
-        """The events of the same kind that stand before it."""
+        """The events of the same kind that come before it in the samples."""
         kind = self.data if isinstance(event, Data) else self.watermarks
         return kind[: kind.index(event)]
 
@@ -46,7 +46,7 @@ class Samples:
 
 
 def keep_monotone(events: Iterable[Event]) -> list[Event]:
-    """The stream without the data that come too late.
+    """The stream without its late data.
 
     >>> keep_monotone([Data(2, "a"), Watermark(1), Data(1, "late")])
     [Data(time=2, value='a'), Watermark(time=1)]
@@ -63,7 +63,7 @@ def keep_monotone(events: Iterable[Event]) -> list[Event]:
 
 
 def require_hypothesis() -> None:
-    """Raise a sentence if hypothesis, which makes and shrinks streams, is not installed."""
+    """Raise `CutwaterError` if hypothesis, which draws and shrinks streams, is not installed."""
     try:
         import hypothesis  # noqa: F401
     except ImportError:
@@ -77,7 +77,7 @@ def require_hypothesis() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class StreamSearch:
     """Tries random monotone streams; the same seed tries the same ones."""
 
     samples: Samples
@@ -85,7 +85,7 @@ class Search:
     seed: int
 
     def smallest(self, is_bad: Callable[[list[Event]], bool]) -> list[Event] | None:
-        """A shrunk stream of which the predicate is true, or None if none was found."""
+        """A shrunk stream on which the predicate is true, or None if none was found."""
         from hypothesis import HealthCheck, Phase, Verbosity, find, settings
         from hypothesis import strategies as st
         from hypothesis.errors import Flaky, NoSuchExample
@@ -117,11 +117,11 @@ class Search:
         except NoSuchExample:
             return None
         except Flaky:
-            # What was bad once and not again is a counterexample, too; it cannot be shrunk.
+            # Bad once but not again is a counterexample, too; it only cannot be shrunk.
             return min(found, key=len)
 
     def _simplest(self, stream: list[Event], is_bad: Callable[[list[Event]], bool]) -> list[Event]:
-        """A bad stream of which no event can be left out or replaced by a simpler one."""
+        """A bad stream in which no event can be removed or replaced by a simpler one."""
         for simpler in self._simpler(stream):
             if is_bad(simpler):
                 return self._simplest(simpler, is_bad)

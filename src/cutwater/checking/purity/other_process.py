@@ -1,10 +1,10 @@
-"""The same calls in other processes, in which none of the user's functions was called before.
+"""The same calls in other processes, which have not called any of the user's functions before.
 
-For each of several fixed hash seeds there is an interpreter that knows nothing of the user's. For
-each check it forks a process that imports the user's modules and calls nothing, and that one two
-more: one makes the calls as they came, the other in the opposite order, with another environment,
-time zone and clock. What hides state, goes by the order of a set, or looks at the clock gives other
-results there, and the same ones in every check.
+For each of several fixed hash seeds there is an interpreter without any user code. For each check
+it forks a process that imports the user's modules and calls nothing. That process forks two more:
+one makes the calls in their original order, the other in reverse order, with another environment,
+time zone and clock. A function that hides state, depends on the order of a set, or reads the clock
+gives other results there, and the same ones in every check.
 """
 
 from __future__ import annotations
@@ -19,104 +19,110 @@ import random
 import select
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic  # bound here: a check has a clock of its own
 from typing import Any, NamedTuple, NoReturn
 
 from cutwater.checking.purity.surroundings import surroundings
 from cutwater.flow.builder import Flow
-from cutwater.flow.travel.pickling import by_value
+from cutwater.flow.travel.pickling import pickle_by_value
+from cutwater.semantics.hanging import HangingError, interrupting, longest_call_s
 
 __all__ = [
+    "HANGS",
     "HASH_SEEDS",
+    "CallOrigin",
+    "CallsToRepeat",
     "Elsewhere",
-    "Job",
-    "Place",
     "call_after",
     "call_elsewhere",
-    "place_of",
+    "call_origin",
 ]
 
 HASH_SEEDS = (1, 2, 3, 4)
-_PATIENCE_S = 60
+_PATIENCE_S = 600
+"""How long to wait for all results. Python calls that hang are interrupted much earlier."""
+HANGS = b'"does not return"'
+"""The result of a call that was interrupted; later calls of the same function are not made."""
 _INSIDE = "CUTWATER_CALLED_ELSEWHERE"
-"""Set in the other process: a module that checks flows when it is imported starts no third one."""
+"""Set in the other process, so that a module that checks flows on import starts no third one."""
 
-Place = tuple[str, str, tuple[str, ...]] | bytes
-"""A module, its file, and how the function is found in it: by its name, or by that of a flow, of
-a step and of the role of the function there. Or the function itself, if it is found nowhere: as it
-was before it was called, with what it closes over."""
+CallOrigin = tuple[str, str, tuple[str, ...]] | bytes
+"""A module, its file, and the path to the function in it: its name, or the names of a flow, a step
+and the function's role there. Or, if it cannot be imported, the pickled function itself: as it was
+before its first call, with what it closes over."""
 
 
-class Job(NamedTuple):
+class CallsToRepeat(NamedTuple):
     """The calls of one function."""
 
-    place: Place
+    place: CallOrigin
     arguments: Sequence[Sequence[Any]]
     is_listing: bool
 
 
 class Elsewhere(NamedTuple):
-    """What the calls of each function gave in one of the processes."""
+    """The results of each function's calls in one of the processes."""
 
     hash_seed: int
     is_reversed: bool
-    """Were they made in the opposite order, at another time and place?"""
+    """Were they made in reverse order, with another clock, time zone and environment?"""
     results: list[list[bytes] | None]
-    """For each function; None where it, or what it is given, is not to be had there."""
+    """By function; None if the function or its arguments are not available there."""
 
 
 def call_elsewhere(
-    jobs: Sequence[Job], hash_seeds: Sequence[int] = HASH_SEEDS
+    jobs: Sequence[CallsToRepeat], hash_seeds: Sequence[int] = HASH_SEEDS
 ) -> list[Elsewhere] | None:
-    """What the calls give in processes with other hash seeds; None if they cannot be made there."""
+    """The results of the calls in processes with other hash seeds; None if these cannot run."""
     if not jobs or _INSIDE in os.environ:
         return None
     asked: list[_Interpreter] = []
     try:
         calls = [_sent(job) for job in jobs]
         places = [job.place for job in jobs]
-        data = pickle.dumps((sys.path, str(Path.cwd()), dict(os.environ), places, calls))
+        where = (sys.path, str(Path.cwd()), dict(os.environ))
+        data = pickle.dumps((*where, longest_call_s(), places, calls))
         for seed in hash_seeds:
             asked.append(_interpreter(seed))
             asked[-1].ask(data)
         return [each for interpreter in asked for each in interpreter.answer()]
     except (pickle.PickleError, EOFError, OSError):
-        for interpreter in asked:  # one that was asked and not heard would answer the next time
+        for interpreter in asked:  # an unread answer would be taken for that to the next request
             interpreter.end()
         return None
 
 
-def call_after(job: Job, before: Sequence[int], last: int) -> bytes | None:
-    """What a call gives in a fresh process after some others; None if it cannot be made there."""
+def call_after(job: CallsToRepeat, before: Sequence[int], last: int) -> bytes | None:
+    """The result of a call in a fresh process after some others; None if it cannot run there."""
     arguments = [job.arguments[index] for index in (*before, last)]
     found = call_elsewhere([job._replace(arguments=arguments)], HASH_SEEDS[:1])
     results = found[0].results[0] if found else None
     return results[-1] if results else None
 
 
-def _sent(job: Job) -> bytes | None:
-    """The calls of a function as bytes; None if some of what it is given cannot be sent."""
+def _sent(job: CallsToRepeat) -> bytes | None:
+    """The calls of a function as bytes; None if an argument cannot be pickled."""
     calls = (list(job.arguments), job.is_listing)
-    if isinstance(job.place, bytes):  # then the types that it knows are found nowhere either
+    if isinstance(job.place, bytes):  # then its types cannot be imported either
         return _by_value(calls)
     try:
         return pickle.dumps(calls)
-    except Exception:  # a class that is found nowhere, or whatever one of the user's raises
+    except Exception:  # a class that cannot be imported, or anything user code raises
         return _by_value(calls)
 
 
 def _by_value(value: Any) -> bytes | None:
     try:
-        return by_value(value)
-    except Exception:  # a lock, a connection, and whatever a class of the user's raises
+        return pickle_by_value(value)
+    except Exception:  # a lock, a connection, or anything a user's class raises
         return None
 
 
 class _Interpreter:
-    """An interpreter with a hash seed; it answers each request by a process that it forks."""
+    """An interpreter with a hash seed; it forks a process to answer each request."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -140,7 +146,7 @@ class _Interpreter:
 
     def answer(self) -> list[Elsewhere]:
         assert self._process.stdout is not None
-        data = _read_frame(self._process.stdout.fileno(), time.monotonic() + _PATIENCE_S)
+        data = _read_frame(self._process.stdout.fileno(), monotonic() + _PATIENCE_S)
         forward, backward = pickle.loads(data)
         return [
             Elsewhere(self._seed, False, forward),
@@ -157,7 +163,7 @@ class _Interpreter:
 
 
 _interpreters: dict[tuple[int, int], _Interpreter] = {}
-"""Those that were started, by process: one that was forked has none of them."""
+"""The interpreters started, by process id and hash seed: a forked process has none of its own."""
 
 
 def _interpreter(seed: int) -> _Interpreter:
@@ -179,10 +185,10 @@ def _read_frame(file: int, deadline: float | None = None) -> bytes:
 
 
 def _read(file: int, size: int, deadline: float | None) -> bytes:
-    """So many bytes; raises `EOFError` where it ends before, or takes too long."""
+    """Read `size` bytes; `EOFError` if the file ends before that, or on timeout."""
     data = bytearray()
     while len(data) < size:
-        patience = None if deadline is None else max(0.0, deadline - time.monotonic())
+        patience = None if deadline is None else max(0.0, deadline - monotonic())
         is_ready, _, _ = select.select([file], [], [], patience)
         part = os.read(file, size - len(data)) if is_ready else b""
         if not part:
@@ -191,15 +197,15 @@ def _read(file: int, size: int, deadline: float | None) -> bytes:
     return bytes(data)
 
 
-def place_of(f: Callable[..., Any], step: str, role: str) -> Place | None:
-    """How another process gets at a function that was not called yet; None if it cannot.
+def call_origin(f: Callable[..., Any], step: str, role: str) -> CallOrigin | None:
+    """How another process gets a function that was not called yet; None if it cannot.
 
-    It imports it, if it can: then nothing that was computed here is sent.
+    It is imported if possible: then nothing that was computed here is sent.
     """
     return _imported_from(f, step, role) or _by_value(f)
 
 
-def _imported_from(f: Callable[..., Any], step: str, role: str) -> Place | None:
+def _imported_from(f: Callable[..., Any], step: str, role: str) -> CallOrigin | None:
     module = sys.modules.get(getattr(f, "__module__", None) or "")
     name = getattr(f, "__qualname__", "<")
     file = getattr(module, "__file__", None)
@@ -214,7 +220,7 @@ def _imported_from(f: Callable[..., Any], step: str, role: str) -> Place | None:
 
 
 def _is_guarded(script: str) -> bool:
-    """Does a script do its work only where it is run? Others may do anything when imported."""
+    """Does a script have a ``__main__`` guard? Without one, importing it may do anything."""
     try:
         statements = ast.parse(Path(script).read_text(encoding="utf-8")).body
     except (OSError, ValueError, SyntaxError):
@@ -228,15 +234,15 @@ def _find(module: Any, names: tuple[str, ...]) -> Any:
     for part in names[0].split("."):
         found = getattr(found, part, None)
     if len(names) == 1:
-        return getattr(found, "f", found)  # what a task decorates
+        return getattr(found, "f", found)  # the function that a task decorates
     _, step, role = names
     steps = [each for each in getattr(found, "steps", ()) if each.name == step]
     held = getattr(steps[0], role, None) if steps else None
     return getattr(held, "f", held)
 
 
-def _found(place: Place) -> Any:
-    """The function at a place; None if it is not there, or its module cannot be imported."""
+def _found(place: CallOrigin) -> Any:
+    """The function at a location; None if it is not there, or its module cannot be imported."""
     try:
         if isinstance(place, bytes):
             return pickle.loads(place)
@@ -247,12 +253,12 @@ def _found(place: Place) -> Any:
 
 
 _SCRIPT = "__cutwater_main__"
-"""What a script is called here: what it does only when it is run is not done."""
+"""The name a script is imported under, so that its ``__main__`` block does not run."""
 
 
 def _imported(name: str, file: str) -> Any:
     if name == "__main__":
-        # Types of the script are pickled by the name that it has in the process that runs it.
+        # Types of the script are pickled under its name in the process that runs it.
         module = _imported(_SCRIPT, file)
         sys.modules["__main__"] = module
         return module
@@ -275,9 +281,9 @@ def _imported(name: str, file: str) -> Any:
 
 
 def _serve() -> None:
-    """Answer requests until there are no more; a process that fails answers with nothing."""
+    """Answer requests until there are no more; a process that fails sends an empty answer."""
     answers = os.dup(1)
-    os.dup2(2, 1)  # what the user's code prints is not the answer
+    os.dup2(2, 1)  # keep the user's prints out of the answer
     with suppress(EOFError):
         while True:
             data = _read_frame(0)
@@ -293,15 +299,19 @@ def _answer(data: bytes, answers: int) -> NoReturn:
     try:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
-        path, folder, environment, places, calls = pickle.loads(data)
+        path, folder, environment, limit_s, places, calls = pickle.loads(data)
         os.environ.clear()
         os.environ.update({**environment, _INSIDE: "1"})
         os.chdir(folder)
         sys.path[:] = path
         functions = [_found(place) for place in places]
-        # The arguments come after the functions, whose modules define their types.
-        found = [_forked(functions, calls, is_reversed=flag) for flag in (False, True)]
-        _write_frame(answers, pickle.dumps(found))
+        # Arguments after functions: the functions' modules define the arguments' types.
+        forward = _forked(functions, calls, limit_s, is_reversed=False)
+        left = [
+            None if HANGS in (made or ()) else one for one, made in zip(calls, forward, strict=True)
+        ]
+        backward = _forked(functions, left, limit_s, is_reversed=True)
+        _write_frame(answers, pickle.dumps((forward, backward)))
         code = 0
     finally:
         os._exit(code)
@@ -310,13 +320,15 @@ def _answer(data: bytes, answers: int) -> NoReturn:
 _Results = list[list[bytes] | None]
 
 
-def _forked(functions: list[Any], calls: Sequence[bytes | None], *, is_reversed: bool) -> _Results:
-    """The results of all calls, made in a process of their own."""
+def _forked(
+    functions: list[Any], calls: Sequence[bytes | None], limit_s: float, *, is_reversed: bool
+) -> _Results:
+    """The results of all calls, made in a forked process."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            made = _made(functions, [_received(data) for data in calls], is_reversed)
+            made = _made(functions, [_received(data) for data in calls], limit_s, is_reversed)
             with os.fdopen(writing, "wb") as answer:
                 answer.write(pickle.dumps(made))
         finally:
@@ -329,14 +341,14 @@ def _forked(functions: list[Any], calls: Sequence[bytes | None], *, is_reversed:
 
 
 def _received(data: bytes | None) -> Any:
-    """The calls of a function; None if what it is given cannot be had here."""
+    """The calls of a function; None if its arguments cannot be unpickled here."""
     try:
         return None if data is None else pickle.loads(data)
-    except Exception:  # whatever a class of the user's raises when it is made again
+    except Exception:  # anything a user's class raises on unpickling
         return None
 
 
-def _made(functions: list[Any], jobs: list[Any], is_reversed: bool) -> _Results:
+def _made(functions: list[Any], jobs: list[Any], limit_s: float, is_reversed: bool) -> _Results:
     from cutwater.checking.purity.repeated_calls import encoded_result
 
     can_be = [f is not None and job is not None for f, job in zip(functions, jobs, strict=True)]
@@ -346,7 +358,13 @@ def _made(functions: list[Any], jobs: list[Any], is_reversed: bool) -> _Results:
         for n, i in reversed(places) if is_reversed else places:
             (arguments, is_listing), made = jobs[n], results[n]
             assert made is not None
-            made[i] = encoded_result(functions[n], arguments[i], is_listing)
+            if HANGS in made:
+                continue
+            try:
+                with interrupting(limit_s):
+                    made[i] = encoded_result(functions[n], arguments[i], is_listing)
+            except HangingError:
+                made[i] = HANGS
     return results
 
 

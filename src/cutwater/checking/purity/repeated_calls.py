@@ -1,9 +1,9 @@
-"""Whether functions depend on, or change, more than their arguments.
+"""Do functions depend on, or change, more than their arguments?
 
-This cannot be decided. Every call is made several times on equal copies of its arguments: in
-another order after other calls, with another clock and random seed, and where the function can be
-imported again in another process with another hash seed. Code that names clocks, random numbers,
-input and output or variables that can change gets a warning. The verdict is "no impurity found".
+This is undecidable. Every call is repeated on equal copies of its arguments: in another order after
+other calls, with another clock and random seed, and, where the function can be imported again, in
+another process with another hash seed. Code that names clocks, random numbers, input and output or
+mutable variables gets a warning. The verdict is "no impurity found".
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import dataclasses
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,20 +22,24 @@ import msgspec
 
 from cutwater.annotations import is_immutable
 from cutwater.checking.purity.other_process import (
+    HANGS,
+    CallOrigin,
+    CallsToRepeat,
     Elsewhere,
-    Job,
-    Place,
     call_after,
     call_elsewhere,
-    place_of,
+    call_origin,
 )
 from cutwater.checking.purity.static_hints import suspicions
+from cutwater.errors import StepError
 from cutwater.flow import steps as s
+from cutwater.flow.lowering import named
 from cutwater.flow.where import Where, of_function
 from cutwater.jsonable import plain, shown
 from cutwater.operators.bounded import bounded
 from cutwater.operators.operator import no_outputs
 from cutwater.semantics.frozen import form
+from cutwater.semantics.hanging import HangingError
 
 __all__ = [
     "Call",
@@ -52,12 +56,12 @@ __all__ = [
 
 
 _MOST_OUTPUTS = 100_000
-"""So many values a function may emit for one event; an endless one would never return."""
+"""The most values a function may emit for one event; an infinite generator would never return."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call that a run made: its arguments, copied before it, and what it gave."""
+    """A recorded call: its arguments, copied before the call, and its result."""
 
     arguments: tuple[Any, ...]
     result: bytes = b""
@@ -68,34 +72,34 @@ class Call:
         return ", ".join(shown(plain(argument)) for argument in self.arguments)
 
     def copies(self) -> tuple[Any, ...]:
-        """Arguments that nobody else holds."""
+        """The arguments, copied unless they are immutable."""
         return tuple(a if is_immutable(a) else copy.deepcopy(a) for a in self.arguments)
 
 
 @dataclass
 class Calls:
-    """The calls of each of a flow's functions; `watch` makes steps that note them."""
+    """The calls of each of a flow's functions; `watch` makes steps that record them."""
 
     limit: int = 2_000
-    """How many calls of a function are kept; they are the first of it."""
+    """The number of calls of a function that are kept, from its first."""
     functions: dict[tuple[str, str], tuple[s.Step, Callable[..., Any]]] = field(
         default_factory=dict
     )
     """By step and role: the step and the user's function."""
-    places: dict[tuple[str, str], Place | None] = field(default_factory=dict)
-    """How another process gets at each function as it was before its first call."""
+    places: dict[tuple[str, str], CallOrigin | None] = field(default_factory=dict)
+    """How another process gets each function as it was before its first call."""
     made: dict[tuple[str, str], list[Call]] = field(default_factory=dict)
     seen: dict[tuple[str, str], set[Any]] = field(default_factory=dict)
-    """What the arguments of the calls are compared by, whichever plan made them."""
+    """The arguments of the calls in comparable form, to record equal calls once."""
 
     def watch(self, step: s.Step) -> s.Step:
-        """The step, with functions that note how they are called."""
+        """The step, with functions that record their calls."""
         changes: dict[str, Any] = {}
         for role, f in functions_of(step).items():
             if (step.name, role) not in self.functions:
-                self.places[step.name, role] = place_of(f, step.name, role)
+                self.places[step.name, role] = call_origin(f, step.name, role)
             self.functions[step.name, role] = (step, f)
-            noted = self._noting(step.name, role, f, gives_several(step, role))
+            noted = self._noting(step, role, f)
             if isinstance(step, s.Apply):
                 changes["task"] = dataclasses.replace(step.task, f=noted)
             elif isinstance(step, s.Operate):
@@ -105,19 +109,18 @@ class Calls:
                 changes[role] = noted
         return dataclasses.replace(step, **changes) if changes else step
 
-    def _noting(
-        self, name: str, role: str, f: Callable[..., Any], is_listing: bool
-    ) -> Callable[..., Any]:
-        made = self.made.setdefault((name, role), [])
-        seen = self.seen.setdefault((name, role), set())
+    def _noting(self, step: s.Step, role: str, f: Callable[..., Any]) -> Callable[..., Any]:
+        is_listing, title = gives_several(step, role), step.title
+        made = self.made.setdefault((step.name, role), [])
+        seen = self.seen.setdefault((step.name, role), set())
 
         def noting(*arguments: Any) -> Any:
             held = form(arguments) if len(made) < self.limit else None
             if held is None or held in seen:
-                return listed(f(*arguments), is_listing, name)
+                return listed(f(*arguments), is_listing, title)
             seen.add(held)
             before = Call(arguments).copies()
-            result = listed(f(*arguments), is_listing, name)
+            result = listed(f(*arguments), is_listing, title)
             made.append(Call(before, encoded(result)))
             return result
 
@@ -125,7 +128,7 @@ class Calls:
 
 
 def gives_several(step: s.Step, role: str) -> bool:
-    """Is what the function returns gone through, so that it may be lazy?"""
+    """Is the function's result iterated, so that it may be a lazy iterable?"""
     return isinstance(step, (s.FlatMap, s.Bulk)) or role == "finish"
 
 
@@ -134,7 +137,7 @@ def functions_of(step: s.Step) -> dict[str, Callable[..., Any]]:
     if isinstance(step, s.Apply):
         return {"task": step.task.f}
     if isinstance(step, s.Operate):
-        roles = ("step", "finish", "border")
+        roles = ("step", "finish", "barrier")
         found = {role: getattr(step.op, role) for role in roles}
         return {role: f for role, f in found.items() if f is not None and f is not no_outputs}
     names = [name for name in ("f", "receive", "complete") if hasattr(step, name)]
@@ -146,14 +149,14 @@ class Impurity:
     """A call that shows that a function is not pure."""
 
     step: str
-    """How messages name the step."""
+    """The step, as messages name it."""
     where: Where
     """Where the function is defined."""
     what: str
-    """What it does that it must not."""
+    """What it does wrong."""
     arguments: str
     results: tuple[str, ...] = ()
-    """What the same call gave."""
+    """The different results of the same call."""
 
     def __str__(self) -> str:
         lines = [
@@ -170,26 +173,25 @@ class PurityResult:
     step: str
     role: str
     calls: int
-    """How many different calls were repeated."""
+    """The number of different calls that were repeated."""
     elsewhere: bool
     """Were they repeated in another process, with another hash seed?"""
     impurity: Impurity | None
     warnings: tuple[str, ...]
-    """What its code names that a pure function need not."""
+    """What its code refers to that a pure function need not."""
 
 
 def check_purity(calls: Calls) -> list[PurityResult]:
-    """Repeat the calls that were noted and compare."""
+    """Repeat the recorded calls and compare."""
     jobs = _jobs(calls)
     elsewhere = _elsewhere(jobs)
     results = []
     for (name, role), (step, f) in calls.functions.items():
         made, others = calls.made[name, role], elsewhere.get((name, role))
-        title = f"{step.verb} '{name}'"
         found = None
         if others:
-            found = _told_apart(title, of_function(f), made, others, jobs[name, role])
-        found = found or _repeat(f, made, title, is_listing=gives_several(step, role))
+            found = _told_apart(_title(step), of_function(f), made, others, jobs[name, role])
+        found = found or _repeat(step, f, made, is_listing=gives_several(step, role))
         is_elsewhere = others is not None
         results.append(PurityResult(name, role, len(made), is_elsewhere, found, suspicions(f)))
     return results
@@ -198,22 +200,22 @@ def check_purity(calls: Calls) -> list[PurityResult]:
 _AGAIN = "called again with the same arguments it gives another result"
 
 _Others = list[tuple[Elsewhere, list[bytes]]]
-"""For each process that made the calls again what they gave there."""
+"""For each process that repeated the calls, their results there."""
 
 
-def _jobs(calls: Calls) -> dict[tuple[str, str], Job]:
-    """The calls that other processes can make."""
-    jobs: dict[tuple[str, str], Job] = {}
+def _jobs(calls: Calls) -> dict[tuple[str, str], CallsToRepeat]:
+    """The calls that other processes can repeat."""
+    jobs: dict[tuple[str, str], CallsToRepeat] = {}
     for (name, role), (step, _) in calls.functions.items():
         place = calls.places[name, role]
         if place is not None and calls.made[name, role]:
             arguments = [call.copies() for call in calls.made[name, role]]
-            jobs[name, role] = Job(place, arguments, gives_several(step, role))
+            jobs[name, role] = CallsToRepeat(place, arguments, gives_several(step, role))
     return jobs
 
 
-def _elsewhere(jobs: Mapping[tuple[str, str], Job]) -> dict[tuple[str, str], _Others]:
-    """What the calls of functions gave in other processes."""
+def _elsewhere(jobs: Mapping[tuple[str, str], CallsToRepeat]) -> dict[tuple[str, str], _Others]:
+    """The results of the functions' calls in other processes."""
     found = call_elsewhere(list(jobs.values()))
     made = {
         which: [(one, result) for one in found or () if (result := one.results[n]) is not None]
@@ -223,9 +225,13 @@ def _elsewhere(jobs: Mapping[tuple[str, str], Job]) -> dict[tuple[str, str], _Ot
 
 
 def _told_apart(
-    title: str, where: Where, made: Sequence[Call], others: _Others, job: Job
+    title: str, where: Where, made: Sequence[Call], others: _Others, job: CallsToRepeat
 ) -> Impurity | None:
-    """A call that gives another result in one process than in another."""
+    """A call whose result differs between processes."""
+    for _, elsewhere in others:
+        if HANGS in elsewhere:
+            what = "called again with the same arguments in another process, it does not return"
+            return Impurity(title, where, what, made[elsewhere.index(HANGS)].given)
     first, results = others[0]
     for index, call in enumerate(made):
         given = call.given
@@ -239,10 +245,10 @@ def _told_apart(
     return None
 
 
-def _call_that_matters(job: Job, index: int) -> int | None:
-    """A call that changes what another gives that comes after it; None if none does by itself.
+def _call_that_matters(job: CallsToRepeat, index: int) -> int | None:
+    """A call that changes the result of a later one; None if no single call does.
 
-    Found by halves: how many of the others must come first until the result is another.
+    Found by bisection: how many of the others must come first for the result to change.
     """
     others = [number for number in range(len(job.arguments)) if number != index]
     alone = call_after(job, (), index)
@@ -267,17 +273,41 @@ def _how_it_differs(first: Elsewhere, other: Elsewhere) -> str:
     )
 
 
+def _title(step: s.Step) -> str:
+    return f"{step.verb} '{step.name}'"
+
+
+class _HangsError(Exception):
+    """A call that returned before does not return when repeated."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call.given)
+        self.call = call
+
+
 def _repeat(
-    f: Callable[..., Any], made: Sequence[Call], title: str, is_listing: bool
+    step: s.Step, f: Callable[..., Any], made: Sequence[Call], is_listing: bool
 ) -> Impurity | None:
-    with _environment(seed=1, later=0.0):
-        first = [_outcome(f, call, is_listing) for call in made]
-    with _environment(seed=2, later=86_400.0 * 400):
-        second = [_outcome(f, call, is_listing) for call in reversed(made)][::-1]
-    where = of_function(f)
-    for index, call in enumerate(made):
+    """Repeat the calls twice in this process, up to one that does not return."""
+    # In one call that the timer can interrupt, with lazy results iterated inside it.
+    again = named(step, lambda *arguments: listed(f(*arguments), is_listing, step.title))
+    try:
+        with _environment(seed=1, later=0.0):
+            first = [_outcome(again, call, is_listing) for call in made]
+        with _environment(seed=2, later=86_400.0 * 400):
+            second = [_outcome(again, call, is_listing) for call in reversed(made)][::-1]
+    except _HangsError as error:
+        what = "called again with the same arguments it does not return"
+        return Impurity(_title(step), of_function(f), what, error.call.given)
+    return _compared(_title(step), of_function(f), zip(made, first, second, strict=True))
+
+
+def _compared(
+    title: str, where: Where, repeated: Iterable[tuple[Call, _Outcome, _Outcome]]
+) -> Impurity | None:
+    """The first call whose repetitions differ, or change their arguments."""
+    for call, one, two in repeated:
         given = call.given
-        one, two = first[index], second[index]
         if one.changed or two.changed:
             what = f"it changes its {one.changed or two.changed} in place"
             return Impurity(title, where, what, given)
@@ -300,38 +330,42 @@ class _Outcome:
 
 
 _ROLES = {1: ("event",), 2: ("state", "event"), 3: ("state", "time", "event")}
-"""What the arguments of a function are, by their number."""
+"""The roles of a function's arguments, by their number."""
 
 
 def _outcome(f: Callable[..., Any], call: Call, is_listing: bool) -> _Outcome:
     arguments = call.copies()
     before = [form(argument) for argument in arguments]
-    result = encoded_result(f, arguments, is_listing)
+    try:
+        result = encoded_result(f, arguments, is_listing)
+    except HangingError:
+        raise _HangsError(call) from None
     names = _ROLES[len(arguments)]
     changed = [n for n, a, b in zip(names, arguments, before, strict=True) if form(a) != b]
     return _Outcome(result, changed[0] if changed else "")
 
 
 def encoded_result(f: Callable[..., Any], arguments: Sequence[Any], is_listing: bool) -> bytes:
-    """What a call gives, or raises, as bytes that are equal for equal results."""
+    """The result of a call, or what it raises, as bytes that are equal for equal results."""
     try:
         return encoded(listed(f(*arguments), is_listing))
     except Exception as error:
-        return encoded(f"raised {type(error).__name__}: {error}")
+        raised = error.__cause__ if isinstance(error, StepError) and error.__cause__ else error
+        return encoded(f"raised {type(raised).__name__}: {raised}")
 
 
-def listed(result: Any, is_listing: bool, name: str = "a step") -> Any:
-    """A result in which what can be gone through only once is a list, of a bounded length."""
+def listed(result: Any, is_listing: bool, step: str = "a step") -> Any:
+    """A result in which one-shot iterables are lists of bounded length."""
     if is_listing or isinstance(result, Iterator):
-        return bounded(result, name, _MOST_OUTPUTS)
+        return bounded(result, step, _MOST_OUTPUTS)
     if type(result) is tuple and len(result) == 2 and isinstance(result[1], Iterator):
-        return result[0], bounded(result[1], name, _MOST_OUTPUTS)
+        return result[0], bounded(result[1], step, _MOST_OUTPUTS)
     return result
 
 
 def encoded(result: Any) -> bytes:
     """Bytes that are equal for equal results."""
-    form(result)  # or a sentence, where it is nothing that can be compared
+    form(result)  # raises if it cannot be compared
     return msgspec.json.encode(plain(result), order="deterministic")
 
 
@@ -340,7 +374,7 @@ _CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf
 
 @contextmanager
 def _environment(seed: int, later: float) -> Iterator[None]:
-    """Another random seed, and clocks that are later."""
+    """Another random seed, and clocks that run ahead."""
     state = random.getstate()
     random.seed(seed)
     numbers = sys.modules.get("numpy.random")

@@ -1,4 +1,4 @@
-"""What a function's code names that a pure function need not: grounds for a warning, no proof."""
+"""What a function's code refers to that a pure function need not: a warning, not a proof."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CONSTANT = (int, float, str, bytes, bool, tuple, frozenset, type(None), type, F
 
 
 def suspicions(f: Callable[..., Any]) -> tuple[str, ...]:
-    """What a function names, with the functions of the user's own modules that it calls.
+    """What a function refers to, including through functions of the user's own modules it calls.
 
     >>> import random
     >>> def roll(state, event):
@@ -58,7 +58,7 @@ def _found(f: Any, seen: set[int]) -> Iterator[str]:
         return
     seen.add(id(code))
     known = getattr(f, "__globals__", {})
-    # An attribute of the same name is another thing.
+    # An attribute of the same name is something else.
     scope = {name: known.get(name, getattr(builtins, name, None)) for name in global_names(code)}
     for name in _names(code):
         value = scope.get(name)
@@ -86,7 +86,7 @@ def _found(f: Any, seen: set[int]) -> Iterator[str]:
 
 
 def _is_of_the_user(value: FunctionType, f: Any) -> bool:
-    """Is it a function of the same module, or of another one that no package brings?"""
+    """Is it a function of the same module, or of another module outside of installed packages?"""
     module = value.__module__
     return module == getattr(f, "__module__", "") or (
         module in sys.modules and not is_installed(module)
@@ -94,7 +94,7 @@ def _is_of_the_user(value: FunctionType, f: Any) -> bool:
 
 
 def _through_module(value: Any, code: CodeType, seen: set[int]) -> Iterator[str]:
-    """What the functions of a module of the user's name, of those that the code names."""
+    """What the functions of a user's module refer to, for those functions that the code names."""
     if not isinstance(value, ModuleType) or is_installed(value.__name__):
         return
     for name in _names(code):
@@ -106,13 +106,13 @@ def _through_module(value: Any, code: CodeType, seen: set[int]) -> Iterator[str]
 
 
 def _module_of(value: Any) -> str:
-    """The module a function comes from, by which it may be imported by name."""
+    """The module that a function comes from, even if it was imported by name."""
     module = getattr(value, "__module__", None) if callable(value) else None
     return {"posix": "os"}.get(module, module) if isinstance(module, str) else ""
 
 
 def _behind(f: Any) -> Any:
-    """The function behind a task, a wrapper, a partial application or an object that is called."""
+    """The function behind a task, a wrapper, a partial application or a callable object."""
     for name in ("f", "__wrapped__", "func", "__func__"):
         if hasattr(f, name):
             return _behind(getattr(f, name))

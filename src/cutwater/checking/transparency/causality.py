@@ -3,13 +3,13 @@
 =====================================  =====================================================
 P1                                     here
 =====================================  =====================================================
-Z_i happens before Z_j, (1) to (3)     `causes`: for each step the steps directly before it
+Z_i happens before Z_j, (1) to (3)     `causes`: for each step its direct predecessors
 (4), transitivity                      `happens_before`
 permutation preserving causality (B.5) `is_causal`; `reordered` draws one
 =====================================  =====================================================
 
-Where we read the paper our way (2026-11-16): in 6.4(3) the message is consumed by Z_j; in B.3(3) it
-is in M'' \\ M; in B.5 the relation on the right is that of Z'.
+Our reading of the paper (2026-11-16): in 6.4(3) the message is consumed by Z_j; in B.3(3) it is in
+M'' \\ M; in B.5 the relation on the right is that of Z'.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["causes", "happens_before", "is_causal", "reordered"]
 def causes(steps: Sequence[TraceStep]) -> list[set[int]]:
     """For each step the indices of steps that directly happen before it.
 
-    What follows by transitivity from these may be left out.
+    Those that follow by transitivity may be missing.
     """
     found: list[set[int]] = []
     last_of: dict[str, int] = {}
@@ -70,7 +70,7 @@ def is_causal(steps: Sequence[TraceStep], order: Sequence[int]) -> bool:
 
 
 def reordered(steps: Sequence[TraceStep], drawn: random.Random) -> list[int]:
-    """A permutation that preserves the causal order, drawn at random."""
+    """A random permutation that preserves the causal order."""
     waiting = {index: set(before) for index, before in enumerate(causes(steps))}
     order: list[int] = []
     while waiting:

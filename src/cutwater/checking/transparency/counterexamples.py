@@ -1,7 +1,8 @@
-"""Counterexamples to failure transparency made small: fewer crashes, less input, fewer steps.
+"""Shrink counterexamples to failure transparency: fewer crashes, less input, fewer steps.
 
-What is left is marked with what did not matter: values that could be any, and crashes that could be
-of any task. A counterexample is replayed from its trace's file, or found again by the same search.
+The result marks what does not matter: values that could be any, and crashes that could be of any
+task. A counterexample is replayed from its trace file, or found again by the same search. Not by
+hypothesis: a breadth-first search finds the shortest run, which it could only approach.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from cutwater.checking.transparency.explainability import failure_transparency, is_unexplained
 from cutwater.jsonable import plain, shown
-from cutwater.semantics.barrier_model import BarrierModel, Fail, Move, Recover, TakeBorder
+from cutwater.semantics.barrier_model import BarrierModel, Fail, Move, Recover, TakeBarrier
 from cutwater.semantics.barriers import Event, Task
 from cutwater.semantics.recording import record
 from cutwater.trace import Trace
@@ -23,7 +24,7 @@ Inputs = Mapping[str, Sequence[Sequence[Any]]]
 """For each input stream its epochs, each a sequence of words."""
 
 Build = Callable[[Inputs, int], BarrierModel]
-"""The model of an input with so many crashes at most."""
+"""Builds the model of an input with at most this many crashes."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class CrashCounterexample:
     """A run that no run without failures explains."""
 
     inputs: Inputs
-    """The least input on which there is one."""
+    """The smallest input on which there is one."""
     crashes: int
     """The fewest crashes with which there is one."""
     moves: tuple[Move, ...]
@@ -40,7 +41,7 @@ class CrashCounterexample:
     any_value: frozenset[tuple[str, int, int]] = frozenset()
     """Stream, epoch from 0 and index of the inputs whose value did not matter."""
     any_task: frozenset[int] = frozenset()
-    """Indices of the moves that are a crash which could be of any task."""
+    """Indices of the crashes that could be of any task."""
 
     def __str__(self) -> str:
         lines = []
@@ -52,34 +53,34 @@ class CrashCounterexample:
                 ]
                 lines.append(f"{stream}, epoch {number + 1}: {', '.join(shown_words) or 'nothing'}")
         lines += [
-            f"{index:>3}  {_said(move)}"
+            f"{index:>3}  {_formatted(move)}"
             + ("  # or any other task" if index in self.any_task else "")
             for index, move in enumerate(self.moves)
         ]
         return "\n".join([*lines, "* or any other value"] if self.any_value else lines)
 
 
-def _said(move: Move) -> str:
+def _formatted(move: Move) -> str:
     if isinstance(move, Recover):
         return "all recover"
     if isinstance(move, Fail):
         return f"{move.task} crashes"
-    if isinstance(move, TakeBorder):
+    if isinstance(move, TakeBarrier):
         return f"{move.task} snapshots"
     content = move.message.content
-    word = shown(plain(content.word)) if isinstance(content, Event) else "a border"
+    word = shown(plain(content.word)) if isinstance(content, Event) else "a barrier"
     return f"{move.task} takes {word} from {move.message.stream}"
 
 
 def find_counterexample(
     build: Build, inputs: Inputs, *, crashes: int = 2, max_states: int | None = None
 ) -> CrashCounterexample | None:
-    """A run of a model that no run without failures explains, made small; None if none was found.
+    """A run of a model that no failure-free run explains, shrunk; None if none was found.
 
     Parameters
     ----------
     build
-        The model of an input with so many crashes at most.
+        Builds the model of an input with at most this many crashes.
     inputs
         The input to begin with.
     """
@@ -108,7 +109,7 @@ def find_counterexample(
 
 
 def _least(inputs: Inputs, is_still: Callable[[Inputs], bool]) -> Inputs:
-    """Whole epochs first, then single words, as long as any can be left out."""
+    """Remove whole epochs first, then single words, as long as possible."""
     least = {stream: tuple(map(tuple, epochs)) for stream, epochs in inputs.items()}
     number = max(map(len, least.values())) - 1
     while number >= 0:
@@ -143,7 +144,7 @@ def _with_words(
 def _free_values(
     inputs: Inputs, is_still: Callable[[Inputs], bool]
 ) -> frozenset[tuple[str, int, int]]:
-    """Where other words of the same type show it too: one seen nowhere else, and known ones."""
+    """Positions at which other words of the same type show it too: a new one, and known ones."""
     known = [word for epochs in inputs.values() for words in epochs for word in words]
     free = set()
     for stream, number, index in _places(inputs):
@@ -169,7 +170,7 @@ def _others(word: Any, known: Sequence[Any]) -> list[Any]:
 
 
 def _is_any_task(model: BarrierModel, moves: Sequence[Move], index: int, move: Move) -> bool:
-    """Would the crash of any other task have done?"""
+    """Would a crash of any other task show the same?"""
     tasks: Sequence[Task] = model.initial.graph.tasks
     if not isinstance(move, Fail) or len(tasks) < 2:
         return False

@@ -1,10 +1,10 @@
-"""Whether one model's runs look like another's: explainability and failure transparency (P1, 5).
+"""Do one model's runs look like another's? Explainability, failure transparency (P1, 5).
 
 =====================================  =====================================================
 P1                                     here
 =====================================  =====================================================
 observability function O (5.3)         any function of states; see `monotonicity`
-explanation, monotone (5.4, 5.6)       `is_explained`, `is_monotonically_explained`, of sequences
+explanation, monotone (5.4, 5.6)       `is_explained`, `is_monotonically_explained`, on sequences
                                        of observations
 R explainable by R' under T (5.5)      `explainable`
 failure transparency (5.10)            `failure_transparency`, with `without` for R \\ F; O has
@@ -15,10 +15,11 @@ O'' ∘ O (5.9)                          `view`: a function applied to what a mo
 Definition 5.5 is about runs: for every execution there is *one* execution that explains it. So the
 model is run beside the set of those configurations of the other model that can have shown the same
 observations in the same order; where the set is empty, the run so far is the counterexample. In
-between, the other model may show more (Definition 5.4 asks only that what was seen can be seen).
+between, the other model may show more (Definition 5.4 only requires that what was seen can be
+seen).
 
-Lemma 5.7 needs the same order on both sides; the search asks for a monotone explanation, which is
-what the lemma makes of an explanation where observations do not return.
+Lemma 5.7 needs the same order on both sides; the search requires a monotone explanation, which the
+lemma derives from an explanation if observations do not recur.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ import msgspec
 from cutwater.checking.explorer.model import Model, always
 from cutwater.checking.explorer.paths import Path
 from cutwater.checking.explorer.reduction import ample_by, can_reduce, is_acyclic
-from cutwater.checking.explorer.search import Checked, check
+from cutwater.checking.explorer.search import Checked, check_model
 from cutwater.checking.transparency.monotonicity import (
     Monotonicity,
+    ObservationOrder,
     Observe,
-    Order,
     Steps,
     monotonicity,
     refuse_no_order,
@@ -58,7 +59,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class View:
-    """A function of what a model shows: reductions that keep all of it keep this too."""
+    """A function of what a model shows: reductions that preserve the latter preserve this, too."""
 
     model: Any
     f: Callable[[Any], Hashable]
@@ -75,23 +76,23 @@ def view(model: Any, f: Callable[[Any], Hashable]) -> View:
 
 @dataclass(frozen=True)
 class Explainability:
-    """Whether every run of a model is explained, and how far that was looked at."""
+    """Whether every run of a model is explained, and how far that was explored."""
 
     checked: Checked
     claim: str
     monotone: Monotonicity | None = None
-    """Whether what is observed only grows, where that was asked for (Definition 5.10)."""
+    """Whether what is observed only grows (Definition 5.10); None if that was not checked."""
 
     @property
     def holds(self) -> bool:
-        """Was no run found that is not explained, and nothing taken back that was observed?"""
+        """Was every run explained, and no observation retracted?"""
         return self.checked.holds and (self.monotone is None or self.monotone.holds)
 
     @property
     def counterexample(self) -> Path[Any, Any] | None:
-        """The actions of a run that nothing explains; its states are the model's own.
+        """A run that nothing explains, with the states of the model itself.
 
-        Where every run is explained and something is taken back, the run that does.
+        If every run is explained but an observation is retracted, the run that retracts it.
         """
         found = self.checked.discoveries.get(self.claim)
         if found is None:
@@ -117,7 +118,7 @@ def is_monotonically_explained(seen: Sequence[Hashable], explaining: Sequence[Ha
 
 
 class _Beside(msgspec.Struct, frozen=True, cache_hash=True):
-    """A state, and the states of the other model in which it can be by what was shown."""
+    """A state, and the states the other model can be in, given what was shown."""
 
     state: Any
     candidates: frozenset[Any]
@@ -133,7 +134,7 @@ class _Explaining:
         observe: Observe,
         observe_other: Observe,
         translation: Iterable[tuple[Any, Any]],
-        order: Order | None,
+        order: ObservationOrder | None,
         reduce: bool,
     ) -> None:
         self.model, self.observe = model, observe
@@ -164,14 +165,16 @@ class _Explaining:
         return bool(beside.candidates)
 
     def observed(self) -> Iterable[Hashable]:
-        """What was seen of either model."""
+        """What was observed of either model."""
         return chain(self.steps.observed(), self.candidates.seen.values())
 
 
 class _Candidates:
-    """From which states of a model an observation can be seen next."""
+    """The states of a model in which an observation can be seen next."""
 
-    def __init__(self, model: Any, observe: Observe, order: Order | None, reduce: bool) -> None:
+    def __init__(
+        self, model: Any, observe: Observe, order: ObservationOrder | None, reduce: bool
+    ) -> None:
         self._model, self._observe, self._order = model, observe, order
         self._known: dict[tuple[frozenset[Any], Hashable], frozenset[Any]] = {}
         self._next: dict[Any, list[Any]] = {}
@@ -180,7 +183,7 @@ class _Candidates:
         self._ample = ample_by(model) if is_reduced else None
 
     def showing(self, starts: frozenset[Any], wanted: Hashable) -> frozenset[Any]:
-        """The first states on any way from the starts in which the wanted is seen."""
+        """The first states on any path from the starts that show the wanted observation."""
         if (starts, wanted) not in self._known:
             self._known[starts, wanted] = frozenset(self._search(starts, wanted))
         return self._known[starts, wanted]
@@ -216,7 +219,7 @@ class _Candidates:
 
 
 def _is_of(observe: Observe, model: Any) -> bool:
-    """Is it what the model shows, or a function of it?"""
+    """Does it observe what the model shows, or a function of that?"""
     is_view = isinstance(observe, View) and observe.model is model
     return is_view or observe == getattr(model, "observation", None)
 
@@ -228,7 +231,7 @@ def explainable(
     observe: Observe | None = None,
     observe_other: Observe | None = None,
     translation: Iterable[tuple[Any, Any]] | None = None,
-    order: Order | None = None,
+    order: ObservationOrder | None = None,
     reduce: bool = True,
     **search: Any,
 ) -> Explainability:
@@ -244,11 +247,11 @@ def explainable(
         T: pairs of a state of `other` and a state of `model` at which runs begin; default: their
         initial states, paired.
     order
-        An order in which both observe monotonically, if it is known: it saves looking where an
-        observation cannot be reached any more. `InputError` if it is no order.
+        An order in which both observe monotonically, if known: it prunes states from which an
+        observation is out of reach. `InputError` if it is not a partial order.
     reduce
-        Whether interleavings that no observer can tell apart may be left out on both sides, where
-        the models allow it and are observed through what they show.
+        Whether to skip interleavings that no observer can distinguish, on both sides, where the
+        models allow it and are observed through what they show.
     search
         Options of `check`: bounds, order of search, seed, progress.
     """
@@ -261,11 +264,11 @@ def _explained(
     observe: Observe | None,
     observe_other: Observe | None,
     translation: Iterable[tuple[Any, Any]] | None,
-    order: Order | None,
+    order: ObservationOrder | None,
     reduce: bool = True,
     **search: Any,
 ) -> tuple[Explainability, Steps]:
-    """The verdict, and what was observed before what on the way."""
+    """The verdict, and the pairs of observations in the order they were seen."""
     claim = "every run is explained"
     explaining = _Explaining(
         model,
@@ -279,7 +282,7 @@ def _explained(
         reduce,
     )
     claims = [always(claim, bool, observed=True)]
-    found = check(explaining, claims, reduce=reduce, **search)
+    found = check_model(explaining, claims, reduce=reduce, **search)
     if order is not None:
         refuse_no_order(order, explaining.observed())
     return Explainability(found, claim), explaining.steps
@@ -290,11 +293,11 @@ def is_unexplained(
     other: Model[Any, Any],
     actions: Sequence[Any],
     *,
-    order: Order | None = None,
+    order: ObservationOrder | None = None,
 ) -> bool:
-    """Can the model take these actions, and does no run of the other explain the run?
+    """Can the model take these actions, and does no run of the other explain that run?
 
-    With `order`, as in `explainable`, less of the other is looked at.
+    With `order`, as in `explainable`, less of the other model is explored.
     """
     explaining = _Explaining(
         model,
@@ -341,14 +344,14 @@ def failure_transparency(
     failure_free: Model[Any, Any],
     *,
     observe: Observe | None = None,
-    order: Order | None = None,
+    order: ObservationOrder | None = None,
     **search: Any,
 ) -> Explainability:
     """Definition 5.10: is every run with failures explained by one without?
 
     The failure-free model starts where the model starts; both are observed alike. See `without`.
-    What is observed has to be monotone (`monotonicity`): a run that takes something back which was
-    observed before is a counterexample, too.
+    What is observed has to be monotone (`monotonicity`): a run that retracts an earlier
+    observation is a counterexample, too.
     """
     found, steps = _explained(
         model,

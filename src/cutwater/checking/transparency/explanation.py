@@ -4,16 +4,16 @@
 P1                                     here
 =====================================  =====================================================
 generations G, step (1)                `Generation`: the steps up to a recovery, with the epoch
-                                       it recovers
+                                       it restores
 reordering and removal, (2) and (3)    of each generation the steps of epochs up to that epoch
                                        are kept, in their order
-fusion Z', (4)                         ``Explanation.kept``: the kept steps one after the other
+fusion Z', (4)                         ``Explanation.kept``: the kept steps, concatenated
 mapping of observations                ``Explanation.mapping``: for each configuration of the run
                                        the one of the failure-free run that shows the same
-committing border step                 `Commit`: the border that raises the greatest common epoch
+committing barrier step                 `Commit`: the barrier that raises the greatest common epoch
 =====================================  =====================================================
 
-The result is never trusted: both runs are replayed (`replay`), and what each commit adds to the
+The result is not trusted: both runs are replayed (`replay`), and what each commit adds to the
 output is compared.
 """
 
@@ -41,12 +41,12 @@ class Generation:
     epoch: int
     """The greatest common epoch at its end: its steps up to this epoch are kept."""
     is_recovered: bool
-    """Does a recovery end it? The last generation may just stop."""
+    """Does a recovery end it? The last generation may simply stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A committing border step: the only kind of step that changes what is observed."""
+    """A committing barrier step: the only kind of step that changes what is observed."""
 
     step: int
     """Index of the step in the run."""
@@ -58,10 +58,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class NotExplained:
-    """Why a run has no explanation by this construction."""
+    """Why this construction does not explain a run."""
 
     step: int
-    """Index of the step at which it shows."""
+    """Index of the step at which that shows."""
     reason: str
 
 
@@ -79,7 +79,7 @@ class Explanation:
     """For each configuration of the run (before step 0, after step 0, …) the configuration of the
     failure-free run, counted alike, in which an observer sees the same."""
     refusal: NotExplained | None = None
-    """Why it is no explanation after all; None if it was verified."""
+    """Why the explanation does not hold; None if it was verified."""
 
     @property
     def holds(self) -> bool:
@@ -94,7 +94,7 @@ def explain(trace: Trace) -> Explanation:
     """
     if not isinstance(trace, Trace):
         raise InputError(
-            Problem("no-trace", f"{trace!r} is no trace", "use simulate(..., trace=True).trace")
+            Problem("no-trace", f"{trace!r} is not a trace", "use simulate(..., trace=True).trace")
         )
     original = _replayed(trace, range(len(trace.steps)))
     generations = _generations(trace, original)
@@ -112,15 +112,15 @@ def explain(trace: Trace) -> Explanation:
 
 @dataclass
 class _Replayed:
-    """What a replay showed."""
+    """The result of a replay."""
 
     commits: list[tuple[int, int, dict[str, Sequence[TraceMessage]]]]
-    """Step, epoch, and what the epoch adds to the output, at each committing border."""
+    """Step, epoch, and what the epoch adds to the output, at each committing barrier."""
     common: dict[int, int]
     """The greatest common epoch at each recovery and at the end, by the index after it."""
     refusal: NotExplained | None
     stop: int
-    """How many steps were replayed."""
+    """The number of steps that were replayed."""
 
 
 def _replayed(trace: Trace, indices: Sequence[int]) -> _Replayed:
@@ -129,9 +129,9 @@ def _replayed(trace: Trace, indices: Sequence[int]) -> _Replayed:
     for count, index in enumerate(indices):
         step = trace.steps[index]
         before = machine.common
-        said = machine.take(step)
-        if said:
-            shown.refusal, shown.stop = NotExplained(index, said), count
+        message = machine.take(step)
+        if message:
+            shown.refusal, shown.stop = NotExplained(index, message), count
             break
         if machine.common != before:
             shown.commits.append((index, machine.common, machine.added(machine.common)))
@@ -154,12 +154,12 @@ def _generations(trace: Trace, original: _Replayed) -> tuple[Generation, ...]:
 
 
 def _is_kept(step: TraceStep, epoch: int) -> bool:
-    """Steps (2) and (3): what belongs to committed epochs stays, before all that is discarded."""
-    return step.rule in ("event", "border") and step.epoch <= epoch
+    """Steps (2) and (3): steps of committed epochs are kept, the others discarded."""
+    return step.rule in ("event", "barrier") and step.epoch <= epoch
 
 
 def _mapping(trace: Trace, commits: Sequence[Commit]) -> tuple[int, ...]:
-    """Each configuration to the one after the commit that came last."""
+    """Maps each configuration to the one after its last commit."""
     mapping = []
     at, rest = 0, list(reversed(commits))
     for index in range(len(trace.steps) + 1):
@@ -170,7 +170,7 @@ def _mapping(trace: Trace, commits: Sequence[Commit]) -> tuple[int, ...]:
 
 
 def _difference(original: _Replayed, constructed: _Replayed) -> NotExplained | None:
-    """Where the failure-free run does not show what the run showed; None if it does."""
+    """Where the failure-free run differs from what the run showed; None if nowhere."""
     if constructed.refusal:
         step, reason = constructed.refusal.step, constructed.refusal.reason
         return NotExplained(step, f"without the failures this step is not possible: {reason}")

@@ -1,8 +1,8 @@
-"""Is what is observed never taken back? (P1, Definition 5.3.)
+"""Is an observation never retracted? (P1, Definition 5.3.)
 
-An observability function is monotone in *some* partial order. There is one exactly if the relation
-"was observed before" over all steps that can be reached has no circle, whichever runs its steps are
-of: where one run shows a, then b, and another b, then a, no order is right for both.
+An observability function is monotone in *some* partial order. There is one if and only if the
+relation "was observed before" over all reachable steps has no cycle, even if its steps are of
+different runs: if one run shows a, then b, and another b, then a, no order fits both.
 """
 
 from __future__ import annotations
@@ -17,46 +17,53 @@ from typing import Any
 
 from cutwater.checking.explorer.model import Model, sometimes
 from cutwater.checking.explorer.paths import Path
-from cutwater.checking.explorer.search import Checked, check
+from cutwater.checking.explorer.search import Checked, check_model
 from cutwater.errors import InputError, Problem
 
-__all__ = ["Monotonicity", "Observe", "Order", "Steps", "monotonicity", "refuse_no_order"]
+__all__ = [
+    "Monotonicity",
+    "ObservationOrder",
+    "Observe",
+    "Steps",
+    "monotonicity",
+    "refuse_no_order",
+]
 
 Observe = Callable[[Any], Hashable]
-Order = Callable[[Any, Any], bool]
+ObservationOrder = Callable[[Any, Any], bool]
 
 _MOST = 100
-"""Of how many observations an order is looked at, with all their pairs and triples."""
+"""The number of observations on which an order is checked, with all pairs and triples."""
 
 
 @dataclass(frozen=True)
 class Monotonicity:
-    """Whether what is observed only grows, and how far that was looked at."""
+    """Whether what is observed only grows, and how far that was explored."""
 
     checked: Checked
     circle: tuple[Path[Any, Any], ...] = ()
-    """Runs whose last steps go round: each starts with the observation the one before it ends with,
-    and the last takes it back. With an order there is one run, whose last step does not go up."""
+    """Runs whose last steps form a cycle: each starts with the observation the one before it ends
+    with, and the last retracts it. With an order, one run, whose last step does not go up."""
 
     @property
     def holds(self) -> bool:
-        """Was nothing found that is taken back?"""
+        """Was no retraction found?"""
         return not self.circle
 
     @property
     def counterexample(self) -> Path[Any, Any] | None:
-        """The run whose last step takes something back."""
+        """The run whose last step retracts an observation; None if it holds."""
         return self.circle[-1] if self.circle else None
 
 
 class Steps:
-    """What was observed directly before what."""
+    """Pairs of observations, one directly before the other."""
 
     def __init__(self) -> None:
         self._pairs: dict[tuple[Hashable, Hashable], None] = {}
 
     def add(self, before: Hashable, after: Hashable) -> None:
-        """Of one step, on which the observation changes."""
+        """Add a step on which the observation changes."""
         self._pairs[before, after] = None
 
     def observed(self) -> Iterable[Hashable]:
@@ -64,17 +71,17 @@ class Steps:
         return chain.from_iterable(self._pairs)
 
     def pairs(self) -> list[tuple[Hashable, Hashable]]:
-        """All that was added, in that order."""
+        """All pairs, in the order they were added."""
         return list(self._pairs)
 
-    def is_monotone(self, order: Order | None) -> bool:
-        """Does every step go up, in this order or in some?"""
+    def is_monotone(self, order: ObservationOrder | None) -> bool:
+        """Does every step go up, in this order; None: in some order?"""
         if order is None:
             return not self.circle()
         return all(order(before, after) for before, after in self.pairs())
 
     def circle(self) -> list[tuple[Hashable, Hashable]]:
-        """Steps that go round, the one that closes the circle last; none if there is no circle."""
+        """Steps that form a cycle, the closing one last; empty if there is no cycle."""
         pairs = self.pairs()
         if not _goes_round(pairs):
             return []
@@ -107,7 +114,7 @@ def _goes_round(pairs: Iterable[tuple[Hashable, Hashable]]) -> bool:
 
 
 class _Watching:
-    """A model that writes down what is observed before what."""
+    """A model that records which observation comes before which."""
 
     def __init__(self, model: Any, observe: Observe) -> None:
         self.model, self.observe = model, observe
@@ -124,10 +131,10 @@ class _Watching:
         return there
 
     def run_to(self, pair: tuple[Hashable, Hashable]) -> Path[Any, Any]:
-        """The shortest run to the first step that goes from the one observation to the other."""
+        """The shortest run to the first step from one observation to the other."""
         state, action = self.witness[pair]
         claim = sometimes("it is reached", lambda there: there == state)
-        path = check(self.model, [claim]).discoveries[claim.name].path
+        path = check_model(self.model, [claim]).discoveries[claim.name].path
         last = self.model.step(state, action)
         return Path(path.initial, (*path.actions, action), (*path.states, last))
 
@@ -136,16 +143,16 @@ def monotonicity(
     model: Model[Any, Any],
     observe: Observe,
     *,
-    order: Order | None = None,
+    order: ObservationOrder | None = None,
     max_states: int | None = None,
 ) -> Monotonicity:
     """Definition 5.3: does what is observed only ever grow?
 
-    With an `order` every step goes up in it, and `InputError` is raised if it is none; without,
-    there is some order in which every step goes up.
+    With an `order`, every step has to go up in it; `InputError` if it is not a partial order.
+    Without one, there has to be some order in which every step goes up.
     """
     watching = _Watching(model, observe)
-    found = check(watching, max_states=max_states)
+    found = check_model(watching, max_states=max_states)
     steps = watching.steps
     if order is None:
         return Monotonicity(found, tuple(map(watching.run_to, steps.circle())))
@@ -154,8 +161,8 @@ def monotonicity(
     return Monotonicity(found, tuple(map(watching.run_to, down[:1])))
 
 
-def refuse_no_order(order: Order, observed: Iterable[Hashable]) -> None:
-    """`InputError` unless it is a partial order on what was observed, or on the first of it."""
+def refuse_no_order(order: ObservationOrder, observed: Iterable[Hashable]) -> None:
+    """`InputError` unless it is a partial order on the observations, at most `_MOST` of them."""
     values = list(islice(dict.fromkeys(observed), _MOST))
     above = {a: {b for b in values if order(a, b)} for a in values}
     problem = next(iter(_problems(values, above)), None)
@@ -163,7 +170,7 @@ def refuse_no_order(order: Order, observed: Iterable[Hashable]) -> None:
         raise InputError(
             Problem(
                 "no-order",
-                f"order= is no partial order of what is observed: {problem}",
+                f"order= is not a partial order of what is observed: {problem}",
                 "give an order such as frozenset.issubset or operator.le, or none",
             )
         )

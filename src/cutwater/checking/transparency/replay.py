@@ -1,9 +1,9 @@
-"""Replaying a trace without the tasks' functions: is it a run, and what does it show when?
+"""Replay a trace without the tasks' functions: is it a run, and what does it show when?
 
-A mutable machine that takes one step after the other in constant time, and a recovery in time of
-the tasks and streams; it does what the rules of `cutwater.semantics.barriers` do (a test compares
-the two on random runs). The functions are not known; that each task is *a* function is checked:
-given the same history, it must have produced the same.
+A mutable machine that takes each step in constant time, and a recovery in time linear in tasks and
+streams. It implements the rules of `cutwater.semantics.barriers` (a test compares the two on random
+runs). The functions are not known, but that each task is *a* function is checked: given the same
+history, it must have produced the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Replayer:
         self.tasks = {task.name: task for task in header.tasks}
         self.streams: dict[str, list[TraceMessage]] = {name: [] for name in header.streams}
         self.ends: dict[str, list[int]] = {name: [0] for name in header.streams}
-        """For each stream its length at the end of each epoch, from epoch 0."""
+        """The length of each stream at the end of each epoch, from epoch 0."""
         for stream, epochs in header.inputs.items():
             for message in _messages(stream, epochs):
                 self._append(message)
@@ -42,7 +42,7 @@ class Replayer:
         self._functions = _Functions()
 
     def take(self, step: TraceStep) -> str | None:
-        """Take a step; what is wrong with it in words, or None."""
+        """Take a step; returns what is wrong with it, or None."""
         if step.rule == "recover":
             return self._recover(step)
         assert step.task is not None
@@ -55,7 +55,7 @@ class Replayer:
             return f"'{step.task}' has crashed and takes no step before a recovery"
         if step.rule == "event":
             return self._event(step.task, step)
-        return self._border(step.task, step)
+        return self._barrier(step.task, step)
 
     def added(self, epoch: int) -> dict[str, Sequence[TraceMessage]]:
         """What a committed epoch adds to the observable output, stream by stream."""
@@ -65,32 +65,32 @@ class Replayer:
         }
 
     def _event(self, name: str, step: TraceStep) -> str | None:
-        if len(step.consumed) != 1 or step.consumed[0].border:
+        if len(step.consumed) != 1 or step.consumed[0].barrier:
             return "an event step consumes one event"
         taken = step.consumed[0]
-        said = self._consume(name, taken) or self._check_produced(name, step)
-        if said:
-            return said
-        if any(message.border for message in step.produced):
+        text = self._consume(name, taken) or self._check_produced(name, step)
+        if text:
+            return text
+        if any(message.barrier for message in step.produced):
             return "an event step produces events alone"
         self._produce(step)
         return self._functions.call(name, step, taken)
 
-    def _border(self, name: str, step: TraceStep) -> str | None:
-        streams = [message.stream for message in step.consumed if message.border]
+    def _barrier(self, name: str, step: TraceStep) -> str | None:
+        streams = [message.stream for message in step.consumed if message.barrier]
         if sorted(streams) != sorted(self.tasks[name].inputs) or len(streams) < len(step.consumed):
-            return f"a border step of '{name}' consumes one border from every input"
+            return f"a barrier step of '{name}' consumes one barrier from every input"
         for message in step.consumed:
-            said = self._consume(name, message)
-            if said:
-                return said
-        if len(step.produced) != 1 or not step.produced[0].border:
-            return "a border step produces one border"
-        said = self._check_produced(name, step)
-        if said:
-            return said
+            text = self._consume(name, message)
+            if text:
+                return text
+        if len(step.produced) != 1 or not step.produced[0].barrier:
+            return "a barrier step produces one barrier"
+        text = self._check_produced(name, step)
+        if text:
+            return text
         self._produce(step)
-        self._functions.border(name, step.epoch)
+        self._functions.barrier(name, step.epoch)
         self.epoch[name] = step.epoch + 1
         self._commit(step.epoch)
         return None
@@ -152,12 +152,12 @@ class Replayer:
 
     def _append(self, message: TraceMessage) -> None:
         self.streams[message.stream].append(message)
-        if message.border:
+        if message.barrier:
             self.ends[message.stream].append(len(self.streams[message.stream]))
 
 
 def _is_same(one: TraceMessage, other: TraceMessage) -> bool:
-    """Are two messages one? 1, 1.0 and True are not."""
+    """Are two messages the same? 1, 1.0 and True are different."""
     return one is other or (one == other and _encode(one) == _encode(other))
 
 
@@ -171,7 +171,7 @@ def _messages(stream: str, epochs: Sequence[Sequence[Any]]) -> Iterator[TraceMes
         for event in events:
             yield TraceMessage(stream, n, epoch, event=event)
             n += 1
-        yield TraceMessage(stream, n, epoch, border=True)
+        yield TraceMessage(stream, n, epoch, barrier=True)
         n += 1
 
 
@@ -180,20 +180,20 @@ def _text(encoded: bytes) -> str:
 
 
 class _Functions:
-    """What each task did, given its history: again the same, or it is no function.
+    """What each task did, given its history: if that differs, the task is not a function.
 
-    A history is a number: of the history before and what came. Only uncommitted histories can
-    come again, so only they are kept.
+    A history is a number, assigned to the previous history and the message taken. Only
+    uncommitted histories can recur, so only they are kept.
     """
 
     def __init__(self) -> None:
         self._now: dict[str, int] = {}
         self._numbers = 0
         self._known: dict[int, dict[tuple[str, int, bytes], tuple[int, bytes, bytes]]] = {}
-        self._at_border: dict[int, dict[str, int]] = {0: {}}
+        self._at_barrier: dict[int, dict[str, int]] = {0: {}}
 
     def call(self, task: str, step: TraceStep, taken: TraceMessage) -> str | None:
-        """A step with this history; what is wrong if it was taken before and went otherwise."""
+        """Record a step; returns what is wrong if the same history led to another one before."""
         known = self._known.setdefault(step.epoch, {})
         cause = (task, self._now.get(task, 0), taken.stream.encode() + _encode(taken.event))
         produced = _encode([message.event for message in step.produced])
@@ -211,19 +211,19 @@ class _Functions:
             f"{_text(one)}: it depends on more than its state and its events"
         )
 
-    def border(self, task: str, epoch: int) -> None:
-        """The end of an epoch: a history to which a recovery may go back."""
-        self._at_border.setdefault(epoch, {})[task] = self._now.get(task, 0)
+    def barrier(self, task: str, epoch: int) -> None:
+        """Record the end of an epoch: a history that a recovery may restore."""
+        self._at_barrier.setdefault(epoch, {})[task] = self._now.get(task, 0)
 
     def forget(self, epoch: int) -> None:
-        """An epoch was committed: no recovery goes back before it."""
+        """Drop histories before a committed epoch: no recovery goes back there."""
         for old in [known for known in self._known if known <= epoch]:
             del self._known[old]
-        for old in [known for known in self._at_border if known < epoch]:
-            del self._at_border[old]
+        for old in [known for known in self._at_barrier if known < epoch]:
+            del self._at_barrier[old]
 
     def recover(self, epoch: int) -> None:
-        """All tasks are where they were at the end of an epoch."""
-        self._now = dict(self._at_border[epoch])
-        for undone in [known for known in self._at_border if known > epoch]:
-            del self._at_border[undone]
+        """Restore the histories of all tasks at the end of an epoch."""
+        self._now = dict(self._at_barrier[epoch])
+        for undone in [known for known in self._at_barrier if known > epoch]:
+            del self._at_barrier[undone]

@@ -82,7 +82,7 @@ def check(
             max_states=max_states,
             seed=seed,
             observe=load_function(observe) if observe else None,
-            progress=line.say,
+            progress=line.notify,
         )
     if as_json:
         print_json(report.as_data())
@@ -114,8 +114,8 @@ def _note(flow: Flow, report: FlowReport) -> None:
         elif not report.is_interrupted:
             note_check(flow, report.inputs, report.events)
     except OSError as error:
-        said = f"run will not know of this check: {error.filename}: {error.strerror}"
-        errors.print(said, highlight=False, markup=False, soft_wrap=True)
+        message = f"run will not know of this check: {error.filename}: {error.strerror}"
+        errors.print(message, highlight=False, markup=False, soft_wrap=True)
 
 
 def _write(violations: tuple[Finding, ...], trace: Path | None, html: Path | None) -> None:
@@ -123,10 +123,10 @@ def _write(violations: tuple[Finding, ...], trace: Path | None, html: Path | Non
     run = next((finding.trace for finding in violations if finding.trace is not None), None)
     if run is None:
         if trace is not None or html is not None:
-            said = "there is no counterexample that is a run: nothing was written"
-            errors.print(said, highlight=False, markup=False, soft_wrap=True)
+            message = "there is no counterexample that is a run: nothing was written"
+            errors.print(message, highlight=False, markup=False, soft_wrap=True)
         return
     if trace is not None:
         write_trace(run, trace)
     if html is not None:
-        write_text(html, page.render(explain(run)))
+        write_text(html, page.render_html(explain(run)))

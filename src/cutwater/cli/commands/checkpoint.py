@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from cutwater.cli.targets import spark_package
 from cutwater.errors import many
 
 if TYPE_CHECKING:
-    from cutwater.spark import CheckpointSummary
+    from cutwater.spark import CheckpointSummary, TickSummary
 
 __all__ = ["checkpoint", "rescale", "show", "verify"]
 
@@ -85,7 +86,7 @@ def rescale(
     """
     spark = spark_package()
     with live(f"{place}: moving its state to {partitions} partitions"):
-        done = spark.rescale(place, partitions, master=master, tell=_tell)
+        done = spark.rescale(place, partitions, master=master, notify=_notify)
     if as_json:
         print_json(done)
     else:
@@ -93,15 +94,20 @@ def rescale(
 
 
 def _show(found: CheckpointSummary) -> None:
-    _say(f"{found.flow}: {found.generation} runs; the next epoch is {found.next_epoch}")
+    unit = "tick" if found.ticks else "epoch"
+    on = " on the real-time engine" if found.ticks else ""
+    runs = many(found.generation, "run")
+    _say(f"{found.flow}: {runs}{on}; the next {unit} is {found.next_epoch}")
     _say(f"{found.buckets} buckets on {found.partitions} partitions")
     if found.rescaling_to is not None:
         _say(f"its state was being moved to {found.rescaling_to} partitions; that is not finished")
+    elif found.ticks:
+        _say(_snapshot(found.ticks))
     elif found.is_mid_epoch:
         _say(f"epoch {found.next_epoch - 1} is not finished")
     if found.loop is not None:
-        how = "is empty" if found.loop.round is None else f"is in round {found.loop.round}"
-        _say(f"the loop '{found.loop.loop}', which turns a round an epoch, {how}")
+        how = found.loop.message
+        _say(f"the loop '{found.loop.loop}', which runs one iteration per epoch, {how}")
     if found.is_closed:
         _say("closed: its input has ended")
     _say(f"steps that keep a state: {', '.join(found.steps) or 'none'}")
@@ -109,8 +115,18 @@ def _show(found: CheckpointSummary) -> None:
     table(["source", "kind", "read", "newest"], rows)
 
 
+def _snapshot(ticks: TickSummary) -> str:
+    if ticks.snapshot is None or ticks.snapshot_time is None:
+        return f"no snapshot yet; a start replays {many(ticks.to_replay, 'tick')} with records"
+    moment = datetime.fromtimestamp(ticks.snapshot_time, UTC).isoformat(" ", "seconds")
+    return (
+        f"the newest snapshot is of tick {ticks.snapshot}, {moment}; a start replays "
+        f"{many(ticks.to_replay, 'tick')} with records behind it"
+    )
+
+
 def _read(amounts: Mapping[str, int]) -> str:
-    return ", ".join(f"{amount} {what}" for what, amount in amounts.items())
+    return ", ".join(many(amount, what.removesuffix("s")) for what, amount in amounts.items())
 
 
 def _newest(time: object) -> str:
@@ -121,5 +137,5 @@ def _say(text: str) -> None:
     output.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def _tell(text: str) -> None:
+def _notify(text: str) -> None:
     errors.print(text, highlight=False, markup=False, soft_wrap=True)

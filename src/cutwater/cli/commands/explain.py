@@ -51,11 +51,11 @@ def explain(
     if again is not None and explanation.holds:
         explanation = replace(explanation, refusal=again.refusal)
     if html is not None:
-        write_text(html, page.render(explanation))
+        write_text(html, page.render_html(explanation))
     if as_json:
         print_json({**_as_data(explanation), "calls": again and again.calls})
     else:
-        shown = text.render(explanation) + _how(again)
+        shown = text.render_text(explanation) + _how(again)
         output.print(shown, highlight=False, markup=False, soft_wrap=True)
     raise typer.Exit(0 if explanation.holds else 1)
 

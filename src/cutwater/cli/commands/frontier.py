@@ -41,9 +41,14 @@ def frontier(
     found = spark_package().read_frontiers(checkpoint, asked=at)
     steps = _chosen(found, step)
     if as_json:
-        said = {"flow": found.flow, "epoch": found.epoch, "is_closed": found.is_closed}
+        data = {
+            "flow": found.flow,
+            "epoch": found.epoch,
+            "unit": found.unit,
+            "is_closed": found.is_closed,
+        }
         loop = {"loop": found.loop} if found.loop else {}
-        print_json({**said, **loop, "steps": steps})
+        print_json({**data, **loop, "steps": steps})
     else:
         _show(found, steps)
 
@@ -67,18 +72,14 @@ def _show(found: Frontiers, steps: list[StepFrontier]) -> None:
         return
     if found.loop is not None:
         _say(
-            f"'{found.loop.loop}' is in round {found.loop.round}: what comes out of it is complete "
-            "when nothing goes round any more"
+            f"'{found.loop.loop}' {found.loop.message}: what comes out of it is complete when "
+            "nothing goes round any more"
         )
     columns = ["step", "", "complete up to", "held by"]
-    behind = found.topology.behind(found.loop.loop) if found.loop else set()
-    held = {s.step: f"'{found.loop.loop}'" for s in steps if found.loop and s.step in behind}
-    rows = [(s.step, s.verb, _time(s.completed), held.get(s.step) or _held_by(s)) for s in steps]
+    rows = [(s.step, s.verb, _time(s.completed), _held_by(s)) for s in steps]
     table(columns, rows)
     # Steps that only pass events on wait for nothing; what they are held by, those behind them are.
     for each in [s for s in steps if s.waits or len(steps) == 1 or s.asked is not None]:
-        if each.step in held:
-            continue
         for sentence in _sentences(found, each):
             _say(sentence)
 
@@ -86,7 +87,7 @@ def _show(found: Frontiers, steps: list[StepFrontier]) -> None:
 def _how_far(found: Frontiers) -> str:
     if found.is_closed:
         return "the input has ended, and every time is complete"
-    return "no epoch yet" if found.epoch < 0 else f"epoch {found.epoch}"
+    return f"no {found.unit} yet" if found.epoch < 0 else f"{found.unit} {found.epoch}"
 
 
 def _held_by(step: StepFrontier) -> str:
@@ -104,6 +105,8 @@ def _sentences(found: Frontiers, step: StepFrontier) -> Iterator[str]:
     if step.is_complete:
         yield f"{step.step}: {step.asked} is complete"
         return
+    if any(holder.is_loop for holder in step.holders):
+        return  # said of the loop, once for all steps behind it
     wanted = step.asked if step.asked is not None else step.next_end
     waits = f"waits for {wanted}" if wanted is not None else "waits"
     for holder in step.holders:

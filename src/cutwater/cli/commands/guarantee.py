@@ -57,11 +57,11 @@ def guarantee(
             flow,
             load_inputs(inputs, target, module) if is_given else None,
             seed=seed,
-            progress=line.say,
+            progress=line.notify,
         )
         settings = _settings(flow, config, found)
     if html is not None:
-        write_text(html, guarantee_page.render(flow, found, settings))
+        write_text(html, guarantee_page.render_guarantees(flow, found, settings))
     if as_json:
         data = {"checked": noted_check(flow), "settings": [one.as_data() for one in settings]}
         print_json({**found.as_data(), **data})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -52,11 +53,13 @@ flow.sink("per_minute", by_sensor.window(cw.tumbling(60)).aggregate(readings=cw.
 inputs = {
     "readings": [
         Reading("door", 1, 4.0),
-        cw.BORDER,
+        cw.BARRIER,
         Reading("door", 2, 6.0),
         Reading("roof", 70, 20.0),
     ]
 }
+# The same, and a crash: everything restores its last snapshot, and reads again from there.
+crashing = {"readings": [*inputs["readings"], cw.CRASH]}
 '''
 _TEST = '''"""The flow means what it should, and nobody can see that it crashed."""
 
@@ -72,10 +75,10 @@ def test_the_mean_of_a_sensor_runs_on():
 
 
 def test_a_crash_changes_nothing():
-    """CRASH: everything restores its last snapshot, taken at BORDER, and reads again from there."""
+    """CRASH: everything restores its snapshot of the last BARRIER and reads again from there."""
     one, two = Reading("door", 1, 4.0), Reading("door", 2, 6.0)
-    crashed = cw.simulate(flow, {"readings": [one, cw.BORDER, two, cw.CRASH]})
-    assert crashed["means"] == cw.simulate(flow, {"readings": [one, cw.BORDER, two]})["means"]
+    crashed = cw.simulate(flow, {"readings": [one, cw.BARRIER, two, cw.CRASH]})
+    assert crashed["means"] == cw.simulate(flow, {"readings": [one, cw.BARRIER, two]})["means"]
 
 
 def test_no_crash_can_be_seen():
@@ -134,15 +137,15 @@ def init(
         path = folder / name
         _make_folder(path.parent)
         write_text(path, text)
-    said = [
+    message = [
         f"made {', '.join(_FILES)} in {folder}; go on with",
-        f"  cd {folder}",
+        f"  cd {shlex.quote(str(folder))}",
         "  cutwater simulate flow.py:flow               # what it means, in memory",
         "  cutwater check flow.py:flow                  # every crash of a small input",
         "  python -m pytest                             # the same in tests",
         "  cutwater run flow.py:flow --config run.toml  # on Spark; results are in out/",
     ]
-    for line in said:
+    for line in message:
         output.print(line, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -25,7 +25,7 @@ from cutwater.flow import Flow
 from cutwater.spark.options import ProcessOptions, RunOptions, declared
 
 if TYPE_CHECKING:
-    from cutwater.spark import Progress, RunConfig, RunResult
+    from cutwater.spark import RunConfig, RunProgress, RunResult
 
 __all__ = ["run"]
 
@@ -138,16 +138,16 @@ class _Order:
                 Problem(
                     "no-checkpoint-given",
                     "no checkpoint is given; a run remembers there how far it is",
-                    "pass --checkpoint FOLDER, or say it in [run] of the configuration",
+                    "pass --checkpoint FOLDER, or set it in [run] of the configuration",
                 )
             )
         self.checkpoint = place
-        said: dict[str, Any] = {**self.file.run, **self.file.process} if self.file else {}
-        said |= given
+        settings: dict[str, Any] = {**self.file.run, **self.file.process} if self.file else {}
+        settings |= given
         process = declared(ProcessOptions)
-        self.run = {name: value for name, value in said.items() if name not in process}
+        self.run = {name: value for name, value in settings.items() if name not in process}
         self.process = {
-            name: said.get(name, option.default) for name, (_, option) in process.items()
+            name: settings.get(name, option.default) for name, (_, option) in process.items()
         }
 
 
@@ -164,12 +164,12 @@ def _run(order: _Order, explain: bool) -> RunResult:
         ),
     ):
 
-        def tell(sentence: str) -> None:
-            view.say(sentence)
+        def notify(sentence: str) -> None:
+            view.notify(sentence)
             if log:
                 log.event("notice", text=sentence)
 
-        with stops_asked_for(tell, order.process["stop_timeout"], kill_own) as stops:
+        with stops_asked_for(notify, order.process["stop_timeout"], kill_own) as stops:
             try:
                 result: RunResult = spark.run(
                     flow,
@@ -180,7 +180,7 @@ def _run(order: _Order, explain: bool) -> RunResult:
                     explain=explain,
                     is_to_stop=stops.is_asked,
                     on_progress=note,
-                    tell=tell,
+                    notify=notify,
                     **order.run,
                 )
             except Exception as error:
@@ -197,7 +197,7 @@ def _run(order: _Order, explain: bool) -> RunResult:
 
 
 def _quieten_py4j() -> None:
-    """Let the connection to a JVM that died write no traceback: what it died of is said."""
+    """Silence the connection to a JVM that died: an error already explains the cause."""
     logging.getLogger("py4j").propagate = False
     logging.getLogger().addFilter(_is_not_of_py4j)  # some of it is logged by no name
 
@@ -208,14 +208,14 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _watched(
-    spark: ModuleType, flow: Flow, process: Mapping[str, Any], show: Callable[[Progress], None]
-) -> Iterator[tuple[Callable[[Progress], None], Any]]:
+    spark: ModuleType, flow: Flow, process: Mapping[str, Any], show: Callable[[RunProgress], None]
+) -> Iterator[tuple[Callable[[RunProgress], None], Any]]:
     """Whoever is to know of epochs, and the log if there is one."""
     from cutwater.spark.telemetry import metrics, otel, run_log
 
     with ExitStack() as stack:
         counted = metrics.Metrics(flow.name)
-        told: list[Callable[[Progress], None]] = [show, counted.note]
+        told: list[Callable[[RunProgress], None]] = [show, counted.note]
         log = None
         if process["log"] is not None:
             log = stack.enter_context(run_log.logging_to(process["log"], flow.name))
@@ -224,11 +224,11 @@ def _watched(
         if process["metrics_port"] is not None:
             host = process["metrics_host"]
             port = stack.enter_context(metrics.serve(counted, process["metrics_port"], host))
-            _tell(f"metrics: http://{host}:{port}/metrics")
+            _notify(f"metrics: http://{host}:{port}/metrics")
         if otel.is_asked_for():
             told.append(stack.enter_context(otel.exporting(counted)))
 
-        def note(progress: Progress) -> None:
+        def note(progress: RunProgress) -> None:
             for each in told:
                 each(progress)
 
@@ -239,7 +239,7 @@ def _show(result: RunResult, checkpoint: Path) -> None:
     epochs = many(result.epochs, "tick" if result.mode == "realtime" else "epoch")
     _say(f"{result.flow}: {epochs} in run {result.generation} of this checkpoint")
     if result.is_stopped:
-        _say("stopped, as asked; the next run goes on from here")
+        _say("stopped, as requested; the next run continues from here")
     show_counts("sink", result.rows, "rows of all runs")
     for what, counts in (("bad records", result.bad_records), ("late events", result.late)):
         for name, count in counts.items():
@@ -252,7 +252,7 @@ def _say(text: str) -> None:
     output.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def _tell(text: str) -> None:
+def _notify(text: str) -> None:
     errors.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -263,12 +263,12 @@ def _idle(values: Bindings, sources: Mapping[str, str]) -> dict[str, float]:
         try:
             found[name] = float(text)
         except ValueError:
-            said = f"{option} for '{name}' is {text!r}; it is a number of seconds"
-            problems.append(Problem("not-seconds", said, f"for example {option} {name}=30"))
+            message = f"{option} for '{name}' is {text!r}; it is a number of seconds"
+            problems.append(Problem("not-seconds", message, f"for example {option} {name}=30"))
         if name not in sources:
-            said = f"{option} names '{name}', to which no --source is bound"
+            message = f"{option} names '{name}', to which no --source is bound"
             problems.append(
-                Problem("unknown-source", said, f"bound are: {', '.join(sources) or 'none'}")
+                Problem("unknown-source", message, f"bound are: {', '.join(sources) or 'none'}")
             )
     if problems:
         raise RefusedError(problems)

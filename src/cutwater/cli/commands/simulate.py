@@ -69,7 +69,7 @@ def _show(result: Simulation) -> None:
                 output.print(f"    {value!r}", highlight=False, markup=False, soft_wrap=True)
     for source, count in result.late.items():
         if count:
-            said = f"{count} late events of '{source}' were left out"
-            output.print(said, highlight=False, markup=False, soft_wrap=True)
+            message = f"{count} late events of '{source}' were left out"
+            output.print(message, highlight=False, markup=False, soft_wrap=True)
             for value in result.late_events[source]:
                 output.print(f"    {value!r}", highlight=False, markup=False, soft_wrap=True)

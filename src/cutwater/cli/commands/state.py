@@ -23,7 +23,7 @@ def state(
     ],
     step: Annotated[str, typer.Argument(help="A step that keeps a state")],
     epoch: Annotated[
-        int | None, typer.Option(help="At the end of which epoch; default: the newest")
+        int | None, typer.Option(help="At the end of which epoch, or tick; default: the newest")
     ] = None,
     key: Annotated[
         list[str] | None,
@@ -32,7 +32,7 @@ def state(
     limit: Annotated[int, typer.Option(help="So many keys at the most", min=1)] = 100,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
-    """Show the state of a step at the end of an epoch. Nothing is written; a run may go on.
+    """Show the state of a step at the end of an epoch. Read-only; a run may continue meanwhile.
 
     Example:  cutwater state state running_average --epoch 12 --key sensor-7
     """
@@ -56,8 +56,8 @@ def _candidates(text: str) -> list[Any]:
 
 
 def _show(found: StepState, limit: int) -> None:
-    said = f"{found.flow}: '{found.step}' at the end of epoch {found.epoch}"
-    output.print(said, highlight=False, markup=False, soft_wrap=True)
+    message = f"{found.flow}: '{found.step}' at the end of {found.unit} {found.epoch}"
+    output.print(message, highlight=False, markup=False, soft_wrap=True)
     columns = list(dict.fromkeys(name for row in found.rows for name in row))
     if columns:
         table(columns, [[_cell(row.get(name, "")) for name in columns] for row in found.rows])

@@ -1,4 +1,4 @@
-"""Pictures of flows, with exchanges and fused segments marked: Mermaid text and SVG.
+"""Diagrams of flows, with exchanges and fused segments marked: Mermaid text and SVG.
 
 Imports `flow` and the leaves. Begin with `diagram`.
 """

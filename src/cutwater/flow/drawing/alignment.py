@@ -1,4 +1,4 @@
-"""How high each vertex of a layering stands: near its neighbours, and clear of the others."""
+"""Vertical positions for the vertices of a layering: near their neighbours, without overlaps."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _WEIGHT_OF_BENDS = 4.0  # long edges are kept straight before short ones
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How far something reaches above and below its middle line; nothing for a bend."""
+    """How far a vertex extends above and below its middle line; zero for a bend."""
 
     above: float = 0.0
     below: float = 0.0
 
     @property
     def is_bend(self) -> bool:
-        """Is it only a line that passes?"""
+        """Is it only a bend that an edge passes through?"""
         return self == Extent()
 
 
 def aligned(layering: Layering, extents: Callable[[int], Extent], gap: float) -> dict[int, float]:
-    """The middle line of each vertex, so that within a layer all are at least a gap apart.
+    """The middle line of each vertex, such that vertices of a layer are at least a gap apart.
 
-    Sweeps to the left and to the right move each layer as near to its neighbours as it can go.
-    The last goes to the right, so that a chain is straight; then what nothing leads to follows.
+    Sweeps to the left and to the right move each layer as close to its neighbours as it can get.
+    The last one goes right, so that chains are straight; then vertices without inputs follow.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def _settle(
 def spread(
     wanted: Sequence[float], apart: Sequence[float], weights: Sequence[float]
 ) -> list[float]:
-    """The places nearest to the wanted ones (by squares) that keep order and distances.
+    """The positions nearest to the wanted ones (least squares) that keep order and distances.
 
-    Isotonic regression by pooling: places that would come too close move as one block to their
+    Isotonic regression by pooling: positions that would be too close move as one block to their
     weighted mean.
 
     Examples

@@ -1,4 +1,4 @@
-"""What there is to draw in a flow: steps, groups of fused steps, edges, and what is exchanged."""
+"""The elements of a flow diagram: steps, groups of fused steps, edges and exchanges."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ class Node:
     """One step."""
 
     number: int
-    """Its place in the flow."""
+    """Its position in the flow."""
     verb: str
     name: str
     sort: Sort
     carries: str
-    """The type of what it gives on (a sink: of what it takes); empty if not known."""
+    """The type of its output (for a sink: of its input); empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Steps that run as one operator, or a step that stands alone."""
+    """Steps that run as one operator, or a single step."""
 
     nodes: tuple[int, ...]
     """The numbers of its steps, from first to last."""
     placement: Placement
     """Where its events must be."""
     exchange: str | None = None
-    """What its inputs are brought together by; None: they may stay where they are."""
+    """What its inputs are shuffled by; None: they are not exchanged."""
 
     @property
     def is_fused(self) -> bool:
-        """Is it more than one step?"""
+        """Does it have more than one step?"""
         return len(self.nodes) > 1
 
 
@@ -56,7 +56,7 @@ class Edge:
     source: int
     target: int
     exchange: str | None = None
-    """What it is exchanged by; None: it stays where it is."""
+    """What it is shuffled by; None: it is not exchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class Diagram:
 
     name: str
     nodes: tuple[Node, ...]
-    """Each at its number."""
+    """Indexed by number."""
     groups: tuple[Group, ...]
-    """Every step is in one; edges between groups lead from smaller to larger steps."""
+    """Every step is in exactly one; edges between groups lead from smaller to larger numbers."""
     edges: tuple[Edge, ...]
 
     @property
@@ -117,7 +117,7 @@ def _node(number: int, step: s.Step, carries: str, steps: Sequence[s.Step]) -> N
 
 
 def _verb(step: s.Step, steps: Sequence[s.Step]) -> str:
-    """The verb; of a loop also how it turns."""
+    """The verb; for a loop also how it iterates."""
     return f"{step.verb}, {turning(steps, step)}" if isinstance(step, s.Iterate) else step.verb
 
 
@@ -150,7 +150,7 @@ def _exchange(segment: Segment, number: int, steps: Sequence[s.Step]) -> str:
 
 
 def _type_text(tp: Any) -> str:
-    """A type without the modules it comes from; empty if it is not known.
+    """A type as text, without module names; empty if unknown.
 
     >>> _type_text(tuple[tuple[int, Node], ...]), _type_text(Node | None), _type_text(Any)
     ('tuple[tuple[int, Node], ...]', 'Node | None', '')

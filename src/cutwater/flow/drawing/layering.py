@@ -1,7 +1,7 @@
-"""Which vertex of a graph stands in which layer, and in which order within it.
+"""The layer of each vertex of a graph, and its position within the layer.
 
-Layers by the longest path, bends where an edge spans several layers, and an order with few
-crossings found by sweeps over the means of the neighbours (Sugiyama's method, kept small).
+Layers follow the longest path; an edge that spans several layers gets bends; sweeps over the means
+of the neighbours find an order with few crossings (Sugiyama's method, kept small).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Layering:
     """An acyclic graph in layers."""
 
     layers: tuple[tuple[int, ...], ...]
-    """The vertices of each layer from top to bottom; bends have numbers behind the vertices."""
+    """The vertices of each layer, top to bottom; bends are numbered after the vertices."""
     paths: tuple[tuple[int, ...], ...]
-    """For each edge the vertex it leaves, its bends, and the vertex it enters."""
+    """For each edge: the vertex it leaves, its bends, and the vertex it enters."""
 
     @property
     def links(self) -> tuple[_Link, ...]:
-        """The parts of all edges, each from one layer to the next."""
+        """All edges split into links, each from one layer to the next."""
         return tuple(link for path in self.paths for link in pairwise(path))
 
 
@@ -53,7 +53,7 @@ def layered(count: int, edges: Sequence[tuple[int, int]]) -> Layering:
 
 
 def _layers_by_longest_path(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """The layer of each vertex; one with as many readers as inputs stands next to its readers."""
+    """The layer of each vertex; one with no fewer readers than inputs is next to its readers."""
     before: list[list[int]] = [[] for _ in range(count)]
     after: list[list[int]] = [[] for _ in range(count)]
     for source, target in edges:
@@ -69,7 +69,7 @@ def _layers_by_longest_path(count: int, edges: Iterable[tuple[int, int]]) -> lis
 
 
 def _path(edge: tuple[int, int], place: Sequence[int], layers: _Layers) -> tuple[int, ...]:
-    """The way of an edge; adds a bend to every layer between its ends."""
+    """The path of an edge; adds a bend to every layer between its ends."""
     source, target = edge
     first = sum(map(len, layers))
     between = range(place[source] + 1, place[target])
@@ -79,7 +79,7 @@ def _path(edge: tuple[int, int], place: Sequence[int], layers: _Layers) -> tuple
 
 
 def _with_few_crossings(layers: _Layers, links: Sequence[_Link]) -> _Layers:
-    """The best order that sweeps to the right and to the left come by."""
+    """The best order found by sweeps to the right and to the left."""
     before: dict[int, list[int]] = {}
     after: dict[int, list[int]] = {}
     for source, target in links:
@@ -96,7 +96,7 @@ def _with_few_crossings(layers: _Layers, links: Sequence[_Link]) -> _Layers:
 
 
 def _swept(layers: _Layers, neighbours: dict[int, list[int]]) -> _Layers:
-    """Each layer in the order of the means of its neighbours in the layer before it."""
+    """Sort each layer by the mean positions of its neighbours in the layer before."""
     result = [list(layers[0])]
     for layer in layers[1:]:
         position = {vertex: i for i, vertex in enumerate(result[-1])}
@@ -111,7 +111,7 @@ def _swept(layers: _Layers, neighbours: dict[int, list[int]]) -> _Layers:
 def _transposed(
     layers: _Layers, before: dict[int, list[int]], after: dict[int, list[int]]
 ) -> _Layers:
-    """Neighbours in a layer change places where that saves crossings."""
+    """Swap neighbours in a layer where that saves crossings."""
     layers = [list(layer) for layer in layers]
     position = {vertex: i for layer in layers for i, vertex in enumerate(layer)}
     for layer in layers:
@@ -128,13 +128,13 @@ def _transposed(
 
 
 def _inverted(upper: int, lower: int, near: dict[int, list[int]], position: dict[int, int]) -> int:
-    """How many links of two vertices cross on one side if they stand in this order."""
+    """How many links of two vertices cross on one side if the vertices are in this order."""
     ends = sorted(position[n] for n in near.get(lower, ()))
     return sum(bisect_left(ends, position[n]) for n in near.get(upper, ()))
 
 
 def _cost(layers: _Layers, after: dict[int, list[int]]) -> tuple[int, int]:
-    """How many links cross; then how far they climb, counted in places."""
+    """The number of crossing links; then how far links climb, in positions."""
     position = {vertex: i for layer in layers for i, vertex in enumerate(layer)}
     crossings = climbed = 0
     for layer in layers:

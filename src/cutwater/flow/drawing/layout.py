@@ -1,7 +1,7 @@
-"""Where everything in the picture of a flow stands: boxes, frames, badges and edges.
+"""The layout of a diagram: positions of boxes, frames, badges and edges.
 
-Each group of fused steps is one vertex of a layered graph, so that frames never overlap and no
-edge crosses one. A layer is a column; an edge runs level through the columns and bends only
+Each group of fused steps is one vertex of a layered graph, so frames never overlap and no edge
+crosses one. A layer is a column; an edge runs horizontally through the columns and bends only
 between them, so it never crosses a box.
 """
 
@@ -19,22 +19,22 @@ from cutwater.flow.drawing.routing import Box, Column, Grid, Route, Run, routed
 __all__ = ["PADDING", "Badge", "Frame", "Layout", "laid_out"]
 
 PADDING = 14.0
-"""Between the text of a box and its border."""
+"""Space between the text of a box and its barrier."""
 
 _BOX_HEIGHT, _BOX_WIDTHS = 64.0, (104.0, 252.0)
-_CARRIES_WIDTH = 178.0  # a longer type does not make a box wider
-_SIGN = 24.0  # what the sign in the corner of a box takes from the line of the verb
+_CARRIES_WIDTH = 178.0  # a longer type name does not widen its box
+_SIGN = 24.0  # width that the sign in the corner of a box takes from the verb's line
 _BADGE_HEIGHT, _BADGE_WIDTH, _BADGE_PADDING = 22.0, 190.0, 10.0
 _STUB = 18.0
 _BETWEEN_STEPS, _BETWEEN_GROUPS = 30.0, 24.0
 _FRAME, _FRAME_SIDE = Extent(above=28.0, below=13.0), 13.0
 _COLUMN_GAPS = (46.0, 112.0)
-_SLOPE = 0.24  # how much wider a gap gets for each pixel that an edge climbs in it
+_SLOPE = 0.24  # how much a gap widens per pixel that an edge climbs in it
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What is drawn around fused steps."""
+    """The frame around fused steps."""
 
     group: Group
     box: Box
@@ -42,24 +42,24 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """What says by what an exchange goes; it stands before the group, and all inputs end there."""
+    """The label of an exchange; it is left of its group, and all inputs end at it."""
 
     group: Group
     box: Box
     stub: Run
     """From the badge to the first step."""
     text: str
-    """What it says, as far as there is room."""
+    """Its text, shortened to fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A diagram with places; x grows to the right, y downwards, both from 0."""
+    """A diagram with coordinates; x grows to the right, y downwards, both from 0."""
 
     width: float
     height: float
     boxes: tuple[Box, ...]
-    """The place of each step, at its number."""
+    """The box of each step, indexed by its number."""
     frames: tuple[Frame, ...]
     badges: tuple[Badge, ...]
     routes: tuple[Route, ...]
@@ -67,7 +67,7 @@ class Layout:
 
 
 def laid_out(diagram: Diagram) -> Layout:
-    """A place for everything in a diagram.
+    """Lay out a diagram.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def laid_out(diagram: Diagram) -> Layout:
 
 
 def _grid(diagram: Diagram) -> Grid:
-    """The layered graph of the groups, with places."""
+    """The layered graph of the groups, with coordinates."""
     holder = {n: i for i, group in enumerate(diagram.groups) for n in group.nodes}
     ends = [(holder[edge.source], holder[edge.target]) for edge in diagram.edges]
     between = [n for n, (source, target) in enumerate(ends) if source != target]
@@ -138,7 +138,7 @@ def _columns(diagram: Diagram, layering: Layering, heights: dict[int, float]) ->
 
 
 def _climbs(layering: Layering, heights: dict[int, float]) -> list[float]:
-    """How high edges climb, at most, before each layer."""
+    """The highest climb of an edge into each layer."""
     layer_of = {v: i for i, layer in enumerate(layering.layers) for v in layer}
     climbs = [0.0] * len(layering.layers)
     for source, target in layering.links:

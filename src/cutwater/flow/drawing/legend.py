@@ -1,4 +1,4 @@
-"""The legend below the picture: what occurs in it, and nothing else."""
+"""The legend below the diagram: only what occurs in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXCHANGE = "exchange: events are brought together"
 
 
 def legend(diagram: Diagram, width: float) -> tuple[list[str], float]:
-    """The drawn legend in rows of at most a width, and its height.
+    """The SVG elements of the legend, in rows of at most this width, and its height.
 
     Examples
     --------

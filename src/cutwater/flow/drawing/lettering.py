@@ -1,4 +1,4 @@
-"""Text that fits: how wide it is at most in any common font, and how it is cut short.
+"""Text that fits: an upper bound on its width in any common font, and truncation.
 
 No font is shipped and none is measured: each kind of character has a width at the upper end of
 what the usual sans-serif fonts give it.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 __all__ = ["BADGE", "LEGEND", "NAME", "SMALL", "TITLE", "VERB", "Font", "clean"]
 
-# In ems, of regular weight; the widest of DejaVu Sans, Verdana and the system fonts.
+# In ems, regular weight; the widest of DejaVu Sans, Verdana and the system fonts.
 _WIDTHS = {
     "iIjl|'": 0.36,
     " .,:;!/\\": 0.42,
@@ -26,9 +26,9 @@ _WIDTHS = {
 _WIDTH = {char: width for chars, width in _WIDTHS.items() for char in chars}
 _BOLD = 1.12
 _LATIN, _UPPER, _ALPHABET, _SQUARE, _EMOJI = 0.67, 0.80, 0.92, 1.0, 1.3
-_TYPICAL = 0.65  # of what is forced into its room anyway
+_TYPICAL = 0.65  # for text that is squeezed to fit anyway
 
-# What XML cannot hold, what is no character, and what turns the direction of the text around.
+# What XML does not allow, noncharacters, and marks that reverse the text direction.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u200e\u200f\u202a-\u202e]")
 _TURNING = re.compile("[\u2066-\u2069\u061c]")
 
@@ -41,7 +41,7 @@ class Font:
     is_bold: bool = False
 
     def width(self, text: str) -> float:
-        """At most how many pixels a text takes.
+        """An upper bound on the width of a text in pixels.
 
         Examples
         --------
@@ -52,7 +52,7 @@ class Font:
         return ems * self.size * (_BOLD if self.is_bold else 1.0)
 
     def fit(self, text: str, room: float) -> str:
-        """The text, or as much of it as there is room for, and an ellipsis.
+        """The text, or as much of it as fits followed by an ellipsis.
 
         Examples
         --------
@@ -67,7 +67,7 @@ class Font:
         return text[:end].rstrip() + "…"
 
     def is_certain(self, text: str) -> bool:
-        """Is the width of every character known? Else the text must be forced into its room."""
+        """Is the width of every character known? If not, the text must be squeezed to fit."""
         return all(_is_common(char) for char in text)
 
 
@@ -80,7 +80,7 @@ LEGEND = Font(11.5)
 
 
 def clean(text: str) -> str:
-    """One line that can be drawn: white space as single spaces, a sign for what has no shape.
+    """The text as one drawable line: single spaces, and � for what has no glyph.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def _is_wide(char: str) -> bool:
 
 
 def _is_common(char: str) -> bool:
-    """Is it of a script that fonts draw alike: alphabets of Europe, or East Asian squares?"""
+    """Is it of a script that all fonts draw alike: European alphabets, or East Asian squares?"""
     point = ord(char)
     is_alphabet = point < 0x180 or 0x370 <= point < 0x3E0 or 0x400 <= point < 0x460
     return is_alphabet or char in "‘’“”…–—→" or _is_wide(char)

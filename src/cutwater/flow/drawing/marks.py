@@ -1,4 +1,4 @@
-"""The small parts of the picture: rectangles, lines of text, arrow heads and signs."""
+"""SVG primitives: rectangles, lines of text, arrow heads and signs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cutwater.flow.drawing.routing import Box
 
 __all__ = ["head", "label", "number", "rectangle", "sign"]
 
-# Each in a square of 11: out of a wall, a drum, into a wall.
+# Each in a square of 11: an arrow out of a wall, a drum, an arrow into a wall.
 _SIGNS: dict[Sort, str] = {
     "source": "M0.5 1v9M3.5 5.5h7M7.5 2.5l3 3l-3 3",
     "stateful": "M1 2.5c0 -2 9 -2 9 0v6.5c0 2 -9 2 -9 0zM1 2.5c0 2 9 2 9 0M1 5.8c0 2 9 2 9 0",
@@ -30,7 +30,7 @@ def number(value: float) -> str:
 
 
 def rectangle(box: Box, sort: str, radius: float) -> str:
-    """A rectangle with round corners."""
+    """A rectangle with rounded corners."""
     return (
         f'<rect class="{sort}" x="{number(box.x)}" y="{number(box.y)}" '
         f'width="{number(box.width)}" height="{number(box.height)}" rx="{number(radius)}"/>'
@@ -38,7 +38,7 @@ def rectangle(box: Box, sort: str, radius: float) -> str:
 
 
 def label(x: float, y: float, text: str, font: Font, sort: str, room: float) -> str:
-    """A line of text that fits into its room: cut short, and forced if its width is not certain.
+    """A line of text that fits: truncated, and squeezed if its width is not certain.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def label(x: float, y: float, text: str, font: Font, sort: str, room: float) -> 
 
 
 def head(x: float, y: float, size: float, sort: str) -> str:
-    """An arrow head that points to the right, with its tip at a place."""
+    """An arrow head that points right, with its tip at the given point."""
     half = size * 0.5
     return (
         f'<path class="{sort}" d="M{number(x)} {number(y)}l{number(-size)} {number(-half)}'
@@ -65,7 +65,7 @@ def head(x: float, y: float, size: float, sort: str) -> str:
 
 
 def sign(sort: Sort, x: float, y: float) -> str:
-    """The sign of a sort of steps; nothing for those without one."""
+    """The sign for a sort of step; empty if it has none."""
     if sort not in _SIGNS:
         return ""
     place = f'transform="translate({number(x)} {number(y)})"'

@@ -1,4 +1,4 @@
-"""A flow as Mermaid text, for places that draw it themselves."""
+"""A flow as Mermaid text, for tools that render Mermaid."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ _SHAPES: dict[Sort, tuple[str, str]] = {
     "stateful": ("[(", ")]"),
     "sink": ("[[", "]]"),
 }
-# Borders only: fill and text are those of the reader's theme, light or dark.
+# Barriers only: fill and text follow the reader's theme, light or dark.
 _CLASSES: dict[Sort, str] = {
     "source": "stroke:#2f9e78,stroke-width:2px",
     "stateful": "stroke:#8468d3,stroke-width:2px",
     "sink": "stroke:#dd7a3b,stroke-width:2px",
 }
 
-# Letters and digits of any script stand for themselves, and so do these signs between them:
-# 'by_sensor', '1.5'. Other signs are written as entities, which is enough for Mermaid's grammar
-# and for HTML.
+# Letters and digits of any script need no escaping, nor do these signs between them: 'by_sensor',
+# '1.5'. Other signs become entities, which is enough for Mermaid's grammar and for HTML.
 _PLAIN = re.compile(r"(?<=[^\W_])[_-]+(?=[^\W_])|(?<=\d)\.(?=\d)|[^\W_]+|[ ,]|[^\x00-\x7f°¶]")
 
-# Some versions read Markdown, links, icons and formulas after the entities are resolved. What
-# begins one of these is kept apart from its neighbours by a word joiner, which has no width.
+# Some versions parse Markdown, links, icons and formulas after resolving entities. A word joiner,
+# which has no width, separates the characters that start one from their neighbours.
 _APART = re.compile(r"[:@\\$°¶_.]|\](?=[(\[])")
 _JOINER = "#8288;"
 _LOOKALIKES = {"*": "∗", "`": "ˋ", "~": "∼"}
 
 
 def mermaid(plan_or_flow: Plan | Flow) -> str:
-    """A Mermaid flowchart: fused steps in a frame, exchanges as thick edges that say by what.
+    """A Mermaid flowchart: fused steps in a frame, exchanges as thick labelled edges.
 
     Examples
     --------
@@ -107,7 +106,7 @@ def _edge(edge: Edge) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text inside quotes that stands for itself, whatever is in it.
+    """A text, escaped for use inside quotes.
 
     >>> _escaped('by_sensor'), _escaped('a "b" <c>'), _escaped('list[int]')
     ('by_sensor', 'a #34;b#34; #60;c#62;', 'list#91;int#93;')

@@ -1,4 +1,4 @@
-"""The colours of the picture, for light and for dark surroundings, and the style sheet."""
+"""The colours of the diagram, for light and dark mode, and the style sheet."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLOURS = {
     "exchange": ("#2f62cf", "#7ba4ff"),
     "on-exchange": ("#ffffff", "#0c1424"),
 }
-"""Each colour by its role: light, dark."""
+"""Each colour by its role: (light, dark)."""
 
 LEGIBLE = [
     ("text", "page"),
@@ -47,7 +47,7 @@ LEGIBLE = [
     ("frame-text", "frame"),
     ("on-exchange", "exchange"),
 ]
-"""Which text stands on which ground."""
+"""Pairs of text and background colours that must contrast."""
 
 _FAMILY = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
 
@@ -94,7 +94,7 @@ _FONTS: list[tuple[str, Font]] = [
 
 
 def style_sheet() -> str:
-    """The style sheet of the picture; all its classes begin with ``cw-``.
+    """The style sheet of the diagram; all its classes begin with ``cw-``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The ways of edges: level through the columns, bending only between them."""
+"""The routes of edges: horizontal through the columns, bending only between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cutwater.flow.drawing.diagram import Edge
 __all__ = ["Box", "Column", "Grid", "Route", "Run", "routed"]
 
 _BETWEEN_PORTS = 12.0
-_LEAD = 10.0  # an edge is level where its arrow head is
+_LEAD = 10.0  # an edge is horizontal at its arrow head
 _PORTS_SHARE = 0.55  # of a side, so that edges do not enter at a corner
 
 
@@ -36,7 +36,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A level line."""
+    """A horizontal line."""
 
     start: float
     end: float
@@ -45,7 +45,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way of an edge: level runs, with a bend from the end of each to the next."""
+    """The route of an edge: horizontal runs, with a bend from the end of each to the next."""
 
     edge: Edge
     runs: tuple[Run, ...]
@@ -53,30 +53,30 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The room of a layer; between two columns there are only edges."""
+    """The horizontal extent of a layer; between two columns there are only edges."""
 
     left: float
     body: float
-    """Where groups begin; badges stand left of it."""
+    """Where groups begin; badges are left of it."""
     right: float
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Where the vertices of a layering stand."""
+    """The coordinates of the vertices of a layering."""
 
     heights: Mapping[int, float]
-    """The middle line of each."""
+    """The middle line of each vertex."""
     columns: Mapping[int, Column]
-    """The column of each."""
+    """The column of each vertex."""
     paths: Mapping[int, tuple[int, ...]]
-    """The vertices that an edge passes, by its number; none for an edge within a group."""
+    """The vertices that an edge passes, by its number; absent for an edge within a group."""
 
 
 def routed(
     edges: Sequence[Edge], boxes: Sequence[Box], entrances: Mapping[int, Box], grid: Grid
 ) -> tuple[Route, ...]:
-    """The way of each edge from the box of its source to that of its target.
+    """The route of each edge, from the box of its source to that of its target.
 
     Where a target has an entrance, its edges end there.
 
@@ -111,7 +111,7 @@ def _runs(
 
 
 def _ports(edges: Sequence[Edge], ends: Sequence[Box], grid: Grid) -> list[float]:
-    """For each edge how far from the middle it enters, in the order in which edges arrive."""
+    """For each edge, how far from the middle it enters, in order of arrival."""
     arriving: dict[int, list[int]] = {}
     for n, path in grid.paths.items():
         arriving.setdefault(path[-1], []).append(n)

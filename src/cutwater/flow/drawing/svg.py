@@ -30,12 +30,12 @@ _WHERE = {
 
 @dataclass(frozen=True, slots=True)
 class EdgeMark:
-    """What else is said of an edge."""
+    """An annotation of an edge."""
 
     name: str
-    """A class that the edge has, for a style sheet of the page around it."""
+    """A CSS class for the edge, for the style sheet of the embedding page."""
     title: str
-    """What stands in its title, below what it carries."""
+    """A line for its tooltip, below the type it carries."""
 
 
 def svg(
@@ -44,16 +44,16 @@ def svg(
     title: str | None = None,
     marks: Mapping[tuple[int, int], EdgeMark] | None = None,
 ) -> str:
-    """A picture of a flow, the same for the same flow, legible in light and in dark.
+    """Draw a flow as SVG: deterministic, legible in light and dark mode.
 
     Parameters
     ----------
     plan_or_flow
         A plan, or a valid flow, which is planned first.
     title
-        What stands above the picture; the name of the flow if there is none.
+        The heading of the diagram; None: the name of the flow.
     marks
-        What is said of the edge from one step to another, by their numbers.
+        Annotations of edges, by the numbers of their two steps.
 
     Examples
     --------
@@ -101,20 +101,20 @@ def _heading(heading: str, diagram: Diagram, width: float) -> Iterator[str]:
     fused = sum(group.is_fused for group in diagram.groups)
     counts = [(len(diagram.nodes), "step"), (fused, "fused segment")]
     counts.append((len(diagram.exchanges), "exchange"))
-    said = " · ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts if n)
-    yield label(_MARGIN, _MARGIN + 36, said, SMALL, "cw-small", width)
+    message = " · ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts if n)
+    yield label(_MARGIN, _MARGIN + 36, message, SMALL, "cw-small", width)
 
 
 def _description(diagram: Diagram) -> str:
-    """What the picture shows, for those who cannot see it."""
-    said = []
+    """The diagram as text, for screen readers."""
+    text = []
     for node in diagram.nodes:
         edges = [edge for edge in diagram.edges if edge.target == node.number]
         names = " and ".join(diagram.nodes[edge.source].name for edge in edges)
         exchange = f", exchanged {edges[0].exchange}" if edges and edges[0].exchange else ""
         reads = f" reads {names}{exchange}" if names else ""
-        said.append(f"{node.verb} {node.name}{reads}")
-    return clean(f"Flow {diagram.name}: " + "; ".join(said) + ".")
+        text.append(f"{node.verb} {node.name}{reads}")
+    return clean(f"Flow {diagram.name}: " + "; ".join(text) + ".")
 
 
 def _drawing(
@@ -132,11 +132,11 @@ def _drawing(
 
 def _frame(diagram: Diagram, frame: Frame) -> Iterator[str]:
     names = [clean(diagram.nodes[n].name) for n in frame.group.nodes]
-    box, said = frame.box, f"segment {names[0]}"
-    title = f"{said}: {' → '.join(names)} run as one operator; {_WHERE[frame.group.placement]}"
+    box, text = frame.box, f"segment {names[0]}"
+    title = f"{text}: {' → '.join(names)} run as one operator; {_WHERE[frame.group.placement]}"
     yield f'<g class="cw-segment"><title>{escape(title)}</title>'
     yield rectangle(box, "cw-frame", 14)
-    yield label(box.x + 14, box.y + 19, said, SMALL, "cw-frame-text", box.width - 28)
+    yield label(box.x + 14, box.y + 19, text, SMALL, "cw-frame-text", box.width - 28)
     yield "</g>"
 
 
@@ -158,7 +158,7 @@ def _edge(diagram: Diagram, route: Route, mark: EdgeMark | None) -> Iterator[str
 
 
 def _path(route: Route, short: float) -> str:
-    """The line of a route; it ends a little short of its end, below the arrow head."""
+    """The path of a route; it stops slightly before its end, under the arrow head."""
     first = route.runs[0]
     parts = [f"M{number(first.start)} {number(first.y)}"]
     for run, after in zip(route.runs, [*route.runs[1:], None], strict=True):

@@ -1,4 +1,4 @@
-"""What can be said of a flow before it runs: where order matters, and what holds end to end.
+"""Guarantees of a flow, known before it runs: where order matters, and what holds end to end.
 
 Imports the rest of `flow` and the leaves; knows no engine. Begin with `end_to_end`.
 """

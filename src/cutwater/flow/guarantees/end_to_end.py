@@ -1,8 +1,8 @@
-"""The guarantee from end to end of a sink: what its observer may rely on, why, and what lacks.
+"""The end-to-end guarantee of a sink: what its observer may rely on, why, and what weakens it.
 
-It is as weak as the weakest of what lies on the way: the sources that lead to the sink, the steps
-between, and the sink itself. Each says in words what it rests on. Sources and sinks are described
-here, not known: an engine describes those it has.
+A guarantee is as weak as its weakest part: the sources that lead to the sink, the steps between,
+and the sink itself. Each part states its reason as a phrase. This module knows no concrete source
+or sink: an engine describes those it has.
 """
 
 from __future__ import annotations
@@ -15,51 +15,52 @@ from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
 from cutwater.flow.checked import Checked
 from cutwater.flow.guarantees.order_free import Order, steps_before
+from cutwater.flow.timely import with_bodies
 
 __all__ = [
     "AT_LEAST_ONCE",
     "EXACTLY_ONCE",
     "LEVELS",
     "NO_GUARANTEE",
-    "Promise",
+    "SinkGuarantee",
     "SinkPart",
     "SourcePart",
     "Weakness",
-    "promise_of",
+    "guarantee_of_sink",
 ]
 
 EXACTLY_ONCE = "exactly-once"
 AT_LEAST_ONCE = "at-least-once"
 NO_GUARANTEE = "none"
-"""What is left if a function is known to be impure."""
+"""The level if a function is known to be impure."""
 LEVELS = (AT_LEAST_ONCE, EXACTLY_ONCE)
-"""What a sink may have, from the weakest to the strongest."""
+"""The levels a sink may have, weakest first."""
 
 
 @dataclass(frozen=True)
 class SourcePart:
-    """What a source brings to the guarantee."""
+    """What a source contributes to the guarantee."""
 
     name: str
     is_replayable: bool
-    """Does an epoch that is repeated have the same records in the same order?"""
+    """Does replaying an epoch give the same records in the same order?"""
     is_reordered: bool
-    """Does it have the same records, but perhaps in another order?"""
+    """Does replaying give the same records, but possibly in another order?"""
     because: str
-    """Why, in words that follow "because"."""
+    """Why, as a phrase that follows "because"."""
     provided: str = ""
-    """What the user must see to; empty: nothing."""
+    """What the user must ensure; empty: nothing."""
     remedy: str = ""
-    """What would make it replayable, in words that follow its name; empty: nothing is known."""
+    """What would make it replayable, as a phrase that follows its name; empty: unknown."""
 
 
 @dataclass(frozen=True)
 class SinkPart:
-    """What a sink brings to the guarantee."""
+    """What a sink contributes to the guarantee."""
 
     name: str
     level: str
-    """What it gives if its input is replayed as it was."""
+    """Its level, provided its input is replayed identically."""
     because: str
     provided: str = ""
     release: str = "commit"
@@ -75,53 +76,53 @@ class Weakness:
     why: str
     """Completes "``orders`` …": "may come in another order when it is replayed"."""
     remedy: str
-    """What it would have to be, in words that follow its name."""
+    """What it would have to be, as a phrase that follows its name."""
     level: str
-    """What the sink has if this part is replaced and all others stay."""
+    """The sink's level if only this part is replaced."""
 
     def __str__(self) -> str:
         return f"`{self.part}` {self.why}; {self.instead}"
 
     @property
     def instead(self) -> str:
-        """What there would be with another part in its place."""
+        """The remedy and the level it would give, as a phrase."""
         is_still = "" if self.level == EXACTLY_ONCE else "still "
         return f"`{self.part}` {self.remedy}: {is_still}{self.level}"
 
 
 @dataclass(frozen=True)
-class Promise:
+class SinkGuarantee:
     """What an observer of a sink may rely on."""
 
     sink: str
     level: str
     """``exactly-once`` or ``at-least-once``; ``none`` if a function is known to be impure."""
     because: tuple[str, ...]
-    """Why, one clause for the sources, the steps and the sink each."""
+    """Why: clauses for the sources, the steps and the sink."""
     provided: tuple[str, ...]
-    """What the user has to see to; empty: nothing."""
+    """What the user must ensure; empty: nothing."""
     release: str = "commit"
-    """How rows leave: with the snapshot of their epoch, or before it."""
+    """When rows are released: with the snapshot of their epoch, or before it."""
     weaknesses: tuple[Weakness, ...] = ()
-    """What lowers it, the weakest part first; empty if it is exactly-once."""
+    """The parts that lower it, weakest first; empty if it is exactly-once."""
     relies_on: tuple[str, ...] = ()
-    """The steps whose claim to be commutative it rests on."""
+    """The steps whose claim to be commutative it relies on."""
     sources: tuple[str, ...] = ()
     """The sources that lead to the sink."""
 
     @property
     def replaced(self) -> str:
-        """What there would be with the weakest part replaced, then the next, until all are."""
-        said = []
+        """The level after replacing the weakest part, then the next, until all are replaced."""
+        clauses = []
         for number, weak in enumerate(self.weaknesses, 1):
             is_last = number == len(self.weaknesses)
             left = EXACTLY_ONCE if is_last else f"still {weak.level}"
-            said.append(f"`{weak.part}` {weak.remedy}: {left}")
-        return "; and ".join(said)
+            clauses.append(f"`{weak.part}` {weak.remedy}: {left}")
+        return "; and ".join(clauses)
 
     @property
     def line(self) -> str:
-        """The guarantee alone, without why."""
+        """The guarantee without the reasons."""
         return f"{self.sink}: {self.level}"
 
     def __str__(self) -> str:
@@ -129,7 +130,7 @@ class Promise:
         return f"{self.sink}: {self.level}: {', '.join(self.because)}{provided}"
 
 
-def promise_of(
+def guarantee_of_sink(
     flow: Flow,
     sources: Mapping[str, SourcePart],
     sink: SinkPart,
@@ -137,12 +138,12 @@ def promise_of(
     *,
     checked: Checked | None = None,
     impure: Sequence[str] = (),
-) -> Promise:
-    """What a sink has, given what leads to it, where order matters, and what is known of functions.
+) -> SinkGuarantee:
+    """The guarantee of a sink, from its sources, its steps, order sensitivity and known impurity.
 
-    A source that is replayed in another order does no harm if nothing on the way shows the order,
-    and rows wait for the snapshot of their epoch: then the epoch that is shown and the state that
-    is kept are those of one run, whichever it was.
+    A source that is replayed in another order is harmless if nothing on the way exposes the order
+    and rows are released with the snapshot of their epoch: the visible epoch and the saved state
+    then come from the same attempt, whichever it was.
     """
     number = next(n for n, step in enumerate(flow.steps) if _is_sink(step, sink.name))
     before = [flow.steps[n] for n in steps_before(flow, number)]
@@ -160,9 +161,10 @@ def promise_of(
     because += _of_claims(relies_on, checked)
     because += _of_steps([step.name for step in before if _has_function(step)], checked)
     because.append(f"`{sink.name}` {sink.because}")
-    weak = list(_weaknesses(parts, reordered, sink, order, [x for x in before if x.name in impure]))
+    blamed = [step for step in with_bodies(before) if step.name in impure]
+    weak = list(_weaknesses(parts, reordered, sink, order, blamed))
     provided = dict.fromkeys([*(p.provided for p in parts), sink.provided])
-    return Promise(
+    return SinkGuarantee(
         sink.name,
         _level(weak),
         tuple(because),
@@ -178,7 +180,7 @@ def promise_of(
 
 
 _Weak = tuple[str, str, str, str]
-"""Part, why, remedy, and what is left with it."""
+"""Part, why, remedy, and the level that remains with it."""
 
 
 def _level(weak: Sequence[_Weak]) -> str:
@@ -225,7 +227,7 @@ def _harmless(part: SourcePart, sink: str) -> str:
 
 
 def _of_claims(names: Sequence[str], checked: Checked | None) -> Iterator[str]:
-    """That it rests on claims, and whether these were tested."""
+    """The clause that names the claims relied on, and whether they were tested."""
     if names:
         claim = "claims" if len(names) == 1 else "claim"
         tested = "`check` tested it" if checked else "not tested: cutwater check TARGET"
@@ -233,7 +235,7 @@ def _of_claims(names: Sequence[str], checked: Checked | None) -> Iterator[str]:
 
 
 def _of_steps(names: Sequence[str], checked: Checked | None) -> Iterator[str]:
-    """Why the steps between give the same again."""
+    """The clause that says why the steps give the same results on replay."""
     if not names:
         return
     if checked is None:
@@ -247,7 +249,7 @@ def _of_steps(names: Sequence[str], checked: Checked | None) -> Iterator[str]:
 
 
 def _has_function(step: s.Step) -> bool:
-    """Is there a function of the user's in it? All others are deterministic by themselves."""
+    """Does it run a user function? All other steps are deterministic by construction."""
     match step:
         case s.KeyBy():
             return step.f is not None

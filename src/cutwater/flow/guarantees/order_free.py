@@ -1,12 +1,12 @@
-"""Which steps give the same in whatever order the events of an epoch come, by what they are.
+"""Which steps give the same result whatever the order of events in an epoch, decided statically.
 
-The same means: equal states at the end of the epoch, and the same bag of outputs in it. It is
-decided by the step and its types, never by trying; what is not known to be free of order is taken
-to depend on it. A task is free of order if it claims so (``commutative=True``), which is tested by
-``check``.
+The same result means equal states at the end of the epoch, and the same bag of outputs in it. It
+is decided by the step and its types, never by trial; a step not known to be order-free is assumed
+to depend on order. A task is order-free if it claims so (``commutative=True``), and ``check``
+tests that claim.
 
-A value carries a time. A step whose outputs have the time of the event that caused them may give
-the same values at other times; that counts where a later step looks at times.
+A value carries a time. A step whose outputs take the time of the event that caused them may emit
+the same values at other times; that matters where a later step looks at times.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from typing import Any
 from cutwater.annotations import describe, fields_of, members, plain_type
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
-from cutwater.flow.inference import StreamType, infer
+from cutwater.flow.inference import infer
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.operators.aggregates import Aggregate
 
 __all__ = ["Order", "Reason", "order_at", "orders_of", "steps_before", "why_order_matters"]
 
 _ONE_WAY = (int, bool, str, bytes, dt.date, dt.timedelta, uuid.UUID, type(None))
-"""Types of which equal values look the same; 0.0 and -0.0 do not, nor do 1 and True."""
+"""Types whose equal values are indistinguishable, unlike 0.0 and -0.0, or 1 and True."""
 
 
 @dataclass(frozen=True)
@@ -43,22 +44,22 @@ class Reason:
 
 @dataclass(frozen=True)
 class Order:
-    """Whether what comes out of a step in an epoch may depend on the order of the events in it."""
+    """Whether a step's output in an epoch may depend on the order of the epoch's events."""
 
     step: str
     reasons: tuple[Reason, ...]
-    """Where it may; empty: it does not."""
+    """Where it may; empty: it does not depend on order."""
     claims: tuple[str, ...]
-    """The steps that are taken to be commutative because they claim it."""
+    """The steps assumed commutative because they claim to be."""
 
     @property
     def is_free(self) -> bool:
-        """Is the same shown in whatever order events come, if the claims are true?"""
+        """Is the output the same in any order of events, provided the claims are true?"""
         return not self.reasons
 
 
 def orders_of(flow: Flow, refuted: Collection[str] = ()) -> dict[str, Order]:
-    """For each sink of a valid flow whether order matters; claims of refuted steps do not count.
+    """For each sink of a valid flow, whether order matters; claims of refuted steps are ignored.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def orders_of(flow: Flow, refuted: Collection[str] = ()) -> dict[str, Order]:
 
 
 def steps_before(flow: Flow, number: int) -> list[int]:
-    """The numbers of the steps that lead to one, itself among them, in the order of the flow."""
+    """The numbers of the steps that lead to a step, including itself, in the order of the flow."""
     found, waiting = {number}, [number]
     while waiting:
         new = set(flow.steps[waiting.pop()].inputs) - found
@@ -85,14 +86,14 @@ def steps_before(flow: Flow, number: int) -> list[int]:
 
 
 def order_at(flow: Flow, number: int, refuted: Collection[str] = ()) -> Order:
-    """Whether order matters from the sources to a step and in it."""
+    """Whether order matters anywhere from the sources up to and including a step."""
     types = infer(flow.steps)[0]
     before = steps_before(flow, number)
     reasons, claims = [], []
     for n in before:
         step = flow.steps[n]
-        given = types[step.inputs[0]] if step.inputs else StreamType()
-        why = why_order_matters(step, given)
+        stream = types[step.inputs[0]] if step.inputs else StreamType()
+        why = why_order_matters(step, stream)
         if isinstance(step, s.Apply) and why is None:
             claims.append(step.name)
             if step.name in refuted:
@@ -104,7 +105,7 @@ def order_at(flow: Flow, number: int, refuted: Collection[str] = ()) -> Order:
 
 
 def _by_time(flow: Flow, before: Sequence[int]) -> Iterator[Reason]:
-    """Steps whose outputs have times that depend on order, where a later step looks at times."""
+    """Steps whose output times depend on order, where a later step looks at times."""
     timed = [n for n in before if _looks_at_times(flow.steps[n])]
     for n in before:
         why = _why_times_vary(flow.steps[n])
@@ -127,19 +128,19 @@ def _why_times_vary(step: s.Step) -> str | None:
     return None
 
 
-def why_order_matters(step: s.Step, given: StreamType) -> str | None:
-    """Why a step may show the order of its events; None: it does not.
+def why_order_matters(step: s.Step, stream: StreamType) -> str | None:
+    """Why a step may expose the order of its events; None: it does not.
 
-    A task that claims to be commutative is believed here.
+    A task that claims to be commutative is trusted here.
     """
     match step:
         case s.Apply():
             return None if step.task.commutative else "does not claim to be commutative"
         case s.AggregateAll():
-            return _why_running(step) or _why_aggregates(step.aggregates, given)
+            return _why_running(step) or _why_aggregates(step.aggregates, stream)
         case s.AggregateWindows():
-            return _why_aggregates(step.aggregates, given)
-        case s.Histogram():  # counts are equal, but a later function sees how they are listed
+            return _why_aggregates(step.aggregates, stream)
+        case s.Histogram():  # counts are equal, but later functions see their listing order
             return "lists what it counts in the order in which it came"
         case s.Batch() | s.Accumulate():
             return "shows values in the order in which they came"
@@ -155,18 +156,18 @@ def why_order_matters(step: s.Step, given: StreamType) -> str | None:
 
 
 def _why_running(step: s.AggregateAll) -> str | None:
-    """After each event only a count is the same whichever event it was."""
+    """Emitted per event, only a count is independent of which event came."""
     running = [name for name, a in step.aggregates if a.name != "count"]
     return f"shows `{running[0]}` after each event" if step.emit == "event" and running else None
 
 
-def _why_aggregates(aggregates: Sequence[tuple[str, Aggregate]], given: StreamType) -> str | None:
-    key = next((tp for _, tp in given.key or () if not _is_one_way(tp)), None)
+def _why_aggregates(aggregates: Sequence[tuple[str, Aggregate]], stream: StreamType) -> str | None:
+    key = next((tp for _, tp in stream.key or () if not _is_one_way(tp)), None)
     if key is not None:
         return f"shows a key as its first event wrote it, and equal keys of {_type(key)} differ"
-    fields = fields_of(given.value) or {}
+    fields = fields_of(stream.value) or {}
     for name, aggregate in aggregates:
-        tp = given.value if aggregate.field is None else fields.get(aggregate.field, Any)
+        tp = stream.value if aggregate.field is None else fields.get(aggregate.field, Any)
         why = _why_aggregate(aggregate.name, tp)
         if why is not None:
             return f"shows `{name}`, {why}"
@@ -189,7 +190,7 @@ def _why_aggregate(verb: str, tp: Any) -> str | None:
 
 
 def _is_one_way(tp: Any) -> bool:
-    """Is there but one way to write each value, so that it does not matter which one is kept?"""
+    """Has each value one representation only, so that it does not matter which copy is kept?"""
     kinds = set(members(plain_type(tp)))
     return kinds <= set(_ONE_WAY) and not kinds >= {int, bool}
 

@@ -1,4 +1,4 @@
-"""What a flow guarantees with the sources and sinks that it has, or with ones that are supposed."""
+"""The guarantees of a flow with its configured sources and sinks, or with hypothetical ones."""
 
 from __future__ import annotations
 
@@ -11,63 +11,64 @@ from cutwater.flow.builder import Flow
 from cutwater.flow.checked import noted_check
 from cutwater.flow.guarantees.end_to_end import (
     EXACTLY_ONCE,
-    Promise,
+    SinkGuarantee,
     SinkPart,
     SourcePart,
-    promise_of,
+    guarantee_of_sink,
 )
 from cutwater.flow.guarantees.order_free import order_at, orders_of, steps_before
+from cutwater.flow.timely import with_bodies
 
-__all__ = ["EdgeVerdict", "Setting", "promises_of", "setting_of", "supposed_settings"]
+__all__ = ["EdgeVerdict", "Setting", "guarantees_of_sinks", "setting_of", "supposed_settings"]
 
 
 @dataclass(frozen=True)
 class EdgeVerdict:
-    """What holds of what passes from one step to another."""
+    """The guarantee on the edge from one step to another."""
 
     status: str
-    """``holds``: exactly-once in whatever order sources come; ``order``: exactly-once if they come
-    again in the same order; ``weak``: less than that."""
+    """``holds``: exactly-once in any order of the sources; ``order``: exactly-once if they are
+    replayed in the same order; ``weak``: less than that."""
     why: str
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Sources and sinks, and what holds with them."""
+    """Sources and sinks, and the guarantees they give."""
 
     name: str
     """For machines: ``configured``, ``ordered`` or ``reordered``."""
     title: str
     """For people: "as in run.toml"."""
-    promises: tuple[Promise, ...]
-    """For each sink and each way in which it can release rows."""
-    early: tuple[Promise, ...]
-    """For each sink, if it released rows early and kept a ledger."""
+    sink_guarantees: tuple[SinkGuarantee, ...]
+    """One for each sink and each way it can release rows."""
+    early: tuple[SinkGuarantee, ...]
+    """One for each sink, supposing that it releases rows early and keeps a ledger."""
     edges: Mapping[tuple[int, int], EdgeVerdict]
-    """By the numbers of the two steps."""
+    """Indexed by the numbers of the two steps."""
 
     def as_data(self) -> dict[str, Any]:
-        """The setting as plain data."""
+        """The setting as JSON-compatible data."""
         return {
             "name": self.name,
             "title": self.title,
             "outputs": [
                 {
-                    "sink": promise.sink,
-                    "before_snapshot": promise.level == EXACTLY_ONCE,
-                    "because": [f"`{w.part}` {w.why}" for w in promise.weaknesses],
+                    "sink": guarantee.sink,
+                    "before_snapshot": guarantee.level == EXACTLY_ONCE,
+                    "because": [f"`{w.part}` {w.why}" for w in guarantee.weaknesses],
                 }
-                for promise in self.early
+                for guarantee in self.early
             ],
             "end_to_end": [
                 {
-                    "sink": promise.sink,
-                    "release": promise.release,
-                    "sources": list(promise.sources),
-                    "guarantee": promise.level,
-                    "because": list(promise.because),
-                    "provided": list(promise.provided),
-                    "relies_on": list(promise.relies_on),
+                    "sink": guarantee.sink,
+                    "release": guarantee.release,
+                    "sources": list(guarantee.sources),
+                    "guarantee": guarantee.level,
+                    "because": list(guarantee.because),
+                    "provided": list(guarantee.provided),
+                    "relies_on": list(guarantee.relies_on),
                     "weakest_first": [
                         {
                             "part": weak.part,
@@ -75,30 +76,32 @@ class Setting:
                             "instead": weak.remedy,
                             "guarantee_then": weak.level,
                         }
-                        for weak in promise.weaknesses
+                        for weak in guarantee.weaknesses
                     ],
                 }
-                for promise in self.promises
+                for guarantee in self.sink_guarantees
             ],
         }
 
 
-def promises_of(
+def guarantees_of_sinks(
     flow: Flow,
     sources: Mapping[str, SourcePart],
     sinks: Iterable[SinkPart],
     *,
     refuted: Collection[str] = (),
     impure: Collection[str] = (),
-) -> tuple[Promise, ...]:
-    """The promise for each of some sinks, with what is noted of checks of the flow.
+) -> tuple[SinkGuarantee, ...]:
+    """The guarantee for each of the sinks, using the record of the last check of the flow.
 
-    `refuted` are steps that claim to be commutative and are not, `impure` those with a function
-    that is not pure.
+    `refuted` are steps that claim to be commutative and are not, `impure` those with an impure
+    function.
     """
     checked, orders = noted_check(flow), orders_of(flow, refuted)
     return tuple(
-        promise_of(flow, sources, sink, orders[sink.name], checked=checked, impure=tuple(impure))
+        guarantee_of_sink(
+            flow, sources, sink, orders[sink.name], checked=checked, impure=tuple(impure)
+        )
         for sink in sinks
     )
 
@@ -113,18 +116,18 @@ def setting_of(
     refuted: Collection[str] = (),
     impure: Collection[str] = (),
 ) -> Setting:
-    """What holds with sources and sinks.
+    """The guarantees with the given sources and sinks.
 
-    A sink is among them once for each way in which it can release rows. `refuted` and `impure` are
-    as for `promises_of`.
+    `sinks` has one entry for each way a sink can release rows. `refuted` and `impure` are as for
+    `guarantees_of_sinks`.
     """
     sinks = list(sinks)
     ideal = {sink.name: SinkPart(sink.name, EXACTLY_ONCE, _LEDGER, "", "early") for sink in sinks}
     return Setting(
         name,
         title,
-        promises_of(flow, sources, sinks, refuted=refuted, impure=impure),
-        promises_of(flow, sources, ideal.values(), refuted=refuted, impure=impure),
+        guarantees_of_sinks(flow, sources, sinks, refuted=refuted, impure=impure),
+        guarantees_of_sinks(flow, sources, ideal.values(), refuted=refuted, impure=impure),
         {
             (i, n): _edge(flow, i, step, sources, {x.name: x for x in sinks}, refuted, impure)
             for n, step in enumerate(flow.steps)
@@ -139,7 +142,7 @@ _LEDGER = "keeps a ledger with its rows"
 def supposed_settings(
     flow: Flow, *, refuted: Collection[str] = (), impure: Collection[str] = ()
 ) -> list[Setting]:
-    """What would hold with sources that come again in order, and with ones in another order."""
+    """The guarantees with sources replayed in order, and with sources replayed in another order."""
     names = [step.name for step in flow.steps if isinstance(step, s.Source)]
     ordered = {n: SourcePart(n, True, False, "it is supposed to be") for n in names}
     reordered = {n: SourcePart(n, False, True, "it has no order", "", _IN_ORDER) for n in names}
@@ -171,9 +174,9 @@ def _edge(
     refuted: Collection[str],
     impure: Collection[str],
 ) -> EdgeVerdict:
-    """What holds of what a step gives to another."""
+    """The guarantee on the edge from one step to another."""
     before = [flow.steps[n] for n in steps_before(flow, number)]
-    broken = [step.name for step in before if step.name in impure]
+    broken = [step.name for step in with_bodies(before) if step.name in impure]
     if broken:
         return EdgeVerdict("weak", f"`{broken[0]}` is not a function of its arguments")
     if isinstance(target, s.Sink) and sinks[target.name].level != EXACTLY_ONCE:

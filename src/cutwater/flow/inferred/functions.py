@@ -1,4 +1,4 @@
-"""Whether a step was given a function, and one that takes what its stream carries."""
+"""Checks that a step was given a function, and one that accepts what its stream carries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["check_is_function", "check_takes"]
 
 
 def check_is_function(step: s.Step, f: Any, problems: list[Problem]) -> bool:
-    """Note a problem if a step was given something else than a function."""
+    """Report a problem if a step was not given a function; returns whether it was."""
     if not callable(f):
         problems.append(
             Problem(
@@ -25,7 +25,7 @@ def check_is_function(step: s.Step, f: Any, problems: list[Problem]) -> bool:
 
 
 def check_takes(step: s.Step, f: Any, position: int, value: Any, problems: list[Problem]) -> None:
-    """Note a problem if a parameter of the function is not for such values."""
+    """Report a problem if the parameter at a position does not accept such values."""
     if not check_is_function(step, f, problems):
         return
     parameters = signature_of(f).parameters

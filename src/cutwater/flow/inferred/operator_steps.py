@@ -1,47 +1,45 @@
-"""P4's operators as steps: what they emit and keep, and what is wrong with how they are used."""
+"""P4's operators as steps: the types they emit and keep, and problems in how they are used."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from cutwater.annotations import describe, element_of, fits, signature_of, union_of
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
 from cutwater.flow.inferred.functions import check_is_function, check_takes
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lengths import is_total
 from cutwater.flow.tasks import are_outputs
-from cutwater.operators.forms import emitted
 from cutwater.operators.operator import Operator
-from cutwater.operators.snapshot import Form
+from cutwater.operators.parts import emitted
+from cutwater.operators.snapshot import SnapshotCodec
 
-if TYPE_CHECKING:  # which infers by what is here
-    from cutwater.flow.inference import StreamType
-
-__all__ = ["buffer_problems", "operator_form", "value_emitted"]
+__all__ = ["buffer_problems", "operator_snapshot", "value_emitted"]
 
 
 def value_emitted(
     step: s.MapValues | s.Flatten | s.Skip | s.Bulk | s.Operate,
-    given: StreamType,
+    stream: StreamType,
     problems: list[Problem],
 ) -> Any:
     """The type of the values that the step emits."""
     match step:
         case s.MapValues():
-            check_takes(step, step.f, 1, given.value, problems)
+            check_takes(step, step.f, 1, stream.value, problems)
             return signature_of(step.f).result
         case s.Flatten():
-            return _flattened(step, given.value, problems)
+            return _flattened(step, stream.value, problems)
         case s.Skip():
             problems += _of_count(step, step.n, least=0)
-            return given.value
+            return stream.value
         case s.Bulk():
             check_is_function(step, step.f, problems)
             problems += _of_count(step, step.n, least=1)
-            problems += buffer_problems(step, step.buffer, given)
+            problems += buffer_problems(step, step.buffer, stream)
             return element_of(signature_of(step.f).result)
-    return _operated(step, given, problems)
+    return _operated(step, stream, problems)
 
 
 def _flattened(step: s.Flatten, value: Any, problems: list[Problem]) -> Any:
@@ -65,7 +63,7 @@ def _of_count(step: s.Skip | s.Bulk, n: Any, *, least: int) -> Iterator[Problem]
         )
 
 
-def _operated(step: s.Operate, given: StreamType, problems: list[Problem]) -> Any:
+def _operated(step: s.Operate, stream: StreamType, problems: list[Problem]) -> Any:
     op = cast(object, step.op)
     if not isinstance(op, Operator):
         problems.append(
@@ -77,34 +75,34 @@ def _operated(step: s.Operate, given: StreamType, problems: list[Problem]) -> An
             )
         )
         return Any
-    if op.is_awake and given.key is not None:
+    if op.is_awake and stream.key is not None:
         problems.append(_of_keys(step, "an operator with is_awake=True"))
-    return emitted(op, given.time, given.value) if step.emits is None else step.emits
+    return emitted(op, stream.time, stream.value) if step.emits is None else step.emits
 
 
-def buffer_problems(step: s.Step, buffer: Any, given: StreamType) -> list[Problem]:
-    """What is wrong with what a step holds before its first event."""
+def buffer_problems(step: s.Step, buffer: Any, stream: StreamType) -> list[Problem]:
+    """Problems with the values that a step holds before its first event."""
     problems = [
         Problem(
             "buffer-of-another-kind",
             f"{step.title} begins with {pair!r}; its stream has times of type "
-            f"{describe(given.declared_time)} and values of type {describe(given.value)}",
+            f"{describe(stream.declared_time)} and values of type {describe(stream.value)}",
             "give pairs of a time and a value of these types",
         )
         for pair in buffer
-        if not _is_of_the_stream(pair, given)
+        if not _is_of_the_stream(pair, stream)
     ]
-    if buffer and given.key is not None:
+    if buffer and stream.key is not None:
         problems.append(_of_keys(step, f"{list(buffer)!r} from the start"))
     return problems
 
 
-def _is_of_the_stream(pair: Any, given: StreamType) -> bool:
+def _is_of_the_stream(pair: Any, stream: StreamType) -> bool:
     if not isinstance(pair, tuple) or len(pair) != 2:
         return False
     time, value = map(type, pair)
-    has_time = fits(time, given.declared_time) or is_total(union_of([time, given.declared_time]))
-    return has_time and fits(value, given.value)
+    has_time = fits(time, stream.declared_time) or is_total(union_of([time, stream.declared_time]))
+    return has_time and fits(value, stream.value)
 
 
 def _of_keys(step: s.Step, what: str) -> Problem:
@@ -116,14 +114,14 @@ def _of_keys(step: s.Step, what: str) -> Problem:
     )
 
 
-def operator_form(step: s.Operate, time: Any, value: Any) -> Form:
-    """How the state of a user's operator is kept: as it was declared, as the operator says, or by
-    annotation, else by the type of the initial state.
+def operator_snapshot(step: s.Operate, time: Any, value: Any) -> SnapshotCodec:
+    """How the state of a user's operator is serialised: as declared, as the operator says, by
+    annotation, or else by the type of the initial state.
     """
     if step.state is not None:
-        return Form(step.state)
-    if step.op.form is not None:
-        return step.op.form(time, value)
+        return SnapshotCodec(step.state)
+    if step.op.snapshot is not None:
+        return step.op.snapshot(time, value)
     annotated = signature_of(step.op.step).parameters[:1]
     is_annotated = annotated and annotated[0] is not Any
-    return Form(annotated[0] if is_annotated else type(step.op.initial))
+    return SnapshotCodec(annotated[0] if is_annotated else type(step.op.initial))

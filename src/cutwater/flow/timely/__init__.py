@@ -1,6 +1,6 @@
-"""What flows have of timely dataflow (P3): requests before the first event, and loops.
+"""Timely dataflow (P3) in flows: notification requests before the first event, and loops.
 
-Imports `operators`, and of `flow` what comes before it. Begin with `requests`.
+Imports `operators` and the lower modules of `flow`. Begin with `requests`.
 """
 
 from cutwater.flow.timely.bodies import with_bodies

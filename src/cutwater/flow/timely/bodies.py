@@ -1,4 +1,4 @@
-"""The steps of a flow with those in the bodies of its loops."""
+"""The steps of a flow, including those in the bodies of its loops."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""Cutting a loop at its back edge: the flow without a cycle that Spark runs, a round an epoch.
+"""Cuts a loop at its back edge: Spark then runs an acyclic flow, one round per epoch.
 
-What goes round again is put into a log and read from it one epoch later; what leaves is put into
-another, and read when nothing goes round any more. So the body's steps become steps of the flow,
+Feedback is written to a log and read one epoch later; what leaves the loop is written to another
+log, and read when nothing circulates any more. The body's steps thus become steps of the flow,
 each in the buckets of its keys::
 
     in ──► merge ──► body ──► again ─ ─ (log) ─ ─► merge, in the next epoch
              ▲         └────► left  ─ ─ (log) ─ ─► what reads the loop, when the loop is empty
     again ───┘
 
-A cut loop means what the whole one means (`operators.loop`), if nothing in it or behind it can tell
-a round from an epoch. Where something can, `why_whole` says what, and all rounds run in one epoch.
+A cut loop is equivalent to the whole one (`operators.loop`) if nothing in it or after it can
+distinguish a round from an epoch. Otherwise `why_whole` gives the reason, and all rounds run in
+one epoch.
 """
 
 from __future__ import annotations
@@ -22,21 +23,38 @@ from cutwater.annotations import is_known
 from cutwater.codec import Codec
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
-from cutwater.flow.inference import StreamType, infer, loop_types
+from cutwater.flow.inference import infer, loop_types
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.timely.bodies import with_bodies
 
 __all__ = ["cut", "log_name", "loop_to_cut", "plan_problems", "turning", "why_whole"]
 
 
 def turning(steps: Sequence[s.Step], step: s.Iterate) -> str:
-    """How a loop turns on Spark, in words."""
+    """How a loop iterates on Spark, as a phrase; with the reason if it is kept in one bucket."""
     if loop_to_cut(steps) is step:
-        return "a round an epoch"
-    return "rounds in an epoch, in one bucket" if step.has_exchange else "rounds in an epoch"
+        how = "one after the other, since its body keeps state" if step.keeps_state else "at once"
+        inner = (each for each in with_bodies(step.body) if isinstance(each, s.Iterate))
+        apart = [f"'{each.name}' in it in one bucket" for each in inner if each.has_exchange]
+        return "; ".join([f"one iteration per epoch, input epochs {how}", *apart])
+    if not step.has_exchange:
+        return "all iterations in one epoch"
+    return f"all iterations in one epoch, in one bucket: {_why_in_one_bucket(steps, step)}"
+
+
+def _why_in_one_bucket(steps: Sequence[s.Step], step: s.Iterate) -> str:
+    number = next((n for n, each in enumerate(steps) if each is step), None)
+    if number is None:
+        return "it is in the body of another loop"
+    if step.plan == "epoch":
+        return "plan='epoch'"
+    other = loop_to_cut(steps)
+    why = why_whole(steps, number, infer(steps, numbered=int)[0])
+    return why or f"'{other.name if other else ''}' has the log"
 
 
 def loop_to_cut(steps: Sequence[s.Step], types: Sequence[StreamType] = ()) -> s.Iterate | None:
-    """The loop that feeds back through a log: the first that may, and is not asked to do else."""
+    """The loop that feeds back through a log: the first that can, unless its plan is "epoch"."""
     loops = [step for step in steps if isinstance(step, s.Iterate) and step.plan != "epoch"]
     types = types or (infer(steps, numbered=int)[0] if loops else ())
     numbers = {id(step): number for number, step in enumerate(steps)}
@@ -44,7 +62,7 @@ def loop_to_cut(steps: Sequence[s.Step], types: Sequence[StreamType] = ()) -> s.
 
 
 def plan_problems(steps: Sequence[s.Step]) -> Iterator[Problem]:
-    """Loops that ask for a plan that there is not, or that they cannot have."""
+    """Loops that request an unknown plan, or one they cannot have."""
     if not any(isinstance(step, s.Iterate) for step in steps):
         return
     types = infer(steps, numbered=int)[0]
@@ -54,8 +72,8 @@ def plan_problems(steps: Sequence[s.Step]) -> Iterator[Problem]:
             why = why_whole(steps, number, types) or f"'{chosen and chosen.name}' has the log"
             yield Problem(
                 "loop-without-log",
-                f"{step.title} has plan='log', and cannot turn a round an epoch: {why}",
-                "leave plan out: its rounds then run inside one epoch",
+                f"{step.title} has plan='log', and cannot run one iteration per epoch: {why}",
+                "leave plan out: its iterations then run inside one epoch",
             )
     for step in with_bodies(steps):
         if not isinstance(step, s.Iterate):
@@ -64,30 +82,31 @@ def plan_problems(steps: Sequence[s.Step]) -> Iterator[Problem]:
             yield Problem(
                 "loop-without-log",
                 f"{step.title} has plan='log', and is in the body of another loop",
-                "leave plan out: its rounds then run inside a round of the other",
+                "leave plan out: its iterations then run inside an iteration of the other",
             )
         if step.plan not in (None, "epoch", "log"):
             yield Problem(
                 "unknown-plan",
-                f"{step.title} has plan={step.plan!r}; a loop turns in an 'epoch' or by a 'log'",
-                "leave plan out: a body with a key_by then turns by a log where it can",
+                f"{step.title} has plan={step.plan!r}; a loop iterates within an 'epoch' or "
+                "through a 'log'",
+                "leave plan out: a body with a key_by then uses the log if possible",
             )
 
 
 def why_whole(steps: Sequence[s.Step], number: int, types: Sequence[StreamType]) -> str:
-    """Why a loop cannot be cut, as the end of a sentence; empty if it can."""
+    """Why a loop cannot be cut, as a clause that ends a message; empty if it can."""
     step = steps[number]
     assert isinstance(step, s.Iterate)
     if not step.has_exchange:
-        return "its body stays with its key, so each key turns by itself"
+        return "its body stays with its key, so each key iterates by itself"
     if min(step.again, step.out, *step.inputs) < 0:
         return "its body is not complete"
     for inner in with_bodies(step.body):
         if not isinstance(inner, s.Iterate) and _heeds_time(inner):
-            return f"'{inner.name}' in its body goes by times, which have rounds there"
-    for before in _before(steps, number):
-        if isinstance(before, s.JoinClocks):
-            return f"'{before.name}' before it joins two clocks"
+            return (
+                f"'{inner.name}' in its body depends on event times, which include the iteration "
+                "there"
+            )
     for behind, other in _beside(steps, number):
         return f"'{behind.name}' behind it also reads '{other.name}', in another epoch"
     return _unkept(step, types[step.inputs[0]])
@@ -103,7 +122,7 @@ def _before(steps: Sequence[s.Step], number: int) -> list[s.Step]:
 
 
 def _leading_to(steps: Sequence[s.Step], number: int) -> set[int]:
-    """The numbers of the steps from which something comes to a step."""
+    """The numbers of all steps upstream of a step."""
     found: set[int] = set()
     for n in steps[number].inputs:
         found |= {n, *_leading_to(steps, n)}
@@ -111,7 +130,7 @@ def _leading_to(steps: Sequence[s.Step], number: int) -> set[int]:
 
 
 def _beside(steps: Sequence[s.Step], number: int) -> Iterator[tuple[s.Step, s.Step]]:
-    """Steps behind a loop, each with what it reads that does not come out of the loop."""
+    """Steps after a loop, each with an input that does not come out of the loop."""
     behind = {number}
     for n, step in enumerate(steps):
         if behind.intersection(step.inputs):
@@ -119,13 +138,13 @@ def _beside(steps: Sequence[s.Step], number: int) -> Iterator[tuple[s.Step, s.St
             yield from ((step, steps[i]) for i in step.inputs if i not in behind)
 
 
-def _unkept(step: s.Iterate, given: StreamType) -> str:
-    """What of a loop cannot be put into a log or sent to a bucket."""
-    types = loop_types(step, given)[0]
+def _unkept(step: s.Iterate, stream: StreamType) -> str:
+    """What of a loop has no codec for a log or an exchange, as a clause; empty if all has."""
+    types = loop_types(step, stream)[0]
     for inner, stream in zip(step.body, types, strict=True):
         if not _has_codec(stream.value):
             return f"what '{inner.name}' in its body emits is of a type that cannot be kept"
-    return "" if _has_codec(given.time) else "its times are of a type that cannot be kept"
+    return "" if _has_codec(stream.time) else "its times are of a type that cannot be kept"
 
 
 def _has_codec(tp: Any) -> bool:
@@ -137,7 +156,7 @@ def _has_codec(tp: Any) -> bool:
 
 
 def cut(steps: Sequence[s.Step]) -> tuple[s.Step, ...]:
-    """The steps with a loop cut at its back edge; as they are, if none is."""
+    """The steps with a loop cut at its back edge; unchanged if no loop can be cut."""
     loop = loop_to_cut(steps)
     if loop is None:
         return tuple(steps)
@@ -158,13 +177,13 @@ def _in_the_open(
     loop: s.Iterate,
     first: int,
     places: dict[int, int],
-    given: StreamType,
+    stream: StreamType,
     origins: Sequence[s.Source],
 ) -> Iterator[s.Step]:
-    """The steps of a loop as steps of the flow, of which `first` are there; what leaves is last."""
-    types = loop_types(loop, given)[0]
-    outside = replace(given, key=None)
-    has_marks = all(each.watermark is not None or each.time is None for each in origins)
+    """A loop inlined after the `first` steps of the flow; the stream that leaves comes last."""
+    types = loop_types(loop, stream)[0]
+    outside = replace(stream, key=None)
+    has_watermarks = all(each.watermark is not None or each.time is None for each in origins)
 
     def out_of_log(number: int, is_again: bool) -> s.FromLog:
         stream = replace(outside, value=types[number].value)
@@ -177,7 +196,8 @@ def _in_the_open(
             max_rounds=loop.max_rounds,
             is_again=is_again,
             origins=tuple(each.name for each in origins),
-            has_marks=has_marks and not is_again,
+            has_watermarks=has_watermarks and not is_again,
+            overlaps=not loop.keeps_state,
         )
 
     yield out_of_log(loop.again, True)
@@ -198,5 +218,5 @@ def _in_the_open(
 
 
 def log_name(loop: str, is_again: bool) -> str:
-    """The name of a log of a loop: what is put into it, and what is read from it."""
+    """The name of a loop's log, shared by its writer and its reader."""
     return f"{'fed back' if is_again else 'left'}: {loop}"

@@ -1,61 +1,73 @@
-"""The bodies of loops: what their streams carry, and what is wrong with them."""
+"""The bodies of loops: the types of their streams, and their problems."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cutwater.annotations import union_of
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
+from cutwater.flow.inferred.stream_type import StreamType
+from cutwater.flow.timely.bodies import with_bodies
 from cutwater.times import Product
-
-if TYPE_CHECKING:  # which infers by what is here
-    from cutwater.flow.inference import StreamType
 
 __all__ = ["body_problems", "body_types", "leaving"]
 
-_Inferred = tuple["list[StreamType]", list[Problem]]
+_Inferred = tuple[list[StreamType], list[Problem]]
 """The types of the steps of a body, and the problems found on the way."""
-_Infer = Callable[[Sequence[s.Step], "StreamType"], _Inferred]
-"""Infers them by the type of what enters."""
+_Infer = Callable[[Sequence[s.Step], StreamType], _Inferred]
+"""Infers them from the type of what enters."""
 
 _MOST_TRIES = 5
-"""So often what is fed back may widen what enters; then its type is unknown."""
+"""How often feedback may widen the type of what enters before it counts as unknown."""
 
 
-def _entering(step: s.Iterate, given: StreamType, value: Any) -> StreamType:
-    """What enters the body, if it carries such values."""
-    key = None if step.has_exchange else given.key
-    return replace(given, value=value, time=Product, key=key, is_numbered=False)
+def _entering(step: s.Iterate, stream: StreamType, value: Any) -> StreamType:
+    """The stream that enters the body, if it carries such values."""
+    key = None if step.has_exchange else stream.key
+    return replace(stream, value=value, time=Product, key=key, is_numbered=False)
 
 
-def body_types(step: s.Iterate, given: StreamType, infer: _Infer) -> _Inferred:
-    """The type of each step of the body: what enters is what came in, or what was fed back."""
-    value = given.value
+def body_types(step: s.Iterate, stream: StreamType, infer: _Infer) -> _Inferred:
+    """The type of each step of the body, where inputs and feedback enter as one stream."""
+    value = stream.value
     for _ in range(_MOST_TRIES):
-        types, problems = infer(step.body, _entering(step, given, value))
+        types, problems = infer(step.body, _entering(step, stream, value))
         wider = union_of([value, types[step.again].value])
         if wider == value:
             return types, problems
         value = wider
-    return infer(step.body, _entering(step, given, Any))
+    return infer(step.body, _entering(step, stream, Any))
 
 
-def leaving(step: s.Iterate, given: StreamType, types: Sequence[StreamType]) -> StreamType:
-    """What leaves the loop."""
-    key = _entering(step, given, Any).key
-    return replace(given, value=types[step.out].value, key=key)
+def leaving(step: s.Iterate, stream: StreamType, types: Sequence[StreamType]) -> StreamType:
+    """The type of the stream that leaves the loop."""
+    key = _entering(step, stream, Any).key
+    return replace(stream, value=types[step.out].value, key=key)
+
+
+def _states_that_wait(step: s.Iterate) -> Iterator[Problem]:
+    """Steps of a body that wait for times to complete, though their states end with the epoch."""
+    for inner in with_bodies(step.body):
+        is_expiring = isinstance(inner, s.Apply) and inner.expire_after is not None
+        if not isinstance(inner, s.Iterate) and (inner.waits or is_expiring):
+            yield Problem(
+                "state-ends-too-early",
+                f"{inner.title} is in the body of {step.title}, and waits until times are "
+                "complete; with state_per_epoch what it keeps ends with the epoch, before that",
+                "leave state_per_epoch out, or let the step read the loop's output",
+            )
 
 
 def body_problems(step: s.Iterate) -> Iterator[Problem]:
-    """What is wrong with a body, its types and names apart."""
+    """The problems of a body, except those of types and names."""
     if step.again < 0 or step.out < 0:
         yield Problem(
             "not-a-body",
             f"the body of {step.title} returned something that it did not make of its stream; it "
-            "returns one stream, or two: what goes round again, and what leaves",
+            "returns one stream, or two: the feedback, and the output",
             "for example iterate(lambda stream: (stream.filter(is_open), stream.filter(is_done)))",
         )
         return
@@ -70,15 +82,17 @@ def body_problems(step: s.Iterate) -> Iterator[Problem]:
         yield Problem(
             "not-a-number-of-rounds",
             f"{step.title} has max_rounds={rounds!r}; it is a whole number, at least 1",
-            "leave it out for as many rounds as there are",
+            "leave it out to iterate until nothing is fed back",
         )
+    if step.state_per_epoch:
+        yield from _states_that_wait(step)
     for inner in step.body:
         if isinstance(inner, (s.Source, s.Sink)):
             yield Problem(
                 "end-in-a-loop",
-                f"{inner.title} is in the body of {step.title}; a loop is entered and left by its "
-                "own streams alone",
-                "merge sources before the loop, and lead what leaves it to the sink",
+                f"{inner.title} is in the body of {step.title}; a loop has no input or output "
+                "but its own streams",
+                "merge sources before the loop, and connect its output to the sink",
             )
         if isinstance(inner, s.JoinClocks):
             yield Problem(
@@ -93,5 +107,5 @@ def body_problems(step: s.Iterate) -> Iterator[Problem]:
             yield Problem(
                 "unused-step",
                 f"the output of {inner.title} is read by nothing",
-                "let it go round again or leave the loop, or remove it",
+                "feed it back or return it as the output, or remove it",
             )

@@ -13,7 +13,7 @@ __all__ = ["request_problems"]
 
 
 def request_problems(step: s.OnComplete, time: Any, is_keyed: bool) -> list[Problem]:
-    """What is wrong with the requests of a step, on a stream with times of this type."""
+    """The problems with a step's requests, on a stream with times of this type."""
     problems = [_of_another_kind(step, t, time) for t in step.requests if not _is_one(t, time)]
     if step.requests and is_keyed:
         problems.append(

@@ -1,7 +1,7 @@
-"""What of a flow travels to other processes, and what cannot.
+"""Sending a flow to other processes, and finding what cannot be sent.
 
-Functions travel by value, with the variables that they name. Imports `flow` and the leaves. Begin
-with `unpicklable`.
+Functions are pickled by value, with the variables they reference. Imports `flow` and the leaves.
+Begin with `unpicklable`.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Functions and values for another process, which need not be able to import their modules."""
+"""Pickling of functions and values for processes that cannot import their modules."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ import msgspec
 
 from cutwater.errors import Problem, RefusedError
 
-__all__ = ["by_value"]
+__all__ = ["pickle_by_value"]
 
 
-def by_value(value: Any, modules: Collection[ModuleType] = ()) -> bytes:
-    """A value as bytes that `pickle.loads` reads, with functions and types that are found nowhere.
+def pickle_by_value(value: Any, modules: Collection[ModuleType] = ()) -> bytes:
+    """Pickle a value for `pickle.loads`; functions and types that cannot be imported go by value.
 
-    So is all that lies in `modules`. Raises what pickling raises where something cannot be sent.
+    So does everything in `modules`. Raises what pickling raises where something cannot be sent,
+    and `RefusedError` for a struct that would be sent by value.
     """
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
@@ -36,7 +37,7 @@ def by_value(value: Any, modules: Collection[ModuleType] = ()) -> bytes:
 
 
 def _struct_cannot_travel(struct: type) -> Problem:
-    """A struct that is sent by value arrives without its fields."""
+    """The problem of a struct sent by value: it would arrive without its fields."""
     return Problem(
         "struct-cannot-travel",
         f"{struct.__name__} is a msgspec.Struct of module '{struct.__module__}', which Spark's "
@@ -46,15 +47,15 @@ def _struct_cannot_travel(struct: type) -> Problem:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Sends dataclasses so that they mean the same: required fields stay required.
+    """Pickles dataclasses faithfully: required fields stay required.
 
-    Leaves out what msgspec remembers on a class, and says what annotations mean.
+    Drops msgspec's cache on a class, and resolves annotations that are text.
     """
 
     def reducer_override(self, obj: Any) -> Any:
-        if obj is dataclasses.MISSING:  # a copy of it would be taken for a field's default
+        if obj is dataclasses.MISSING:  # a copy would be mistaken for a field's default
             return "MISSING"
-        if type(obj) is msgspec.Meta:  # what an annotation asks for, which has no pickle
+        if type(obj) is msgspec.Meta:  # constraints in an annotation; not picklable
             return functools.partial(msgspec.Meta, **_asked_for(obj)), ()
         if isinstance(obj, type) and "__msgspec_cache__" in vars(obj):
             delattr(obj, "__msgspec_cache__")
@@ -69,14 +70,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 def _asked_for(meta: msgspec.Meta) -> dict[str, Any]:
     names = inspect.signature(msgspec.Meta).parameters
-    said = {name: getattr(meta, name) for name in names}
-    return {name: value for name, value in said.items() if value is not None}
+    attributes = {name: getattr(meta, name) for name in names}
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def _spell_out(obj: Any, state: Any) -> None:
-    """Replace annotations that are text: the names in them mean nothing in another process.
+    """Resolve annotations that are text: their names cannot be resolved in another process.
 
-    `state` is what cloudpickle sends for a function or class that it sends by value.
+    `state` is what cloudpickle sends for a function or class that it pickles by value.
     """
     attributes, slots = state
     own = (slots if isinstance(obj, FunctionType) else attributes).get("__annotations__") or {}

@@ -1,8 +1,8 @@
-"""Variables that a flow's functions use and that no other process can be sent: connections, locks.
+"""Finds variables of a flow's functions that cannot be sent to other processes: locks, sockets.
 
-A function of the user's own module is sent by value, with the globals, the closure and the
-defaults that it names, and so are the functions that these name; a module that it names is sent
-whole. What of this Python refuses to pickle is found here, before anything is started.
+A function of the user's own module is pickled by value, with the globals, closure and defaults
+it references, and so are the functions that these reference; a referenced module is sent whole.
+Whatever Python refuses to pickle is found here, before anything starts.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from typing import Any, NamedTuple
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
 from cutwater.flow.tasks import Task
+from cutwater.flow.timely import with_bodies
 from cutwater.flow.user_modules import is_installed
 
 __all__ = ["global_names", "unpicklable"]
 
 
 def unpicklable(steps: Iterable[s.Step]) -> list[Problem]:
-    """A sentence for each step that uses something that cannot be sent, with the variable."""
+    """One problem for each variable of a step that cannot be sent; loops' bodies included."""
     problems = []
-    for step in steps:
+    for step in with_bodies(steps):
         walk = _Walk()
         for what, thing in _functions_and_states(step):
             walk.enter(what, thing)
@@ -35,7 +36,7 @@ def unpicklable(steps: Iterable[s.Step]) -> list[Problem]:
 
 
 def _functions_and_states(step: s.Step) -> Iterator[tuple[str, Any]]:
-    """What a step holds that comes from the user: functions, and states to begin with."""
+    """The user's objects in a step: functions, and initial states."""
     if isinstance(step, s.Apply) and isinstance(step.task, Task):
         yield "", step.task.f
         yield "initial", step.task.initial
@@ -43,7 +44,7 @@ def _functions_and_states(step: s.Step) -> Iterator[tuple[str, Any]]:
         if callable(getattr(step, name, None)):
             yield "", getattr(step, name)
     if isinstance(step, s.Operate):
-        yield from (("", f) for f in (step.op.step, step.op.finish, step.op.border) if f)
+        yield from (("", f) for f in (step.op.step, step.op.finish, step.op.barrier) if f)
         yield "initial", step.op.initial
     if isinstance(step, s.OnComplete):
         yield "initial", step.initial
@@ -66,7 +67,7 @@ def _cannot_travel(step: s.Step, found: _Found) -> Problem:
 
 
 class _Walk:
-    """Follows what functions name, each thing once."""
+    """Follows the references of functions, visiting each object once."""
 
     def __init__(self) -> None:
         self.found: list[_Found] = []
@@ -75,7 +76,7 @@ class _Walk:
     def enter(self, name: str, thing: Any) -> None:
         if id(thing) in self._seen:
             return
-        self._seen[id(thing)] = thing  # held, so that no other object gets its number
+        self._seen[id(thing)] = thing  # held, so that its id is not reused
         if isinstance(thing, (FunctionType, MethodType, partial, Task, ModuleType, type)):
             for inner, value in _named_by(thing):
                 self.enter(_joined(name, inner), value)
@@ -89,11 +90,11 @@ class _Walk:
             inside = self._inside(name, value)
             if not inside:
                 self.found.append(_Found(name, value, str(error)))
-        except Exception:  # a function or a class of the user's, which are sent by value
+        except Exception:  # a user's function or class, which is sent by value
             self._inside(name, value)
 
     def _inside(self, name: str, value: Any) -> bool:
-        """Look into a container or an object; was anything found there?"""
+        """Look inside a container or an object; returns whether anything was found."""
         before = len(self.found)
         for inner, part in _parts_of(value):
             self.enter(_joined(name, inner), part)
@@ -147,7 +148,7 @@ def _of_class(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def global_names(code: CodeType) -> Iterator[str]:
-    """The global variables and built-in functions that code reads; attributes are no such names."""
+    """The globals and built-ins that code reads; attribute names are not included."""
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             yield str(instruction.argval)

@@ -116,7 +116,7 @@ function arrows(view, position, step) {
 }
 
 function incoming(view, message, to, step) {
-    const room = step.rule === "border" ? 10.5 : 7;
+    const room = step.rule === "barrier" ? 10.5 : 7;
     if (message.sender === null) {
         const y = view.lanes.inputs.get(message.stream) ?? view.lanes.top;
         return arrow({ x: to.x, y }, to, step, 0, room);
@@ -125,7 +125,7 @@ function incoming(view, message, to, step) {
     if (source === null) return [];
     const sender = steps[message.sender];
     const from = { x: view.x(source), y: view.lanes.tasks[sender.task] };
-    return arrow(from, to, step, sender.rule === "border" ? 9 : 6, room);
+    return arrow(from, to, step, sender.rule === "barrier" ? 9 : 6, room);
 }
 
 function isOutput(number) {
@@ -141,7 +141,7 @@ function stepMarks(view, position, index, cursor) {
     const ends = [lanes.tasks[0] - 22, lanes.tasks[tasks.length - 1] + 22];
     const marks = {
         event: () => eventMark(x, y),
-        border: () => borderMark(x, y, step.epoch),
+        barrier: () => barrierMark(x, y, step.epoch),
         fail: () => failMark(x, y),
         recover: () => recoverMark(x, ...ends, lanes.tasks, Math.min(14, pitch * 0.7)),
     }[step.rule]();

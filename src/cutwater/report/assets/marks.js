@@ -46,7 +46,7 @@ function eventMark(x, y) {
     return [svg("circle", { class: "mark", cx: x, cy: y, r: 5 })];
 }
 
-function borderMark(x, y, epoch) {
+function barrierMark(x, y, epoch) {
     const digits = String(epoch);
     return [
         svg("path", { class: "snapshot", d: `M${x} ${y + 8}v7m-5 0h10v7h-10z` }),
@@ -114,7 +114,7 @@ function drawLegend(list) {
     const group = (step, marks) => svg("g", { class: styled("", step) }, ...marks);
     const entries = [
         [group(sample, eventMark(15, 15)), "event"],
-        [group(sample, borderMark(15, 9.5, 1)), "border of an epoch, with its snapshot"],
+        [group(sample, barrierMark(15, 9.5, 1)), "barrier of an epoch, with its snapshot"],
         [group(undone, eventMark(15, 15)), "undone by a recovery"],
         [group(sample, failMark(15, 15)), "failure"],
         [group(sample, recoverMark(15, 2, 28, [15])), "recovery of all tasks"],

@@ -40,7 +40,7 @@ function fact(name, numbers) {
 
 function messageWords(number) {
     const { text, epoch, stream } = messages[number];
-    const what = text === null ? html("span", "", `border of epoch ${epoch}`) : value(text);
+    const what = text === null ? html("span", "", `barrier of epoch ${epoch}`) : value(text);
     return html("div", "", what, html("span", "aside", ` on ${streams[stream].name}`));
 }
 

@@ -50,10 +50,10 @@ function chipKind(stream, number, common, isRead) {
 
 function chip(number, kind, isTouched) {
     const { text, epoch, n } = messages[number];
-    const isBorder = text === null;
-    const classes = `chip ${kind} ${isBorder ? "is-border" : ""} ${isTouched ? "is-touched" : ""}`;
-    const item = html("li", classes, isBorder ? String(epoch) : text);
-    item.title = `message ${n}, ${isBorder ? "border of " : ""}epoch ${epoch}`;
+    const isBarrier = text === null;
+    const classes = `chip ${kind} ${isBarrier ? "is-barrier" : ""} ${isTouched ? "is-touched" : ""}`;
+    const item = html("li", classes, isBarrier ? String(epoch) : text);
+    item.title = `message ${n}, ${isBarrier ? "barrier of " : ""}epoch ${epoch}`;
     return item;
 }
 

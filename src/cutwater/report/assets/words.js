@@ -1,6 +1,6 @@
 // What is said about a step.
 
-const PAPER_NAMES = { event: "I-Event", border: "I-Border", fail: "F-Fail", recover: "F-Recover" };
+const PAPER_NAMES = { event: "I-Event", barrier: "I-Border", fail: "F-Fail", recover: "F-Recover" };
 
 function plural(number, word) {
     return `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
@@ -16,8 +16,8 @@ function sentence(step) {
     switch (step.rule) {
         case "event":
             return `${name} processes an event of epoch ${step.epoch}`;
-        case "border":
-            return `${name} reaches the border of epoch ${step.epoch} and takes a snapshot`;
+        case "barrier":
+            return `${name} reaches the barrier of epoch ${step.epoch} and takes a snapshot`;
         case "fail":
             return `${name} fails and loses its state`;
         default:

@@ -1,7 +1,7 @@
-"""Delivery (P2, sections III and IV): systems with inputs, outputs and a working set, and failures.
+"""Delivery (P2, sections III and IV): systems with inputs, outputs, a working set, and failures.
 
 `system` has the four steps, `model` the explorable model and its reference, `published` and
-`epochs` the systems of the paper with broken recoveries. Imports the leaves. Begin with `system`.
+`epochs` the systems of the paper and broken variants. Imports the leaves. Begin with `system`.
 """
 
 __all__: list[str] = []

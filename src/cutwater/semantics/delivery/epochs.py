@@ -7,10 +7,11 @@ IV.C: Flink, epochs                    `flink_epochs`
 V: drifting state                      `drifting_state`
 =====================================  =====================================================
 
-Both restore the newest checkpoint and replay the inputs behind it. In Flink an output waits for the
-commit; with drifting state it waits for its turn in the order of t(x), and the checkpoint is taken
-meanwhile. A checkpoint holds the outputs that have not left yet. P2 saves states only; then an
-output that waits in a barrier when the system fails is lost ("waiting outputs are not saved").
+Both restore the newest checkpoint and replay the inputs after it. In Flink an output waits for the
+commit; with drifting state it waits for its turn in the order of t(x), while the checkpoint is
+taken concurrently. A checkpoint includes the outputs that are not yet released. P2 saves states
+only; then an output that waits in a barrier when the system fails is lost ("waiting outputs are
+not saved").
 
 Not modelled: the agents, their messages, several operations, several partitions.
 """
@@ -39,12 +40,12 @@ __all__ = ["drifting_state", "flink_epochs"]
 
 @dataclass(frozen=True)
 class _Epochs:
-    """Outputs are computed at once and leave when a checkpoint that holds them is committed."""
+    """Outputs are computed at once and released when a checkpoint that includes them commits."""
 
     is_early: bool
-    """Do outputs leave before the commit?"""
+    """Are outputs released before the commit?"""
     has_waiting: bool
-    """Does a checkpoint hold the outputs that wait for it?"""
+    """Does a checkpoint include the outputs that wait for it?"""
 
     def transforms(self, working: Bag, outputs: Bag) -> Iterator[Change]:
         restored = restored_from(working, outputs, "checkpoint")
@@ -72,7 +73,7 @@ class _Epochs:
 
 
 def _from_checkpoint(replay: Callable[[Bag, str], Bag]) -> Recovery:
-    """F restores the newest checkpoint and replays inputs, given all of them and its history."""
+    """F restores the newest checkpoint; `replay` picks the inputs to replay, given its history."""
 
     def recover(inputs: Bag, outputs: Bag) -> Iterable[Bag]:
         newest = longest("checkpoint", outputs)
@@ -82,7 +83,7 @@ def _from_checkpoint(replay: Callable[[Bag, str], Bag]) -> Recovery:
 
 
 def flink_epochs(recovery: str = "newest checkpoint, replay behind it") -> System:
-    """Flink: outputs wait for the commit of the checkpoint that holds them."""
+    """Flink: outputs wait for the commit of the checkpoint that includes them."""
     parts = _Epochs(
         is_early=recovery == "release before the commit",
         has_waiting=recovery != "waiting outputs are not saved",
@@ -107,21 +108,21 @@ def flink_epochs(recovery: str = "newest checkpoint, replay behind it") -> Syste
 
 @dataclass(frozen=True)
 class _Drifting:
-    """Inputs are inserted where they belong; what that displaces is retracted before it left.
+    """Inputs are inserted where they belong; outputs this displaces are retracted before release.
 
     t(x) is the letter, and producers send in its order; inside, inputs overtake each other.
     """
 
     is_filtering: bool
-    """Does the barrier drop what is not behind the last output that the consumer has?"""
+    """Does the barrier drop outputs that are not after the last one the consumer has?"""
     has_waiting: bool
-    """Does a snapshot hold the outputs that have not left yet?"""
+    """Does a snapshot include the outputs that are not yet released?"""
     is_speculation_saved: bool
-    """May a snapshot hold an input while one before it is still on its way?"""
+    """May a snapshot include an input while an earlier one is still in flight?"""
 
     @staticmethod
     def is_done(history: str, working: Bag) -> bool:
-        """Is nothing on its way that belongs before the end of a history? The acker knows."""
+        """Is nothing in flight that belongs before the end of a history? The acker knows."""
         return not any(x.value < history[-1] for x in working.of_kind("in"))
 
     def transforms(self, working: Bag, outputs: Bag) -> Iterator[Change]:
@@ -145,7 +146,7 @@ class _Drifting:
         return bag(x, *displaced) + state_of(history), made
 
     def emitted(self, before: str, after: str, outputs: Bag) -> Bag:
-        """The outputs of an operation that goes from a history on, as far as they may leave."""
+        """The outputs of extending a history from `before` to `after`, as far as they may leave."""
         histories = [h for h in prefixes(after) if len(h) > len(before)]
         last = max((out.value[-1] for out in outputs.of_kind("out")), default="")
         return bag(*[output_of(h) for h in histories if not self.is_filtering or h[-1] > last])
@@ -158,7 +159,7 @@ class _Drifting:
 
 
 def drifting_state(recovery: str = "newest snapshot, replay behind t") -> System:
-    """Drifting state: work runs ahead, outputs leave in the order of t and wait for no snapshot."""
+    """Drifting state: work is speculative, outputs leave in order of t and wait for no snapshot."""
     parts = _Drifting(
         is_filtering=recovery != "last output is not asked for",
         has_waiting=recovery != "waiting outputs are not saved",

@@ -1,8 +1,8 @@
-"""Elements that carry histories: the operation that all systems of `published` run.
+"""Elements that carry histories: the operation that most systems of the paper run.
 
-It appends each input, a letter, to its state and emits the state. It is sensitive to the order of
-its inputs, and a history such as ``"ab"`` says what an element depends on: a snapshot holds an
-output's state if its history begins with it.
+It appends each input, a letter, to its state and emits the state. It is order-sensitive, and a
+history such as ``"ab"`` shows what an element depends on: a snapshot includes an output's state if
+the snapshot's history begins with the output's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 
 def chosen(recoveries: Mapping[str, R], name: str) -> R:
-    """The recovery with a name; `InputError` if there is none."""
+    """The recovery with a name; raises `InputError` if there is none."""
     if name not in recoveries:
         raise InputError(
             Problem(
@@ -54,22 +54,22 @@ def letters(text: str) -> tuple[Element, ...]:
 
 
 def state_of(history: str) -> Bag:
-    """The state after these inputs; before the first there is none."""
+    """The state after these inputs; empty before the first."""
     return bag(Element("state", history)) if history else EMPTY
 
 
 def output_of(history: str) -> Element:
-    """What is shown after these inputs."""
+    """The output after these inputs."""
     return Element("out", history)
 
 
 def longest(kind: str, elements: Bag) -> str:
-    """The longest history among the elements of a kind; empty if there is none."""
+    """The longest history among the elements of a kind; empty if there are none."""
     return max((element.value for element in elements.of_kind(kind)), key=len, default="")
 
 
 def prefixes(history: str) -> list[str]:
-    """The histories on the way to one, itself included."""
+    """All non-empty prefixes of a history, itself included."""
     return [history[: n + 1] for n in range(len(history))]
 
 
@@ -79,17 +79,17 @@ def unread(inputs: Bag, history: str) -> Bag:
 
 
 def saved(kind: str, history: str) -> Bag:
-    """The snapshot with a history; there is none of nothing."""
+    """The snapshot with a history; none for an empty history."""
     return bag(Element(kind, history)) if history else EMPTY
 
 
 def begins_with(snapshot: Element, output: Element) -> bool:
-    """Does a snapshot hold the state that an output shows?"""
+    """Does a snapshot include the state that an output shows?"""
     return bool(snapshot.value.startswith(output.value))
 
 
 def unsaved(working: Bag, outputs: Bag, kind: str) -> Iterator[Change]:
-    """A snapshot of the state is prepared: it is copied, once."""
+    """Prepare a snapshot: copy the state, once."""
     for state in working.of_kind("state"):
         copy = Element(kind, state.value)
         if copy not in working and copy not in outputs:
@@ -97,5 +97,5 @@ def unsaved(working: Bag, outputs: Bag, kind: str) -> Iterator[Change]:
 
 
 def restored_from(working: Bag, outputs: Bag, kind: str) -> Element | None:
-    """A snapshot that a recovery has read back, and of which no state was made yet."""
+    """A snapshot that a recovery has read back but not yet turned into a state; None: none."""
     return next((element for element in working.of_kind(kind) if element in outputs), None)

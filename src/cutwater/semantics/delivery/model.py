@@ -1,12 +1,12 @@
-"""P2's four steps as a model: a system, what enters it, and how often it fails.
+"""P2's four steps as a model: a system, its inputs, and how often it fails.
 
 The reference (`DeliveryModel.reference`) is the same system with F*. Definitions 7 and 8 compare
-with a reference whose input channel is flawed: it loses inputs, or repeats them. One choice of what
-is lost or repeated belongs to one run (decided where the input enters, or after a failure); no
-input enters more often than once and once more for each failure.
+with a reference whose input channel is flawed: it loses inputs, or repeats them. Each run makes one
+choice of what is lost or repeated (decided where the input enters, or after a failure); an input
+enters at most once, plus once more for each failure.
 
-`Rest` is not in the paper. It marks that nothing is left to do: that a run stops here can then be
-observed, and a system that loses or says nothing can be told from one that is slow.
+`Quiesce` is not in the paper. It marks that nothing is left to do: the end of a run becomes
+observable, and a system that loses outputs can be distinguished from one that is slow.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ __all__ = [
     "Lose",
     "Output",
     "Point",
+    "Quiesce",
     "Recover",
     "Repeat",
-    "Rest",
     "Seen",
     "Step",
     "Transform",
@@ -54,7 +54,7 @@ class Input(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Transform(msgspec.Struct, frozen=True, cache_hash=True):
-    """An operation takes elements and puts others in their place."""
+    """An operation replaces elements by others."""
 
     taken: Bag
     made: Bag
@@ -81,7 +81,7 @@ class Recover(msgspec.Struct, frozen=True, cache_hash=True):
         return f"failure; {self.restored} is restored"
 
 
-class Rest(msgspec.Struct, frozen=True):
+class Quiesce(msgspec.Struct, frozen=True):
     """Nothing is left to do."""
 
     def __str__(self) -> str:
@@ -100,23 +100,23 @@ class Repeat(msgspec.Struct, frozen=True, cache_hash=True):
     element: Element
 
 
-Step = Input | Transform | Output | Recover | Rest | Lose | Repeat
+Step = Input | Transform | Output | Recover | Quiesce | Lose | Repeat
 Flaw = Literal["none", "loses", "repeats"]
 
 
 class Seen(msgspec.Struct, frozen=True, cache_hash=True):
-    """What can be seen from outside: what the probabilities of section III.D are conditioned on."""
+    """What is observable from outside: the condition of the probabilities in section III.D."""
 
     entered: int
-    """How many inputs were sent to the system."""
+    """The number of inputs sent to the system."""
     outputs: Bag
-    """What consumers were shown."""
+    """The outputs that consumers have seen."""
     failures: int
     """How often the system has failed."""
     is_resting: bool
 
     def is_before(self, other: Seen) -> bool:
-        """May it be seen earlier in a run, or at the same time?"""
+        """Can it be observed earlier in a run than the other, or at the same time?"""
         return (
             self.entered <= other.entered
             and self.failures <= other.failures
@@ -126,19 +126,19 @@ class Seen(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Point(msgspec.Struct, frozen=True, cache_hash=True):
-    """A configuration, and how far the run around it is."""
+    """A configuration, and the progress of its run."""
 
     configuration: Configuration
     entered: int
-    """How many inputs were sent to the system, lost ones included."""
+    """The number of inputs sent to the system, including lost ones."""
     failures: int
     """How often the system has failed."""
     is_resting: bool = False
-    """Was it noted that nothing is left to do?"""
+    """Has `Quiesce` marked that nothing is left to do?"""
 
 
 class DeliveryModel:
-    """All runs of a system on some inputs, with so many failures at most.
+    """All runs of a system on some inputs, with at most `failures` failures.
 
     Inputs enter in the order given; what happens to them inside is a race.
 
@@ -163,22 +163,22 @@ class DeliveryModel:
         self.is_reference, self.flaw = is_reference, flaw
 
     def reference(self, flaw: Flaw = "none") -> DeliveryModel:
-        """The same with F*, and with an input channel that may be flawed."""
+        """The same system with F*, and with an input channel that may be flawed."""
         return DeliveryModel(
             self.system, self.inputs, failures=self.failures, is_reference=True, flaw=flaw
         )
 
     def initial_states(self) -> Iterable[Point]:
-        """The one point before anything has entered."""
+        """The single point before anything has entered."""
         return (Point(Configuration(), 0, 0),)
 
     def actions(self, point: Point) -> list[Step]:
-        """What may happen: work, then failures."""
+        """The possible steps: work, then failures."""
         if point.is_resting:
             return []
         work = self._work(point)
         flaws = [*self._lost(point), *self._repeated(point)]
-        rest = [] if work else [Rest()]
+        rest = [] if work else [Quiesce()]
         return [*work, *flaws, *rest, *self._recoveries(point)]
 
     def _work(self, point: Point) -> list[Step]:
@@ -214,7 +214,7 @@ class DeliveryModel:
         return [Recover(working) for working in dict.fromkeys(recover(c.inputs, c.outputs))]
 
     def step(self, point: Point, action: Step) -> Point:
-        """The point after a step that is possible."""
+        """The point after a step; raises `ValueError` if the step is not possible."""
         c, entered, failures = point.configuration, point.entered, point.failures
         after: Configuration | None = c
         match action:
@@ -233,10 +233,10 @@ class DeliveryModel:
                 after, failures = fail_and_recover(c, restored, recover), failures + 1
         if after is None:
             raise ValueError(f"{action} is not possible here")
-        return Point(after, entered, failures, isinstance(action, Rest))
+        return Point(after, entered, failures, isinstance(action, Quiesce))
 
     def observation(self, point: Point) -> Seen:
-        """What can be seen from outside."""
+        """What is observable from outside."""
         return Seen(
             point.entered,
             self.system.visible(point.configuration.outputs),

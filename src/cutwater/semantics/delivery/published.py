@@ -1,4 +1,4 @@
-"""The systems of P2's sections II to IV, each with its own recovery and with broken ones.
+"""The systems of P2's sections II to IV, each with its own recovery and with broken variants.
 
 =====================================  =====================================================
 P2                                     here
@@ -38,10 +38,10 @@ __all__ = ["all_idempotent", "micro_batches", "released_at_once", "strong_produc
 
 @dataclass(frozen=True)
 class _Windowed:
-    """Outputs leave at once; a snapshot is taken after every second input."""
+    """Outputs are released at once; a snapshot is taken after every second input."""
 
     window: int | None
-    """How many letters an output has; None: all."""
+    """The number of letters an output shows; None: all."""
 
     def shown(self, history: str) -> Element:
         return output_of(history if self.window is None else history[-self.window :])
@@ -50,7 +50,7 @@ class _Windowed:
         restored = restored_from(working, outputs, "snapshot")
         if restored:
             yield bag(restored), state_of(restored.value)
-        elif not working.of_kind("out"):  # one output channel, emptied in order
+        elif not working.of_kind("out"):  # one output channel, drained in order
             history = longest("state", working)
             for x in working.of_kind("in"):
                 after = history + x.value
@@ -71,7 +71,7 @@ class _Windowed:
         yield saved("snapshot", longest("snapshot", outputs))
 
     def any_order(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
-        """Table II, row 14: inputs that were shown are replayed, and what comes out is not."""
+        """Table II, row 14: inputs already in outputs are replayed, their outputs suppressed."""
         snapshot = longest("snapshot", outputs)
         used = {letter for out in outputs.of_kind("out") for letter in out.value}
         again = sorted(used - set(snapshot))
@@ -88,10 +88,10 @@ class _Windowed:
 
 
 def released_at_once(recovery: str = "replay in any order", window: int | None = 2) -> System:
-    """Outputs leave as soon as they are there (Fig. 1, Table II; with all letters, section II).
+    """Outputs leave as soon as they exist (Fig. 1, Table II; with all letters, section II).
 
-    The replay that keeps the order reads it off the outputs and computes the state inside F: it is
-    no sub-multiset of A ∪ B, and Theorem 1 does not speak of it.
+    The replay that keeps the order reads it off the outputs and computes the state inside F: the
+    result is not a sub-multiset of A ∪ B, so Theorem 1 does not apply to it.
     """
     parts = _Windowed(window)
     recover: dict[str, Recovery] = {
@@ -112,9 +112,9 @@ def released_at_once(recovery: str = "replay in any order", window: int | None =
 
 
 def all_idempotent(recovery: str = "replay everything") -> System:
-    """Each input becomes one output, and the sink overwrites what is already there.
+    """Each input becomes one output, and the sink overwrites existing rows.
 
-    "appending sink" is the same recovery where the sink does not.
+    "appending sink" is the same recovery with a sink that does not overwrite.
     """
     is_upsert = recovery != "appending sink"
 
@@ -136,7 +136,7 @@ def all_idempotent(recovery: str = "replay everything") -> System:
 def strong_productions(recovery: str = "resend what is not recorded") -> System:
     """MillWheel: the result for an input is stored before anything else may depend on it.
 
-    The state of the operation is its newest production, in B. Results are read from there.
+    The state of the operation is its newest production, in B. Outputs are read from there.
     """
     is_weak = recovery == "release before the write"
 
@@ -174,10 +174,10 @@ def strong_productions(recovery: str = "resend what is not recorded") -> System:
 
 @dataclass(frozen=True)
 class _Batched:
-    """Up to two inputs become one batch, which leaves whole; its last history is the state."""
+    """Up to two inputs form one batch, released atomically; its last history is the state."""
 
     is_state_apart: bool
-    """Is the state stored apart from the batch's outputs?"""
+    """Is the state stored separately from the batch's outputs?"""
 
     @property
     def stored(self) -> str:
@@ -208,11 +208,11 @@ class _Batched:
 
     def newest_again(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
         newest = self.newest(outputs)
-        yield unread(inputs, newest[0][:-1])  # what the batch before it had
+        yield unread(inputs, newest[0][:-1])  # the inputs that the previous batch covered
 
 
 def micro_batches(recovery: str = "rerun the batch that did not finish") -> System:
-    """Spark: a batch is worked on atomically, its outputs and its state leave together."""
+    """Spark: a batch is processed atomically; its outputs and its state leave together."""
     parts = _Batched(recovery == "state stored apart from outputs")
     recover: dict[str, Recovery] = {
         "rerun the batch that did not finish": parts.from_the_newest,

@@ -3,7 +3,7 @@
 =====================================  =====================================================
 P2                                     here
 =====================================  =====================================================
-Γ, the elements                        `Element`; whatever `System.transforms` can make of inputs
+Γ, the elements                        `Element`; whatever `System.transforms` derives from inputs
 A, B, W                                `Configuration`: inputs, outputs, working; each a `Bag`
 D ⊆ 2^Γ × 2^Γ, and χ ~ P(X | ...)      `System.transforms`: the (X, Y) that may be chosen in W ∪ B
 F                                      `System.recover`: the working sets that may be restored
@@ -14,17 +14,17 @@ Def. 1, Failure and recover            `fail_and_recover`
 Def. 3, F*                             `reference_recovery`
 =====================================  =====================================================
 
-Where we read the paper our way (2026-11-18):
+Where we interpret the paper (2026-11-18):
 
-- A, B and W are multisets: as sets, an output that is shown twice would be shown once. Elements
-  carry identity in their value: two inputs are two elements, a replayed input is the same again.
+- A, B and W are multisets: as sets, an output released twice would count once. Elements carry
+  identity in their value: two inputs are two elements, a replayed input is the same element again.
 - D relates sets, and the choice among them "depends on a system architecture": `transforms` is
-  both, given W and B it returns the pairs that may be chosen next. What may leave W is up to the
-  architecture as well (`System.leaving`): outputs that wait are outputs that may not leave yet.
+  both; given W and B it returns the pairs that may be chosen next. What may leave W is up to the
+  architecture as well (`System.leaving`): a waiting output is one that may not leave yet.
 - F has several results where the replay inside it races (Table II, row 14 is one F). F* knows the
   working set, which no function of A and B does.
-- A snapshot is an output that is stored and not shown (`System.shown`). Table II's snapshot step
-  is a Transform that copies the state, and an Output.
+- A snapshot is an output that is stored but not visible (`System.shown`). Table II's snapshot step
+  is a Transform that copies the state, followed by an Output.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Element(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """One element of the data flow: an input, a state, an output, a snapshot."""
 
     kind: str
-    """What it is in the physical graph, for instance ``"in"`` or ``"state"``."""
+    """Its role in the physical graph, for instance ``"in"`` or ``"state"``."""
     value: Any
-    """What it carries; hashable, and ordered among elements of its kind."""
+    """The payload; hashable, and ordered among elements of its kind."""
 
     def __str__(self) -> str:
         return f"{self.kind} {_text(self.value)}"
@@ -77,7 +77,7 @@ class Bag(msgspec.Struct, frozen=True, cache_hash=True):
     """
 
     elements: tuple[Element, ...] = ()
-    """In order, so that equal multisets are equal."""
+    """Sorted, so that equal multisets compare equal."""
 
     def __iter__(self) -> Iterator[Element]:
         return iter(self.elements)
@@ -106,7 +106,7 @@ class Bag(msgspec.Struct, frozen=True, cache_hash=True):
         return not (self - other).elements
 
     def count(self, element: Element) -> int:
-        """How often an element is in it."""
+        """The multiplicity of an element."""
         return self.elements.count(element)
 
     def distinct(self) -> tuple[Element, ...]:
@@ -127,10 +127,10 @@ def bag(*elements: Element) -> Bag:
 
 
 EMPTY = Bag()
-"""The multiset of nothing."""
+"""The empty multiset."""
 
 Change = tuple[Bag, Bag]
-"""(X, Y) ∈ D: what a Transform takes, and what it puts in its place."""
+"""(X, Y) ∈ D: what a Transform takes, and what it replaces it by."""
 Recovery = Callable[[Bag, Bag], Iterable[Bag]]
 """F: the working sets that may be restored from the inputs and the outputs."""
 
@@ -140,9 +140,9 @@ class System:
     """A stream processing system (Γ, D, F); Definition 1."""
 
     name: str
-    """What it is called in a table."""
+    """Its name in tables."""
     recovery: str
-    """What its recovery function does, in words."""
+    """What its recovery function does, as a phrase."""
     transforms: Callable[[Bag, Bag], Iterable[Change]]
     """Of W and B: the (X, Y) ∈ D with X ⊆ W ∪ B that may be chosen next."""
     leaving: Callable[[Bag, Bag], Iterable[Element]]
@@ -150,16 +150,16 @@ class System:
     recover: Recovery
     """F."""
     shown: frozenset[str] = frozenset({"out"})
-    """The kinds of outputs that a consumer sees; all others are stored for recovery alone."""
+    """The kinds of outputs that a consumer sees; all others are stored only for recovery."""
     snapshots: frozenset[str] = frozenset()
-    """The kinds of outputs from which the state of an operation can be read back."""
+    """The kinds of outputs from which the state of an operation can be restored."""
     holds: Callable[[Element, Element], bool] = lambda snapshot, output: False
-    """Does a snapshot hold the state on which a shown output depends?"""
+    """Does a snapshot include the state that a visible output depends on?"""
     barrier: Callable[[Element], str] = lambda output: ""
-    """Through which barrier an output leaves: Definition 10 is about each of them."""
+    """The barrier through which an output leaves; Definition 10 applies to each of them."""
 
     def visible(self, outputs: Bag) -> Bag:
-        """What a consumer sees of the outputs."""
+        """The outputs that a consumer sees."""
         return Bag(tuple(element for element in outputs if element.kind in self.shown))
 
 
@@ -167,11 +167,11 @@ class Configuration(msgspec.Struct, frozen=True, cache_hash=True):
     """A, B and W at one point in time."""
 
     inputs: Bag = EMPTY
-    """A: all that has entered, kept by the producers for replay."""
+    """A: everything that has entered, kept by the producers for replay."""
     outputs: Bag = EMPTY
-    """B: all that has left, snapshots included."""
+    """B: everything that has left, including snapshots."""
     working: Bag = EMPTY
-    """W: all that is in the system, states included; lost in a failure."""
+    """W: everything in the system, including states; lost in a failure."""
 
 
 def take_input(c: Configuration, element: Element) -> Configuration:
@@ -211,11 +211,11 @@ def fail_and_recover(c: Configuration, restored: Bag, recover: Recovery) -> Conf
     # PREMISE: F may restore it
     if restored not in recover(c.inputs, c.outputs):
         return None
-    # STATE: all that is left is what was restored
+    # STATE: nothing remains but what was restored
     # RESULT
     return Configuration(c.inputs, c.outputs, restored)
 
 
 def reference_recovery(c: Configuration) -> Recovery:
-    """Definition 3, F*: it restores exactly the working set there was."""
+    """Definition 3, F*: restores exactly the working set from before the failure."""
     return lambda inputs, outputs: (c.working,)

@@ -1,4 +1,4 @@
-"""The agents of drifting state and what each of them knows (P2, section V).
+"""The agents of drifting state and the state of each (P2, section V).
 
 =====================================  =====================================================
 P2                                     here
@@ -47,68 +47,68 @@ __all__ = [
 
 
 class ClusterState(msgspec.Struct, frozen=True, cache_hash=True):
-    """What a recovery has to know; durable."""
+    """What a recovery needs to know; durable."""
 
     generation: int = 0
-    """The newest one that was claimed."""
+    """The newest generation claimed."""
     snapshot: Root = BEGIN
-    """The last complete one."""
+    """The last complete snapshot."""
 
 
 class Storage(msgspec.Struct, frozen=True, cache_hash=True):
-    """The states in snapshots; durable."""
+    """The states of all snapshots; durable."""
 
     states: frozenset[tuple[Root, str, Groups]] = frozenset()
-    """By snapshot and node."""
+    """By snapshot and node: (snapshot, node, groups)."""
 
 
 class Consumer(msgspec.Struct, frozen=True, cache_hash=True):
-    """Whoever gets the outputs of a barrier; durable."""
+    """Receives the outputs of a barrier; durable."""
 
     generation: int = 0
-    """Bundles of older ones are refused."""
+    """Bundles of older generations are rejected."""
     number: int = 0
-    """The last bundle of this generation."""
+    """The number of the last bundle of this generation."""
     received: tuple[Element, ...] = ()
 
 
 class Producer(msgspec.Struct, frozen=True, cache_hash=True):
-    """Sends its log in order; the log itself is outside."""
+    """Sends its log in order; the log itself is external."""
 
     first: int
-    """Where the replay began."""
+    """The offset where the replay began."""
     next: int
-    """Where it is now."""
+    """The next offset to send."""
 
 
 class Node(msgspec.Struct, frozen=True, cache_hash=True):
-    """Executes operations on its keys."""
+    """Runs operations on its keys."""
 
     groups: Groups | None = None
-    """None until its state was fetched."""
+    """None until its state has been fetched."""
     sent: int = 0
-    """How many elements and retractions it has sent in this generation."""
+    """The number of elements and retractions it has sent in this generation."""
     seen: frozenset[tuple[str, int]] = frozenset()
-    """Those it has worked on, by sender and number: a copy is ignored."""
+    """Those it has processed, by sender and number: duplicates are ignored."""
 
 
 class Barrier(msgspec.Struct, frozen=True, cache_hash=True):
     """Releases outputs in order of t."""
 
     last: Time | None = None
-    """t_last: nothing up to it is released again."""
+    """t_last: nothing at or before it is released again."""
     is_ready: bool = False
     """Does it know t_last?"""
     outputs: frozenset[tuple[Element, int]] = frozenset()
-    """Elements less retractions, behind t_last."""
+    """Elements minus retractions, after t_last."""
     frontier: Root = BEGIN
-    """As far as it has heard from the acker."""
+    """The last frontier received from the acker."""
     number: int = 0
-    """Of the newest bundle."""
+    """The number of the newest bundle."""
     unacknowledged: tuple[tuple[int, Root], ...] = ()
-    """Bundles that the consumer may not have: their numbers and inputs."""
+    """Bundles that the consumer may not have yet: their numbers and inputs."""
     promised: Root | None = None
-    """The snapshot to accept when all before it has left."""
+    """The snapshot to accept when everything before it has been released; None: no snapshot."""
     seen: frozenset[tuple[str, int]] = frozenset()
     """As at a node."""
 
@@ -117,13 +117,13 @@ class Coordinator(msgspec.Struct, frozen=True, cache_hash=True):
     """Leads recovery and snapshots, and runs the acker."""
 
     acker: Acker | None = None
-    """None until the generation was granted."""
+    """None until the generation has been granted."""
     snapshot: Root = BEGIN
-    """The newest that was begun, or the one recovered from."""
+    """The newest snapshot begun, or the one recovered from."""
     ready: frozenset[str] = frozenset()
-    """Nodes and barriers that may begin."""
+    """Nodes and barriers that are ready to start."""
     accepted: frozenset[str] | None = None
-    """Who has accepted the snapshot that is being taken; None if there is none."""
+    """The workers that have accepted the snapshot in progress; None if there is none."""
 
 
 class Down(msgspec.Struct, frozen=True):
@@ -144,12 +144,12 @@ class Deployment:
     inputs: tuple[tuple[Element, ...], ...]
     """The log of each producer, in order of t."""
     nodes: int = 1
-    """Each with a barrier, and that with a consumer."""
+    """The number of nodes, each with a barrier and a consumer."""
     snapshots: tuple[Root, ...] = ()
     """Frontiers at which a snapshot is taken, in order."""
 
     def names(self, kind: str) -> list[str]:
-        """The agents of a kind of which each node has one."""
+        """The agents of a kind, one for each node."""
         return [f"{kind} {n}" for n in range(self.nodes)]
 
     @property
@@ -163,11 +163,11 @@ class Deployment:
         return [f"producer {n}" for n in range(len(self.inputs))]
 
     def node_of(self, step: int, value: Any) -> str:
-        """Where a value is worked on."""
+        """The node that processes a value."""
         return f"node {self.flow[step].key(value) % self.nodes}"
 
     def expected(self) -> list[tuple[Element, ...]]:
-        """What each consumer is to get: the in-order fold."""
+        """What each consumer must receive: the in-order fold."""
         last = len(self.flow) - 1
         elements = in_order(self.flow[:-1], (e for log in self.inputs for e in log))
         return [

@@ -1,8 +1,8 @@
-"""Drifting state as P2's definitions see it: what consumers are shown, beside a run without faults.
+"""Drifting state under P2's definitions: what consumers see, compared with a run without faults.
 
 The inputs are in the producers' logs from the start. The reference (`DriftingDelivery.reference`)
-is the protocol as it is written, without faults and snapshots; with a flawed input channel it runs
-on any of the logs that the channel can make of these. `Rest` marks that a run ends, as in
+is the unmodified protocol, without faults and snapshots; with a flawed input channel it runs on
+any of the logs that the channel can turn these into. `Quiesce` marks the end of a run, as in
 `semantics.delivery`: quiescence alone is no end, since a fault may follow and repair what is lost.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from cutwater.semantics.delivery.model import Flaw, Rest
+from cutwater.semantics.delivery.model import Flaw, Quiesce
 from cutwater.semantics.drifting.agents import Consumer, Deployment
 from cutwater.semantics.drifting.elements import Element, Time
 from cutwater.semantics.drifting.model import DriftingModel
@@ -26,14 +26,14 @@ __all__ = ["DriftingDelivery", "DriftingReference", "Logs", "Received", "Run"]
 
 
 class Received(msgspec.Struct, frozen=True, cache_hash=True):
-    """What can be seen from outside."""
+    """What is observable from outside."""
 
     outputs: tuple[tuple[Any, ...], ...]
-    """The values that each consumer has, in order."""
+    """The values that each consumer has received, in order."""
     is_resting: bool
 
     def is_before(self, other: Received) -> bool:
-        """May it be seen earlier in a run, or at the same time?"""
+        """Can it be observed earlier in a run than the other, or at the same time?"""
         pairs = zip(self.outputs, other.outputs, strict=True)
         return self.is_resting <= other.is_resting and all(
             mine == theirs[: len(mine)] for mine, theirs in pairs
@@ -41,14 +41,14 @@ class Received(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Run(msgspec.Struct, frozen=True, cache_hash=True):
-    """A system, and whether it was noted that nothing is left to do."""
+    """A system, and whether `Quiesce` has marked that nothing is left to do."""
 
     system: System
     is_resting: bool = False
 
 
 class DriftingDelivery:
-    """All runs of a deployment with so many faults at most, each with its end.
+    """All runs of a deployment with a bounded number of faults, each with its end.
 
     Examples
     --------
@@ -64,34 +64,34 @@ class DriftingDelivery:
 
     @property
     def is_reducible(self) -> bool:
-        """As the model."""
+        """As for the model."""
         return self.model.is_reducible
 
     @property
     def is_acyclic(self) -> bool:
-        """As the model: a rest is the last step."""
+        """As for the model: `Quiesce` is the last step."""
         return self.model.is_acyclic
 
     def initial_states(self) -> Iterable[Run]:
-        """Nothing runs."""
+        """The runs in which nothing has started."""
         return [Run(system) for system in self.model.initial_states()]
 
-    def actions(self, run: Run) -> list[Move | Rest]:
-        """What the model may do, or the end."""
+    def actions(self, run: Run) -> list[Move | Quiesce]:
+        """The model's moves, or the end."""
         if run.is_resting:
             return []
-        rest = [Rest()] if self.model.is_quiescent(run.system) else []
+        rest = [Quiesce()] if self.model.is_quiescent(run.system) else []
         return [*rest, *self.model.actions(run.system)]
 
-    def step(self, run: Run, action: Move | Rest) -> Run:
+    def step(self, run: Run, action: Move | Quiesce) -> Run:
         """The run after a step."""
-        if isinstance(action, Rest):
+        if isinstance(action, Quiesce):
             return Run(run.system, is_resting=True)
         return Run(self.model.step(run.system, action))
 
-    def ample(self, run: Run, actions: Sequence[Move | Rest]) -> Sequence[Move] | None:
-        """As the model; where a run may rest, nothing is to be delivered."""
-        moves = [action for action in actions if not isinstance(action, Rest)]
+    def ample(self, run: Run, actions: Sequence[Move | Quiesce]) -> Sequence[Move] | None:
+        """As for the model; where a run may rest, no delivery is pending."""
+        moves = [action for action in actions if not isinstance(action, Quiesce)]
         return self.model.ample(run.system, moves)
 
     def observation(self, run: Run) -> Received:
@@ -101,7 +101,7 @@ class DriftingDelivery:
         return Received(values, run.is_resting)
 
     def reference(self, flaw: Flaw = "none") -> DriftingReference:
-        """The protocol as it is written, without faults, behind a channel that may be flawed."""
+        """The unmodified protocol without faults, behind an input channel that may be flawed."""
         deployment = self.model.deployment
         faults = self.model.faults
         count = sum(getattr(faults, name) for name in faults.__struct_fields__)
@@ -113,7 +113,7 @@ Logs = tuple[tuple[Element, ...], ...]
 
 
 class _Enter(msgspec.Struct, frozen=True):
-    """These are the logs that the channel makes of the inputs."""
+    """Chooses one of the logs that the channel can produce from the inputs."""
 
     number: int
 
@@ -126,7 +126,7 @@ class _Entered(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class DriftingReference:
-    """The runs without faults on any of some logs."""
+    """The runs without faults on any of the given logs."""
 
     is_acyclic = True
 
@@ -138,11 +138,11 @@ class DriftingReference:
         ]
 
     def initial_states(self) -> Iterable[_Entered | None]:
-        """Before the logs are known."""
+        """The state before a log is chosen."""
         return (None,)
 
     def actions(self, state: _Entered | None) -> list[Any]:
-        """The channel makes the logs, then they are worked on."""
+        """The channel chooses the logs, then they are processed."""
         if state is None:
             return [_Enter(number) for number in range(len(self._runs))]
         return list(self._runs[state.number].actions(state.run))
@@ -155,7 +155,7 @@ class DriftingReference:
         return _Entered(state.number, self._runs[state.number].step(state.run, action))
 
     def ample(self, state: _Entered | None, actions: Sequence[Any]) -> Sequence[Move] | None:
-        """As in the run."""
+        """As for the run."""
         return None if state is None else self._runs[state.number].ample(state.run, actions)
 
     def observation(self, state: _Entered | None) -> Received:
@@ -166,9 +166,9 @@ class DriftingReference:
 
 
 def _logs(inputs: Logs, flaw: Flaw, faults: int) -> Iterator[Logs]:
-    """What a channel can make of logs; an input comes once more for each fault at most.
+    """The logs a channel can produce; an input is repeated at most once per fault.
 
-    Only the order of inputs matters, so they are numbered anew where one comes again.
+    Only the order of inputs matters, so they are renumbered where one repeats.
     """
     sent = sorted((e for log in inputs for e in log), key=lambda e: e.t)
     match flaw:
@@ -188,7 +188,7 @@ def _logs(inputs: Logs, flaw: Flaw, faults: int) -> Iterator[Logs]:
 def _repeated(
     coming: Sequence[Element], came: tuple[Element, ...], most: int
 ) -> Iterator[tuple[Element, ...]]:
-    """The sequences in which first occurrences are in order and none occurs more often."""
+    """The sequences with first occurrences in order and none more than `most` times."""
     if not coming:
         yield came
     else:

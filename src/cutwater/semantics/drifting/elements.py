@@ -3,13 +3,13 @@
 =====================================  =====================================================
 P2                                     here
 =====================================  =====================================================
-t(x), a total order on elements        `Time`: an input's place, and the way from it
+t(x), a total order on elements        `Time`: an input's position, and the path from it
 element x                              `Element`: a value at its time
 order-sensitive operation              `Grouping`: the last elements of a key, in order of t
-speculative maintenance of the order   `regroup`: a late element is put in its place, and what it
-                                       displaced is retracted (`Change` with sign -1)
+speculative maintenance of the order   `regroup`: a late element is inserted in order, and what it
+                                       displaces is retracted (`Change` with sign -1)
 Acker, modified from Storm's           `Acker`
-t_last; the barrier                    `due`: what may leave, in order of t, behind t_last
+t_last; the barrier                    `due`: what may leave, in order of t, after t_last
 state of an operation in snapshot k    `settled`: what depends on inputs before k, and no more
 without failures and races             `in_order`: the fold that everything is compared with
 =====================================  =====================================================
@@ -17,12 +17,12 @@ without failures and races             `in_order`: the fold that everything is c
 Where P2 is silent (2026-11-18; decision 29):
 
 - t(child) = (t(parent), step, index). A window is the child of its last element, so two windows
-  that end with the same element have one t; a retraction carries it together with the value that
-  it takes back. Elements and retractions are counted, so they may overtake each other.
-- Frontiers are exclusive: what is before one is done. Snapshot k is the frontier it was taken at,
-  and replay begins with the first input that is not before it.
-- P2 gives the acker a xor of random numbers in a ring. Numbers can cancel and a ring wraps; ours
-  keeps the names themselves, in sets. A set may hear of one name twice.
+  that end with the same element share one t; a retraction carries it together with the retracted
+  value. Elements and retractions are counted, so they may overtake each other.
+- Frontiers are exclusive: everything before one is done. Snapshot k is the frontier it was taken
+  at, and replay begins with the first input that is not before it.
+- P2's acker keeps an XOR of random numbers in a ring. Numbers can cancel and a ring wraps; ours
+  keeps the names themselves, in sets, which also tolerate duplicates.
 - An operation is a grouping followed by a pure function of the window: a window of one is a map.
 """
 
@@ -57,20 +57,20 @@ __all__ = [
 ]
 
 Root = tuple[int, int]
-"""The time of an input: its place at its producer, then the producer's number."""
+"""The time of an input: its offset at its producer, then the producer's number."""
 BEGIN: Root = (0, 0)
 """The frontier before anything is done."""
 END: Root = (sys.maxsize, 0)
-"""The frontier when nothing will come any more."""
+"""The frontier when nothing more will arrive."""
 
 
 class Time(NamedTuple):
-    """t(x): unique, and ordered as P2 asks: parents before children, all of an input together."""
+    """t(x): unique, and ordered as P2 requires: parents first, all of an input together."""
 
     root: Root
     """t(a) of the input it descends from."""
     path: tuple[tuple[int, int], ...] = ()
-    """The way from there: for each operation its number, and which of its outputs this was."""
+    """The path from there: for each operation its number, and the index of the output."""
 
     def child(self, step: int, index: int) -> Time:
         """The time of an output of an operation."""
@@ -86,10 +86,10 @@ class Element(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What operations send each other: an element, or its retraction."""
+    """A message between operations: an element, or its retraction."""
 
     element: Element
-    """A retraction names the t and the value that it displaces."""
+    """For a retraction, the element it retracts, with its t and value."""
     sign: int = 1
     """1 for an element, -1 for its retraction."""
 
@@ -107,11 +107,11 @@ class Grouping:
     """An order-sensitive operation: a function of the last elements with the same key."""
 
     window: int
-    """How many elements it looks at, the newest included; at least 1."""
+    """The number of elements it looks at, including the newest; at least 1."""
     key: Callable[[Any], int] = _one_key
-    """The key of a value; it also says on which node the value is worked on."""
+    """The key of a value; it also determines the node that processes the value."""
     emit: Callable[[tuple[Any, ...]], Sequence[Any]] = _whole
-    """What comes of a window: any number of hashable values; pure."""
+    """The outputs of a window: any number of hashable values; pure."""
 
 
 class Group(msgspec.Struct, frozen=True, cache_hash=True):
@@ -120,23 +120,23 @@ class Group(msgspec.Struct, frozen=True, cache_hash=True):
     present: tuple[Element, ...] = ()
     """In order of t."""
     balance: frozenset[tuple[Element, int]] = frozenset()
-    """How often an element was inserted beyond what `present` says; below 0 if its retraction
-    overtook it. Empty when nothing is on its way."""
+    """How often an element was inserted beyond what `present` shows; negative if its retraction
+    overtook it. Empty when nothing is in flight."""
 
 
 EMPTY = Group()
-"""A key that nobody has heard of."""
+"""The group of a new key."""
 
 
 def regroup(
     grouping: Grouping, step: int, group: Group, change: Change
 ) -> tuple[Group, tuple[Change, ...]]:
-    """Insert or take back an element, retract the windows that this displaces, send the new ones.
+    """Insert or retract an element, retract the windows that this displaces, send the new ones.
 
-    The sum of all that is sent is at every moment what `present` gives in order, so when nothing
-    is on its way any more, the order of arrival does not show.
+    At every moment the sum of everything sent equals the in-order outputs of `present`, so once
+    nothing is in flight, the order of arrival is invisible.
     """
-    # PREMISE: the element comes to be present, or ceases to be
+    # PREMISE: the element becomes present, or ceases to be
     element, sign = change
     balance = dict(group.balance)
     at = _place(group.present, element)
@@ -156,7 +156,7 @@ def regroup(
     # RESULT
     old = _outputs(grouping, step, (*context, *group.present[at:behind], *later), len(context))
     new = _outputs(grouping, step, (*context, *middle, *later), len(context))
-    # counted: while two values have one t, they may lead to equal outputs
+    # counted: while two values share one t, they may have equal outputs
     difference = Counter(new)
     difference.subtract(old)
     taken_back = (Change(output, -1) for output in (-difference).elements())
@@ -176,14 +176,14 @@ def _time(element: Element) -> Time:
 
 
 def _rank(element: Element) -> tuple[Time, str]:
-    # Two values have one t only until the retraction of one arrives; any fixed order will do.
+    # Two values share one t only until the retraction of one arrives; any fixed order will do.
     return element.t, repr(element.value)
 
 
 def _outputs(
     grouping: Grouping, step: int, elements: Sequence[Element], first: int
 ) -> list[Element]:
-    """What comes of the windows that end with each element from the first one on."""
+    """The outputs of the windows that end with each element from index `first` on."""
     return [
         Element(elements[last].t.child(step, index), value)
         for last in range(first, len(elements))
@@ -202,7 +202,7 @@ def settled(grouping: Grouping, group: Group, frontier: Root) -> Group:
 
 
 def collected(grouping: Grouping, group: Group, frontier: Root) -> Group:
-    """The same group without what no window will need again once the frontier is passed."""
+    """The group without elements that no window needs once the frontier has passed."""
     end = _first_from(group, frontier)
     start = max(0, end - grouping.window + 1)
     return Group(group.present[start:], group.balance) if start else group
@@ -213,7 +213,7 @@ def _first_from(group: Group, frontier: Root) -> int:
 
 
 def due(outputs: Mapping[Element, int], frontier: Root, last: Time | None) -> list[Element]:
-    """What a barrier may release: in order of t, before the frontier and behind t_last."""
+    """What a barrier may release: in order of t, before the frontier and after t_last."""
     return sorted(
         (
             element
@@ -225,23 +225,23 @@ def due(outputs: Mapping[Element, int], frontier: Root, last: Time | None) -> li
 
 
 class Acker(msgspec.Struct, frozen=True, cache_hash=True):
-    """Knows which inputs are done: what was sent and what was worked on, name by name.
+    """Tracks which inputs are done: what was sent and what was processed, name by name.
 
-    Every message has a name of its own. Whoever has worked on one reports it as done together
-    with what it sent, so an input is done when the two sets agree on it. A report may come twice,
-    and in any order; one that is missing holds the frontier back.
+    Every message has a unique name. An agent that has processed one reports it as done together
+    with what it sent, so an input is done when the two sets agree on it. Reports may be duplicated
+    and reordered; a missing one holds the frontier back.
     """
 
     bounds: tuple[Root, ...]
-    """For each producer: it will send nothing before this."""
+    """For each producer, the bound before which it will send nothing."""
     sent: frozenset[tuple[Root, Hashable]] = frozenset()
-    """Messages that were sent, from the frontier on, by input and name."""
+    """Messages sent, from the frontier on, by input and name."""
     done: frozenset[tuple[Root, Hashable]] = frozenset()
-    """Messages that were worked on, likewise."""
+    """Messages processed, likewise."""
 
     @property
     def frontier(self) -> Root:
-        """Every input before this is done, and so is all that came of it."""
+        """Every input before this is done, and so is everything it caused."""
         return min((*self.bounds, *(root for root, _ in self.sent ^ self.done)))
 
     def report(
@@ -249,7 +249,7 @@ class Acker(msgspec.Struct, frozen=True, cache_hash=True):
         done: Iterable[tuple[Root, Hashable]] = (),
         sent: Iterable[tuple[Root, Hashable]] = (),
     ) -> Acker:
-        """Messages were worked on, and others sent while doing so."""
+        """Record that messages were processed, and others sent meanwhile."""
         passed = self.frontier
         return Acker(
             self.bounds,
@@ -260,9 +260,9 @@ class Acker(msgspec.Struct, frozen=True, cache_hash=True):
     def advance(
         self, producer: int, bound: Root, sent: Iterable[tuple[Root, Hashable]] = ()
     ) -> Acker:
-        """A producer sent these, all of them so far, and will send nothing before the bound.
+        """Record what a producer has sent so far, and that it will send nothing before the bound.
 
-        All of them, since a report that says less may come later.
+        `sent` is cumulative, since an earlier report, which says less, may arrive later.
         """
         bounds = list(self.bounds)
         bounds[producer] = max(bounds[producer], bound)
@@ -279,7 +279,7 @@ class Acker(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 def in_order(flow: Sequence[Grouping], inputs: Iterable[Element]) -> list[Element]:
-    """What comes out if everything is worked on in order of t: the reference.
+    """The outputs if everything is processed in order of t: the reference.
 
     Examples
     --------
@@ -299,9 +299,9 @@ def fold(
     elements: Iterable[Element],
     windows: dict[int, deque[Any]] | None = None,
 ) -> list[Element]:
-    """What a grouping makes of elements that come in order of t.
+    """The outputs of a grouping on elements that arrive in order of t.
 
-    To go on later, give a dictionary: it holds the newest values of each key.
+    To continue later, pass a dictionary: it keeps the newest values of each key.
     """
     windows = {} if windows is None else windows
     outputs = []

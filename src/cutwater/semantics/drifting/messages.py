@@ -1,4 +1,4 @@
-"""What the agents of drifting state tell each other (P2, sections V.A and V.B).
+"""The messages between the agents of drifting state (P2, sections V.A and V.B).
 
 =====================================  =====================================================
 P2                                     here
@@ -47,59 +47,59 @@ __all__ = [
 ]
 
 Name = tuple[Root, tuple[str, int]]
-"""A message as the acker knows it: the input it descends from, its sender and its number there."""
+"""The acker's name for a message: the input it descends from, its sender and its number there."""
 Groups = tuple[tuple[tuple[int, int], Group], ...]
-"""The groups of a node by step and key, in order."""
+"""The groups of a node by step and key, sorted."""
 
 
 class _Body(msgspec.Struct, frozen=True, cache_hash=True):
-    """What a message says."""
+    """The body of a message."""
 
 
 class Claim(_Body, frozen=True):
-    """Coordinator to cluster state: I recover in this generation."""
+    """Coordinator to cluster state: claim this generation for a recovery."""
 
 
 class Claimed(_Body, frozen=True):
-    """Cluster state to coordinator: do, from this snapshot."""
+    """Cluster state to coordinator: granted; recover from this snapshot."""
 
     snapshot: Root
 
 
 class Start(_Body, frozen=True):
-    """Coordinator to nodes and barriers: begin anew from this snapshot."""
+    """Coordinator to nodes and barriers: restart from this snapshot."""
 
     snapshot: Root
 
 
 class Fetch(_Body, frozen=True):
-    """Node to storage: what was my state?"""
+    """Node to storage: request for the node's state in a snapshot."""
 
     snapshot: Root
 
 
 class Fetched(_Body, frozen=True):
-    """Storage to node: this was it."""
+    """Storage to node: the requested state."""
 
     groups: Groups
 
 
 class AskLast(_Body, frozen=True):
-    """Barrier to consumer: what have you got last? And from no older barrier from now on."""
+    """Barrier to consumer: request for the last bundle; fences older barriers."""
 
 
 class Last(_Body, frozen=True):
-    """Consumer to barrier: the last bundle."""
+    """Consumer to barrier: the last bundle; None: there is none."""
 
     bundle: Element | None
 
 
 class Ready(_Body, frozen=True):
-    """Node or barrier to coordinator: the work may begin."""
+    """Node or barrier to coordinator: ready to start."""
 
 
 class Replay(_Body, frozen=True):
-    """Coordinator to producers: send what is not before the snapshot."""
+    """Coordinator to producers: replay everything that is not before the snapshot."""
 
     snapshot: Root
 
@@ -108,21 +108,21 @@ class Work(_Body, frozen=True):
     """Producer or node to node or barrier: an element or a retraction."""
 
     number: int
-    """Different for all that one sender sends in a generation."""
+    """Unique per sender and generation."""
     step: int
-    """The operation that it is for; the barrier comes behind the last one."""
+    """The operation it is for; the barrier comes after the last one."""
     change: Change
 
 
 class Report(_Body, frozen=True):
-    """Node or barrier to the acker: this was worked on, and that was sent meanwhile."""
+    """Node or barrier to the acker: what was processed, and what was sent meanwhile."""
 
     done: Name
     sent: tuple[Name, ...] = ()
 
 
 class Bound(_Body, frozen=True):
-    """Producer to the acker: all that was sent, and that nothing before the bound will be."""
+    """Producer to the acker: everything sent so far; nothing before the bound will follow."""
 
     bound: Root
     sent: tuple[Name, ...]
@@ -141,20 +141,20 @@ class TakeSnapshot(_Body, frozen=True):
 
 
 class Store(_Body, frozen=True):
-    """Node to storage: my state before this."""
+    """Node to storage: the node's state before this frontier."""
 
     at: Root
     groups: Groups
 
 
 class Stored(_Body, frozen=True):
-    """Storage to node: it is safe."""
+    """Storage to node: the state is durable."""
 
     at: Root
 
 
 class Accepted(_Body, frozen=True):
-    """Node to coordinator: my state is recoverable. Barrier: my outputs have left."""
+    """To the coordinator; from a node: state is recoverable, from a barrier: outputs have left."""
 
     at: Root
 
@@ -174,7 +174,7 @@ class Bundle(_Body, frozen=True):
 
 
 class Received(_Body, frozen=True):
-    """Consumer to barrier: I have the bundle with this number."""
+    """Consumer to barrier: acknowledges the bundle with this number."""
 
     number: int
 
@@ -184,4 +184,4 @@ Body = (
     | Bound | Passed | TakeSnapshot | Store | Stored | Accepted | Commit | Bundle | Received
 )  # fmt: skip
 Sends = Sequence[tuple[str, Body]]
-"""Messages to be sent: to whom, and what they say."""
+"""Messages to be sent: target and body."""

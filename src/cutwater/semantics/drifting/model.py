@@ -1,11 +1,11 @@
-"""Drifting state as a model: who may do what next, and what may go wrong.
+"""Drifting state as a model: the possible moves of its agents, and the faults.
 
-The network reorders by nature: any message on its way may arrive next. What goes wrong is counted
-(`Faults`): messages are lost or arrive twice, agents crash, one is cut off for a while, one is
-suspected that lives and goes on beside its successor. Whatever goes wrong entitles the failure
-detector to one recovery; a suspicion without reason is a fault of its own.
+The network reorders by nature: any message in flight may arrive next. Faults are counted
+(`Faults`): messages are lost or duplicated, agents crash, one is partitioned for a while, one is
+suspected wrongly and lives on as a zombie beside its successor. Each real fault entitles the
+failure detector to one recovery; a suspicion without reason is a fault of its own.
 
-Not modelled: producers that fail (their logs are outside), and a storage that loses what it stored.
+Not modelled: failing producers (their logs are external), and storage that loses data.
 """
 
 from __future__ import annotations
@@ -81,16 +81,16 @@ __all__ = ["DriftingModel", "Observation"]
 
 
 class Observation(NamedTuple):
-    """What is seen from outside."""
+    """What is observable from outside."""
 
     received: tuple[tuple[Element, ...], ...]
-    """What each consumer has."""
+    """What each consumer has received."""
     is_quiescent: bool
-    """Does nothing happen any more unless something goes wrong?"""
+    """Will nothing more happen unless there is a fault?"""
 
 
 class DriftingModel:
-    """All runs of a deployment, with so many faults at most.
+    """All runs of a deployment, with a bounded number of faults.
 
     Examples
     --------
@@ -110,12 +110,12 @@ class DriftingModel:
 
     @property
     def is_reducible(self) -> bool:
-        """Is it the protocol as it is written, or a variant that `ample` was shown of?"""
+        """Is it the unmodified protocol, or a variant for which `ample` is proven?"""
         return overridden(self.protocol, Drifting) <= self.protocol.harmless
 
     @property
     def is_acyclic(self) -> bool:
-        """Messages are used up, and nothing is sent twice in a generation."""
+        """True if reducible: messages are consumed, and none is sent twice in a generation."""
         return self.is_reducible
 
     def initial_states(self) -> Iterable[System]:
@@ -128,7 +128,7 @@ class DriftingModel:
         return (System(tuple(sorted(durable, key=by_key)), frozenset(), self.faults),)
 
     def actions(self, state: System) -> list[Move]:
-        """What the protocol may do, then what may go wrong."""
+        """The moves of the protocol, then the faults."""
         return [*self._work(state), *self._faults(state)]
 
     def _work(self, state: System) -> Iterator[Move]:
@@ -173,7 +173,7 @@ class DriftingModel:
         )
 
     def _receiver(self, known: dict[Key, Process], message: Message) -> Key | None:
-        """Whoever takes a message: the process of its generation."""
+        """The process that accepts a message: that of its generation; None: none does."""
         agent = message.target
         for key in ((agent, 0), (agent, message.generation)):
             if not isinstance(known.get(key, Down()), Down):
@@ -210,7 +210,7 @@ class DriftingModel:
                 return replace(state, cut_off=None)
 
     def _alive(self, state: System) -> Iterator[Message]:
-        """The messages that somebody may still take: the others need not be remembered."""
+        """The messages that some process may still accept: the others can be dropped."""
         known = dict(state.processes)
         for message in state.network:
             if _is_start(message.body):
@@ -251,7 +251,7 @@ class DriftingModel:
         raise AssertionError(message)
 
     def _answered(self, process: Process, message: Message) -> tuple[Process, Sends]:
-        """The rule for a message; a message that an agent has no rule for is no message to it."""
+        """Apply the agent's rule for a message."""
         rules, me, source = self.protocol, message.target, message.source
         generation = message.generation
         match process, message.body:
@@ -296,30 +296,30 @@ class DriftingModel:
         raise AssertionError(message)
 
     def observation(self, state: System) -> Observation:
-        """What is seen from outside: what consumers have, and whether that was all."""
+        """What is observable: the outputs consumers have, and whether the system is quiescent."""
         consumers = (p for _, p in state.processes if isinstance(p, Consumer))
         return Observation(tuple(c.received for c in consumers), self.is_quiescent(state))
 
     def is_exactly_once(self, seen: Observation) -> bool:
-        """Has every consumer a prefix of the in-order fold, and all of it at quiescence?
+        """Does every consumer have a prefix of the in-order fold, and all of it at quiescence?
 
-        Outputs have times of their own, so none is twice in a prefix.
+        Outputs have unique times, so a prefix contains none twice.
         """
         pairs = list(zip(seen.received, self.expected, strict=True))
         is_prefix = all(got == wanted[: len(got)] for got, wanted in pairs)
         return is_prefix and (not seen.is_quiescent or all(got == wanted for got, wanted in pairs))
 
     def is_quiescent(self, state: System) -> bool:
-        """Does nothing happen any more unless something goes wrong?"""
+        """Will nothing more happen unless there is a fault?"""
         return next(self._work(state), None) is None
 
     def ample(self, state: System, actions: Sequence[Move]) -> Sequence[Move] | None:
-        """A delivery that may as well be now, if there is one.
+        """A delivery that can safely happen now; None if there is none.
 
-        Its receiver loses what it learns in a crash, learns the same in whatever order, and can
-        but send something earlier for it, which may then be on its way for as long as one likes.
-        So whatever happens without the delivery happens after it, too. A recovery forgets all of
-        it. That does not hold if this very message may be lost or doubled.
+        Its receiver loses what it learns in a crash, learns the same in any order, and at most
+        sends something earlier because of it, which may then stay in flight arbitrarily long. So
+        whatever can happen without the delivery can also happen after it. A recovery discards all
+        of it. This does not hold if the message itself may be lost or duplicated.
         """
         if state.faults.losses or state.faults.duplicates:
             return None
@@ -329,10 +329,10 @@ class DriftingModel:
         return None
 
     def _is_monotone(self, message: Message) -> bool:
-        """Is it only more to know for one process?
+        """Does it only add to the knowledge of one process?
 
-        The order of elements is what a node speculates on, so it is not; at a barrier it is: what
-        is before the frontier is complete, and the rest is counted.
+        Not for elements at a node, which speculates on their order. At a barrier it does: what is
+        before the frontier is complete, and the rest is counted.
         """
         if isinstance(message.body, Work):
             return message.target in self.deployment.names("barrier")
@@ -347,7 +347,7 @@ _MONOTONE = (
 
 @lru_cache(maxsize=100_000)
 def _in_words(message: Message) -> str:
-    """An order on messages that does not depend on hashes."""
+    """A sort key for messages that does not depend on hashes."""
     return repr(message)
 
 

@@ -10,18 +10,18 @@ V.B, recovery                          ``on_claim``, ``on_claimed``, ``start_nod
                                        ``start_barrier``, ``on_ready``, ``on_replay``
 =====================================  =====================================================
 
-Each agent is a state and the rules by which it answers a message; a first start is a recovery.
-Where we say more than P2, or otherwise (2026-11-18):
+Each agent is a state and rules that answer messages; the first start is a recovery. Where we extend
+P2 or differ from it (2026-11-18):
 
 - P2 leaves barriers out of the snapshot. Then a snapshot may be complete while an output before it
-  is still at its barrier, and a crash loses it: replay begins behind. So a barrier accepts
-  snapshot k when its consumer has everything before k. Outputs still wait for no snapshot.
+  is still at its barrier, and a crash loses it: replay begins after it. So a barrier accepts
+  snapshot k only when its consumer has everything before k. Outputs still wait for no snapshot.
 - Every recovery has a generation, claimed from the cluster state before anything else. Messages
-  carry it, and what runs in another generation does not take them; a consumer takes no bundle of
-  an older generation than it was last asked in. P2 has no word about a node that was suspected
-  and lives.
-- Bundles are numbered within a generation, so that a consumer recognises a copy.
-- A lost message is not sent again: as in P2, everything restarts from the last snapshot.
+  carry it, and processes of another generation reject them; a consumer rejects bundles of an older
+  generation than the one that last asked it. P2 does not mention zombies: nodes that were
+  suspected but are alive.
+- Bundles are numbered within a generation, so that a consumer recognises duplicates.
+- A lost message is not resent: as in P2, everything restarts from the last snapshot.
 """
 
 from __future__ import annotations
@@ -83,30 +83,30 @@ __all__ = ["Drifting"]
 
 
 class Drifting:
-    """The rules; a variant overrides what it does otherwise.
+    """The rules; a variant overrides those it changes.
 
-    A rule takes the state of the agent, who it is, and a message: from whom, in which generation,
-    and what it says. It returns the next state and what is sent.
+    A rule takes the state of the agent, its name, and a message: its source, generation and body.
+    It returns the next state and the messages to send.
     """
 
     harmless: frozenset[str] = frozenset()
-    """The rules a variant overrides of which its author has shown that a delivery that only tells
-    one process more may still be at any time. A variant with any other is searched in full. For one
-    that is only to be refuted nothing has to be shown: a run that refutes it is one of its own."""
+    """The overridden rules of a variant for which its author has proven that a monotone delivery
+    may still happen at any time (see `DriftingModel.ample`). A variant that overrides any other
+    rule is searched exhaustively. Refuting a variant needs no proof: a refuting run is its own."""
     most_unacknowledged = 1
-    """Bundles on their way to a consumer."""
+    """The most bundles in flight to a consumer."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
 
     def is_fenced(self, body: Body) -> bool:
-        """Is a message taken in its own generation only?"""
+        """Is a message accepted only in its own generation?"""
         return True
 
     # coordinator
 
     def on_claimed(self, c: Coordinator, body: Claimed) -> tuple[Coordinator, Sends]:
-        """V.B: tell everybody to begin anew."""
+        """V.B: restart all workers from the snapshot."""
         # PREMISE: this is no copy
         if c.acker is not None:
             return c, ()
@@ -132,13 +132,13 @@ class Drifting:
         return after, [(p, replay) for p in self.deployment.producers if is_complete]
 
     def replay_from(self, snapshot: Root) -> Root:
-        """The first input that the snapshot does not hold."""
+        """The first input that the snapshot does not cover."""
         return snapshot
 
     def on_report(
         self, c: Coordinator, source: str, body: Report | Bound
     ) -> tuple[Coordinator, Sends]:
-        """The acker hears of messages; what is done is told, and a snapshot may be due."""
+        """The acker records messages, announces a new frontier, and may start a snapshot."""
         # PREMISE: the generation has begun
         if c.acker is None:
             return c, ()
@@ -155,8 +155,8 @@ class Drifting:
         return after, sends
 
     def _next_snapshot(self, c: Coordinator) -> tuple[Coordinator, Sends]:
-        """V.A.1: begin the next snapshot whose inputs are all done."""
-        # PREMISE: none is being taken
+        """V.A.1: start the next snapshot whose inputs are all done."""
+        # PREMISE: no snapshot is in progress
         if c.accepted is not None or c.acker is None:
             return c, ()
         frontier = c.acker.frontier
@@ -170,8 +170,8 @@ class Drifting:
         )
 
     def on_accepted(self, c: Coordinator, source: str, body: Accepted) -> tuple[Coordinator, Sends]:
-        """V.A.1: when all have accepted, the snapshot is the one to recover from."""
-        # PREMISE: it is about the snapshot that is being taken
+        """V.A.1: when all have accepted, commit the snapshot as the one to recover from."""
+        # PREMISE: it is for the snapshot in progress
         if c.accepted is None or body.at != c.snapshot:
             return c, ()
         # STATE
@@ -183,13 +183,13 @@ class Drifting:
         return after, [("cluster state", Commit(body.at)), *sends]
 
     def accepting(self) -> Iterable[str]:
-        """Whose acceptance makes a snapshot complete."""
+        """The agents that must accept a snapshot to make it complete."""
         return self.deployment.workers
 
     # cluster state and storage
 
     def on_claim(self, s: ClusterState, generation: int) -> tuple[ClusterState, Sends]:
-        """A newer generation is granted; an older one gets no answer."""
+        """Grant a claim, unless a newer generation has claimed; then send no answer."""
         # PREMISE
         if generation < s.generation:
             return s, ()
@@ -199,7 +199,7 @@ class Drifting:
     def on_commit(
         self, s: ClusterState, generation: int, body: Commit
     ) -> tuple[ClusterState, Sends]:
-        """The snapshot of the newest generation is complete."""
+        """Record a complete snapshot, if it is of the newest generation."""
         # PREMISE
         if generation != s.generation:
             return s, ()
@@ -207,19 +207,19 @@ class Drifting:
         return ClusterState(generation, body.at), ()
 
     def on_store(self, s: Storage, source: str, body: Store) -> tuple[Storage, Sends]:
-        """Keep a state."""
+        """Store a state."""
         kept = s.states | {(body.at, source, body.groups)}
         return Storage(kept), [(source, Stored(body.at))]
 
     def on_fetch(self, s: Storage, source: str, body: Fetch) -> tuple[Storage, Sends]:
-        """Return a state; there is one in every complete snapshot."""
+        """Return a state; every complete snapshot has one."""
         found = (groups for at, node, groups in s.states if (at, node) == (body.snapshot, source))
         return s, [(source, Fetched(next(found, ())))]
 
     # producers
 
     def on_replay(self, name: str, body: Replay) -> tuple[Producer, Sends]:
-        """V.B: go back to the first input that the snapshot does not hold."""
+        """V.B: seek to the first input that the snapshot does not cover."""
         log = self._log(name)
         first = sum(element.t.root < body.snapshot for element in log)
         after = Producer(first, first)
@@ -252,7 +252,7 @@ class Drifting:
     # nodes
 
     def start_node(self, body: Start) -> tuple[Node, Sends]:
-        """V.B: ask for the state."""
+        """V.B: fetch the state."""
         return Node(), [("storage", Fetch(body.snapshot))]
 
     def on_fetched(self, n: Node, body: Fetched) -> tuple[Node, Sends]:
@@ -264,7 +264,7 @@ class Drifting:
         return replace(n, groups=body.groups), [("coordinator", Ready())]
 
     def on_work(self, n: Node, me: str, source: str, body: Work) -> tuple[Node, Sends]:
-        """Work speculatively: send on what it changes, and report both to the acker."""
+        """Process speculatively: send the resulting changes, and report both to the acker."""
         # PREMISE: this is no copy
         name = (source, body.number)
         if name in n.seen:
@@ -288,21 +288,21 @@ class Drifting:
         return me.replace("node", "barrier")
 
     def take_snapshot(self, n: Node, body: TakeSnapshot) -> tuple[Node, Sends]:
-        """V.A.1: make the state recoverable; what no window needs any more is forgotten."""
+        """V.A.1: store the state; evict what no window needs any more."""
         groups = n.groups or ()
         flow = self.deployment.flow
         kept = tuple((p, collected(flow[p[0]], group, body.at)) for p, group in groups)
         return replace(n, groups=kept), [("storage", Store(body.at, self.state_at(n, body.at)))]
 
     def state_at(self, n: Node, at: Root) -> Groups:
-        """What a snapshot holds of a node: what depends on inputs before it, and no more."""
+        """A node's part of a snapshot: what depends on inputs before it, and no more."""
         flow = self.deployment.flow
         return tuple((p, settled(flow[p[0]], group, at)) for p, group in n.groups or ())
 
     # barriers
 
     def start_barrier(self, me: str) -> tuple[Barrier, Sends]:
-        """V.B: ask for the last bundle."""
+        """V.B: request the last bundle."""
         return Barrier(), [(me.replace("barrier", "consumer"), AskLast())]
 
     def on_last(self, b: Barrier, body: Last) -> tuple[Barrier, Sends]:
@@ -318,7 +318,7 @@ class Drifting:
         return bundle.t if bundle else None
 
     def on_output(self, b: Barrier, me: str, source: str, body: Work) -> tuple[Barrier, Sends]:
-        """Keep an output until it is due, and report it; what was released is dropped."""
+        """Hold an output until it is due, and report it; drop what was already released."""
         # PREMISE: this is no copy
         name, (element, sign) = (source, body.number), body.change
         if name in b.seen:
@@ -333,16 +333,16 @@ class Drifting:
         return after, [("coordinator", Report((element.t.root, name))), *sends]
 
     def on_passed(self, b: Barrier, me: str, frontier: Root) -> tuple[Barrier, Sends]:
-        """More is due."""
+        """The frontier has advanced: release what is due."""
         return self._released(replace(b, frontier=max(b.frontier, frontier)), me)
 
     def on_received(self, b: Barrier, me: str, body: Received) -> tuple[Barrier, Sends]:
-        """The consumer has the bundle: the next one may go."""
+        """The consumer has acknowledged a bundle: the next one may be sent."""
         left = tuple(bundle for bundle in b.unacknowledged if bundle[0] > body.number)
         return self._released(replace(b, unacknowledged=left), me)
 
     def promise(self, b: Barrier, me: str, body: TakeSnapshot) -> tuple[Barrier, Sends]:
-        """A snapshot is taken; it is accepted when everything before it has left."""
+        """A snapshot starts; accept it once everything before it has been released."""
         after = replace(b, promised=body.at, frontier=max(b.frontier, body.at))
         return self._released(after, me)
 
@@ -351,7 +351,7 @@ class Drifting:
         return b.frontier
 
     def _released(self, b: Barrier, me: str) -> tuple[Barrier, Sends]:
-        """V.A.2: send what is due, and accept the snapshot that was waiting for it."""
+        """V.A.2: send what is due, and accept a snapshot that waited for it."""
         sends: list[tuple[str, Body]] = []
         waiting = due(dict(b.outputs), self.release_before(b), b.last)
         for output in waiting[: max(0, self.most_unacknowledged - len(b.unacknowledged))]:
@@ -376,14 +376,14 @@ class Drifting:
 
     @staticmethod
     def _held(b: Barrier) -> Iterator[Root]:
-        """The inputs of outputs that the consumer may not have."""
+        """The inputs of outputs that the consumer may not have yet."""
         yield from (root for _, root in b.unacknowledged)
         yield from (element.t.root for element, _ in b.outputs)
 
     # consumers
 
     def on_ask(self, c: Consumer, generation: int, source: str) -> tuple[Consumer, Sends]:
-        """V.A.2: return the last bundle, and refuse those of older barriers from now on."""
+        """V.A.2: return the last bundle, and fence older barriers from now on."""
         # PREMISE
         if generation < c.generation:
             return c, ()
@@ -395,8 +395,8 @@ class Drifting:
     def on_bundle(
         self, c: Consumer, generation: int, source: str, body: Bundle
     ) -> tuple[Consumer, Sends]:
-        """V.A.2: receive an output and its t in one, and acknowledge it."""
-        # PREMISE: it is not from an older barrier; a copy is acknowledged again
+        """V.A.2: receive an output together with its t, and acknowledge it."""
+        # PREMISE: it is not from an older barrier; a duplicate is acknowledged again
         if not self.is_current(c, generation):
             return c, ()
         # STATE

@@ -1,12 +1,12 @@
 """Drifting state and its conservative alternative on one long input, in virtual time.
 
-`speculate` is one run of what `model` explores, and fast: elements arrive in any order,
-groupings retract, what the frontier has passed is released, crashes go back to the last snapshot.
+`speculate` is one fast run of what `model` explores: elements arrive in any order, groupings
+retract, outputs the frontier has passed are released, crashes restore the last snapshot.
 `wait_in_order` is the alternative: an element waits until the frontier has passed it and is then
-worked on in order, once. Both release the same, and count what it costs (`Cost`).
+processed once, in order. Both release the same outputs, and count the cost (`Cost`).
 
-Everything runs on one node, one thing after the other. Work on a window takes a fixed time;
-sending takes none.
+Everything runs sequentially on one node. Processing a window takes a fixed time; sending takes
+none.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["Arrival", "Cost", "Replayed", "frontiers", "speculate", "wait_in_ord
 
 
 class Arrival(NamedTuple):
-    """An input, when it was made and when it arrives."""
+    """An input, the time it was made and the time it arrives."""
 
     element: Element
     made: int = 0
@@ -48,28 +48,28 @@ class Arrival(NamedTuple):
 
 @dataclass
 class Cost:
-    """What a run has cost."""
+    """The cost of a run."""
 
     windows: int = 0
-    """Windows that were worked on, those included that were retracted later."""
+    """Windows processed, including those retracted later."""
     retracted: int = 0
-    """Elements that were sent and taken back."""
+    """Elements sent and later retracted."""
     most_held: int = 0
-    """The most elements that were held at once: in groups, waiting, or at the barrier."""
+    """The peak number of elements held: in groups, waiting, or at the barrier."""
     latencies: list[int] = field(default_factory=list)
-    """For each output, when it left after its input was made."""
+    """For each output, the time from the making of its input to its release."""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a run has released, in this order, and what it cost."""
+    """The outputs of a run, in order of release, and its cost."""
 
     released: tuple[Element, ...]
     cost: Cost
 
 
 def frontiers(arrivals: Sequence[Arrival]) -> list[Root]:
-    """After each arrival: the first input that has not arrived, before which nothing will come."""
+    """The frontier after each arrival: the first input that has not arrived yet."""
     roots = sorted(arrival.element.t.root for arrival in arrivals)
     places = {root: n for n, root in enumerate(roots)}
     has_come = [False] * len(roots)
@@ -90,7 +90,7 @@ def speculate(
     snapshot_every: int = 0,
     crashes: Collection[int] = (),
 ) -> Replayed:
-    """Work on what arrives when it arrives; release what the frontier has passed.
+    """Process inputs as they arrive; release outputs the frontier has passed.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def speculate(
     snapshot_every
         Arrivals between two snapshots; 0 for none.
     crashes
-        After how many arrivals everything but snapshot and released outputs is lost. Inputs that
-        the snapshot does not hold arrive again, in the order in which they came.
+        The numbers of arrivals after which everything but the snapshot and released outputs is
+        lost. Inputs that the snapshot does not cover arrive again, in their original order.
     """
     run = _Speculation(flow, work)
     bounds = frontiers(arrivals)
@@ -121,7 +121,7 @@ def speculate(
 
 
 class _Speculation:
-    """One run; it holds in one place what the protocol keeps at several agents."""
+    """One run; it keeps in one object what the protocol distributes over several agents."""
 
     def __init__(self, flow: Sequence[Grouping], work: int) -> None:
         self.flow, self.work = flow, work
@@ -132,11 +132,11 @@ class _Speculation:
         self._made: dict[Root, int] = {}
         self._idle_from = 0
         self._order = count()
-        """Breaks ties in the heap; of values with one t only one is left when it is due."""
+        """Breaks ties in the heap; of values that share one t only one is left when it is due."""
         self.recover()
 
     def recover(self) -> None:
-        """Back to the snapshot; t_last comes from what was released."""
+        """Restore the snapshot; t_last comes from the released outputs."""
         self._frontier: Root = BEGIN
         self._groups = dict(self._stored)
         self._held = sum(len(group.present) for group in self._groups.values())
@@ -178,7 +178,7 @@ class _Speculation:
             heapq.heappush(self._waiting, (output.t, next(self._order), output))
 
     def release(self, frontier: Root) -> None:
-        """What the frontier has passed leaves in order of t; what no window needs is forgotten."""
+        """Release what the frontier has passed, in order of t; evict what no window needs."""
         if frontier == self._frontier:
             return
         self._frontier = frontier
@@ -201,7 +201,7 @@ class _Speculation:
                 yield output
 
     def snapshot(self, frontier: Root) -> None:
-        """All before the frontier has been released, so the snapshot is complete at once."""
+        """Take a snapshot, complete at once: everything before the frontier was released."""
         self.snapshot_at = frontier
         self._stored = {
             place: settled(self.flow[place[0]], group, frontier)
@@ -212,7 +212,7 @@ class _Speculation:
 def wait_in_order(
     flow: Sequence[Grouping], arrivals: Sequence[Arrival], *, work: int = 0
 ) -> Replayed:
-    """Keep what arrives until the frontier has passed it, then work on it in order of t."""
+    """Buffer inputs until the frontier has passed them, then process them in order of t."""
     cost, released = Cost(), list[Element]()
     windows: list[dict[int, deque[Any]]] = [{} for _ in flow]
     waiting: list[Arrival] = []

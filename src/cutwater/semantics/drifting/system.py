@@ -1,8 +1,8 @@
-"""The agents of drifting state together, and what becomes of them (P2, section V).
+"""The whole system of drifting state, and its transitions (P2, section V).
 
-A `System` is every process and every message at a moment, and what may still go wrong; a `Move` is
-what may happen next. The functions say what a step of one process, a recovery, a crash or any other
-fault changes; `model` says when they happen.
+A `System` is every process and message at one moment, and the faults still allowed; a `Move` is a
+possible next event. The functions define what a step of one process, a recovery, a crash or any
+other fault changes; `model` defines when they happen.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Message(msgspec.Struct, frozen=True, cache_hash=True):
-    """Something on its way."""
+    """A message in flight."""
 
     generation: int
     source: str
@@ -49,17 +49,17 @@ class Message(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Faults(msgspec.Struct, frozen=True, cache_hash=True):
-    """What may go wrong, and how often."""
+    """The faults allowed, and how many of each."""
 
     crashes: int = 0
     losses: int = 0
     """Messages that never arrive."""
     duplicates: int = 0
-    """Messages that arrive and are still on their way."""
+    """Messages that arrive while a copy stays in flight."""
     suspicions: int = 0
-    """Recoveries for no reason; the agent that was suspected lives on beside its successor."""
+    """Recoveries without reason; the suspected agent lives on as a zombie beside its successor."""
     partitions: int = 0
-    """Agents that nothing reaches or leaves until the partition heals."""
+    """Agents cut off in both directions until the partition heals."""
 
 
 class Produce(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class Deliver(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Duplicate(msgspec.Struct, frozen=True, cache_hash=True):
-    """A message arrives, and a copy of it is still on its way."""
+    """A message arrives, and a copy of it stays in flight."""
 
     message: Message
 
@@ -88,66 +88,66 @@ class Lose(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Crash(msgspec.Struct, frozen=True):
-    """An agent loses what is not durable, and the requests that it had not answered."""
+    """An agent loses its volatile state; a durable one loses its unanswered requests."""
 
     agent: str
     generation: int
 
 
 class CutOff(msgspec.Struct, frozen=True):
-    """An agent cannot be reached, and reaches nobody."""
+    """An agent is partitioned from all others."""
 
     agent: str
 
 
 class Heal(msgspec.Struct, frozen=True):
-    """The agent that was cut off is there again, as it was."""
+    """The partition heals; the agent's state is unchanged."""
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A recovery begins, because an agent is suspected to have failed."""
+    """A recovery begins because an agent is suspected to have failed."""
 
     agent: str | None = None
-    """An agent that lives, and goes on beside its successor; None if something went wrong."""
+    """A live agent that continues beside its successor; None if there was a real fault."""
 
 
 Move = Produce | Deliver | Duplicate | Lose | Crash | CutOff | Heal | Suspect
 
 Key = tuple[str, int]
-"""An agent and the generation it runs in; durable agents run in all, which is called 0."""
+"""An agent and its generation; durable agents run in all generations, written as 0."""
 
 
 class System(msgspec.Struct, frozen=True, cache_hash=True):
-    """Everything at a moment."""
+    """The whole state at one moment."""
 
     processes: tuple[tuple[Key, Process], ...]
-    """Agents at work, or down, by name and generation."""
+    """Running and crashed agents, by name and generation."""
     network: frozenset[Message]
-    """What is on its way."""
+    """The messages in flight."""
     faults: Faults
-    """What may still go wrong."""
+    """The faults still allowed."""
     attempts: int = 0
-    """Recoveries so far; each is a generation."""
+    """Recoveries so far; each has its own generation."""
     reasons: int = 1
-    """Recoveries that are called for: one to begin with, one more for whatever goes wrong."""
+    """Recoveries due: one for the first start, and one more for each real fault."""
     spared: frozenset[Key] = frozenset()
-    """Processes that were suspected and go on beside their successors."""
+    """Zombies: processes that were suspected and continue beside their successors."""
     cut_off: str | None = None
-    """The agent beyond the partition."""
+    """The agent cut off by a partition; None: there is no partition."""
 
 
 def by_key(entry: tuple[Key, Process]) -> Key:
-    """The order of processes."""
+    """The sort key of processes."""
     return entry[0]
 
 
 def newest(known: Iterable[Key], agent: str) -> int:
-    """The newest generation in which an agent was started; 0 if in none."""
+    """The newest generation in which an agent was started; 0 if none."""
     return max((generation for name, generation in known if name == agent), default=0)
 
 
 def put(state: System, key: Key, process: Process, sends: Sends, *, generation: int) -> System:
-    """A process has a new state and has sent something."""
+    """The system after a process changed its state and sent messages."""
     known = dict(state.processes) | {key: process}
     sent = {Message(generation, key[0], target, body) for target, body in sends}
     return replace(
@@ -158,7 +158,7 @@ def put(state: System, key: Key, process: Process, sends: Sends, *, generation: 
 
 
 def replaced(state: System, key: Key) -> System:
-    """The process that begins ends its predecessors, but for those that were suspected."""
+    """The system after a starting process ends its predecessors, except zombies."""
     kept = tuple(
         entry for entry in state.processes if entry[0][0] != key[0] or entry[0] in state.spared
     )
@@ -166,7 +166,7 @@ def replaced(state: System, key: Key) -> System:
 
 
 def suspected(state: System, agent: str | None) -> System:
-    """A coordinator begins a recovery in a generation of its own."""
+    """The system after a coordinator starts a recovery in a new generation."""
     key = ("coordinator", state.attempts + 1)
     if agent is None:
         after = replace(state, reasons=state.reasons - 1)
@@ -178,7 +178,7 @@ def suspected(state: System, agent: str | None) -> System:
 
 
 def crashed(state: System, key: Key) -> System:
-    """What is durable stays; requests to it that were not answered are lost."""
+    """The system after a crash; durable agents keep their state but lose unanswered requests."""
     if key[1]:
         return put(state, key, Down(), (), generation=key[1])
     left = frozenset(message for message in state.network if message.target != key[0])
@@ -186,6 +186,6 @@ def crashed(state: System, key: Key) -> System:
 
 
 def spent(state: System, fault: str, *, is_reason: bool = True) -> System:
-    """One fault less that may still happen, and a reason more to recover."""
+    """The system with one fault fewer allowed and, if `is_reason`, one more recovery due."""
     left = replace(state.faults, **{fault: getattr(state.faults, fault) - 1})
     return replace(state, faults=left, reasons=state.reasons + is_reason)

@@ -15,17 +15,17 @@ planning anew (issue 17, 4)    `order_of_removal`, `remove`            ``spark/r
 only the flow that began it    `may_finish`                            ``spark/recovery.py``
 =============================  ======================================  ==========================
 
-An epoch is a range of records; what it shows in each sink partition is one `Row` that names the
-range and the code that made it, so rows of two plans or of two flows differ. A task is one bucket:
-it feeds the same partition of every sink.
+An epoch is a range of records; its output in each sink partition is one `Row` that names the range
+and the code that made it, so rows of two plans or of two flows differ. A task is one bucket: it
+feeds the same partition of every sink.
 
-What is not modelled: state (Spark names it by the commit, so what a zombie writes is not read);
-more than one source; an epoch that shows nothing at all; adoption of another checkpoint's sink;
-restored backups. Writing a generation is one step, because the lock is held.
+Not modelled: state (Spark names it by the commit, so a zombie's writes are never read); more than
+one source; an epoch without any output; adoption of another checkpoint's sink; restored backups.
+Writing a generation is one step, because the lock is held.
 
-A *zombie* is what a dead driver left behind: its tasks, its planner and its publisher go on. It
-holds no lock, so it writes nothing to Spark's logs. ``Case.is_lock_lost`` lets a whole run go on
-without the lock; only planning anew rests on that never happening (a test shows it).
+A *zombie* is what a dead driver left behind: its tasks, its planner and its publisher continue. It
+holds no lock, so it writes nothing to Spark's logs. ``Case.is_lock_lost`` lets a whole run continue
+without the lock; only replanning relies on that never happening (a test shows it).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 Part = Literal["fence", "compare", "rows", "ledger"]
-"""What a transaction with a sink may hold; see `Microbatches.transaction`."""
+"""A part of a transaction with a sink; see `Microbatches.transaction`."""
 
 
 class Plan(msgspec.Struct, frozen=True, order=True):
@@ -62,65 +62,65 @@ class Plan(msgspec.Struct, frozen=True, order=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What an epoch shows in a sink partition: a function of its plan and of the code."""
+    """The output of an epoch in a sink partition: a function of its plan and of the code."""
 
     plan: Plan
     code: str
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """What a sink knows of its writers."""
+    """What a sink records about its writers."""
 
     generation: int
     """The newest generation that claimed the sink."""
     epochs: tuple[int, ...]
-    """For each sink partition the first epoch that is not written."""
+    """For each sink partition, the first epoch not yet written."""
 
 
 class SinkState(msgspec.Struct, frozen=True):
     """A sink: what readers see, and its ledgers."""
 
     shown: tuple[tuple[Row, ...], ...]
-    """For each sink partition the rows that readers see, in order."""
+    """For each sink partition, the rows that readers see, in order."""
     ledgers: tuple[Ledger, ...]
-    """The ledger that the checkpoint remembers, and one of another name."""
+    """The ledger recorded in the checkpoint, and one of another name."""
 
 
 class Run(msgspec.Struct, frozen=True):
     """One start of a flow: driver, planner and tasks."""
 
     generation: int
-    """0 until it has taken one."""
+    """0 until it has claimed one."""
     code: str
     """Fingerprint of the flow it runs."""
     ledger: int
     """Which ledger it is configured with."""
     replans: bool
-    """Was it told to plan the unfinished epoch anew?"""
+    """Was it told to replan the unfinished epoch?"""
     begun: int = 0
     """How many steps of `order_of_a_start` are done."""
     claimed: int = 0
     """How many sinks it has claimed."""
     removals: tuple[str, ...] = ()
-    """What it has still to remove before it may plan anew."""
+    """The logs it still has to truncate before it may replan."""
     is_zombie: bool = False
-    """Is its driver gone, or believed to be?"""
+    """Is its driver dead, or presumed dead?"""
     epoch: int = 0
-    """The epoch it works on."""
+    """The current epoch."""
     position: int = 0
     """The record at which that epoch begins."""
     plan: Plan | None = None
-    """What the tasks of the epoch were told to read; None before they are started."""
+    """The plan given to the epoch's tasks; None before they start."""
     tasks: tuple[int, ...] = ()
-    """For each task how much of its work is done; see `Microbatches.work_of_a_task`."""
+    """For each task, how much of its work is done; see `Microbatches.work_of_a_task`."""
     staged: tuple[int, ...] = ()
-    """For each task how many files its attempts have staged."""
+    """For each task, how many files its attempts have staged."""
     published: int = 0
     """How many transactions of commit sinks are done."""
 
 
 class World(msgspec.Struct, frozen=True, cache_hash=True):
-    """All that is durable, and all processes."""
+    """All durable state, and all processes."""
 
     entries: tuple[Plan, ...]
     """The source log: entry n is the plan of epoch n."""
@@ -144,11 +144,11 @@ class World(msgspec.Struct, frozen=True, cache_hash=True):
     retries: int
     """How many more attempts of tasks may fail."""
     changes: int
-    """How many more starts may be by other code, with another ledger, or plan anew."""
+    """How many more starts may use other code or another ledger, or replan."""
 
 
 class Case(msgspec.Struct, frozen=True):
-    """How much there is to explore."""
+    """The bounds of an exploration."""
 
     records: int = 2
     """Records of the source."""
@@ -160,9 +160,9 @@ class Case(msgspec.Struct, frozen=True):
     zombies: int = 1
     retries: int = 0
     changes: tuple[Literal["code", "ledger", "replan"], ...] = ()
-    """What one start may do otherwise than the one before it."""
+    """What one start may change compared with the one before it."""
     is_lock_lost: bool = False
-    """May a run go on as a whole after another has its lock?"""
+    """May a whole run continue after another has taken its lock?"""
 
 
 class Microbatches:
@@ -174,11 +174,11 @@ class Microbatches:
     # -- starting: lock, claim, read
 
     def is_same_ledger(self, run: Run) -> bool:
-        """A checkpoint remembers the ledger of each sink; another one is refused."""
+        """A checkpoint records the ledger of each sink; any other is refused."""
         return run.ledger == 0
 
     def admits(self, w: World, run: Run) -> bool:
-        """May a run start? Seen with the lock held, before anything is written."""
+        """May a run start? Checked with the lock held, before anything is written."""
         return w.holder < 0 and self.is_same_ledger(run) and _has_entries(w, run)
 
     def order_of_a_start(self) -> tuple[str, ...]:
@@ -186,7 +186,7 @@ class Microbatches:
         return ("generation", *("claim" for _ in self.case.sinks), "settle")
 
     def take_generation(self, w: World, at: int) -> World | None:
-        """Take a generation above every one that was seen, and save it."""
+        """Claim a generation above every one seen, and save it."""
         # PREMISE
         run = w.runs[at]
         if self._next_step(run) != "generation":
@@ -199,7 +199,7 @@ class Microbatches:
         return with_run(replace(w, generation=generation), at, run)
 
     def claim(self, w: World, at: int) -> World | None:
-        """Write the generation into the ledger of the next sink: earlier ones are fenced."""
+        """Write the generation into the ledger of the next sink: this fences earlier ones."""
         # PREMISE
         run = w.runs[at]
         if self._next_step(run) != "claim":
@@ -215,11 +215,11 @@ class Microbatches:
         return with_run(_with_ledger(w, number, run.ledger, entered), at, run)
 
     def asked(self, w: World, run: Run) -> Iterable[SinkState]:
-        """The sinks that are asked whether an epoch has shown anything: all of them."""
+        """The sinks that are asked whether they have output of an epoch: all of them."""
         return w.sinks
 
     def has_left(self, w: World, run: Run, epoch: int) -> bool:
-        """Does a ledger say that some row of an epoch has left?"""
+        """Does any ledger record rows of an epoch as released?"""
         return any(
             written > epoch
             for sink in self.asked(w, run)
@@ -227,11 +227,11 @@ class Microbatches:
         )
 
     def may_finish(self, w: World, run: Run) -> bool:
-        """An epoch of which something left is finished only by the flow that began it."""
+        """An epoch with released rows may be finished only by the flow that began it."""
         return run.code == w.code or not self.has_left(w, run, w.finished)
 
     def may_replan(self, w: World, run: Run) -> bool:
-        """An epoch is planned anew only if nothing of it has left."""
+        """An epoch may be replanned only if none of its rows are released."""
         return not self.has_left(w, run, w.finished)
 
     def order_of_removal(self) -> tuple[str, ...]:
@@ -239,7 +239,7 @@ class Microbatches:
         return ("offset log", "source log")
 
     def settle(self, w: World, at: int) -> World | None:
-        """Read how far the checkpoint is: go on, replay, plan anew, or refuse."""
+        """Read the progress of the checkpoint: continue, replay, replan, or refuse."""
         # PREMISE
         run = w.runs[at]
         if self._next_step(run) != "settle":
@@ -260,7 +260,7 @@ class Microbatches:
         return with_run(replace(w, code=run.code), at, run)
 
     def remove(self, w: World, at: int) -> World | None:
-        """Planning anew: forget the plan of the epoch, log by log."""
+        """Replanning: remove the plan of the epoch, log by log."""
         # PREMISE
         run = w.runs[at]
         if self._next_step(run) or not run.removals or not self._is_driver(run):
@@ -277,17 +277,17 @@ class Microbatches:
     # -- planning
 
     def append_entry(self, w: World, at: int, size: int) -> World | None:
-        """The planner appends what the next epoch reads; it never writes over an entry.
+        """The planner appends what the next epoch reads; it never overwrites an entry.
 
-        The entry is created if it is not there, in one step. A look at the generation before
-        would spare a zombie the attempt, and cannot be one step with it: nothing rests on it.
+        The entry is created atomically if it does not exist. Checking the generation first would
+        spare a zombie the attempt but is not atomic with it, so correctness does not rely on it.
         """
         # PREMISE
         run = w.runs[at]
         if not self._is_to_plan(run) or run.position + size > self.case.records:
             return None
         if len(w.entries) != run.epoch:
-            return None  # somebody has planned it: that is the plan
+            return None  # already planned: that is the plan
         # RESULT
         return replace(w, entries=(*w.entries, Plan(run.position, run.position + size)))
 
@@ -303,7 +303,7 @@ class Microbatches:
         return replace(w, planned=w.planned + 1)
 
     def start_tasks(self, w: World, at: int) -> World | None:
-        """Tasks are started with the plan as the log has it, new or replayed."""
+        """Tasks start with the plan in the log, new or replayed."""
         # PREMISE
         run = w.runs[at]
         if not self._is_to_plan(run) or not self._is_driver(run):
@@ -321,7 +321,7 @@ class Microbatches:
     # -- releasing
 
     def transaction(self) -> tuple[tuple[Part, ...], ...]:
-        """One transaction: am I fenced? is it written? then the rows and the ledger's entry."""
+        """One transaction: check the fence, skip if written, then write rows and ledger entry."""
         return (("fence", "compare", "rows", "ledger"),)
 
     def work_of_a_task(self) -> list[tuple[int, tuple[Part, ...]]]:
@@ -342,7 +342,7 @@ class Microbatches:
         ]
 
     def write(self, w: World, at: int, task: int) -> World | None:
-        """A task shows its rows (early), or stages them where no reader looks (commit)."""
+        """A task releases its rows (early), or stages them where no reader looks (commit)."""
         # PREMISE
         run, work = w.runs[at], self.work_of_a_task()
         if run.plan is None or run.tasks[task] == len(work):
@@ -363,7 +363,7 @@ class Microbatches:
         return with_run(after, at, replace(run, tasks=_put(run.tasks, task, done)))
 
     def retry(self, w: World, at: int, task: int) -> World | None:
-        """An attempt of a task fails, or is overtaken: the work is done again from the start."""
+        """A task attempt fails, or is overtaken: its work restarts from the beginning."""
         # PREMISE
         run = w.runs[at]
         if not w.retries or run.plan is None or not run.tasks[task] or run.published:
@@ -377,7 +377,7 @@ class Microbatches:
         return 1
 
     def publish(self, w: World, at: int) -> World | None:
-        """When every task is done, a commit sink shows the whole epoch at once."""
+        """When every task is done, a commit sink publishes the whole epoch atomically."""
         # PREMISE
         run, work = w.runs[at], self.work_of_a_publisher()
         if run.plan is None or run.published == len(work) or not self._all_tasks_done(run):
@@ -414,7 +414,7 @@ class Microbatches:
     def _transact(
         self, w: World, run: Run, number: int, task: int, parts: Iterable[Part], files: int
     ) -> tuple[World, Literal["fenced", "written", "done"]]:
-        """One transaction with a sink for one of its partitions; whole or not at all."""
+        """One atomic transaction with a sink for one of its partitions."""
         ledger, after = w.sinks[number].ledgers[run.ledger], w
         assert run.plan is not None
         for part in parts:
@@ -436,7 +436,7 @@ class Microbatches:
         return order[run.begun] if is_starting else ""
 
     def _is_driver(self, run: Run) -> bool:
-        """May it write to Spark's logs and claim sinks? A zombie only if the lock is no lock."""
+        """May it write to Spark's logs and claim sinks? A zombie only if the lock can be lost."""
         return not run.is_zombie or self.case.is_lock_lost
 
     def _is_to_plan(self, run: Run) -> bool:
@@ -448,7 +448,7 @@ class Microbatches:
 
 
 def _has_entries(w: World, run: Run) -> bool:
-    """Is every entry there that the checkpoint says was read, or is to be?"""
+    """Do all entries exist that the checkpoint names as read or planned?"""
     return len(w.entries) >= max(w.finished, 0 if run.replans else w.planned)
 
 
@@ -462,7 +462,7 @@ def with_run(w: World, at: int, run: Run) -> World:
 
 
 def without_run(w: World, at: int) -> World:
-    """A run has ended; what holds the lock is found again by its new index."""
+    """The world after a run has ended; the index of the lock holder is adjusted."""
     holder = -1 if w.holder == at else w.holder - (w.holder > at)
     return replace(w, runs=(*w.runs[:at], *w.runs[at + 1 :]), holder=holder)
 

@@ -1,4 +1,4 @@
-"""Executions of the micro-batch protocol, as a `Model`, and what an observer may see of them."""
+"""Executions of the micro-batch protocol as a `Model`, and what an observer may see."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MicrobatchModel:
         self._last: tuple[World | None, dict[MicrobatchMove, World]] = (None, {})
 
     def initial_states(self) -> Iterable[World]:
-        """Nothing is read, nothing is shown, nobody runs."""
+        """Nothing is read, nothing is visible, nothing runs."""
         case = self.case
         ledger = Ledger(0, (0,) * case.partitions)
         sink = SinkState(((),) * case.partitions, (ledger,) * (1 + ("ledger" in case.changes)))
@@ -63,7 +63,7 @@ class MicrobatchModel:
         return (World((), 0, 0, 0, "a", -1, (sink,) * len(case.sinks), (), *budget),)
 
     def actions(self, state: World) -> list[MicrobatchMove]:
-        """What may happen: steps of the runs, starts, then what goes wrong."""
+        """The possible moves: steps of the runs, starts, then faults."""
         return list(self._successors(state))
 
     def step(self, state: World, action: MicrobatchMove) -> World:
@@ -75,7 +75,7 @@ class MicrobatchModel:
         return tuple(sink.shown for sink in state.sinks)
 
     def is_at_rest(self, state: World) -> bool:
-        """Can nothing happen any more but what goes wrong?"""
+        """Are only faults left to happen?"""
         return all(move.rule in _FAULTS for move in self.actions(state))
 
     def _successors(self, state: World) -> dict[MicrobatchMove, World]:
@@ -92,10 +92,10 @@ class MicrobatchModel:
                     if after is not None and after != w:
                         who = f"{'zombie' if run.is_zombie else 'run'} {_name(run, w)}"
                         does = self._writing(run, number) if rule.__name__ == "write" else ""
-                        said = words.format(number, e=run.epoch, s="s" * (number > 1), does=does)
+                        message = words.format(number, e=run.epoch, s="s" * (number > 1), does=does)
                         if len(after.runs) < len(w.runs):
-                            said += ": refused, and ends"
-                        yield MicrobatchMove(rule.__name__, at, number, who, said), after
+                            message += ": refused, and ends"
+                        yield MicrobatchMove(rule.__name__, at, number, who, message), after
 
     def _rules(self, run: Run) -> list[tuple[Callable[..., World | None], Iterable[int], str]]:
         p, tasks = self.protocol, range(self.case.partitions)
@@ -123,7 +123,7 @@ class MicrobatchModel:
         return "enters" if "ledger" in parts else "looks at the fence for"
 
     def _starts(self, w: World) -> Iterator[tuple[MicrobatchMove, World]]:
-        """Somebody starts the flow: as it was, or with one thing changed."""
+        """The flow is started: unchanged, or with one change."""
         read = w.entries[: w.finished]
         if read and read[-1].end == self.case.records:
             return
@@ -170,10 +170,10 @@ _FAULTS = frozenset({"retry", "crash", "lose"})
 
 
 def is_consistent(case: Case) -> Callable[[tuple[tuple[tuple[Row, ...], ...], ...]], bool]:
-    """Is there one run without failures that shows all that is seen?
+    """Does one run without failures explain everything that is visible?
 
-    Of an early sink, each partition shows a prefix of it; of a commit sink, all partitions show
-    the same epochs.
+    Each partition of an early sink shows a prefix of it; all partitions of a commit sink show the
+    same epochs.
     """
 
     def holds(shown: tuple[tuple[tuple[Row, ...], ...], ...]) -> bool:
@@ -202,7 +202,7 @@ def is_complete(model: MicrobatchModel) -> Callable[[World], bool]:
 
 
 def _plain(rule: Callable[[World, int], World | None]) -> Callable[..., World | None]:
-    """A rule that has no number, called with one."""
+    """Adapts a rule without a number to be called with one."""
 
     def numbered(w: World, at: int, _number: int) -> World | None:
         return rule(w, at)
@@ -212,5 +212,5 @@ def _plain(rule: Callable[[World, int], World | None]) -> Callable[..., World | 
 
 
 def _name(run: Run, w: World) -> int:
-    """What a run is called: its generation, or the one that it will take."""
+    """The name of a run: its generation, or the one it will claim."""
     return run.generation or w.generation + 1

@@ -1,10 +1,10 @@
-"""The protocol of a real-time run: plans, borders, ticks, ledgers, snapshots, generations.
+"""The protocol of a real-time run: plans, barriers, ticks, ledgers, snapshots, generations.
 
 ====  ==========================================  =========================================
 rule  what it says (realtime.md)                  here
 ====  ==========================================  =========================================
 1     K; replay as planned; new ticks behind K    `newest_tick`, `first_new_tick`, `open_ticks`
-2     a border leaves behind its durable entry    `may_send`
+2     a barrier leaves behind its durable entry    `may_send`
 3     when a snapshot counts, and plan may go     `counts`, `complete`
 4     ``t_last`` per sink partition, whole ticks  `is_released`, `portions`
 5     one common tick; deltas above it are void   `recovery_tick`, `void_deltas`, `has_delta`
@@ -23,9 +23,9 @@ lie in ``spark/checkpoint``.
 A *zombie* is a whole run, readers, buckets and coordinator, that goes on beside its successor: no
 lock is assumed. A fence and the write it guards are one step.
 
-What is not modelled: the network between readers and buckets (a border and what comes before it
+What is not modelled: the network between readers and buckets (a barrier and what comes before it
 arrive at once); partitions that come and go; several levels; how far readers run ahead and how
-many borders there are (rule 8: memory and cost, not meaning); watermarks, which are decisions
+many barriers there are (rule 8: memory and cost, not meaning); watermarks, which are decisions
 that stand in an entry like records.
 """
 
@@ -86,7 +86,7 @@ class RealTime:
         return with_run(replace(w, generation=w.generation + 1), at, run)
 
     def fence(self, w: RealTimeWorld, at: int) -> RealTimeWorld | None:
-        """Rule 6: write the generation where earlier ones look before they write."""
+        """Rule 6: write the generation where earlier runs check before they write."""
         # PREMISE
         run = w.runs[at]
         what = self._next_step(run)
@@ -130,7 +130,7 @@ class RealTime:
         return run.code == w.code or all(sink.t_last <= base for sink in w.sinks)
 
     def read(self, w: RealTimeWorld, at: int) -> RealTimeWorld | None:
-        """Rules 1, 5, 10: find K and the snapshot to go back to, or refuse."""
+        """Rules 1, 5, 10: find K and the snapshot to restore, or refuse."""
         # PREMISE
         run = w.runs[at]
         if self._next_step(run) != "read" or run.generation < w.generation:
@@ -161,7 +161,7 @@ class RealTime:
         return with_run(self.note_opening(w, run), at, run)
 
     def note_opening(self, w: RealTimeWorld, run: RealTimeRun) -> RealTimeWorld:
-        """Rule 1: the note that K may never fall behind again."""
+        """Rule 1: record K, so that it can never fall below this again."""
         return replace(w, opened=max(w.opened, run.newest))
 
     def first_new_tick(self, w: RealTimeWorld, run: RealTimeRun, number: int) -> int:
@@ -179,7 +179,7 @@ class RealTime:
     # -- readers
 
     def cut(self, w: RealTimeWorld, at: int, number: int) -> RealTimeWorld | None:
-        """A reader closes a tick with the records that are there."""
+        """A reader closes a tick with the records that have arrived."""
         # PREMISE
         run = w.runs[at]
         if not self._is_reading(run):
@@ -232,20 +232,20 @@ class RealTime:
         return with_run(replace(w, plans=plans), at, run)
 
     def may_send(self, reader: Reader) -> bool:
-        """Rule 2: a border leaves only when the entry of its tick is durable."""
+        """Rule 2: a barrier leaves only when the entry of its tick is durable."""
         return reader.unwritten is None
 
     def send(self, w: RealTimeWorld, at: int, number: int) -> RealTimeWorld | None:
-        """A reader sends the border of its newest tick, behind all rows up to it."""
+        """A reader sends the barrier of its newest tick, behind all rows up to it."""
         # PREMISE
         run = w.runs[at]
         if not self._is_reading(run):
             return None
         reader = run.readers[number]
-        if reader.tick in (0, *reader.borders) or not self.may_send(reader):
+        if reader.tick in (0, *reader.barriers) or not self.may_send(reader):
             return None
         # RESULT
-        reader = replace(reader, borders=(*reader.borders, reader.tick))
+        reader = replace(reader, barriers=(*reader.barriers, reader.tick))
         return with_run(w, at, with_reader(run, number, reader))
 
     # -- buckets
@@ -255,15 +255,15 @@ class RealTime:
         return run.readers
 
     def is_aligned(self, run: RealTimeRun, tick: int) -> bool:
-        """Rule 8: the least of the last borders of all senders has passed the tick."""
-        return all(max(reader.borders, default=0) >= tick for reader in self.senders(run))
+        """Rule 8: the least of the last barriers of all senders has passed the tick."""
+        return all(max(reader.barriers, default=0) >= tick for reader in self.senders(run))
 
     def is_over(self, run: RealTimeRun, tick: int) -> bool:
         """Rule 7: the end of a batch closes no tick; a bucket works on whole ticks only."""
         return False
 
     def work(self, w: RealTimeWorld, at: int, number: int) -> RealTimeWorld | None:
-        """A bucket works on the next tick, in the order of source partition and position."""
+        """A bucket processes the next tick, in the order of source partition and position."""
         # PREMISE
         run = w.runs[at]
         if not run.buckets or run.buckets[number].pending:
@@ -353,7 +353,7 @@ class RealTime:
         return is_stored and all(sink.t_last >= tick for sink in w.sinks)
 
     def complete(self, w: RealTimeWorld, at: int) -> RealTimeWorld | None:
-        """Rule 3: the coordinator notes that a snapshot counts, and the plan up to it goes."""
+        """Rule 3: the coordinator records that a snapshot counts, and truncates the plan."""
         # PREMISE
         run = w.runs[at]
         tick = self.recovery_tick(w)
@@ -374,7 +374,7 @@ class RealTime:
     # -- the end of a batch
 
     def close(self, w: RealTimeWorld, at: int) -> RealTimeWorld | None:
-        """Rule 7: Spark ended the batch. What is whole is finished; the next start recovers."""
+        """Rule 7: Spark ended the batch. Complete ticks are finished; the next start recovers."""
         # PREMISE
         run = w.runs[at]
         if not run.is_ending:
@@ -396,14 +396,14 @@ class RealTime:
 def _next_tick(run: RealTimeRun, worked: int) -> int | None:
     """The next tick with records, or the newest one that some reader has closed."""
     filled = [entry.tick for reader in run.readers for entry in _sent(run, reader)]
-    closed = [min(max(reader.borders, default=0) for reader in run.readers)]
+    closed = [min(max(reader.barriers, default=0) for reader in run.readers)]
     behind = [tick for tick in (*filled, *closed) if tick > worked]
     return min(behind, default=None)
 
 
 def _sent(run: RealTimeRun, reader: Reader) -> Iterable[Entry]:
     """The rows that have left a reader."""
-    last = max(reader.borders, default=0)
+    last = max(reader.barriers, default=0)
     return (entry for entry in reader.rows if entry.tick <= last)
 
 

@@ -132,10 +132,10 @@ class RealTimeModel:
                     after = rule(w, at, *numbers)
                     if after is None or after == w:
                         continue
-                    said = words.format(*numbers, *[""] * 2)
+                    message = words.format(*numbers, *[""] * 2)
                     if rule.__name__ in _TOLD:
-                        said = _TOLD[rule.__name__](w, after, at, numbers)
-                    yield RealTimeMove(rule.__name__, at, numbers, who, said), after
+                        message = _TOLD[rule.__name__](w, after, at, numbers)
+                    yield RealTimeMove(rule.__name__, at, numbers, who, message), after
 
     def _rules(
         self, w: RealTimeWorld, run: RealTimeRun
@@ -212,7 +212,7 @@ def _append(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int,
 
 
 def _send(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, ...]) -> str:
-    return f"reader {numbers[0]} sends border {after.runs[at].readers[numbers[0]].borders[-1]}"
+    return f"reader {numbers[0]} sends barrier {after.runs[at].readers[numbers[0]].barriers[-1]}"
 
 
 def _work(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, ...]) -> str:

@@ -1,8 +1,8 @@
-"""The world of the real-time protocol: what is durable, which processes there are, how much of it.
+"""The world of the real-time protocol: durable state, processes, and the bounds of exploration.
 
-A row of a tick names the records of the tick, in order, the code that made it, and all that its
-state held before: rows of two plans, of two flows, or on a wrong state differ. Every bucket gets
-every record, and has one partition of the sink.
+A row of a tick names the records of the tick, in order, the code that made it, and the whole state
+before it: rows of two plans, of two flows, or on a wrong state differ. Every bucket gets every
+record, and has one partition of the sink.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 Record = tuple[int, int]
 """Source partition and position."""
 State = tuple[tuple[Record, str], ...]
-"""All a bucket has worked on: each record, and the code that did it."""
+"""Everything a bucket has processed: each record, and the code that did it."""
 
 
 class Entry(msgspec.Struct, frozen=True, order=True):
@@ -53,7 +53,7 @@ class PlanLog(msgspec.Struct, frozen=True):
     generation: int = 0
     """Earlier generations are fenced."""
     entries: tuple[Entry, ...] = ()
-    """By tick; those up to a snapshot that counts may be gone."""
+    """Sorted by tick; those up to a snapshot that counts may have been truncated."""
 
 
 class Snapshots(msgspec.Struct, frozen=True):
@@ -62,14 +62,14 @@ class Snapshots(msgspec.Struct, frozen=True):
     generation: int = 0
     """Earlier generations are fenced."""
     deltas: tuple[tuple[int, State], ...] = ()
-    """Tick, and what came to the state since the delta before."""
+    """Each tick, with what was added to the state since the previous delta."""
 
 
 class TickRow(msgspec.Struct, frozen=True):
-    """What a tick shows in a sink partition."""
+    """The output of a tick in a sink partition."""
 
     before: State
-    """The state on which the tick was worked."""
+    """The state before the tick."""
     records: tuple[Record, ...]
     """The records of the tick, or a part of them if it did not leave whole."""
     code: str
@@ -96,21 +96,21 @@ class Reader(msgspec.Struct, frozen=True):
     position: int
     """The first record that is in no tick yet."""
     unwritten: Entry | None = None
-    """What it has decided and not made durable."""
-    borders: tuple[int, ...] = ()
-    """The borders it has sent; each closes all ticks up to it."""
+    """An entry that is decided but not yet durable; None: there is none."""
+    barriers: tuple[int, ...] = ()
+    """The barriers it has sent; each closes all ticks up to it."""
     rows: tuple[Entry, ...] = ()
-    """What it has sent, or will send with the next border."""
+    """What it has sent, or will send with the next barrier."""
 
 
 class Bucket(msgspec.Struct, frozen=True):
     """The operator of a bucket."""
 
     worked: int
-    """The newest tick it has worked on."""
+    """The newest tick it has processed."""
     state: State
     kept: int
-    """How much of the state the deltas hold that are stored."""
+    """How much of the state the stored deltas cover."""
     pending: tuple[tuple[int, TickRow | None], ...] = ()
     """Tick and rows that are still to be released."""
 
@@ -119,14 +119,14 @@ class RealTimeRun(msgspec.Struct, frozen=True):
     """One start: readers, buckets and coordinator."""
 
     generation: int
-    """0 until it has taken one."""
+    """0 until it has claimed one."""
     code: str
     begun: int = 0
     """How many steps of `order_of_a_start` are done."""
     newest: int = 0
     """K: the newest tick that anything durable names."""
     base: int = 0
-    """The tick of the snapshot that it went back to."""
+    """The tick of the snapshot that it restored."""
     is_zombie: bool = False
     is_ending: bool = False
     """Has Spark ended the batch? No reader sends any more."""
@@ -135,7 +135,7 @@ class RealTimeRun(msgspec.Struct, frozen=True):
 
 
 class RealTimeWorld(msgspec.Struct, frozen=True, cache_hash=True):
-    """All that is durable, and all processes."""
+    """All durable state, and all processes."""
 
     arrived: tuple[int, ...]
     """For each source partition how many records there are."""
@@ -153,7 +153,7 @@ class RealTimeWorld(msgspec.Struct, frozen=True, cache_hash=True):
     code: str
     """Fingerprint of the flow whose ticks may have to be replayed."""
     is_stopped: bool
-    """Has a digest not matched? Then somebody must look."""
+    """Did a digest mismatch? Then no run may start until the user intervenes."""
     runs: tuple[RealTimeRun, ...]
     """Every process that may still act; the last one may be no zombie."""
     crashes: int
@@ -167,7 +167,7 @@ class RealTimeWorld(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class RealTimeCase(msgspec.Struct, frozen=True):
-    """How much there is to explore."""
+    """The bounds of an exploration."""
 
     records: tuple[int, ...] = (1, 1)
     """Records that arrive in each source partition."""

@@ -1,7 +1,7 @@
-"""How snapshots are taken and how tasks go back to them, where P1 leaves it open.
+"""How snapshots are taken and how tasks restore them, where P1 leaves it open.
 
-`cuts` takes a snapshot in three ways (P1, Fig. 3) and goes back to it; `one_by_one` recovers tasks
-one after another while messages of the old generation are still under way (P1, section 4.3).
+`cuts` takes a snapshot in three ways (P1, Fig. 3) and restores it; `one_by_one` recovers tasks
+one after another while messages of the old generation are still in flight (P1, section 4.3).
 Both are models for the checker. Imports the leaves. Begin with `cuts`.
 """
 

@@ -77,11 +77,11 @@ class RecoveryCase(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True, cache_hash=True):
-    """A word, or the border of an epoch."""
+    """A word, or the barrier of an epoch."""
 
     generation: int
     word: str | None
-    """None: a border."""
+    """None: a barrier."""
 
 
 class TaskState(msgspec.Struct, frozen=True, cache_hash=True):
@@ -145,7 +145,7 @@ class RecoveryMove(msgspec.Struct, frozen=True):
 
 _WORDS = {
     "read": "reads its next word",
-    "border": "takes the border",
+    "barrier": "takes the barrier",
     "take": "takes a word",
     "crash": "crashes",
     "suspect": "is suspected; a new generation",
@@ -219,16 +219,16 @@ class RecoveryModel:
         if number in _SOURCES:
             if task.epoch < len(self.case.epochs):
                 is_read = task.state or self.case.epochs[task.epoch][number] is None
-                yield RecoveryMove("border" if is_read else "read", number)
+                yield RecoveryMove("barrier" if is_read else "read", number)
             return
         heads = {c: state.channels[c][0] for c in _into(number) if state.channels[c]}
         verdicts = {c: self.rules.verdict(task, message) for c, message in heads.items()}
         for channel, message in heads.items():
             if verdicts[channel] == "take" and message.word is not None:
                 yield RecoveryMove("take", number, channel)
-        borders = [c for c in heads if verdicts[c] == "take" and heads[c].word is None]
-        if borders == _into(number):
-            yield RecoveryMove("border", number)
+        barriers = [c for c in heads if verdicts[c] == "take" and heads[c].word is None]
+        if barriers == _into(number):
+            yield RecoveryMove("barrier", number)
 
     def _faults(self, state: World) -> Iterable[RecoveryMove]:
         for number, task in enumerate(state.tasks):
@@ -268,8 +268,8 @@ class RecoveryModel:
                 return self._read(state, number)
             case "take":
                 return self._taken(state, number, action.channel)
-            case "border":
-                return self._bordered(state, number)
+            case "barrier":
+                return self._with_barriers(state, number)
             case "commit":
                 return self._committed(state)
             case "recover":
@@ -293,8 +293,8 @@ class RecoveryModel:
         sent = f"{word} after {task.state}" if task.state else word
         return self._sent(_with_task(state, number, replace(task, state=word)), number, sent)
 
-    def _bordered(self, state: World, number: int) -> World:
-        """Rule I-Border: take the borders of all inputs, store the state, pass the border on."""
+    def _with_barriers(self, state: World, number: int) -> World:
+        """Rule I-Border: take the barriers of all inputs, store the state, pass the barrier on."""
         for channel in _into(number):
             state = _without_first(state, channel)
         task = state.tasks[number]

@@ -1,7 +1,7 @@
-"""Is a file of Spark's what was written? By the sums that Hadoop's file system keeps beside it.
+"""Checks a file of Spark's against the checksums that Hadoop's file system keeps beside it.
 
-``.name.crc`` holds ``crc\\0``, the number of bytes in a block, and a CRC-32 for each block. Spark
-also writes the length of some files into ``name.crc``, as JSON.
+``.name.crc`` holds ``crc\\0``, the block size in bytes, and a CRC-32 per block. Spark also writes
+the length of some files into ``name.crc``, as JSON.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _MAGIC = b"crc\0"
 
 
 def are_sums(data: bytes) -> bool:
-    """Is it a file of sums at all? Hadoop reads nothing beside one that is not."""
+    """Is it a valid checksum file? If it is not, Hadoop cannot read the file beside it."""
     is_whole = len(data) >= 8 and data[:4] == _MAGIC and (len(data) - 8) % 4 == 0
     return is_whole and struct.unpack(">i", data[4:8])[0] > 0
 
 
 def why_altered(path: Path) -> str | None:
-    """What is wrong with a file, by the sums beside it; None if nothing is, or there are none."""
+    """Why a file does not match its checksums; None if it does, or if there are none."""
     size = path.stat().st_size
     expected = _length_by_spark(path.with_name(f"{path.name}.crc"))
     if expected is not None and expected != size:
@@ -34,7 +34,7 @@ def why_altered(path: Path) -> str | None:
         return None
     data = sums.read_bytes()
     if not are_sums(data):
-        return None  # what they are of may be whole
+        return None  # the file itself may be intact
     (block,) = struct.unpack(">i", data[4:8])
     blocks = [value for (value,) in struct.iter_unpack(">I", data[8:])]
     if len(blocks) != -(-size // block):

@@ -1,7 +1,7 @@
-"""What a checkpoint is bound to, and which changes of a flow it goes on with.
+"""What a checkpoint depends on, and which changes of a flow are compatible with it.
 
-A state is found by its level, its step and the bytes of its key, and read by its type. What would
-make a run look in another place, or take what it finds for something else, is refused before
+A state is found by its level, its step and the bytes of its key, and decoded by its type. A change
+that would make a run look it up elsewhere, or decode it as something else, is refused before
 anything runs. ``docs/operations.md`` has the whole table.
 """
 
@@ -20,18 +20,19 @@ from cutwater.errors import Problem
 from cutwater.flow import steps as s
 from cutwater.flow.fingerprint import fingerprint, flow_fingerprint
 from cutwater.flow.fusing import Part, Segment
-from cutwater.flow.state_snapshots import form_of
+from cutwater.flow.state_snapshots import snapshot_codec
+from cutwater.flow.timely.bodies import with_bodies
 from cutwater.operators.aggregates import Aggregate
 from cutwater.schema import Schema, render, schema_of, what_breaks
 from cutwater.spark.connectors.base.side_outputs import is_side_output
-from cutwater.spark.connectors.base.sink import Sink
+from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.job.column_requirements import heeds_time
 from cutwater.spark.job.spec import MICROBATCH, REALTIME, Engine, Job
 from cutwater.spark.state.storage import Storage
 
 __all__ = [
+    "CHECKPOINT_FORMAT",
     "ENGINES",
-    "FORMAT",
     "Identity",
     "KeyIdentity",
     "SourceIdentity",
@@ -41,21 +42,22 @@ __all__ = [
     "half_shown",
     "identity_of",
     "mixture",
-    "place_of",
+    "sink_location",
 ]
 
-FORMAT = 5
+CHECKPOINT_FORMAT = 5
 ENGINES: dict[Engine, str] = {MICROBATCH: "micro-batch", REALTIME: "real-time"}
-"""The engines, in words."""
+"""The names of the engines in messages."""
 _ANEW = "start with a new checkpoint and an empty output"
 
 
 @dataclass(frozen=True)
 class KeyIdentity:
-    """What the states of a step are kept by."""
+    """How the states of a step are keyed."""
 
     by: str
-    """Fields or a function, in words; empty: there is one state for all."""
+    """The fields or the function that make the key, as a phrase; empty: one state for everything.
+    """
     type: Schema
     functions: tuple[tuple[str, str, str], ...]
     """Name and fingerprint of each function that makes keys."""
@@ -63,36 +65,36 @@ class KeyIdentity:
 
 @dataclass(frozen=True)
 class StepIdentity:
-    """A step that keeps a state."""
+    """A stateful step."""
 
     verb: str
     level: int
-    """Counted from 1: a state is found only in the level where it was put."""
+    """Counted from 1: a state is found only in the level in which it was written."""
     key: KeyIdentity
     settings: str
-    """Windows and aggregates: what is kept means nothing without them."""
+    """Windows and aggregates: the state cannot be interpreted without them."""
     notes: str
-    """How it is noted which keys wait for a time; empty: none does."""
+    """How keys that wait for a time are recorded; empty: none wait."""
     state: Schema
     in_columns: bool = False
-    """Are states kept as columns, not key by key?"""
+    """Are states stored as columns, rather than key by key?"""
 
 
 @dataclass(frozen=True)
 class SourceIdentity:
-    """The times of a source; what a step holds back is measured by them."""
+    """The times of a source, by which steps decide what to hold back."""
 
     time: str | None = None
-    """The field and type of its times, or that they are numbers; None: nobody asks for them."""
+    """The field and type of its times, or that records are numbered; None: no step needs them."""
     delay: Any = None
-    """That of its watermark, as JSON has it."""
+    """The delay of its watermark, as JSON."""
     kind: str = ""
-    """What it is bound to; where it is in its input is said in terms of that. Empty: not known."""
+    """The kind of its connector, which defines what its positions mean. Empty: not known."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What must stay as it is for a checkpoint to be read again, and whose it is."""
+    """What must not change for a checkpoint to be read again, and which flow it belongs to."""
 
     flow: str
     query_id: str
@@ -100,22 +102,24 @@ class Identity:
     buckets: int
     partitions: int
     levels: int
-    """Spark finds a state by the number of its operator, and there is one for each level."""
+    """How many levels there are: Spark finds a state by the number of its operator, one per level.
+    """
     steps: dict[str, StepIdentity]
     sources: dict[str, SourceIdentity]
     forgotten: list[str] = field(default_factory=list)
-    """Steps that are gone; what they kept is still there, so their names are taken."""
+    """Steps that are gone; their states are still stored, so their names cannot be reused."""
     is_closed: bool = False
-    """Has the end of the input been worked on? Then nothing can follow."""
+    """Was the end of the input processed? Then nothing can follow."""
     code: str = ""
-    """What the flow does that plans epochs, or began the newest: only it may finish that one."""
+    """The fingerprint of the flow that plans epochs, or began the newest one: only it may finish
+    that."""
     sinks: dict[str, str] = field(default_factory=dict)
-    """Where each of its sinks goes, side outputs too; empty: into the checkpoint."""
+    """The location of each sink, including side outputs; empty: inside the checkpoint."""
     engine: Engine = MICROBATCH
-    """What runs it: epochs of the one and ticks of the other do not compare."""
+    """The engine that runs it: epochs of one do not compare with ticks of the other."""
     logs: dict[str, str] = field(default_factory=dict)
-    """What lies in the logs of a loop that feeds back through one, by type."""
-    format: int = FORMAT
+    """The types of what is in the logs of a loop that feeds back through a log."""
+    format: int = CHECKPOINT_FORMAT
 
 
 def identity_of(job: Job, partitions: int) -> Identity:
@@ -126,29 +130,30 @@ def identity_of(job: Job, partitions: int) -> Identity:
         generation=0,
         buckets=job.buckets,
         partitions=partitions,
-        levels=len(job.levels) + bool(job.gated),
+        levels=len(job.topology.levels) + bool(job.topology.late_filtered),
         steps=dict(_steps(job)),
         sources={
             step.name: _source(job, step) for step in job.flow.steps if isinstance(step, s.Source)
         },
         code=flow_fingerprint(job.flow, [*job.sources.values(), *job.sinks.values()]),
-        sinks={name: place_of(name, sink) for name, sink in job.sinks.items()},
+        sinks={name: sink_location(name, sink) for name, sink in job.sinks.items()},
         engine=job.engine,
-        logs={log.name: render(schema_of(log.type)) for log in job.logs},
+        logs={log.name: render(schema_of(log.type)) for log in job.topology.logs},
     )
 
 
 def _steps(job: Job) -> Iterator[tuple[str, StepIdentity]]:
-    for level, segments in enumerate(job.levels, 1):
+    ending = _ending_with_epochs(job.flow.steps)
+    for level, segments in enumerate(job.topology.levels, 1):
         for segment in segments:
-            for storage, part in job.storages[segment.number].parts():
+            for storage, part in job.codecs.storages[segment.number].parts():
                 yield (
                     part.step.name,
                     StepIdentity(
                         part.step.verb,
                         level,
                         _key(_around(job.plan.flow.steps, part.step), part),
-                        _settings(part.step),
+                        _settings(part.step, part.step.name in ending),
                         _notes(storage, part.step),
                         _kept_as(storage, part),
                         in_columns=_is_in_columns(job, segment, part.step),
@@ -156,13 +161,19 @@ def _steps(job: Job) -> Iterator[tuple[str, StepIdentity]]:
                 )
 
 
+def _ending_with_epochs(steps: Sequence[s.Step]) -> set[str]:
+    """The steps whose states end with each input epoch of a loop, and the loops themselves."""
+    loops = [each for each in with_bodies(steps) if isinstance(each, s.Iterate)]
+    return {step.name for loop in loops if loop.state_per_epoch for step in with_bodies([loop])}
+
+
 def _kept_as(storage: Storage, part: Part) -> Schema:
-    """What the state of a step is; of a loop whose steps keep it by themselves, whether it is."""
+    """The schema of a step's state; a loop whose steps store their own only records that it ran."""
     if storage.is_spread(part.step):
         return schema_of(bool)
-    form = form_of(part.step, part.given)
-    assert form is not None
-    return schema_of(form.type)
+    snapshot = snapshot_codec(part.step, part.input_types)
+    assert snapshot is not None
+    return schema_of(snapshot.type)
 
 
 def _around(steps: Sequence[s.Step], step: s.Step) -> Sequence[s.Step]:
@@ -174,13 +185,13 @@ def _around(steps: Sequence[s.Step], step: s.Step) -> Sequence[s.Step]:
 
 
 def _key(steps: Sequence[s.Step], part: Part) -> KeyIdentity:
-    if any(stream.key is None for stream in part.given):
+    if any(stream.key is None for stream in part.input_types):
         return KeyIdentity("", "None", ())
     makers = {maker.number: maker for maker in _makers(steps, part.step.inputs)}
     functions = ((m.name, *fingerprint(m.step.f)) for m in makers.values() if m.step.f is not None)
     return KeyIdentity(
         " or ".join(sorted({maker.words for maker in makers.values()})),
-        schema_of(union_of([stream.key_type for stream in part.given])),
+        schema_of(union_of([stream.key_type for stream in part.input_types])),
         tuple(sorted(functions)),
     )
 
@@ -202,7 +213,7 @@ class _Maker:
 
 
 def _makers(steps: Sequence[s.Step], numbers: Sequence[int]) -> Iterator[_Maker]:
-    """The steps that made the keys that streams have."""
+    """The steps that made the keys of these streams."""
     for number in numbers:
         step = steps[number]
         if isinstance(step, s.KeyBy):
@@ -212,13 +223,18 @@ def _makers(steps: Sequence[s.Step], numbers: Sequence[int]) -> Iterator[_Maker]
 
 
 def _is_in_columns(job: Job, segment: Segment, step: s.Step) -> bool:
-    if step not in segment.steps:
-        return False  # in the body of a loop events are worked on one by one
+    if step not in segment.steps or segment.number in job.topology.apart:
+        return False  # the body of a loop processes events one by one
     is_vectorised = isinstance(step, s.Apply) and step.is_vectorised
-    return is_vectorised or segment.number in job.aggregations
+    return is_vectorised or segment.number in job.topology.aggregations
 
 
-def _settings(step: s.Step) -> str:
+def _settings(step: s.Step, ends_with_epochs: bool) -> str:
+    text = (_shape(step), "a state per epoch" if ends_with_epochs else "")
+    return ", ".join(filter(None, text))
+
+
+def _shape(step: s.Step) -> str:
     match step:
         case s.AggregateWindows():
             return f"{step.window} of {_aggregates(step.aggregates)}"
@@ -230,7 +246,7 @@ def _settings(step: s.Step) -> str:
 
 
 def _aggregates(aggregates: Sequence[tuple[str, Aggregate]]) -> str:
-    """What is kept one after the other; by which names it is shown does not matter."""
+    """What an aggregate stores, in order; the names of its outputs do not matter."""
     return ", ".join(f"{aggregate.name}({aggregate.field or ''})" for _, aggregate in aggregates)
 
 
@@ -245,17 +261,17 @@ def _notes(storage: Storage, step: s.Step) -> str:
 
 
 def _source(job: Job, source: s.Source) -> SourceIdentity:
-    segment, bound = job.source_segment(source.name), job.sources.get(source.name)
+    segment, bound = job.topology.source_segment(source.name), job.sources.get(source.name)
     kind = bound.kind if bound else ""
-    if job.clock_of(source.name) is None and segment.number not in job.needs.times:
+    if job.clock_of(source.name) is None and segment.number not in job.topology.requirements.times:
         return SourceIdentity(kind=kind)
-    tp = render(schema_of(segment.given.time))
+    tp = render(schema_of(segment.input_type.time))
     delay = msgspec.to_builtins(source.watermark.delay) if source.watermark else None
     return SourceIdentity(f"{source.time}: {tp}" if source.time else "numbers", delay, kind)
 
 
 def continued(found: Identity, wanted: Identity, forget: Collection[str] = ()) -> Identity:
-    """The identity of a checkpoint that goes on with a changed flow."""
+    """The identity of a checkpoint that resumes with a changed flow."""
     sources = {
         name: source if source.time else replace(found.sources[name], kind=source.kind)
         for name, source in wanted.sources.items()
@@ -271,7 +287,7 @@ def continued(found: Identity, wanted: Identity, forget: Collection[str] = ()) -
 
 
 def differences(found: Identity, wanted: Identity, forget: Collection[str] = ()) -> list[Problem]:
-    """Why a checkpoint cannot go on with a changed flow; `forget` names steps to do without."""
+    """Why a checkpoint cannot resume with a changed flow; `forget` names steps to drop."""
     if found.engine != wanted.engine:
         return [_another_engine(found, wanted)]
     return [
@@ -294,21 +310,21 @@ def differences(found: Identity, wanted: Identity, forget: Collection[str] = ())
     ]
 
 
-def place_of(name: str, sink: Sink) -> str:
-    """Where a sink goes, as a checkpoint remembers it; what lies in it moves with it."""
-    return "" if is_side_output(name) else sink.place
+def sink_location(name: str, sink: SinkConnector) -> str:
+    """A sink's location as the checkpoint stores it; empty for side outputs, which move with it."""
+    return "" if is_side_output(name) else sink.location
 
 
 def half_shown(
     found: Identity, wanted: Identity, epoch: int, shown: Mapping[str, str]
 ) -> list[Problem]:
-    """Why a flow that does something else cannot finish an epoch that has been shown in part."""
+    """Why a changed flow cannot finish an epoch that has been shown in part."""
     if not shown or found.code == wanted.code:
         return []
-    said = f"it does something else now, and began epoch {epoch}, which is not finished"
+    message = f"it does something else now, and began epoch {epoch}, which is not finished"
     return [
         _changed(
-            f"{said}; {mixture(found, shown)}",
+            f"{message}; {mixture(found, shown)}",
             "let the flow that began the epoch finish it (run it once more), then change it; or "
             "let this one finish it (--finish-with-this-flow): the rest of the epoch, and all "
             "states, are then made by this flow",
@@ -317,7 +333,7 @@ def half_shown(
 
 
 def mixture(found: Identity, shown: Mapping[str, str]) -> str:
-    """What each sink has of an epoch that another flow began."""
+    """What each sink has of an epoch that another flow began, as a phrase."""
     parts = [f"sink '{name}' has shown {much}" for name, much in shown.items()]
     nothing = [name for name in found.sinks if name not in shown]
     if nothing:
@@ -331,8 +347,8 @@ def _changed(what: str, hint: str) -> Problem:
 
 
 def _logs(identity: Identity) -> str:
-    said = [f"through a log with '{name}' of type {tp}" for name, tp in identity.logs.items()]
-    return " and ".join(said) or "inside an epoch"
+    text = [f"through a log with '{name}' of type {tp}" for name, tp in identity.logs.items()]
+    return " and ".join(text) or "inside an epoch"
 
 
 def _another_engine(found: Identity, wanted: Identity) -> Problem:
@@ -347,7 +363,7 @@ def _another_engine(found: Identity, wanted: Identity) -> Problem:
 def _put_back(step: str) -> str:
     return (
         f"put it back as it was, or give the step another name and forget '{step}' (--forget "
-        f"{step}), which begins its state anew, or {_ANEW}"
+        f"{step}), which starts with empty state, or {_ANEW}"
     )
 
 
@@ -418,17 +434,17 @@ def _source_differences(
     name: str, before: SourceIdentity, now: SourceIdentity
 ) -> Iterator[Problem]:
     if before.kind and before.kind != now.kind:
-        said = f"source '{name}' was bound to {before.kind} and is bound to {now.kind}"
-        yield _changed(said, f"bind it as it was, or {_ANEW}")
+        message = f"source '{name}' was bound to {before.kind} and is bound to {now.kind}"
+        yield _changed(message, f"bind it as it was, or {_ANEW}")
     if before.time is None or now.time is None or before == now:
         return
     if before.time != now.time:
-        said = f"the times of source '{name}' were {before.time} and are {now.time}"
-        yield _changed(said, f"put them back as they were, or {_ANEW}")
+        message = f"the times of source '{name}' were {before.time} and are {now.time}"
+        yield _changed(message, f"put them back as they were, or {_ANEW}")
     elif before.delay is None or now.delay is None:
         had, has = ("no watermark", "one") if before.delay is None else ("a watermark", "none")
-        said = f"source '{name}' had {had} and has {has}"
-        yield _changed(said, f"put it back as it was, or {_ANEW}")
+        message = f"source '{name}' had {had} and has {has}"
+        yield _changed(message, f"put it back as it was, or {_ANEW}")
     elif _is_longer(before.delay, now.delay):
         yield _changed(
             f"the delay of the watermark of source '{name}' was {before.delay} and is {now.delay}; "
@@ -438,7 +454,7 @@ def _source_differences(
 
 
 def _is_longer(before: Any, now: Any) -> bool:
-    """Is a delay, as JSON has it, longer than it was? Kinds that do not compare are."""
+    """Is a delay, as JSON, longer than it was? Delays that do not compare count as longer."""
     try:
         spans = [msgspec.convert(d, timedelta) if isinstance(d, str) else d for d in (before, now)]
         return bool(spans[0] < spans[1])

@@ -1,4 +1,4 @@
-"""The lock of a checkpoint: one run at a time, held where the query lives and dies."""
+"""The lock of a checkpoint: one run at a time, held by the JVM that runs the query."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from cutwater.spark.checkpoint.store import Checkpoint
 __all__ = ["LOCK_WAIT_SECONDS", "locked"]
 
 LOCK_WAIT_SECONDS = 60.0
-"""How long a start waits for an earlier run: a killed driver leaves its JVM for a moment."""
+"""How long a start waits for an earlier run: the JVM of a killed driver outlives it briefly."""
 
 
 @contextmanager
 def locked(
-    checkpoint: Checkpoint, spark: SparkSession, wait_seconds: float, tell: Callable[[str], None]
+    checkpoint: Checkpoint, spark: SparkSession, wait_seconds: float, notify: Callable[[str], None]
 ) -> Iterator[None]:
-    """Hold the checkpoint's lock in the driver's JVM, where the query lives and dies.
+    """Hold the checkpoint's lock in the driver's JVM, so that it lives exactly as long as the
+    query.
 
-    A driver that was killed leaves its JVM running for a moment; we wait for it to go.
+    The JVM of a killed driver keeps running for a moment; a start waits for it to exit.
     """
     with _marked(checkpoint, spark):
         channel = _open_channel(checkpoint.root / "lock", spark)
         try:
-            _wait_for_lock(checkpoint, channel, wait_seconds, tell)
+            _wait_for_lock(checkpoint, channel, wait_seconds, notify)
             yield
         finally:
             channel.close()
@@ -38,9 +39,9 @@ def locked(
 
 @contextmanager
 def _marked(checkpoint: Checkpoint, spark: SparkSession) -> Iterator[None]:
-    """Be the only one in this JVM who opens the file of the lock.
+    """Make sure that only one thread of this JVM opens the lock file.
 
-    Closing a second channel to it would drop the lock of the first.
+    Closing a second channel to the file would release the lock of the first.
     """
     jvm = spark._jvm
     assert jvm is not None
@@ -54,7 +55,7 @@ def _marked(checkpoint: Checkpoint, spark: SparkSession) -> Iterator[None]:
 
 
 def _wait_for_lock(
-    checkpoint: Checkpoint, channel: Any, wait_seconds: float, tell: Callable[[str], None]
+    checkpoint: Checkpoint, channel: Any, wait_seconds: float, notify: Callable[[str], None]
 ) -> None:
     deadline = time.monotonic() + wait_seconds
     told = False
@@ -62,7 +63,7 @@ def _wait_for_lock(
         if time.monotonic() > deadline:
             raise ResourceError(_in_use(checkpoint))
         if not told:
-            tell("waiting for an earlier run to let go of the checkpoint")
+            notify("waiting for an earlier run to release the checkpoint")
             told = True
         time.sleep(0.1)
 

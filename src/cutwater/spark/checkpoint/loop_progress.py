@@ -1,34 +1,117 @@
-"""How far a loop is that feeds back through a log, by the offsets of the newest epoch."""
+"""The progress of a loop that feeds back through a log, read from Spark's offset log alone.
+
+An *input epoch* has the number of the epoch that read it from the sources: its round 0. While the
+loop is not empty, the offset of the log of what left records, for each planned epoch, which input
+epochs are in it. So epochs that Spark has purged from its log are never needed.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from cutwater.spark.checkpoint.compatibility import Identity
 from cutwater.spark.checkpoint.store import Checkpoint
 
-__all__ = ["LoopProgress", "loop_progress"]
+__all__ = [
+    "PLANNED",
+    "InputEpoch",
+    "LoopProgress",
+    "inside_after",
+    "loop_progress",
+    "offset_of_left",
+    "shown_after",
+]
+
+PLANNED = "planned"
+"""The key, in an offset of the log of what left, for the epoch that it was planned for."""
+_INSIDE = "in the loop"
+
+
+@dataclass(frozen=True)
+class InputEpoch:
+    """An input epoch in a loop."""
+
+    number: int
+    """The epoch that read it."""
+    round: int
+    """Its newest round."""
+    entries: dict[str, int]
+    """How far it read each source: the newest entry of the source's log."""
+    is_end: bool = False
+    """Is it the end of the input?"""
 
 
 @dataclass(frozen=True)
 class LoopProgress:
-    """Where a loop is."""
+    """What is in a loop, and how far it is."""
 
     loop: str
     round: int | None
-    """The round of the newest epoch; None: nothing goes round, and all that left is shown."""
-    shown_up_to: int
-    """The newest epoch that showed what had left; -1: none."""
+    """The newest round of its oldest input epoch; None: the loop is empty, and everything is shown.
+    """
+    input_epochs: tuple[InputEpoch, ...]
+    """The input epochs in it, oldest first."""
+    shown: dict[str, int]
+    """How far each source was read by the newest input epoch that left; empty: none has left."""
+
+    @property
+    def message(self) -> str:
+        """Its progress as a phrase, for messages."""
+        rounds = [str(each.round) for each in self.input_epochs]
+        if not rounds:
+            return "is empty"
+        if len(rounds) == 1:
+            return f"is in round {rounds[0]}"
+        message = f"{', '.join(rounds[:-1])} and {rounds[-1]}"
+        return f"has {len(rounds)} input epochs in it, in rounds {message}"
+
+
+def offset_of_left(planned: int, inside: Collection[InputEpoch], oldest: int) -> dict[str, Any]:
+    """The offset of the log of what left, for an epoch that is planned.
+
+    `inside` are the input epochs that stay in the loop, and `oldest` is the first that the epoch
+    may read something of.
+    """
+    return {"entry": oldest, PLANNED: planned, _INSIDE: [asdict(each) for each in inside]}
+
+
+def inside_after(checkpoint: Checkpoint, sources: Collection[str], epoch: int) -> list[InputEpoch]:
+    """The input epochs that are in the loop after an epoch, oldest first."""
+    left = _left(checkpoint, epoch)
+    found = [InputEpoch(**each) for each in left.get(_INSIDE, ())]
+    for read in range(left.get(PLANNED, 0), epoch + 1):  # several if some read nothing
+        before, after = (_read(checkpoint, sources, n) for n in (read - 1, read))
+        if before != after:
+            entries = {name: int(offset["entry"]) for name, offset in after.items()}
+            is_end = any("end" in offset for offset in after.values())
+            found.append(InputEpoch(read, 0, entries, is_end))
+    return found
 
 
 def loop_progress(checkpoint: Checkpoint, identity: Identity) -> LoopProgress | None:
-    """Where the loop is that the newest epoch is of; None if no loop feeds back through a log."""
+    """The progress of the loop as of the newest epoch; None if no loop feeds back through a log."""
     if not identity.logs or identity.is_closed:
         return None
     newest = checkpoint.next_epoch() - 1
-    offsets = checkpoint.offsets(newest)[-len(identity.logs) :]
-    again, left = (offset or {"entry": 0} for offset in (offsets or [None, None]))
+    inside = inside_after(checkpoint, identity.sources, newest)
     name = next(iter(identity.logs)).partition(": ")[2]
-    is_empty = left["entry"] > newest
-    turns = again.get("round", 0) if again.get("since") == left["entry"] else 0
-    return LoopProgress(name, None if is_empty else turns, left["entry"] - 1)
+    oldest = inside[0].round if inside else None
+    return LoopProgress(name, oldest, tuple(inside), shown_after(checkpoint, newest))
+
+
+def shown_after(checkpoint: Checkpoint, epoch: int) -> dict[str, int]:
+    """How far each source was read by the newest input epoch that had left by an epoch."""
+    return dict(_left(checkpoint, epoch).get("shown", {}))
+
+
+def _left(checkpoint: Checkpoint, epoch: int) -> dict[str, Any]:
+    """The offset of the log of what left, which is the last of an epoch's offsets."""
+    return (checkpoint.offsets(epoch) or [None])[-1] or {}
+
+
+def _read(checkpoint: Checkpoint, sources: Collection[str], epoch: int) -> dict[str, Any]:
+    offsets = checkpoint.offsets(epoch) or [None] * len(sources)
+    pairs = zip(sorted(sources), offsets, strict=False)
+    return {name: offset or {"entry": 0} for name, offset in pairs}

@@ -1,21 +1,21 @@
-"""The newest epoch, if it is not finished: what was shown of it, and how it is planned anew.
+"""The newest epoch, if it is unfinished: what was published of it, and how it is replanned.
 
-An epoch of which nothing was shown has had no effect: it is forgotten, and what it would have read
-is planned anew, by the flow, the limits and the files that are there now. With the lock held and
-every sink claimed, in this order:
+An epoch of which nothing was shown has had no effect: it is forgotten, and its input is planned
+anew, by the flow, the limits and the files of this start. With the lock held and every sink
+claimed, in this order:
 
 ==========================  ====================================================================
 step                        what a crash right after it leaves
 ==========================  ====================================================================
 ask every ledger            nothing has changed
-remove the epoch from       entries of source logs that no epoch names. They were never read, so
-Spark's offset log, sync    every start removes such entries
-remove it from the source   what there was before the epoch
+remove the epoch from       entries of source logs that no epoch refers to. They were never read,
+Spark's offset log, sync    so every start removes such entries
+remove it from the source   the checkpoint as it was before the epoch
 logs, sync
 ==========================  ====================================================================
 
-The other way round a crash would leave an epoch that reads what is in no log. Of epoch 0 Spark's
-part is removed whole, by one rename: there is no epoch before it whose states would be kept.
+In the other order a crash would leave an epoch whose input is in no log. For epoch 0, Spark's
+whole checkpoint is removed by one rename: there is no earlier epoch whose states must be kept.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from cutwater.spark.checkpoint.compatibility import Identity, place_of
+from cutwater.spark.checkpoint.compatibility import Identity, sink_location
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import is_side_output, side_output_folder
-from cutwater.spark.connectors.base.sink import Sink
+from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.job.spec import Job
@@ -41,27 +41,33 @@ __all__ = ["drop_unplanned", "forget_newest", "shown_of", "unbound_side_outputs"
 _GONE = "spark.gone-"
 
 
-def unbound_side_outputs(checkpoint: Checkpoint, found: Identity, job: Job) -> dict[str, Sink]:
+def unbound_side_outputs(
+    checkpoint: Checkpoint, found: Identity, job: Job
+) -> dict[str, SinkConnector]:
     """The side outputs that the checkpoint had and this run does not write to."""
     names = (name for name in found.sinks if is_side_output(name) and name not in job.sinks)
     return {name: Folder(str(checkpoint.root / side_output_folder(name))) for name in names}
 
 
 def shown_of(checkpoint: Checkpoint, found: Identity, job: Job) -> dict[str, str]:
-    """What each sink may have shown of what is not finished, in words; nothing: it is not there.
+    """What each sink may have shown of the unfinished epochs, as a phrase; absent: nothing.
 
-    A sink that is bound to another place, or to none, cannot be asked, and counts.
+    A sink that is bound elsewhere now, or not at all, cannot be asked, so it counts as having shown
+    something.
     """
     epoch = checkpoint.first_unfinished()
-    sinks: Mapping[str, Sink] = {**unbound_side_outputs(checkpoint, found, job), **job.sinks}
+    sinks: Mapping[str, SinkConnector] = {
+        **unbound_side_outputs(checkpoint, found, job),
+        **job.sinks,
+    }
     shown = {}
     for name, place in found.sinks.items():
-        if name not in sinks or place_of(name, sinks[name]) != place:
+        if name not in sinks or sink_location(name, sinks[name]) != place:
             shown[name] = "an unknown part of it: it was bound to another place"
             continue
-        said = sinks[name].shown(job.claim_of(name), epoch)
-        if said is not None:
-            shown[name] = said
+        message = sinks[name].shown(job.claim_of(name), epoch)
+        if message is not None:
+            shown[name] = message
     return shown
 
 
@@ -77,7 +83,7 @@ def forget_newest(checkpoint: Checkpoint) -> None:
 
 
 def drop_unplanned(checkpoint: Checkpoint, sources: Collection[str], generation: int) -> None:
-    """Remove what no epoch names: entries of source logs, and the rest of what was forgotten.
+    """Remove entries of source logs that no epoch refers to, and leftovers of forgotten epochs.
 
     Decisions stay, such as where the end of a topic was when a source began there.
     """
@@ -96,7 +102,7 @@ def _is_decided(entry: list[Any]) -> bool:
 
 
 def _drop_sums(folder: Path) -> None:
-    """Remove the sums of files that are gone; of another file they would be wrong."""
+    """Remove the checksums of files that are gone; a new file of that name would not match."""
     for path in folder.glob("*.crc"):
         of = path.name.removesuffix(".crc").removeprefix(".").removesuffix(".crc")
         if not (folder / of).exists():

@@ -1,8 +1,8 @@
-"""Which chunks a source has read, in which epoch and in which order: a durable log.
+"""The offset log of a source: which chunks it read, in which epoch and order; durable.
 
-An entry is written before Spark may log the offset that names it; an entry that no offset names
-(a crash came between) is the next epoch. Of entries that no replay needs there remains, for each
-file or partition, one chunk that spans all that was read of it.
+An entry is written before Spark may log the offset that refers to it; an entry without an offset (a
+crash came between) becomes the next epoch. Compaction replaces entries that no replay needs by one
+chunk per file or partition, which spans all that was read of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cutwater.spark.connectors.base.source import Chunk, Feed
+from cutwater.spark.connectors.base.source import Chunk, SourceConnector
 from cutwater.spark.connectors.base.watermarks import Clock, SourceClock
 from cutwater.spark.storage.durable import make_folder
 from cutwater.spark.storage.entry_log import EntryLog
@@ -21,66 +21,71 @@ from cutwater.spark.storage.entry_log import EntryLog
 __all__ = ["LOG", "ChunkLog", "SourcePlan", "began"]
 
 LOG = "the log of a source"
-"""How the log is named where it is damaged."""
+"""The name of the log in messages about damage."""
 
 _BEGAN = "began"
 
 
 def began(log: Path) -> float | None:
-    """When a log was opened for the first time, in seconds of the wall clock; None if never."""
-    mark = log / _BEGAN
-    return mark.stat().st_mtime if mark.exists() else None
+    """When a log was first opened, in Unix seconds; None if never."""
+    began = log / _BEGAN
+    return began.stat().st_mtime if began.exists() else None
 
 
 class SourcePlan:
-    """What a source reads next and what it completes by that, behind what was noted of it.
+    """Plans what a source reads next, and which times that completes, from the chunks logged so
+    far.
 
-    Nothing is written here: the two engines keep what was planned each in a log of its own.
+    It writes nothing: each engine stores the plan in a log of its own.
     """
 
     def __init__(
-        self, feed: Feed, tp: Any, clock: SourceClock | None, now: Callable[[], float]
+        self,
+        connector: SourceConnector,
+        tp: Any,
+        clock: SourceClock | None,
+        now: Callable[[], float],
     ) -> None:
-        self._merge = feed.merge
-        self._reader = feed.reader(tp)
-        self._planner = feed.planner(tp, now)
+        self._merge = connector.merge
+        self._reader = connector.reader(tp)
+        self._planner = connector.planner(tp, now)
         self._clock = clock
         self._now = now
         self.last: Chunk | None = None
-        """The chunk that was noted last."""
+        """The newest chunk in the log."""
 
-    def note(self, chunks: Iterable[Chunk]) -> None:
-        """Take note of chunks that are in the log: all that are there, in order, and new ones."""
+    def advance(self, chunks: Iterable[Chunk]) -> None:
+        """Advance past chunks that are in the log: at a start all, in order; later each new one."""
         for chunk in chunks:
             self.last = chunk
             if not chunk.is_decision:
-                self._planner.note(chunk)
+                self._planner.advance(chunk)
 
     def freeze(self) -> None:
-        """From now on take only what is there now."""
+        """From now on plan only input that exists now."""
         self._planner.freeze()
 
     def has_input(self) -> bool:
-        """Is there something that was not noted yet?"""
+        """Is there input that is not in the log yet?"""
         return self._planner.has_input()
 
-    def take(self) -> list[Chunk]:
-        """What is read next, with what is complete before and after; to be logged, then noted."""
-        chunks = self._planner.take()
+    def poll(self) -> list[Chunk]:
+        """What to read next, with the times complete before and after; log it, then `advance`."""
+        chunks = self._planner.poll()
         return self._timed(chunks, self._now()) if chunks else []
 
-    def followed(self, mark: Any) -> Chunk | None:
-        """The decision to complete what others have; None if the source has done so by itself."""
+    def followed(self, watermark: Any) -> Chunk | None:
+        """The decision to follow the others' watermark; None if the source is as far by itself."""
         last = self.last or Chunk(-1, 0, 0)
         before = last.newest_after
-        after = self._clock.following(before, mark) if isinstance(self._clock, Clock) else None
+        after = self._clock.following(before, watermark) if isinstance(self._clock, Clock) else None
         if after is None:
             return None
         brief = self._clock.brief(before) if self._clock else before
         return replace(last, start=last.end, newest_before=brief, newest_after=after)
 
     def condensed(self, chunks: Sequence[Chunk]) -> list[Chunk]:
-        """What a start needs of chunks: how far each number is, and how the last of them ended."""
+        """What a start needs of chunks: how far each number was read, and how the last ended."""
         spans: dict[int, Chunk] = {}
         for chunk in chunks:
             if not chunk.is_decision:
@@ -95,12 +100,12 @@ class SourcePlan:
         return [replace(end, newest_before=None, first=0) for end in ends]
 
     def _timed(self, chunks: list[Chunk], now: float) -> list[Chunk]:
-        """Chunks of an epoch that is planned now, with what was newest before and is after."""
+        """The chunks of an epoch planned now, with the newest time before and after each."""
         before = after = self.last.newest_after if self.last else None
         timed = []
         for chunk in chunks:
             chunk = replace(chunk, planned=now)
-            if self._clock is not None:  # else a later run may ask for times again
+            if self._clock is not None:  # else keep it: a later run may need times
                 chunk = replace(chunk, first=self._clock.first(after))
                 after = self._clock.after(after, self._reader, chunk)
             timed.append(chunk)
@@ -113,11 +118,11 @@ class SourcePlan:
 
 
 class ChunkLog:
-    """The log of one source; entries count from 1."""
+    """The log of one source; entries are numbered from 1."""
 
     def __init__(
         self,
-        feed: Feed,
+        connector: SourceConnector,
         tp: Any,
         log: Path,
         clock: SourceClock | None = None,
@@ -128,11 +133,11 @@ class ChunkLog:
         if began(log) is None:
             (log / _BEGAN).touch(mode=0o600)
         self._began = began(log) or 0.0
-        self._plan = SourcePlan(feed, tp, clock, now)
+        self._plan = SourcePlan(connector, tp, clock, now)
         self._log = EntryLog(log, LOG, self._note, generation=generation, condense=self._condensed)
 
     def _note(self, kept: list[dict[str, Any]]) -> None:
-        self._plan.note(map(Chunk.of_json, kept))
+        self._plan.advance(map(Chunk.of_json, kept))
 
     def _condensed(self, kept: list[dict[str, Any]]) -> list[dict[str, Any]]:
         chunks = self._plan.condensed(list(map(Chunk.of_json, kept)))
@@ -148,32 +153,32 @@ class ChunkLog:
         return list(map(Chunk.of_json, self._log.read(number)))
 
     def freeze(self) -> None:
-        """From now on take only what is there now."""
+        """From now on plan only input that exists now."""
         self._plan.freeze()
 
     def has_input(self) -> bool:
-        """Is there something that no entry has taken yet?"""
+        """Is there input that is in no entry yet?"""
         return self._plan.has_input()
 
     def extend(self) -> int:
-        """Take what an epoch may read into a new entry; the newest entry's number."""
-        return self._append(self._plan.take())
+        """Append an entry with the input of an epoch, if any; return the newest entry's number."""
+        return self._append(self._plan.poll())
 
     def quiet_since(self) -> float:
-        """When there was new input last, in seconds of the wall clock; else when the log began."""
+        """When new input was last seen, in Unix seconds; if never, when the log began."""
         planned = self._plan.last.planned if self._plan.last else None
         return self._began if planned is None else planned
 
-    def follow(self, mark: Any) -> int:
-        """Let the source complete what others have; the newest entry's number.
+    def follow(self, watermark: Any) -> int:
+        """Let an idle source complete what the others have; return the newest entry's number.
 
         The entry reads nothing. There is none if the source has completed as much by itself.
         """
-        decision = self._plan.followed(mark)
+        decision = self._plan.followed(watermark)
         return self._append([decision] if decision else [])
 
     def _append(self, chunks: list[Chunk]) -> int:
         if chunks:
             self._log.append([chunk.to_json() for chunk in chunks])
-            self._plan.note(chunks)
+            self._plan.advance(chunks)
         return self.newest

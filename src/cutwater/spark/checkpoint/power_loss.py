@@ -1,20 +1,20 @@
-"""Power loss: Spark syncs none of its checkpoint files, so we sync what an epoch rests on.
+"""Power loss: Spark syncs none of its checkpoint files, so we sync those that an epoch depends on.
 
 The outputs and our own logs are synced when they are written. Spark's offsets, commits and state
 are not: after a machine dies, an output could be ahead of its checkpoint. So:
 
 before an epoch runs
     Its offsets are written, no task has started. `SparkFiles.sync` syncs these offsets, the commit
-    and the state of the epoch before, and then writes ``synced.json``: *epoch N can be run again*.
-    An output never shows an epoch that is not in there. Every start syncs what it finds.
-when a run starts on a machine that was booted meanwhile
-    `SparkFiles.discard_unsynced` removes what was written after the last sync, whether it is
-    whole, torn or empty: offsets after N, commits from N on, state snapshots that are not listed.
-    Spark then runs epoch N again, and the ledgers of the sinks drop what they have.
+    and the state of the epoch before, and then writes ``synced.json``: *epoch N can be replayed*.
+    An output never shows an epoch that is not recorded there. Every start syncs what it finds.
+when a run starts after a reboot
+    `SparkFiles.discard_unsynced` removes everything written after the last sync, whether intact,
+    torn or empty: offsets after N, commits from N on, state snapshots that are not listed. Spark
+    then replays epoch N, and the ledgers of the sinks drop the rows that they already have.
 
-A process that is killed loses nothing that the kernel has, so the same boot keeps everything.
-DataFrames are planned by Spark alone: a flow that reads one is not protected. Neither is a run
-with ``fsync=False``.
+A killed process loses nothing that the kernel has, so a start within the same boot discards
+nothing. DataFrames are planned by Spark alone: a flow that reads one is not protected. Neither is a
+run with ``fsync=False``.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ __all__ = ["SparkFiles", "boot_id"]
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SYNCS_AT_ONCE = 8
-"""Syncs that are asked for together share the file system's journal commits."""
+"""Concurrent syncs share the journal commits of the file system."""
 
 
 def boot_id() -> str:
-    """Which boot of the machine this is; nothing if the system does not tell.
+    """The id of the machine's current boot; empty if the system does not provide one.
 
-    Then every start counts as one after a power loss: it runs one epoch again, which is harmless.
+    Without an id every start counts as one after a power loss: it replays one epoch, which is
+    harmless.
     """
     try:
         return _BOOT_ID.read_text().strip()
@@ -54,17 +55,17 @@ class SparkFiles:
         self._root = checkpoint / "spark"
         self._marker = checkpoint / "synced.json"
         self._synced: set[Path] = set()
-        """What this process has synced already."""
+        """The files that this process has synced already."""
 
     def sync(self) -> None:
-        """Make the newest planned epoch one that can be run again after a power loss, once."""
+        """Make the newest planned epoch replayable after a power loss; a no-op if it is already."""
         marker = self._read()
         epoch = self._newest("offsets")
         if not (marker and marker["epoch"] == epoch and marker["boot"] == boot_id()):
             self.sync_all()
 
     def sync_all(self) -> None:
-        """Make all that is there durable, and note how far that is."""
+        """Sync every file, and record up to which epoch that is."""
         newest = {"epoch": self._newest("offsets"), "committed": self._newest("commits")}
         found = set(_files(self._root))
         fresh = found - self._synced
@@ -77,13 +78,13 @@ class SparkFiles:
         write_json(self._marker, {**newest, "boot": boot_id(), "lasting": lasting})
 
     def promise_nothing(self) -> None:
-        """Note that from here on nothing is synced: for DataFrames, or since nobody wants it."""
+        """Record that nothing is synced from here on: sources are DataFrames, or fsync is off."""
         write_json(self._marker, {"epoch": None})
 
     def durable(self) -> dict[str, int] | None:
-        """The newest offset and the newest commit that survived a power loss, by log; -1: none.
+        """The newest durable offset and commit after a power loss, by log; -1: none.
 
-        None if there was no power loss since the last sync, or nothing is promised.
+        None if there was no power loss since the last sync, or if nothing is promised.
         """
         marker = self._read()
         if marker is None or marker["epoch"] is None:
@@ -93,7 +94,7 @@ class SparkFiles:
         return {"offsets": int(marker["epoch"]), "commits": int(marker["committed"])}
 
     def discard_unsynced(self) -> list[Path]:
-        """After a power loss, remove what may be torn; what was removed."""
+        """After a power loss, remove the files that may be torn; return what was removed."""
         durable, marker = self.durable(), self._read()
         if durable is None or marker is None or not self._root.exists():
             return []
@@ -103,7 +104,7 @@ class SparkFiles:
         lasting = set(marker["lasting"])
         torn = [p for p in _files(self._root) if self._is_unsynced(p, durable, lasting)]
         torn += [p for p in self._root.rglob(".*.crc") if _is_wrong_sum(p, torn)]
-        # Commits go first: with a commit gone its epoch is run again, whatever else remains.
+        # Commits go first: without its commit an epoch is replayed, whatever else remains.
         for path in sorted(torn, key=lambda p: (p.parent.name != "commits", str(p))):
             path.unlink(missing_ok=True)
         for folder in {path.parent for path in torn}:
@@ -123,20 +124,20 @@ class SparkFiles:
             return not path.name.isdigit() or int(path.name) > durable[log]
         if _is_lasting(path):
             return str(path.relative_to(self._root)) not in lasting
-        version = path.name.partition("_")[0]  # of the state behind a commit: one more than it
+        version = path.name.partition("_")[0]  # the state after a commit has its number plus one
         is_newer = version.isdigit() and int(version) > durable["commits"] + 1
         return is_newer and log != "SSTs"
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """The files of Spark's below a folder; sums that begin with a dot can be done without."""
+    """The files of Spark's below a folder; checksums, which begin with a dot, are dispensable."""
     for folder, _, names in os.walk(root):
         place = Path(folder)
         yield from (place / name for name in names if not name.startswith("."))
 
 
 def _folders(path: Path, root: Path) -> Iterator[Path]:
-    """The folders from a file up to the checkpoint: a new one is an entry of that above it."""
+    """The folders from a file up to the checkpoint's: each new folder is an entry in its parent."""
     for folder in path.parents:
         yield folder
         if folder == root.parent:
@@ -144,13 +145,13 @@ def _folders(path: Path, root: Path) -> Iterator[Path]:
 
 
 def _is_lasting(path: Path) -> bool:
-    """Is it of no one epoch? A snapshot of the state, a schema, who the query is."""
+    """Does it belong to no single epoch? A snapshot of the state, a schema, the query's id."""
     in_metadata = any(part.startswith("_") for part in path.parts[-3:-1])
     return ".zip" in path.name or in_metadata or path.name == "metadata"
 
 
 def _is_wrong_sum(sums: Path, torn: list[Path]) -> bool:
-    """Are these sums of a file that is gone, or of other bytes than the file has?"""
+    """Are these checksums of a file that is gone, or do they not match it?"""
     path = sums.with_name(sums.name[1:].removesuffix(".crc"))
     if not path.exists() or path in torn:
         return True

@@ -1,6 +1,6 @@
-"""States as people read them: from their bytes and the schema that the checkpoint has of them.
+"""Makes states readable for people, from their bytes and the schema stored in the checkpoint.
 
-The flow that wrote them is not needed, and nothing of what is read is run.
+It needs no flow, and executes nothing of what it reads.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _NUMBERS = {"int": "<i8", "float": "<f8", "bool": "?"}
 
 
 def state_of(data: bytes, schema: Schema) -> Any:
-    """A state as JSON has it: records as dicts of their fields."""
+    """Decode a state to JSON values: records become dicts of their fields."""
     try:
         return _shaped(msgspec.msgpack.decode(data), schema)
     except msgspec.DecodeError:
-        alternatives = _args(schema, "|")  # behind the number of the alternative
+        alternatives = _args(schema, "|")  # the first byte is the number of the alternative
         if data and data[0] < len(alternatives):
             return state_of(data[1:], alternatives[data[0]])
         raise
 
 
 def column_of(kind: str, data: bytes, schema: Schema) -> list[Any]:
-    """A column of states; `schema` is that of each."""
+    """Decode a column of states; `schema` is that of one state."""
     if kind == "object":
         return [_shaped(value, schema) for value in msgspec.msgpack.decode(data)]
     import numpy as np
@@ -38,7 +38,7 @@ def column_of(kind: str, data: bytes, schema: Schema) -> list[Any]:
 
 
 def _shaped(value: Any, schema: Schema) -> Any:
-    """What msgpack has, with the names of fields; parts that were encoded by themselves opened."""
+    """A msgpack value with its field names; parts that were encoded separately are decoded."""
     if isinstance(value, bytes) and schema != "bytes" and not _may_be_bytes(schema):
         return state_of(value, schema)
     if isinstance(schema, dict) and "record" in schema:

@@ -1,8 +1,8 @@
-"""A checkpoint that was moved: Spark keeps the full path of some of its own files.
+"""Repairs a checkpoint that was moved: Spark stores absolute paths in some of its files.
 
-What an operator's metadata say of the schemas of its states begins with the place in which the
-checkpoint was made; everything else is found relative to it. So the paths are put right before
-Spark reads them, with the lock held.
+The metadata of an operator refer to its state schemas by absolute path, from where the checkpoint
+was made; everything else is relative. So the paths are corrected before Spark reads them, with the
+lock held.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["relocate"]
 _SCHEMAS = "_stateSchema"
 
 
-def relocate(place: Checkpoint) -> list[Path]:
-    """Make Spark's files speak of where the checkpoint is now; those that did not."""
+def relocate(checkpoint: Checkpoint) -> list[Path]:
+    """Rewrite Spark's files to the checkpoint's current location; return those that changed."""
     changed = []
-    for path in sorted((place.spark / "state").glob("*/_metadata/v*/*")):
+    for path in sorted((checkpoint.spark / "state").glob("*/_metadata/v*/*")):
         if path.name.isdigit() and _relocate_file(path):
             changed.append(path)
     return changed
@@ -33,8 +33,8 @@ def _relocate_file(path: Path) -> bool:
     operator = path.parents[2]
     try:
         version, _, text = path.read_text().partition("\n")
-        said = parse_json(text)
-        found = list(_schemas(said))
+        metadata = parse_json(text)
+        found = list(_schemas(metadata))
     except (ValueError, AttributeError, TypeError) as error:
         raise damaged(path, "Spark's file of an operator", error) from None
     is_changed = False
@@ -45,15 +45,15 @@ def _relocate_file(path: Path) -> bool:
                 schemas[number] = f"file:{here}"
                 is_changed = True
     if is_changed:
-        # Without its sums a file is read as it is; with those of another it is refused.
+        # Without checksums Spark reads a file as it is; with stale ones it refuses it.
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-        write_file(path, f"{version}\n{json.dumps(said, separators=(',', ':'))}".encode())
+        write_file(path, f"{version}\n{json.dumps(metadata, separators=(',', ':'))}".encode())
     return is_changed
 
 
-def _schemas(said: Any) -> Iterator[list[str]]:
-    """The lists of paths in what is said of an operator."""
-    for store in said.get("stateStoreInfo", []):
+def _schemas(metadata: Any) -> Iterator[list[str]]:
+    """The lists of schema paths in the metadata of an operator."""
+    for store in metadata.get("stateStoreInfo", []):
         found = store.get("stateSchemaFilePaths", [])
         if all(isinstance(schema, str) and f"/{_SCHEMAS}/" in schema for schema in found):
             yield found

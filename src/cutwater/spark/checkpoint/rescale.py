@@ -1,9 +1,9 @@
-"""Moving the state of a flow that stands still to another number of partitions.
+"""Moves the state of a stopped flow to another number of partitions.
 
-Spark's own checkpoint manager does it, in an epoch that reads nothing and shows nothing: its offset
-is logged with the new number, the states are written beside the old ones, and the commit makes them
-count. Cut off before the offset, nothing has happened; after the commit, all has. In between a run
-is refused, and the same command again finishes.
+Spark's own checkpoint manager does it, in an epoch that reads and shows nothing: its offset is
+logged with the new number, the states are written beside the old ones, and the commit makes them
+current. A crash before the offset changes nothing; after the commit, the move is done. In between,
+a run is refused, and repeating the command finishes the move.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ __all__ = ["Rescaled", "rescale"]
 
 @dataclass(frozen=True)
 class Rescaled:
-    """What became of the partitions of a checkpoint."""
+    """The outcome of rescaling a checkpoint."""
 
     flow: str
     before: int
     partitions: int
     next_epoch: int
-    """The first epoch that is not in the checkpoint; moving takes one, which shows nothing."""
+    """The first epoch that is not in the checkpoint; the move takes one epoch, which shows nothing.
+    """
 
 
 def rescale(
@@ -48,91 +49,91 @@ def rescale(
     spark: SparkSession | None = None,
     *,
     master: str = "local[*]",
-    tell: Callable[[str], None] = lambda _sentence: None,
+    notify: Callable[[str], None] = lambda _sentence: None,
 ) -> Rescaled:
-    """Move the state in a checkpoint to another number of partitions, while nothing runs.
+    """Move the state of a checkpoint to another number of partitions, while no run is active.
 
     Parameters
     ----------
     checkpoint
         The folder; one that is in use, closed, or in the middle of an epoch raises `RunError`.
     partitions
-        A divisor of the number of buckets. The number it has already changes nothing.
+        A divisor of the number of buckets. The current number is a no-op.
     spark
-        A session to work on; without one an embedded session is made and stopped.
+        A session to work on; without one, an embedded session is started and stopped.
     """
-    place = Checkpoint.at(checkpoint)
-    identity = _movable(place, partitions)
-    if identity.partitions == partitions and place.rescaling_to() is None:
-        return Rescaled(identity.flow, partitions, partitions, place.next_epoch())
-    scratch = place.root / "scratch"
+    store = Checkpoint.at(checkpoint)
+    identity = _movable(store, partitions)
+    if identity.partitions == partitions and store.rescaling_to() is None:
+        return Rescaled(identity.flow, partitions, partitions, store.next_epoch())
+    scratch = store.root / "scratch"
     session = spark or embedded_session(scratch, master=master)
     with looked_after(session, scratch, is_ours=spark is None):
         check_session(session)
-        with locked(place, session, LOCK_WAIT_SECONDS, tell):
-            identity = _movable(place, partitions)
-            relocate(place)
-            _move(session, place, identity, partitions)
-            place.save(replace(identity, partitions=partitions))
-            return Rescaled(identity.flow, identity.partitions, partitions, place.next_epoch())
+        with locked(store, session, LOCK_WAIT_SECONDS, notify):
+            identity = _movable(store, partitions)
+            relocate(store)
+            _move(session, store, identity, partitions)
+            store.save(replace(identity, partitions=partitions))
+            return Rescaled(identity.flow, identity.partitions, partitions, store.next_epoch())
 
 
-def _movable(place: Checkpoint, partitions: int) -> Identity:
-    """Whose checkpoint it is; raises `RunError` if its state cannot be moved now."""
-    identity = place.identity()
+def _movable(store: Checkpoint, partitions: int) -> Identity:
+    """The checkpoint's identity; raises `RunError` if its state cannot be moved now."""
+    identity = store.identity()
     if identity is None:
-        raise RefusedError(no_checkpoint(place))
+        raise RefusedError(no_checkpoint(store))
     refuse_real_time(identity, "move the state")
     problems = check_partitions(partitions, identity.buckets)
-    if identity.is_closed or place.is_ending():
-        problems.append(_closed(place, identity))
-    elif place.rescaling_to() not in (None, partitions):
-        problems += half_rescaled(place)
-    elif place.is_mid_epoch() and place.rescaling_to() is None:
-        problems.append(_mid_epoch(place))
+    if identity.is_closed or store.is_ending():
+        problems.append(_closed(store, identity))
+    elif store.rescaling_to() not in (None, partitions):
+        problems += half_rescaled(store)
+    elif store.is_mid_epoch() and store.rescaling_to() is None:
+        problems.append(_mid_epoch(store))
     if problems:
         raise RefusedError(problems)
     return identity
 
 
-def _move(spark: SparkSession, place: Checkpoint, identity: Identity, partitions: int) -> None:
-    """Let Spark move the states, if there are any and they are not where they should be."""
-    is_there = identity.partitions == partitions and place.rescaling_to() is None
-    if is_there or not identity.levels or not place.next_epoch():
+def _move(spark: SparkSession, store: Checkpoint, identity: Identity, partitions: int) -> None:
+    """Let Spark move the states, unless there are none or they are in place already."""
+    is_there = identity.partitions == partitions and store.rescaling_to() is None
+    if is_there or not identity.levels or not store.next_epoch():
         return
     try:
-        spark._streamingCheckpointManager.repartition(str(place.spark), partitions)
+        spark._streamingCheckpointManager.repartition(str(store.spark), partitions)
     except Py4JNetworkError:
         raise
     except Py4JError as error:
-        raise RefusedError(_not_moved(place, partitions, error)) from error
+        raise RefusedError(_not_moved(store, partitions, error)) from error
 
 
-def _closed(place: Checkpoint, identity: Identity) -> Problem:
+def _closed(store: Checkpoint, identity: Identity) -> Problem:
     return Problem(
         "closed-checkpoint",
-        f"the input of flow '{identity.flow}' has ended: the checkpoint {place.root} was closed, "
+        f"the input of flow '{identity.flow}' has ended: the checkpoint {store.root} was closed, "
         "and no run will use its state again",
         "leave it as it is; a new checkpoint can have another number of partitions",
     )
 
 
-def _mid_epoch(place: Checkpoint) -> Problem:
+def _mid_epoch(store: Checkpoint) -> Problem:
     return Problem(
         "unfinished-epoch",
-        f"epoch {place.next_epoch() - 1} of the checkpoint {place.root} was cut off; only the flow "
+        f"epoch {store.next_epoch() - 1} of the checkpoint {store.root} was cut off; only the flow "
         "can finish it",
         "run the flow until it has caught up, then rescale",
     )
 
 
-def _not_moved(place: Checkpoint, partitions: int, error: Py4JError) -> Problem:
+def _not_moved(store: Checkpoint, partitions: int, error: Py4JError) -> Problem:
     java = getattr(error, "java_exception", None)
-    said = str(java.getMessage() if java is not None else error).strip().splitlines()
+    message = str(java.getMessage() if java is not None else error).strip().splitlines()
     return Problem(
         "not-rescaled",
-        f"Spark did not move the state in {place.root} to {partitions} partitions: "
-        f"{said[0] if said else type(error).__name__}",
-        f"see {place.root / 'scratch' / 'spark.log'}; the old state is still there, and the same "
+        f"Spark did not move the state in {store.root} to {partitions} partitions: "
+        f"{message[0] if message else type(error).__name__}",
+        f"see {store.root / 'scratch' / 'spark.log'}; the old state is still there, and the same "
         "command can be tried again",
     )

@@ -1,4 +1,4 @@
-"""What a checkpoint remembers of its sinks, to notice an output that is not as it was left.
+"""What a checkpoint records about its sinks, to detect an output that has changed since.
 
 ::
 
@@ -6,12 +6,12 @@
       sinks.json   where each sink has its output and its ledger; written when all are claimed
       shown.json   the newest epoch that had rows for each sink; written when all are published
 
-Both are written *after* what they tell of. So wherever a crash cuts a run off, a ledger knows at
-least what its checkpoint remembers; one that knows less was restored from a backup or emptied, or
-is another one. Spark notes that an epoch is finished after both: every finished epoch is covered.
+Both are written *after* what they record. So wherever a crash interrupts a run, a ledger knows at
+least what its checkpoint records; one that knows less was restored from a backup, emptied or
+replaced. Spark commits an epoch after both: every finished epoch is covered.
 
-``shown.json`` is a note, which no epoch waits for: a power failure may lose its newest versions,
-and then less is noticed. Side outputs lie in the checkpoint and are restored with it.
+``shown.json`` is not synced, so that no epoch waits for it: a power loss may lose its newest
+versions, and then less is detected. Side outputs are in the checkpoint and are restored with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.errors import Problem
-from cutwater.spark.connectors.base.sink import Sink
+from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.durable import read_json, write_json
 from cutwater.spark.storage.notes import read_note, write_note
@@ -31,11 +31,11 @@ __all__ = ["ACCEPTABLE", "note_shown", "remember_sinks", "strange_outputs"]
 _BEHIND = "output-behind"
 _ELSEWHERE = "another-output"
 ACCEPTABLE = (_BEHIND, _ELSEWHERE)
-"""What `accept_gap` is for. Another ledger of the same output is not: rows would be doubled."""
+"""What `accept_gap` covers. Not another ledger of the same output: rows would be shown twice."""
 
 
 def note_shown(root: str | Path, epoch: int, sinks: Iterable[str]) -> None:
-    """Note that an epoch was published that had rows for some sinks."""
+    """Record that an epoch with rows for these sinks was published."""
     before = _shown(root)
     after = {**before, **{name: max(epoch, before.get(name, -1)) for name in sinks}}
     if after != before:
@@ -43,9 +43,9 @@ def note_shown(root: str | Path, epoch: int, sinks: Iterable[str]) -> None:
 
 
 def remember_sinks(root: Path, job: Job, accept_gap: Collection[str] = ()) -> None:
-    """Remember where the sinks of a job are, all of which it has claimed.
+    """Record where the sinks of a job are, all of which it has claimed.
 
-    Of those whose gap is accepted, what they have now is all that is asked of them from now on.
+    For sinks whose gap is accepted, what they have now becomes the baseline.
     """
     own = {name: job.sinks[name] for name in job.own_sinks}
     noted = _shown(root)
@@ -53,27 +53,31 @@ def remember_sinks(root: Path, job: Job, accept_gap: Collection[str] = ()) -> No
     if gaps:
         write_note(_shown_file(root), {**noted, **gaps})
     before = _bound(root)
-    now = {name: {"output": s.place, "ledger": s.ledger_place} for name, s in own.items()}
+    now = {name: {"output": s.location, "ledger": s.ledger_location} for name, s in own.items()}
     if {**before, **now} != before:
         write_json(root / "sinks.json", {"sinks": {**before, **now}})
 
 
-def strange_outputs(root: Path, name: str, sink: Sink, query_id: str) -> list[Problem]:
-    """Why an output is not the one that the checkpoint wrote to, or not as it was left."""
+def strange_outputs(root: Path, name: str, sink: SinkConnector, query_id: str) -> list[Problem]:
+    """Why an output is not the one that the checkpoint wrote to, or lacks rows shown before."""
     before, shown = _bound(root).get(name), _shown(root).get(name, -1)
-    if before is None or not sink.place:
+    if before is None or not sink.location:
         return []
     newest = sink.newest_epoch(name, query_id)
-    if newest is None and before["output"] == sink.place and before["ledger"] != sink.ledger_place:
+    if (
+        newest is None
+        and before["output"] == sink.location
+        and before["ledger"] != sink.ledger_location
+    ):
         return [_another_ledger(name, sink, before["ledger"])]
-    if newest is None and before["output"] != sink.place and shown >= 0:
+    if newest is None and before["output"] != sink.location and shown >= 0:
         return [_another_output(name, sink, before["output"], shown)]
     if shown > (-1 if newest is None else newest):
         return [_behind(name, sink, newest, shown)]
     return []
 
 
-def _newest(name: str, sink: Sink, query_id: str) -> int:
+def _newest(name: str, sink: SinkConnector, query_id: str) -> int:
     found = sink.newest_epoch(name, query_id)
     return -1 if found is None else found
 
@@ -92,33 +96,33 @@ def _shown(root: str | Path) -> dict[str, int]:
     return {n: e for n, e in read_note(_shown_file(root)).items() if isinstance(e, int)}
 
 
-def _another_ledger(name: str, sink: Sink, before: str) -> Problem:
+def _another_ledger(name: str, sink: SinkConnector, before: str) -> Problem:
     return Problem(
         "another-ledger",
-        f"sink '{name}' goes to {sink.place} and had its ledger in {before}; the one in "
-        f"{sink.ledger_place} knows nothing of this checkpoint, so rows would be doubled and a run "
-        "that is still alive would not be fenced",
+        f"sink '{name}' goes to {sink.location} and had its ledger in {before}; the one in "
+        f"{sink.ledger_location} knows nothing of this checkpoint, so rows would be duplicated "
+        "and a run that is still alive would not be fenced",
         "put the setting back; or stop every run and move the ledger itself to where it is to be",
     )
 
 
-def _another_output(name: str, sink: Sink, before: str, shown: int) -> Problem:
+def _another_output(name: str, sink: SinkConnector, before: str, shown: int) -> Problem:
     return Problem(
         _ELSEWHERE,
         f"sink '{name}' has shown rows up to epoch {shown} in {before} and is bound to "
-        f"{sink.place} now, which knows nothing of this checkpoint; they would not be there",
+        f"{sink.location} now, which knows nothing of this checkpoint; they would not be there",
         f"bind it to where it was; or, if it is to begin there with what comes now: --accept-gap "
         f"{name}",
     )
 
 
-def _behind(name: str, sink: Sink, newest: int | None, shown: int) -> Problem:
+def _behind(name: str, sink: SinkConnector, newest: int | None, shown: int) -> Problem:
     has = "knows nothing of this checkpoint" if newest is None else f"has them up to epoch {newest}"
     has = "has none" if newest == -1 else has
     return Problem(
         _BEHIND,
-        f"sink '{name}' has shown rows up to epoch {shown}, and {sink.place} {has}; it was "
+        f"sink '{name}' has shown rows up to epoch {shown}, and {sink.location} {has}; it was "
         "restored from a backup or emptied, and the rows in between would stay missing",
-        "restore the checkpoint of the same time too; or begin anew with a new checkpoint; or go "
-        f"on without these rows: --accept-gap {name}",
+        "restore the checkpoint of the same time too; or start over with a new checkpoint; or "
+        f"continue without these rows: --accept-gap {name}",
     )

@@ -1,11 +1,11 @@
-"""The state of a step at an epoch, read from a checkpoint as a table."""
+"""Reads the state of a step at an epoch from a checkpoint, as a table."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
@@ -19,19 +19,25 @@ from pyspark.sql import SparkSession
 from cutwater.errors import Problem, RefusedError, did_you_mean
 from cutwater.ordering import bucket_of, canonical
 from cutwater.spark.checkpoint.compatibility import Identity, StepIdentity
-from cutwater.spark.checkpoint.readable_keys import key_of
 from cutwater.spark.checkpoint.readable_states import column_of, state_of
-from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint, refuse_real_time
+from cutwater.spark.checkpoint.state_store import (
+    DamagedStateError,
+    StateStoreFiles,
+    UnknownFormatError,
+)
+from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
 from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
 from cutwater.spark.exchange.bucket_hash import labels
-from cutwater.spark.state.cache import Copy
-from cutwater.spark.state.changelog import HEAD_KEY, Entry
+from cutwater.spark.exchange.readable_keys import key_of
+from cutwater.spark.state.cache import CachedState
+from cutwater.spark.state.changelog import HEAD_KEY, ChangelogEntry
+from cutwater.spark.state.input_states import input_of
 from cutwater.spark.state.map import StateMap
 from cutwater.spark.state.table import UnopenedTable
 
-__all__ = ["StepState", "read_state", "rows_of_log"]
+__all__ = ["StepState", "kept_step", "read_microbatch_state", "rows_of_log"]
 
-_decode_entry = msgspec.msgpack.Decoder(Entry).decode
+_decode_entry = msgspec.msgpack.Decoder(ChangelogEntry).decode
 
 
 @dataclass(frozen=True)
@@ -42,12 +48,14 @@ class StepState:
     step: str
     epoch: int
     rows: list[dict[str, Any]]
-    """For each key: it, and its state as JSON has it. Bucket by bucket, in no other order."""
+    """One row per key: the key, and its state as JSON. Bucket by bucket, otherwise unordered."""
     is_whole: bool
-    """Are these all keys that were asked for?"""
+    """Are these all the keys that were asked for?"""
+    unit: str = "epoch"
+    """What `epoch` counts: epochs, or ticks of a real-time run."""
 
 
-def read_state(
+def read_microbatch_state(
     checkpoint: str | Path,
     step: str,
     spark: SparkSession | None = None,
@@ -57,36 +65,33 @@ def read_state(
     limit: int | None = None,
     master: str = "local[1]",
 ) -> StepState:
-    """The state of a step at an epoch; nothing is written, and a run may go on meanwhile.
+    """The state of a step at an epoch; read-only, and safe while a run is active.
 
     Parameters
     ----------
     checkpoint
-        The folder of a `run`, or of a query with `transform` that has no stateful operator behind
-        the flow; what it does not have raises `RunError`.
+        The folder of a `run`, or of a query with `transform` that has no stateful operator
+        downstream of the flow; a step or epoch that it does not have raises `RunError`.
     step
-        The name of a step that keeps a state.
+        The name of a stateful step.
     spark
-        A session to read with; without one an embedded session is made and stopped.
+        A session to read with; without one, the files are read directly. Only files that another
+        version or setting of Spark wrote need an embedded session, which is started and stopped.
     epoch
-        At the end of which epoch; default: the newest that is finished.
+        The epoch at whose end to read; default: the newest finished one.
     keys
         Only these keys; default: all.
     limit
-        So many keys at the most.
+        The maximum number of keys.
     """
-    place = Checkpoint.to_read(checkpoint)
-    identity = place.identity(is_embedded=place.is_embedded)
+    store = Checkpoint.to_read(checkpoint)
+    identity = store.identity(is_embedded=store.is_embedded)
     if identity is None:
-        raise RefusedError(no_checkpoint(place))
-    refuse_real_time(identity, "read states")
-    kept = _step(identity, step)
-    chosen = _epoch(place, epoch)
-    wanted = {canonical(key) for key in keys}
-    with _session(spark, master) as session:
-        found = _rows(session, place, identity, kept, step, chosen, wanted)
-        most = None if limit is None else limit + 1
-        rows = list(islice(found, most))
+        raise RefusedError(no_checkpoint(store))
+    kept = kept_step(identity, step)
+    chosen = _epoch(store, epoch)
+    asked = _Asked(store, identity, kept, step, chosen, {canonical(key) for key in keys})
+    rows = _rows(asked, spark, master, None if limit is None else limit + 1)
     is_whole = limit is None or len(rows) <= limit
     return StepState(identity.flow, step, chosen, rows[:limit], is_whole)
 
@@ -94,17 +99,24 @@ def read_state(
 def rows_of_log(
     entries: Mapping[int, bytes], step: str, kept: StepIdentity, keys: set[bytes]
 ) -> Iterator[dict[str, Any]]:
-    """What the log of a bucket says of a step: a row for each key."""
-    copy = Copy()
+    """The rows of a step in a bucket's changelog: one per key.
+
+    In a loop where several input epochs overlap: one per input epoch and key.
+    """
+    copy = CachedState()
     for number in sorted(entries):
         copy.apply(_decode_entry(entries[number]), number)
-    found = copy.steps.get(step)
-    if isinstance(found, StateMap):
-        for key, data in found.states.items():
-            if not keys or key in keys:
-                yield _row(key, _fields(state_of(data, kept.state)))
-    elif isinstance(found, UnopenedTable):
-        yield from _table_rows(found, kept, keys)
+    for name, found in copy.steps.items():
+        number_of_input, of_step = input_of(name)
+        if of_step != step:
+            continue
+        apart = {} if number_of_input is None else {"input_epoch": number_of_input}
+        if isinstance(found, StateMap):
+            for key, data in found.states.items():
+                if not keys or key in keys:
+                    yield apart | _row(key, _fields(state_of(data, kept.state)))
+        elif isinstance(found, UnopenedTable):
+            yield from _table_rows(found, kept, keys)
 
 
 def _table_rows(
@@ -124,7 +136,7 @@ def _table_rows(
 
 
 def _aggregates(kept: StepIdentity) -> dict[str, str]:
-    """What the columns of an aggregate are called, by the numbers they have: 0.0, 1.0, 1.1."""
+    """The names of an aggregate's columns, by their numbers: 0.0, 1.0, 1.1."""
     if kept.verb != "aggregate":
         return {}
     called = kept.settings.split(", ")
@@ -150,10 +162,11 @@ def _fields(state: Any) -> dict[str, Any]:
     return state if is_record and "key" not in state and state else {"state": state}
 
 
-# --- what is there -----------------------------------------------------------------------------
+# --- what the checkpoint has -------------------------------------------------------------------
 
 
-def _step(identity: Identity, step: str) -> StepIdentity:
+def kept_step(identity: Identity, step: str) -> StepIdentity:
+    """The identity of a step in the checkpoint; refused if the checkpoint has no state of it."""
     if step in identity.steps:
         return identity.steps[step]
     there = ", ".join(sorted(identity.steps)) or "none"
@@ -166,17 +179,17 @@ def _step(identity: Identity, step: str) -> StepIdentity:
     )
 
 
-def _epoch(place: Checkpoint, epoch: int | None) -> int:
-    there = place.finished_epochs()
+def _epoch(store: Checkpoint, epoch: int | None) -> int:
+    there = store.finished_epochs()
     if not there:
-        said = f"no epoch of the checkpoint {place.root} is finished yet"
-        raise RefusedError(Problem("no-epoch-finished", said, "run the flow first"))
+        message = f"no epoch of the checkpoint {store.root} is finished yet"
+        raise RefusedError(Problem("no-epoch-finished", message, "run the flow first"))
     chosen = there[-1] if epoch is None else epoch
     if chosen not in there:
         raise RefusedError(
             Problem(
                 "unknown-epoch",
-                f"the checkpoint {place.root} has no state of epoch {chosen}; it has those of "
+                f"the checkpoint {store.root} has no state of epoch {chosen}; it has those of "
                 f"epochs {there[0]} to {there[-1]}",
                 "leave the epoch out for the newest; Spark keeps the newest hundred",
             )
@@ -184,44 +197,76 @@ def _epoch(place: Checkpoint, epoch: int | None) -> int:
     return chosen
 
 
-# --- Spark's reader ----------------------------------------------------------------------------
+# --- two readers -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A query for state in a checkpoint of micro-batches."""
+
+    store: Checkpoint
+    identity: Identity
+    kept: StepIdentity
+    step: str
+    epoch: int
+    keys: set[bytes]
+    """The canonical keys asked for; empty: all."""
+
+    @property
+    def operator(self) -> int:
+        """Spark numbers operators from the end of the query, so the deepest level is 0."""
+        return max(each.level for each in self.identity.steps.values()) - self.kept.level
+
+    @property
+    def labels(self) -> set[int]:
+        """The labels of the buckets that the keys are in."""
+        names = labels(self.identity.buckets)
+        return {names[bucket_of(key, self.identity.buckets)] for key in self.keys}
+
+    def rows(self, logs: Iterable[Mapping[int, Mapping[int, bytes]]]) -> Iterator[dict[str, Any]]:
+        """The rows in the changelogs of buckets, which arrive one partition at a time."""
+        for buckets in logs:
+            for label in sorted(buckets):
+                entries = {n: data for n, data in buckets[label].items() if n != HEAD_KEY}
+                yield from rows_of_log(entries, self.step, self.kept, self.keys)
 
 
 def _rows(
-    spark: SparkSession,
-    place: Checkpoint,
-    identity: Identity,
-    kept: StepIdentity,
-    step: str,
-    epoch: int,
-    keys: set[bytes],
-) -> Iterator[dict[str, Any]]:
-    """The rows of all buckets, or of those that the keys are in; one partition at a time."""
-    deepest = max(each.level for each in identity.steps.values())
+    asked: _Asked, spark: SparkSession | None, master: str, most: int | None
+) -> list[dict[str, Any]]:
+    """Read the files directly; use Spark if a session is given, or if their format is unknown."""
+    if spark is None:
+        try:
+            with suppress(UnknownFormatError, ImportError):
+                logs = StateStoreFiles(asked.store.spark, asked.operator)
+                return list(islice(asked.rows(logs.logs(asked.epoch, asked.labels)), most))
+        except DamagedStateError as error:
+            raise RefusedError(_unreadable(asked, error)) from error
+    with _session(spark, master) as session:
+        return list(islice(asked.rows(_logs_by_spark(session, asked)), most))
+
+
+def _logs_by_spark(spark: SparkSession, asked: _Asked) -> Iterator[dict[int, dict[int, bytes]]]:
     reader = spark.read.format("statestore").option("stateVarName", "log")
-    # Spark numbers operators from the end of the query, so the deepest level is 0.
-    reader = reader.option("operatorId", deepest - kept.level).option("batchId", epoch)
+    reader = reader.option("operatorId", asked.operator).option("batchId", asked.epoch)
     try:
-        log = reader.load(str(place.spark)).selectExpr(
+        log = reader.load(str(asked.store.spark)).selectExpr(
             "key.label as label",
             "user_map_key.sequence as sequence",
             "user_map_value.data as data",
             "partition_id",
         )
-        if keys:
-            names = labels(identity.buckets)
-            log = log.where(log.label.isin([names[bucket_of(k, identity.buckets)] for k in keys]))
+        if asked.keys:
+            log = log.where(log.label.isin([*asked.labels]))
         for _, rows in groupby(log.toLocalIterator(), key=lambda row: row.partition_id):
             buckets: dict[int, dict[int, bytes]] = {}
             for row in rows:
-                if row.sequence != HEAD_KEY:
-                    buckets.setdefault(row.label, {})[row.sequence] = bytes(row.data)
-            for label in sorted(buckets):
-                yield from rows_of_log(buckets[label], step, kept, keys)
+                buckets.setdefault(row.label, {})[row.sequence] = bytes(row.data)
+            yield buckets
     except Py4JNetworkError:
         raise
     except (PySparkException, Py4JError) as error:
-        raise RefusedError(_unreadable(place, epoch, error)) from error
+        raise RefusedError(_unreadable(asked, error)) from error
 
 
 @contextmanager
@@ -239,11 +284,11 @@ def _session(spark: SparkSession | None, master: str) -> Iterator[SparkSession]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _unreadable(place: Checkpoint, epoch: int, error: Exception) -> Problem:
-    said = str(error).strip().splitlines() or [type(error).__name__]
+def _unreadable(asked: _Asked, error: Exception) -> Problem:
+    root = asked.store.root
+    text = str(error).strip().splitlines() or [type(error).__name__]
     return Problem(
         "unreadable-state",
-        f"Spark cannot read the state in {place.root} at epoch {epoch}: {said[0]}",
-        f"see what is damaged: cutwater checkpoint verify {place.root}; one that was moved can be "
-        "read after its next run",
+        f"the state in {root} cannot be read at epoch {asked.epoch}: {text[0]}",
+        f"see what is damaged: cutwater checkpoint verify {root}",
     )

@@ -1,27 +1,27 @@
-"""A checkpoint: whose it is, and what it holds.
+"""A checkpoint: which flow it belongs to, and what it holds.
 
 ::
 
     checkpoint/
-      cutwater.json     identity: query id, flow, generation, steps that keep states
-      lock              held by the driver's JVM while a run lives
+      cutwater.json     identity: query id, flow, generation, stateful steps
+      lock              held by the driver's JVM while a run is active
       topology.json     which steps read which, and the clocks of sources
-      sinks.json        where each sink has its output and its ledger
+      sinks.json        the output and the ledger location of each sink
       shown.json        the newest epoch with rows for each sink
-      sources/<name>/   the log of what each source has read, in a folder of each generation
+      sources/<name>/   the offset log of each source, with a folder per generation
       spark/            Spark's own checkpoint: offsets, commits, state
-      synced.json       up to which epoch that survives a power loss
-      bad-records/      what --on-bad-record skip kept aside
+      synced.json       up to which epoch spark/ survives a power loss
+      bad-records/      dead letters of --on-bad-record skip
       late-events/      events that came after their time was complete
-      fed-back/, left/  the logs of a loop that turns a round an epoch
-      staging/<sink>/   what sinks without a place for it have not shown yet
-      calls/<sink>/     how far the functions are that are called as sinks
+      fed-back/, left/  the logs of a loop that runs one round per epoch
+      staging/<sink>/   staged rows of sinks that cannot stage them themselves
+      calls/<sink>/     the progress of functions that are called as sinks
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,10 @@ import msgspec
 
 from cutwater.endings import kind_of_errno
 from cutwater.errors import Problem, RefusedError
-from cutwater.spark.checkpoint.compatibility import FORMAT, Identity
+from cutwater.spark.checkpoint.compatibility import CHECKPOINT_FORMAT, Identity
+from cutwater.spark.checkpoint.offset_log import LOG
 from cutwater.spark.checkpoint.power_loss import SparkFiles
+from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import REALTIME
 from cutwater.spark.state.partitions import SETTING
 from cutwater.spark.storage.durable import (
@@ -42,6 +44,7 @@ from cutwater.spark.storage.durable import (
     why_unwritable,
     write_json,
 )
+from cutwater.spark.storage.entry_log import EntryLog, read_entry
 from cutwater.spark.storage.local_paths import is_url, not_local
 
 __all__ = ["Checkpoint", "half_rescaled", "no_checkpoint", "refuse_real_time"]
@@ -50,8 +53,11 @@ __all__ = ["Checkpoint", "half_rescaled", "no_checkpoint", "refuse_real_time"]
 class Checkpoint:
     """The folder of a checkpoint."""
 
+    unit = "epoch"
+    """What its numbers count."""
     plans_anew = True
-    """Is an epoch forgotten of which nothing was shown? Else it is replayed as it was planned."""
+    """Is an unfinished epoch forgotten if nothing of it was shown? Else it is replayed as planned.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -60,14 +66,14 @@ class Checkpoint:
 
     @staticmethod
     def at(path: str | Path) -> Checkpoint:
-        """The checkpoint that a user names; a URL is refused."""
+        """The checkpoint at a path that a user gives; a URL is refused."""
         if is_url(path):
             raise RefusedError(not_local("the checkpoint", path))
         return Checkpoint(Path(path).absolute())
 
     @staticmethod
     def to_read(path: str | Path) -> Checkpoint:
-        """The checkpoint of a run, or of a query of the user's own, whose files lie in it."""
+        """The checkpoint of a run, or of a user's own query, whose folder is Spark's checkpoint."""
         found = Checkpoint.at(path)
         if (found.root / "offsets").exists():
             found.spark = found.root
@@ -75,13 +81,13 @@ class Checkpoint:
 
     @property
     def is_embedded(self) -> bool:
-        """Is it read as that of a query of the user's own?"""
+        """Is it read as the checkpoint of a user's own query?"""
         return self.spark == self.root
 
     def identity(self, *, is_embedded: bool = False) -> Identity | None:
-        """Whose checkpoint this is; None if there is none yet.
+        """The identity of the checkpoint; None if there is none yet.
 
-        `is_embedded` is asked for by a flow inside another query, whose files lie in the folder
+        Pass `is_embedded` for a flow inside a user's own query, whose files are in the folder
         itself.
         """
         hindrance = why_unwritable(self.root)
@@ -101,12 +107,12 @@ class Checkpoint:
                     )
                 )
             return None
-        if data.get("format") != FORMAT:
+        if data.get("format") != CHECKPOINT_FORMAT:
             raise RefusedError(
                 Problem(
                     "checkpoint-format",
                     f"the checkpoint {self.root} has format {data.get('format')}; this version "
-                    f"reads format {FORMAT}",
+                    f"reads format {CHECKPOINT_FORMAT}",
                     "use the version that wrote it, or start with a new checkpoint and an empty "
                     "output",
                 )
@@ -122,12 +128,12 @@ class Checkpoint:
         write_json(self._identity, asdict(identity))
 
     def generation(self) -> int:
-        """The newest generation that took it; 0 if none did."""
+        """The newest generation that claimed it; 0 if none did."""
         found = read_json(self._identity, "the checkpoint's identity")
         return int(found["generation"]) if found else 0
 
     def create(self) -> None:
-        """Make the folder, for its owner only."""
+        """Create the folder, accessible to its owner only."""
         try:
             make_folder(self.root)
             probe = self.root / f".probe-{uuid.uuid4().hex}"
@@ -142,21 +148,21 @@ class Checkpoint:
         return self._newest("offsets") + 1
 
     def is_mid_epoch(self) -> bool:
-        """Was the newest epoch begun and not finished?"""
+        """Was the newest epoch begun but not finished?"""
         return self._newest("offsets") > self._newest("commits")
 
     def first_unfinished(self) -> int:
-        """The first epoch that was begun and not finished, if there is one."""
+        """The first epoch that was begun but not finished, if there is one."""
         return self.next_epoch() - 1
 
     def finished_epochs(self) -> list[int]:
-        """The epochs whose state is kept, in order."""
+        """The finished epochs whose state is kept, in order."""
         return sorted(set(self._epochs("commits")) & set(self._epochs("offsets")))
 
     def entries_read(self, sources: Collection[str], epoch: int | None = None) -> dict[str, int]:
         """The newest entry of each source's log that an epoch reads; DataFrames have no log.
 
-        `epoch` is the newest, if none is named.
+        `epoch` defaults to the newest.
         """
         offsets = self.offsets(self.next_epoch() - 1 if epoch is None else epoch)
         if not offsets:
@@ -165,10 +171,33 @@ class Checkpoint:
         own = ((name, {"entry": 0} if offset is None else offset) for name, offset in pairs)
         return {name: int(offset["entry"]) for name, offset in own if _is_ours(offset)}
 
-    def offsets(self, epoch: int) -> list[Any]:
-        """What Spark's offset log says of an epoch, a line for each source of the query.
+    def last_chunks(
+        self, sources: Collection[str], epoch: int | None = None
+    ) -> dict[str, Chunk | None]:
+        """The last chunk of each source that an epoch reads, by default the newest epoch."""
+        return self.chunks_at(self.entries_read(sources, epoch))
 
-        The logs of a loop come behind the sources. Nothing, if the epoch is not in it.
+    def chunks_at(self, entries: Mapping[str, int]) -> dict[str, Chunk | None]:
+        """The last chunk of each source, up to the given entry of its log."""
+        return {name: self._last_chunk(name, entry) for name, entry in entries.items()}
+
+    def _last_chunk(self, source: str, entry: int) -> Chunk | None:
+        kept = read_entry(self.root / "sources" / source, entry, LOG) if entry else None
+        return Chunk.of_json(kept[-1]) if kept else None
+
+    def read_chunks(self, source: str, note: Callable[[Chunk], None]) -> None:
+        """Call `note` with each chunk in the log of a source, in order."""
+
+        def note_all(kept: list[dict[str, Any]]) -> None:
+            for chunk in kept:
+                note(Chunk.of_json(chunk))
+
+        EntryLog(self.root / "sources" / source, LOG, note_all)
+
+    def offsets(self, epoch: int) -> list[Any]:
+        """The offsets of an epoch in Spark's offset log, one for each source of the query.
+
+        The logs of a loop come after the sources. Empty if the epoch is not in the log.
         """
         path = self.spark / "offsets" / str(epoch)
         try:
@@ -178,7 +207,7 @@ class Checkpoint:
             raise damaged(path, "Spark's offset log", error) from None
 
     def rescaling_to(self) -> int | None:
-        """The number of partitions that the state was being moved to when that was cut off."""
+        """The target number of partitions of an interrupted rescaling; None if there is none."""
         newest = self._newest("offsets")
         if not self.is_mid_epoch() or not newest:
             return None
@@ -186,17 +215,17 @@ class Checkpoint:
         return after if before and before != after else None
 
     def _partitions(self, identity: Identity) -> int:
-        """The number by Spark's log, which a rescaling changes before it changes the identity."""
+        """The number in Spark's log, which a rescaling changes before it changes the identity."""
         finished = min(self._newest("offsets"), self._newest("commits"))
         return (self._partitions_in(finished) if identity.levels else None) or identity.partitions
 
     def _partitions_in(self, epoch: int) -> int | None:
-        """The number that an epoch began with; None if Spark's log does not say."""
+        """The number of partitions that an epoch began with; None if Spark's log does not say."""
         path = self.spark / "offsets" / str(epoch)
         try:
             lines = path.read_text().splitlines()[1:2] if path.exists() else []
-            said = parse_json(lines[0])["conf"][SETTING] if lines else None
-            return None if said is None else int(said)
+            value = parse_json(lines[0])["conf"][SETTING] if lines else None
+            return None if value is None else int(value)
         except (ValueError, TypeError, OverflowError) as error:
             raise damaged(path, "Spark's offset log", error) from None
         except KeyError:
@@ -207,7 +236,7 @@ class Checkpoint:
         return max(self._epochs(log), default=-1)
 
     def _epochs(self, log: str) -> list[int]:
-        """The epochs in a log of Spark's; after a power loss those that are durable."""
+        """The epochs in a log of Spark's; after a power loss only the durable ones."""
         folder = self.spark / log
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         found = [int(name) for name in names if name.isdigit()]
@@ -215,7 +244,7 @@ class Checkpoint:
         return [epoch for epoch in found if durable is None or epoch <= durable[log]]
 
     def is_ending(self) -> bool:
-        """Is the end of the input the newest epoch that was begun? Our own offsets say so."""
+        """Is the newest epoch that was begun the end of the input? Our own offsets say so."""
         newest = self.spark / "offsets" / str(self.next_epoch() - 1)
         try:
             lines = newest.read_text().splitlines() if newest.exists() else []
@@ -229,12 +258,12 @@ def _is_ours(offset: Any) -> bool:
 
 
 def _is_end(offset: dict[str, Any]) -> bool:
-    """Is it an offset of ours that ends the input? Those of others may have the same names."""
+    """Does this offset of ours end the input? Foreign offsets may have the same keys."""
     return "entry" in offset and offset.get("end") is True
 
 
 def no_checkpoint(checkpoint: Checkpoint) -> Problem:
-    """What is said where a checkpoint should be."""
+    """The problem to report where a checkpoint was expected."""
     return Problem(
         "no-checkpoint",
         f"there is no checkpoint in {checkpoint.root}",
@@ -243,7 +272,7 @@ def no_checkpoint(checkpoint: Checkpoint) -> Problem:
 
 
 def refuse_real_time(identity: Identity, doing: str) -> None:
-    """Refuse what reads Spark's own files, which a checkpoint of the real-time engine has not."""
+    """Refuse an operation on Spark's own files, which a real-time checkpoint does not have."""
     if identity.engine == REALTIME:
         raise RefusedError(
             Problem(
@@ -257,7 +286,7 @@ def refuse_real_time(identity: Identity, doing: str) -> None:
 
 
 def half_rescaled(checkpoint: Checkpoint) -> list[Problem]:
-    """What is said of a checkpoint whose state was being moved when that was cut off."""
+    """The problem of a checkpoint whose rescaling was interrupted; empty if none was."""
     partitions = checkpoint.rescaling_to()
     if partitions is None:
         return []
@@ -275,7 +304,7 @@ def _embedded(root: Path) -> Problem:
     return Problem(
         "embedded-checkpoint",
         f"{root} is the checkpoint of a query of your own, not of a run: Spark's offsets lie in it",
-        "choose another folder; what a query of your own keeps goes on with that query",
+        "choose another folder; the checkpoint of your own query continues with that query",
     )
 
 

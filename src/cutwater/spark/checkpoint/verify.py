@@ -1,18 +1,17 @@
-"""Is a checkpoint whole? Every file of it that can be checked is, without Spark.
+"""Is a checkpoint intact? Checks every file of it that can be checked, without Spark.
 
 =========================  ======================================================================
-``cutwater.json``          is what was written, by its sum
-``sources/``               the entries of each log are whole and follow one another, as far as the
+``cutwater.json``          matches its checksum
+``sources/``               the entries of each log are intact and without gaps, as far as the
                            newest epoch needs them
-``spark/offsets, commits`` are what was written, say what they should, and the newest follow one
-                           another
-``spark/state``            are what was written; each partition has what the newest epoch needs: a
-                           snapshot with its tables, and the changes since
+``spark/offsets, commits`` match their checksums, can be parsed, and the newest have no gaps
+``spark/state``            matches its checksums; each partition has what the newest epoch needs: a
+                           snapshot with its tables, and the changelogs since
 ledgers                    belong to this checkpoint, and are neither ahead of it nor behind
 =========================  ======================================================================
 
-A run checks all but the states before it starts, since these may be large; Spark finds out about
-them, and then they are checked to say which file it is.
+A run checks all but the states before it starts, since these may be large. If Spark fails to load
+a state, they are checked as well, to name the damaged file.
 """
 
 from __future__ import annotations
@@ -36,38 +35,39 @@ from cutwater.spark.connectors.base.side_outputs import (
     late_events_sink,
     side_output_folder,
 )
-from cutwater.spark.connectors.base.sink import Sink
+from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.storage.durable import parse_json
 from cutwater.spark.storage.entry_log import EntryLog
 
-__all__ = ["Verified", "damages_of_logs", "verify"]
+__all__ = ["RESTORE", "Looking", "Verified", "damages_of_logs", "verify_checkpoint"]
 
 _NO_SNAPSHOT = (
     zipfile.BadZipFile,
     zlib.error,
-    OSError,  # it points outside of itself
+    OSError,  # an offset in it points outside the file
     EOFError,
-    NotImplementedError,  # a way to compress that is none
-    RuntimeError,  # it says that it is encrypted
+    NotImplementedError,  # an unknown compression method
+    RuntimeError,  # a flag says that it is encrypted
     KeyError,
     ValueError,
     IndexError,
     TypeError,
     AttributeError,
 )
-"""What a damaged archive, and what is in it, may raise."""
+"""What a damaged archive, and the files in it, may raise."""
 
-_RESTORE = (
+RESTORE = (
     "restore the checkpoint from a backup, whole; without one, start with a new checkpoint and an "
     "empty output"
 )
+"""The hint where a file does not match its checksum."""
 
 _NEWEST = 3
-"""So many epochs are there without a gap: the two that a restart reads, and one more.
+"""This many epochs must be there without a gap: the two that a restart reads, and one more.
 
-Spark deletes older ones in no order, so that a kill meanwhile leaves gaps, which nobody reads.
+Spark deletes older ones in no particular order, so that a kill may leave gaps, which are harmless.
 """
 
 
@@ -76,58 +76,66 @@ class Verified:
     """What was found in a checkpoint."""
 
     flow: str
-    """Empty if the checkpoint does not say whose it is."""
+    """Empty if the identity of the checkpoint cannot be read."""
     files: int
-    """How many files were looked at."""
+    """How many files were checked."""
     problems: list[Problem] = field(default_factory=list)
-    """Empty: the checkpoint is whole."""
+    """Empty: the checkpoint is intact."""
 
 
-def verify(checkpoint: str | Path, sinks: Mapping[str, Sink] | None = None) -> Verified:
-    """Look at every file of a checkpoint, and at the ledgers of sinks if they are given.
+def verify_checkpoint(
+    checkpoint: Checkpoint, sinks: Mapping[str, SinkConnector] | None = None
+) -> Verified:
+    """Look at every file of a checkpoint of micro-batches, and at the ledgers of sinks.
 
-    Nothing is written. While a run goes on, files may come and go; verify what stands still.
+    Read-only. Files come and go while a run is active, so verify a checkpoint at rest.
     """
-    place = Checkpoint.at(checkpoint)
-    if not place.root.is_dir() or not any(place.root.iterdir()):
-        raise RefusedError(no_checkpoint(place))
-    looking = _Looking(place)
+    looking = Looking(checkpoint)
     identity = looking.identity()
     looking.logs(identity)
     looking.states(identity)
     looking.ledgers(identity, sinks or {})
-    return Verified(identity.flow if identity else "", looking.files, looking.problems)
+    return looking.verified(identity)
 
 
-def damages_of_logs(place: Checkpoint) -> list[Problem]:
-    """What is wrong with the logs of a checkpoint: what can be known before anything starts."""
-    looking = _Looking(place)
+def damages_of_logs(checkpoint: Checkpoint) -> list[Problem]:
+    """What is wrong with the logs of a checkpoint: all that can be known before a start."""
+    looking = Looking(checkpoint)
     looking.logs(looking.identity())
     return looking.problems
 
 
-class _Looking:
-    def __init__(self, place: Checkpoint) -> None:
-        self._place = place
+class Looking:
+    """Checks the files of a checkpoint, and collects what is wrong with them."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        if not checkpoint.root.is_dir() or not any(checkpoint.root.iterdir()):
+            raise RefusedError(no_checkpoint(checkpoint))
+        self._checkpoint = checkpoint
         self.files = 0
         self.problems: list[Problem] = []
 
-    # --- what we keep ----------------------------------------------------------------------------
+    def verified(self, identity: Identity | None) -> Verified:
+        """The result."""
+        return Verified(identity.flow if identity else "", self.files, self.problems)
+
+    # --- our own files ---------------------------------------------------------------------------
 
     def identity(self) -> Identity | None:
+        """The identity of the checkpoint; None if it is damaged."""
         self.files += 1
         try:
-            found = self._place.identity()
+            found = self._checkpoint.identity()
         except CutwaterError as error:
             self.problems += error.problems
             return None
         if found is None:
-            self.problems += [no_checkpoint(self._place)]
+            self.problems += [no_checkpoint(self._checkpoint)]
         return found
 
     def logs(self, identity: Identity | None) -> None:
-        """The logs of the sources, and those of Spark."""
-        metadata = self._place.spark / "metadata"
+        """Check the logs of the sources, and those of Spark."""
+        metadata = self._checkpoint.spark / "metadata"
         if metadata.exists():
             self._file(metadata, "Spark's name of the query", _json_lines)
         offsets, commits = self._numbered("offsets"), self._numbered("commits")
@@ -146,35 +154,35 @@ class _Looking:
     def _entries(
         self, identity: Identity, path: Path, number: int, found: list[Any]
     ) -> dict[str, int]:
-        """The entries of our logs that an epoch reads up to."""
+        """For each of our logs, the newest entry that an epoch reads."""
         names = sorted(identity.sources)
         expected = len(names) + len(identity.logs)
         if len(found) != expected:
-            said = f"has {len(found)} sources, and the flow has {expected}"
-            self._damage(path, "Spark's offset log", said, _RESTORE)
+            reason = f"has {len(found)} sources, and the flow has {expected}"
+            self.damage(path, "Spark's offset log", reason, RESTORE)
             return {}
-        pairs = zip(names, found, strict=False)  # the logs of a loop come behind
-        return {n: said["entry"] for n, said in pairs if isinstance(said, dict) and "entry" in said}
+        pairs = zip(names, found, strict=False)  # the logs of a loop come after the sources
+        return {n: data["entry"] for n, data in pairs if isinstance(data, dict) and "entry" in data}
 
     def _source(self, name: str, needed: int) -> None:
-        folder = self._place.root / "sources" / name
+        folder = self._checkpoint.root / "sources" / name
         try:
             log = EntryLog(folder, LOG, _read_chunks)
         except CutwaterError as error:
             self.problems += error.problems
             return
         except (TypeError, ValueError, AttributeError) as error:
-            self._damage(folder, LOG, f"has an entry that is none: {error}", _RESTORE)
+            self.damage(folder, LOG, f"has an entry that is none: {error}", RESTORE)
             return
         self.files += sum(1 for _ in folder.rglob("*.json*"))
         if log.newest < needed:
-            said = f"ends with entry {log.newest}, and an epoch has read up to {needed}"
-            self._damage(folder, LOG, said, _RESTORE)
+            message = f"ends with entry {log.newest}, and an epoch has read up to {needed}"
+            self.damage(folder, LOG, message, RESTORE)
 
     # --- Spark's logs ----------------------------------------------------------------------------
 
     def _numbered(self, log: str) -> dict[int, Path]:
-        folder = self._place.spark / log
+        folder = self._checkpoint.spark / log
         found = folder.iterdir() if folder.is_dir() else iter(())
         return {int(p.name): p for p in sorted(found, key=lambda p: p.name) if p.name.isdigit()}
 
@@ -182,21 +190,21 @@ class _Looking:
         for log, found in (("offsets", offsets), ("commits", commits)):
             missing = _gaps(found)
             if missing:
-                path = self._place.spark / log / str(missing[0])
-                self._damage(path, f"Spark's log of {log}", "is missing", _RESTORE)
+                path = self._checkpoint.spark / log / str(missing[0])
+                self.damage(path, f"Spark's log of {log}", "is missing", RESTORE)
         begun, finished = max(offsets, default=-1), max(commits, default=-1)
         if finished > begun:
-            path = self._place.spark / "offsets" / str(finished)
-            self._damage(path, "Spark's offset log", "is missing: the epoch is finished", _RESTORE)
+            path = self._checkpoint.spark / "offsets" / str(finished)
+            self.damage(path, "Spark's offset log", "is missing: the epoch is finished", RESTORE)
         elif begun > finished + 1 and not (finished < 0 and min(offsets) > 0):
-            path = self._place.spark / "commits" / str(begun - 1)
-            said = f"is missing: epoch {begun} has begun"
-            self._damage(path, "Spark's commit log", said, _RESTORE)
+            path = self._checkpoint.spark / "commits" / str(begun - 1)
+            message = f"is missing: epoch {begun} has begun"
+            self.damage(path, "Spark's commit log", message, RESTORE)
 
     def _file(
-        self, path: Path, what: str, read: Callable[[str], Any], hint: str = _RESTORE
+        self, path: Path, what: str, read: Callable[[str], Any], hint: str = RESTORE
     ) -> Any | None:
-        """What a file says; None if it is damaged."""
+        """The parsed content of a file; None if it is damaged."""
         self.files += 1
         try:
             why = why_altered(path)
@@ -204,33 +212,33 @@ class _Looking:
                 return read(path.read_text())
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             why = f"it does not say what it should: {error}"
-        self._damage(path, what, f"is damaged: {why}", hint)
+        self.damage(path, what, f"is damaged: {why}", hint)
         return None
 
     # --- states ----------------------------------------------------------------------------------
 
     def states(self, identity: Identity | None) -> None:
-        """The state of the newest epoch that is finished, and every other file of states."""
+        """Check the state of the newest finished epoch, and every other state file."""
         known = len(self.problems)
-        for path in sorted((self._place.spark / "state").rglob("*")):
+        for path in sorted((self._checkpoint.spark / "state").rglob("*")):
             if path.is_file() and path.suffix not in (".crc", ".tmp"):
                 self.files += 1
                 why = why_altered(path)
                 if why is not None:
-                    self._damage(path, "the file of a state", f"is damaged: {why}", _RESTORE)
-        finished = self._place.finished_epochs()
+                    self.damage(path, "the file of a state", f"is damaged: {why}", RESTORE)
+        finished = self._checkpoint.finished_epochs()
         if len(self.problems) == known and finished and identity and identity.levels:
             self._chains(finished[-1])
 
     def _unzipped(self, path: Path) -> str | None:
-        """What is wrong with a snapshot: it names tables that lie beside it."""
+        """What is wrong with a snapshot, which refers to tables stored beside it."""
         try:
             with zipfile.ZipFile(path) as archive:
                 broken = archive.testzip()
                 if broken:
                     return f"{broken} in it is not what was written"
-                said = parse_json(archive.read("metadata").decode().split("\n", 1)[1])
-                for table in said.get("sstFiles", []):
+                data = parse_json(archive.read("metadata").decode().split("\n", 1)[1])
+                for table in data.get("sstFiles", []):
                     there = path.parent / "SSTs" / table["dfsSstFileName"]
                     if not there.exists() or there.stat().st_size != table["sizeBytes"]:
                         return f"{there}, which it needs, is missing or of another length"
@@ -239,8 +247,8 @@ class _Looking:
         return None
 
     def _chains(self, epoch: int) -> None:
-        """Each partition has the state of an epoch: a snapshot, and all changes since."""
-        versions = {e + 1: self._names_of_states(e) for e in self._place.finished_epochs()}
+        """Each partition must have the state of an epoch: a snapshot, and all changelogs since."""
+        versions = {e + 1: self._names_of_states(e) for e in self._checkpoint.finished_epochs()}
         for operator, partitions in versions[epoch + 1].items():
             for partition in range(len(partitions)):
                 self._chain(epoch + 1, versions, operator, partition)
@@ -248,29 +256,29 @@ class _Looking:
     def _chain(
         self, newest: int, versions: Mapping[int, Mapping[str, Any]], operator: str, partition: int
     ) -> None:
-        folder = self._place.spark / "state" / operator / str(partition)
+        folder = self._checkpoint.spark / "state" / operator / str(partition)
         for version in range(newest, 0, -1):
             names = versions.get(version, {}).get(operator)
             if names is None or partition >= len(names):
-                return  # from before what the commit log knows
+                return  # older than the commit log
             found = folder / f"{version}_{names[partition]}.zip"
             if found.exists():
                 why = self._unzipped(found)
                 if why is not None:
-                    self._damage(found, "the snapshot of a state", f"is damaged: {why}", _RESTORE)
+                    self.damage(found, "the snapshot of a state", f"is damaged: {why}", RESTORE)
                 return
             changes = found.with_suffix(".changelog")
             if not changes.exists():
-                said = f"is missing: partition {partition} needs it for epoch {newest - 1}"
-                self._damage(changes, "the file of a state", said, _RESTORE)
+                message = f"is missing: partition {partition} needs it for epoch {newest - 1}"
+                self.damage(changes, "the file of a state", message, RESTORE)
                 return
 
     def _names_of_states(self, epoch: int) -> dict[str, list[str]]:
-        """For each operator the name of the newest state of each partition."""
+        """For each operator, the name of the newest state of each partition."""
         try:
-            text = (self._place.spark / "commits" / str(epoch)).read_text()
-            said = parse_json(text.split("\n", 1)[1]).get("stateUniqueIds") or {}
-            found = {number: [ids[0] for ids in parts] for number, parts in said.items()}
+            text = (self._checkpoint.spark / "commits" / str(epoch)).read_text()
+            data = parse_json(text.split("\n", 1)[1]).get("stateUniqueIds") or {}
+            found = {number: [ids[0] for ids in parts] for number, parts in data.items()}
         except (OSError, ValueError, IndexError, TypeError, AttributeError, KeyError):
             return {}
         names = [*found, *(name for parts in found.values() for name in parts)]
@@ -278,36 +286,37 @@ class _Looking:
 
     # --- ledgers ---------------------------------------------------------------------------------
 
-    def ledgers(self, identity: Identity | None, sinks: Mapping[str, Sink]) -> None:
-        """The ledgers of sinks, and those of what is kept aside."""
+    def ledgers(self, identity: Identity | None, sinks: Mapping[str, SinkConnector]) -> None:
+        """Check the ledgers of sinks, of side outputs and of the logs of loops."""
         if identity is None:
             return
-        every = {**dict(self._asides(identity)), **sinks}
+        every = {**dict(self._side_outputs(identity)), **sinks}
         for name, sink in every.items():
             self.files += 1
             try:
-                found = sink.check(name, identity.query_id, self._place.next_epoch())
+                found = sink.check(name, identity.query_id, self._checkpoint.next_epoch())
                 self.problems += found or strange_outputs(
-                    self._place.root, name, sink, identity.query_id
+                    self._checkpoint.root, name, sink, identity.query_id
                 )
             except CutwaterError as error:
                 self.problems += error.problems
 
-    def _asides(self, identity: Identity) -> Iterator[tuple[str, Sink]]:
+    def _side_outputs(self, identity: Identity) -> Iterator[tuple[str, SinkConnector]]:
         for name in identity.logs:
-            yield name, Folder(str(self._place.root / side_output_folder(name)))
+            yield name, Folder(str(self._checkpoint.root / side_output_folder(name)))
         for kind, named in (("bad-records", bad_records_sink), ("late-events", late_events_sink)):
             for name in identity.sources:
-                folder = self._place.root / kind / name
+                folder = self._checkpoint.root / kind / name
                 if folder.is_dir():
                     yield named(name), Folder(str(folder))
 
-    def _damage(self, path: Path, what: str, said: str, hint: str) -> None:
-        self.problems.append(Problem("damaged-file", f"{what} {path} {said}", hint))
+    def damage(self, path: Path, what: str, message: str, hint: str = RESTORE) -> None:
+        """Record what is wrong with a file."""
+        self.problems.append(Problem("damaged-file", f"{what} {path} {message}", hint))
 
 
 def _is_name(found: Any) -> bool:
-    """Can it be the name of a file, or a part of one?"""
+    """Can it be a file name, or a part of one?"""
     return isinstance(found, str) and re.fullmatch(r"[\w-]{1,100}", found) is not None
 
 
@@ -348,7 +357,7 @@ def _commit(text: str) -> Any:
 
 def _commit_hint(path: Path, is_newest: bool) -> str:
     if not is_newest:
-        return _RESTORE
+        return RESTORE
     return (
         f"delete {path} and {path.with_name(f'.{path.name}.crc').name} beside it, and run again: "
         "the epoch is done once more, and nothing is shown twice"

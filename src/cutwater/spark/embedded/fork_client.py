@@ -32,8 +32,8 @@ def main(address: str, python: str, *arguments: str) -> int:
 def _request(arguments: tuple[str, ...]) -> bytes:
     """Arguments, folder and environment, after the length of all that."""
     variables = [name + b"=" + value for name, value in os.environb.items()]
-    said = [str(len(arguments)), *arguments, os.getcwd()]  # noqa: PTH109 (an import less)
-    data = b"\0".join([*map(os.fsencode, said), *variables])
+    request = [str(len(arguments)), *arguments, os.getcwd()]  # noqa: PTH109 (an import less)
+    data = b"\0".join([*map(os.fsencode, request), *variables])
     return len(data).to_bytes(8, "big") + data
 
 

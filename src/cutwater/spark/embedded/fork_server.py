@@ -85,7 +85,7 @@ def start_fork_server(folder: Path) -> str:
 
 
 def _let_go(server: subprocess.Popen[bytes]) -> None:
-    """Let the server end when nobody needs it any more: the JVM may, for a moment."""
+    """End the server when it is no longer needed; the JVM may need it a moment longer."""
     assert server.stdin
     server.stdin.close()
 

@@ -84,7 +84,7 @@ def kill_own() -> bool:
 def _members(session: int) -> list[int]:
     """The processes of a session; Spark's Python processes are in groups of their own there.
 
-    Where the system does not tell, none.
+    Empty if the system does not tell.
     """
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -108,9 +108,9 @@ def death_of(process: subprocess.Popen[bytes], scratch: Path) -> Problem | None:
     return Problem("jvm-died", f"the JVM of the run {why}{last}", hint)
 
 
-def is_out_of_memory(said: str) -> bool:
+def is_out_of_memory(message: str) -> bool:
     """Does an error or a log say that heap or buffers were exhausted?"""
-    return any(error in said for error in _OUT_OF_MEMORY)
+    return any(error in message for error in _OUT_OF_MEMORY)
 
 
 def out_of_memory(scratch: Path) -> Problem:

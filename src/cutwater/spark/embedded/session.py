@@ -78,7 +78,7 @@ _OURS = {
     "spark.master",
     "spark.sql.warehouse.dir",
 } - {*_CHANGEABLE}
-"""Settings on which a flow rests, or for which a run has a word of its own."""
+"""Settings that a flow depends on, or that have an option of `run`."""
 
 _LOGGING = """status = off
 rootLogger.level = error
@@ -94,11 +94,11 @@ appender.file.layout.pattern = %d %p %c{{1}}: %m%n%ex
 def setting_problem(name: str) -> Problem | None:
     """Why a setting of the embedded session is not the user's to make."""
     if name in _OURS:
-        said = f"{name} is set by the run; a flow rests on it"
-        return Problem("setting-of-ours", said, "leave it out, or run on a session of your own")
+        message = f"{name} is set by the run; a flow depends on it"
+        return Problem("setting-of-ours", message, "leave it out, or run on a session of your own")
     if not name.startswith("spark."):
-        said = f"'{name}' is no setting of Spark; their names begin with 'spark.'"
-        return Problem("unknown-setting", said, f"did you mean 'spark.{name}'?")
+        message = f"'{name}' is no setting of Spark; their names begin with 'spark.'"
+        return Problem("unknown-setting", message, f"did you mean 'spark.{name}'?")
     return None
 
 
@@ -159,14 +159,14 @@ def embedded_session(
 
 
 def _quieten(context: SparkContext) -> None:
-    """Let a thread of pyspark print no traceback when the JVM dies: what it died of is said."""
+    """Silence a thread of pyspark when the JVM dies: an error already explains the cause."""
     server: Any = context._accumulatorServer
     server.handle_error = lambda *_: None
 
 
 @contextmanager
 def looked_after(session: SparkSession, scratch: Path, *, is_ours: bool) -> Iterator[None]:
-    """Stop a session of ours at the end; a JVM that died meanwhile is said in a sentence."""
+    """Stop a session of ours at the end; raises an error that explains why a JVM died."""
     process = jvm.own() if is_ours else None
     try:
         yield
@@ -196,11 +196,11 @@ def _stop(session: SparkSession, *, is_alive: bool) -> None:
 
 
 def _gone(error: Exception) -> Problem:
-    said = str(error).strip() or type(error).__name__
+    text = str(error).strip() or type(error).__name__
     return Problem(
         "jvm-gone",
-        f"the JVM of the session does not answer any more: {said.splitlines()[0]}",
-        "see what became of it; run it again on a new session: nothing is lost",
+        f"the JVM of the session does not answer any more: {text.splitlines()[0]}",
+        "see why it died; run again on a new session: nothing is lost",
     )
 
 
@@ -248,10 +248,10 @@ def _on_this_machine(master: str) -> dict[str, str]:
 
 def _not_started(error: Exception, scratch: Path) -> Problem:
     java = getattr(error, "java_exception", None)
-    said = str(java.getMessage() if java is not None else error).strip() or type(error).__name__
+    text = str(java.getMessage() if java is not None else error).strip() or type(error).__name__
     return Problem(
         "spark-did-not-start",
-        f"Spark did not start: {said.splitlines()[0]}",
+        f"Spark did not start: {text.splitlines()[0]}",
         f"see {scratch / 'jvm.log'}, or run with --debug",
     )
 
@@ -279,6 +279,6 @@ def check_session(spark: SparkSession, engine: Mapping[str, str] = MappingProxyT
 def _setting(name: str, value: str, found: str | None) -> Problem:
     return Problem(
         "session-setting",
-        f"the session has {name} = {found or 'nothing'}, not {value}; a flow rests on it",
+        f"the session has {name} = {found or 'nothing'}, not {value}; a flow depends on it",
         f"set it before the session starts: .config('{name}', '{value}')",
     )

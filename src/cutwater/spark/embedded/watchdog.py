@@ -1,4 +1,4 @@
-"""A run that does not go on is ended: a function that never returns, a process that is paused.
+"""Ends a run that makes no progress: a function that never returns, a process that is paused.
 
 Spark has a timeout for Python workers (`spark.python.worker.idleTimeoutSeconds`), which does not
 suffice: it ends a worker by SIGTERM, which one that is paused never takes, and it does not know
@@ -41,13 +41,13 @@ class Watchdog:
         return self._ticks > self._seen_at
 
     def note(self, name: str, value: object) -> None:
-        """Something was looked at; if it has changed, the run goes on."""
+        """Report an observation; if it changed, the run makes progress."""
         if self._signs.get(name) != value:
             self._signs[name] = value
             self.see()
 
     def see(self) -> None:
-        """The run goes on."""
+        """Report that the run makes progress."""
         self._seen_at = self._ticks
 
     @contextmanager
@@ -67,7 +67,7 @@ class Watchdog:
             raise ResourceError(self.problem())
 
     def problem(self) -> Problem:
-        """What is said of a run that was cut off."""
+        """The problem of a run that was cut off."""
         doing = self._signs.get("status")
         return Problem(
             "hung",
@@ -89,7 +89,7 @@ class Watchdog:
 
 @contextmanager
 def ended_if_hung(hung_after_s: float, cut_off: Callable[[], object]) -> Iterator[Watchdog]:
-    """A watchdog; what fails because it cut the run off is said in its own sentence."""
+    """A watchdog; what fails because it cut the run off has its own sentence."""
     watchdog = Watchdog(hung_after_s, cut_off)
     try:
         yield watchdog

@@ -1,4 +1,4 @@
-"""Records as Arrow columns: the types that annotations stand for, and both ways between."""
+"""Records as Arrow columns: maps annotations to Arrow types, and converts both ways."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cutwater.annotations import describe, fields_of, members, plain_type
 from cutwater.errors import InputError, Problem, RefusedError
-from cutwater.spark.exchange.columns import Numbering, Records, objects
+from cutwater.spark.exchange.columns import DictionaryEncoding, Records, objects
 from cutwater.vectors import Layout
 from cutwater.vectors.layouts import Columns
 
@@ -37,14 +37,14 @@ _SIMPLE: dict[Any, pa.DataType] = {
 }
 _NUMBERS = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 _KEPT = (bytes, dt.datetime, dt.date, dt.time, dt.timedelta, Decimal)
-"""What is given to Arrow as it is."""
+"""Types whose values Arrow accepts as they are."""
 _COLLECTIONS = (list, set, frozenset)
 
 
 def arrow_type(tp: Any, inside: tuple[Any, ...] = ()) -> pa.DataType | None:
-    """The Arrow type of an annotation; None if it has none, as a record that holds itself.
+    """The Arrow type of an annotation; None if there is none, as for a recursive record.
 
-    `inside` are the records in which it is a field. A datetime without a zone is taken for UTC.
+    `inside` are the records in which it is nested. A datetime without a zone is assumed to be UTC.
 
     >>> arrow_type(list[int]), arrow_type(str | None), arrow_type(int | str)
     (ListType(list<item: int64>), DataType(string), None)
@@ -76,15 +76,18 @@ def _struct(fields: dict[str, Any], inside: tuple[Any, ...]) -> pa.DataType | No
 
 
 def schema_of(layout: Layout, what: str) -> pa.Schema:
-    """The columns that stand for a type; what has no fields is a column named ``value``."""
+    """The schema of a type; a type without fields is one column named ``value``.
+
+    Raises `RefusedError` if a field has no Arrow type; `what` names the carrier in its message.
+    """
     found = {name or "value": arrow_type(tp) for name, tp in layout.declared.items()}
     for name, tp in layout.declared.items():
         if found[name or "value"] is None:
             raise RefusedError(
                 Problem(
                     "no-column-type",
-                    f"{what} carries {describe(layout.type)}, and {describe(tp)} is no type of a "
-                    "column",
+                    f"{what} carries {describe(layout.type)}, and {describe(tp)} has no column "
+                    "type",
                     "map it to a dataclass of numbers, text, times, and lists and dataclasses of "
                     "these",
                 )
@@ -93,7 +96,7 @@ def schema_of(layout: Layout, what: str) -> pa.Schema:
 
 
 def arrays_of(layout: Layout, columns: Columns, schema: pa.Schema) -> list[pa.Array]:
-    """Columns as Arrow has them."""
+    """Columns as Arrow arrays."""
     pairs = zip(layout.columns.items(), schema.types, strict=True)
     return [_array(columns[name], kind, tp) for (name, kind), tp in pairs]
 
@@ -108,7 +111,7 @@ def _array(column: np.ndarray, kind: str, tp: pa.DataType) -> pa.Array:
 
 
 def misfit(found: pa.DataType, tp: Any) -> bool:
-    """Can values of an Arrow type not be taken for a type?
+    """Are values of an Arrow type unfit for an annotation?
 
     >>> misfit(pa.int32(), int), misfit(pa.string(), int), misfit(pa.int64(), float)
     (False, True, False)
@@ -149,12 +152,13 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 def records_in(
     layout: Layout, arrays: Sequence[pa.Array], what: str, numbered: Collection[str] = ()
 ) -> Records:
-    """Arrow columns as records; an empty place in a field that has none is refused.
+    """Arrow columns as records; raises `InputError` for a null in a field that does not allow it.
 
-    The values of the fields `numbered`, which are texts or whole numbers, are numbered.
+    Also for a value that does not fit its annotation. The fields `numbered`, which are text or
+    integers, are dictionary-encoded.
     """
     columns: Columns = {}
-    numberings: dict[str, Numbering] = {}
+    numberings: dict[str, DictionaryEncoding] = {}
     for (name, kind), array in zip(layout.columns.items(), arrays, strict=True):
         declared = layout.declared[name]
         if array.null_count and types.NoneType not in members(plain_type(declared)):
@@ -186,23 +190,23 @@ def records_in(
     return Records(layout, columns, numberings)
 
 
-def numbering_of(array: pa.Array) -> Numbering:
-    """What an Arrow column without empty places holds.
+def numbering_of(array: pa.Array) -> DictionaryEncoding:
+    """The dictionary encoding of an Arrow column without nulls.
 
     >>> numbering_of(pa.array(["b", "a", "b"]))
-    Numbering(values=['b', 'a'], of=array([0, 1, 0]))
+    DictionaryEncoding(values=['b', 'a'], of=array([0, 1, 0]))
     """
     is_encoded = pa.types.is_dictionary(array.type)
     encoded = array if is_encoded else array.dictionary_encode()
     of, values = encoded.indices.to_numpy().astype(np.intp), encoded.dictionary
-    if is_encoded:  # by a file, in which other rows have values too
+    if is_encoded:  # by a file, whose dictionary also has values of other rows
         used, of = _used(of, len(values))
         values = values.take(pa.array(used))
-    return Numbering(values.to_numpy(zero_copy_only=False).tolist(), of)
+    return DictionaryEncoding(values.to_numpy(zero_copy_only=False).tolist(), of)
 
 
 def _used(numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which of so many numbers there are, and the place of each one among these."""
+    """The numbers below `size` that occur, and the index of each given one among these."""
     if len(numbers) < size:
         return np.unique(numbers, return_inverse=True)
     is_used = np.bincount(numbers, minlength=size) > 0
@@ -221,7 +225,7 @@ def _column(array: pa.Array, kind: str, declared: Any) -> np.ndarray:
 
 
 def in_utc(array: pa.Array) -> pa.Array:
-    """The same moments, whatever zone Arrow shows them in: a session's zone is no part of them.
+    """The same instants in UTC: the time zone of a Spark session is not part of a value.
 
     >>> berlin = pa.array([0], pa.timestamp("us", "Europe/Berlin"))
     >>> in_utc(berlin).to_pylist()[0].isoformat()

@@ -1,6 +1,6 @@
-"""Batches: events in bulk, column by column, on their way between segments.
+"""Batches of events in columns, on their way between segments.
 
-What costs something for each event costs least where a whole column is worked on at once.
+The cost per event is lowest if each operation processes a whole column.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ __all__ = ["Batch", "joined", "much_at_once"]
 
 @dataclass(slots=True)
 class Batch:
-    """Events, each with its place in the order of the epoch and the canonical bytes of its key."""
+    """Events, each with its position in the order of the epoch and its key's canonical bytes."""
 
     orders: list[bytes]
-    """Empty where nobody minds."""
+    """Empty if nothing downstream needs the order."""
     key_bytes: list[bytes]
     values: Sequence[Any]
     """A list, or `Records`."""
     keys: list[Any] | None = None
-    """The keys themselves, where someone needs them."""
+    """The keys themselves; None if they are not needed."""
     times: list[Any] | None = None
-    """The times of the events, where someone needs them."""
+    """The times of the events; None if they are not needed."""
     label: int | None = None
-    """The label of the bucket that all keys belong to, if they are known to have one."""
+    """The label of the bucket, if all keys are known to belong to one."""
 
     def __len__(self) -> int:
         return len(self.values)
 
     def take(self, indices: Sequence[int]) -> Batch:
-        """The events at some places."""
+        """The events at these indices."""
         return Batch(
             self.orders and list(map(self.orders.__getitem__, indices)),
             list(map(self.key_bytes.__getitem__, indices)),
@@ -51,7 +51,7 @@ class Batch:
         )
 
     def part(self, start: int, end: int, label: int | None) -> Batch:
-        """The events between two places."""
+        """The events from one index to another, exclusive."""
         return Batch(
             self.orders[start:end],
             self.key_bytes[start:end],
@@ -67,7 +67,7 @@ class Batch:
         return self.part(0, middle, self.label), self.part(middle, len(self), self.label)
 
     def by_label(self, labels: Sequence[int]) -> Iterator[Batch]:
-        """The events of each bucket."""
+        """One batch per bucket."""
         if self.label is not None or not len(self):
             yield self
             return
@@ -80,7 +80,7 @@ class Batch:
                 start += count
 
     def in_order(self) -> Batch:
-        """The events in their order; those with one order stay as they are to each other."""
+        """The events sorted by order; the sort is stable."""
         if all(map(operator.le, self.orders, self.orders[1:])):
             return self
         return self.take(sorted(range(len(self)), key=self.orders.__getitem__))
@@ -94,7 +94,10 @@ def _taken(values: Sequence[Any], indices: Sequence[int]) -> Sequence[Any]:
 
 @contextmanager
 def much_at_once() -> Iterator[None]:
-    """Around work that makes many objects and no cycles: looking for them doubles its cost."""
+    """Disable garbage collection for work that makes many objects but no cycles.
+
+    Searching for cycles would double its cost.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -105,7 +108,7 @@ def much_at_once() -> Iterator[None]:
 
 
 def joined(batches: Iterable[Batch]) -> Batch:
-    """Several batches as one, one after the other; all have the same columns."""
+    """The concatenation of batches; all have the same columns."""
     first, *others = batches
     if not others:
         return first

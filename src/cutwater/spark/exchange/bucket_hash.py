@@ -1,9 +1,9 @@
-"""Group labels: numbers that Spark's hash spreads evenly over the partitions.
+"""Labels of buckets: grouping keys that Spark's hash spreads evenly over the partitions.
 
-Spark places a group by ``pmod(murmur3(label, 42), partitions)``. The labels 0 to 15 leave 6 of 16
-partitions empty; a label for each bucket is therefore searched for whose hash is congruent to the
-bucket. That spreads evenly over every number of partitions that divides the number of buckets,
-so labels never change when the partitions do.
+Spark assigns a group to partition ``pmod(murmur3(label, 42), partitions)``. The labels 0 to 15
+would leave 6 of 16 partitions empty, so each bucket gets a label whose hash is congruent to its
+number. This spreads buckets evenly over every number of partitions that divides the number of
+buckets, so labels need not change when the partitions do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values held as columns, until someone wants them one by one."""
+"""Values held as columns, and converted to objects only on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cutwater.vectors import Layout
 from cutwater.vectors.layouts import Columns
 
 __all__ = [
-    "Numbering",
+    "DictionaryEncoding",
     "RecordCodec",
     "Records",
     "joined_values",
@@ -31,25 +31,25 @@ _NONE: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
-class Numbering:
-    """What a column holds: each value once, and for each row the number of its value."""
+class DictionaryEncoding:
+    """A dictionary-encoded column: each distinct value once, and per row the index of its value."""
 
     values: list[Any]
     of: np.ndarray
 
 
 class Records(Sequence[Any]):
-    """Many values of a type, as a column for each of its fields."""
+    """Many values of a type, with one column per field."""
 
     __slots__ = ("_values", "columns", "layout", "numberings")
 
     def __init__(
-        self, layout: Layout, columns: Columns, numberings: Mapping[str, Numbering] = _NONE
+        self, layout: Layout, columns: Columns, numberings: Mapping[str, DictionaryEncoding] = _NONE
     ) -> None:
         self.layout = layout
         self.columns = columns
         self.numberings = numberings
-        """Of columns whose values were numbered when they were read."""
+        """Of the columns that were dictionary-encoded when they were read."""
         self._values: list[Any] | None = None
 
     @staticmethod
@@ -72,18 +72,18 @@ class Records(Sequence[Any]):
 
     @property
     def values(self) -> list[Any]:
-        """The values themselves; made once."""
+        """The values themselves; made on first access, then cached."""
         if self._values is None:
             self._values = self.layout.to_values(self.columns)
         return self._values
 
     def take(self, indices: Any) -> Records:
-        """The values at some places."""
+        """The values at these indices."""
         places = np.asarray(indices, np.intp)
         return Records(self.layout, {name: c[places] for name, c in self.columns.items()})
 
     def fields(self, names: Sequence[str]) -> list[Any] | None:
-        """Of each value one field, or several as a tuple; None if they are not all columns."""
+        """One field of each value, or several as a tuple; None if not all of them are columns."""
         if not names or not all(name in self.columns for name in names):
             return None
         columns = [self.columns[name].tolist() for name in names]
@@ -91,7 +91,7 @@ class Records(Sequence[Any]):
 
 
 def joined_values(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
-    """Values one after the other; as columns if all are."""
+    """The concatenation of values; `Records` if all parts are, of the same type."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -105,7 +105,7 @@ def joined_values(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
 
 
 class RecordCodec:
-    """Many values of a type as bytes and back, column by column: numbers as they lie in memory."""
+    """Encodes and decodes many values of a type by column; numbers as little-endian arrays."""
 
     def __init__(self, tp: Any) -> None:
         self.layout = Layout.of(tp)
@@ -128,7 +128,7 @@ class RecordCodec:
 
 @lru_cache(maxsize=512)
 def record_codec(tp: Any) -> RecordCodec:
-    """The codec of many values of a type; to make one takes far longer than to use it."""
+    """The codec for many values of a type; cached, since making one is expensive."""
     return RecordCodec(tp)
 
 
@@ -150,13 +150,13 @@ def _coding(kind: str, declared: Any) -> _Coding:
 
 
 def objects(values: Iterable[Any]) -> np.ndarray:
-    """An array of whatever is given."""
+    """An array of objects."""
     found = list(values)
     return np.fromiter(found, object, count=len(found))
 
 
 def numbered(keys: list[bytes]) -> tuple[list[bytes], np.ndarray]:
-    """Each key once, in the order in which they come, and the number of each one's key."""
+    """The distinct keys in order of appearance, and for each key its index among these."""
     found = dict.fromkeys(keys)
     if len(found) == len(keys):
         return keys, np.arange(len(keys))

@@ -1,17 +1,18 @@
-"""The rows between stages: addressed parcels of events.
+"""The rows that Spark shuffles between stages.
 
 A row is ``(label, target, kind, body)``: the label of a bucket, the number of a segment or sink,
-and a body of many events; or it is a notice to a bucket. One row for many events, because Spark's
-cost is per row: in large batches packed rows moved about four times as many events per second as
-one row each through the same interface, and about one and a half times as many as one row each
-through pandas; in small batches there was no difference (``benchmarks/row_format.py``).
-What a body looks like is between who sends it and its target (`letters`, `tables`).
+and a body of many events; or it is a control row for a bucket. One row holds many events because
+Spark's cost is per row: in large batches, packed rows moved about four times as many events per
+second as one row per event through the same interface, and about one and a half times as many as
+one row per event through pandas; in small batches there was no difference
+(``benchmarks/row_format.py``). Sender and target agree on the format of a body (`event_codec`,
+`sink_rows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import msgspec
@@ -30,18 +31,22 @@ __all__ = [
     "GATHERED",
     "LARGEST_BATCH",
     "LARGEST_BODY",
-    "MARK",
     "NEWEST",
+    "OVER",
     "ROW_SCHEMA",
+    "WATERMARK",
     "Fold",
-    "Outbox",
-    "Parcel",
+    "InputEpochs",
+    "ShuffleRow",
+    "ShuffleWriter",
     "pack_lines",
-    "pack_mark",
+    "pack_number",
+    "pack_watermark",
     "record_batches",
     "row_of",
+    "split_input_epoch",
     "unpack_lines",
-    "unpack_mark",
+    "unpack_watermark",
 ]
 
 ROW_SCHEMA = StructType(
@@ -58,82 +63,118 @@ ARROW_SCHEMA = pa.schema(
 
 DATA = 0
 """The kind of a row that holds events."""
-MARK = 1
-"""The kind of a row that tells a bucket what a source has completed (`pack_mark`)."""
+WATERMARK = 1
+"""The kind of a control row with the watermark of a source (`pack_watermark`)."""
 END = 2
-"""The kind of a row that tells a bucket that the input has ended."""
+"""The kind of a control row for the end of the input."""
 BEHIND = b"behind"
-"""The body of such a row that is for what is behind a loop; else it is for what is before it."""
+"""The body of an `END` row for segments downstream of a loop; any other is for those upstream."""
 NEWEST = 3
-"""The kind of a row that tells a gate the newest time that a task has read."""
+"""The kind of a row that gives a late filter the newest time that a task has read."""
+OVER = 4
+"""The kind of a control row for the end of an input epoch in a loop (`pack_number`)."""
 EVERYONE = -1
-"""The target of a row that is for all segments of its bucket."""
+"""The target of a row for all segments of its bucket."""
 
-Parcel = tuple[int, int, int, bytes]
-"""The fields of a row."""
+ShuffleRow = tuple[int, int, int, bytes]
+"""The fields of a shuffled row."""
 
 LARGEST_BODY = 16 << 20
-"""A body with more than this is split, if there is more than one event in it."""
+"""A larger body, in bytes, is split if it holds more than one event."""
 
 LARGEST_BATCH = 16 << 20
-"""Rows whose bodies have more than this go in several batches: the JVM holds each whole, twice."""
+"""The most bytes of bodies in an Arrow batch: the JVM holds a whole batch in memory, twice."""
 
 GATHERED = 64 << 20
-"""So many bytes of values wait at most to be folded with others, about half a million with short
-keys; where half of them are left after that, there is nothing to gain by waiting."""
+"""The most bytes of values that are buffered for pre-aggregation, about half a million values with
+short keys. If half of them are left after folding, buffering does not pay off."""
 
 _pack = msgspec.msgpack.Encoder().encode
-unpack_mark = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
+unpack_watermark = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
 unpack_lines = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes]]).decode
-"""The orders and lines of a parcel for a sink."""
+"""The orders and lines of a row for a sink."""
 
 
-def pack_mark(source: str, time: bytes) -> bytes:
-    """The body of a row that tells what a source has completed, its time encoded."""
+def pack_watermark(source: str, time: bytes) -> bytes:
+    """The body of a watermark row: a source and the encoded time that it has completed."""
     return _pack((source, time))
 
 
 def pack_lines(batch: Batch) -> bytes:
-    """The body of a row for a sink; the values are the lines."""
+    """The body of a row for a sink; the values of the batch are lines."""
     return _pack((batch.orders, batch.values))
 
 
 class Fold(Protocol):
-    """Makes fewer values of many, for a target that is given no less by them."""
+    """Pre-aggregates before the shuffle."""
 
     def folded(self, batches: Sequence[Batch]) -> Batch:
-        """One value for all of each key; those that were made so may be among them."""
+        """One value per key; some of the batches may be results of an earlier fold."""
 
     def pack(self, batch: Batch) -> bytes:
         """The body of a row."""
 
 
-class Outbox:
-    """Collects what is sent, as rows."""
+@dataclass(frozen=True)
+class InputEpochs:
+    """The input epochs in a loop that is cut at a log: one epoch processes several of them."""
 
-    def __init__(self, labels: Sequence[int]) -> None:
+    current: int
+    """The one that began in this epoch: records of sources belong to it."""
+    targets: frozenset[int]
+    """The segments of the loop, and its logs: rows for them carry the number of an input epoch."""
+
+
+def pack_number(number: int) -> bytes:
+    """The number of an input epoch as bytes: the prefix of a body that belongs to it."""
+    return number.to_bytes(_NUMBER, "big")
+
+
+def split_input_epoch(body: bytes) -> tuple[int, bytes]:
+    """The number of the input epoch to which a body belongs, and the rest of the body."""
+    return int.from_bytes(body[:_NUMBER], "big"), body[_NUMBER:]
+
+
+_NUMBER = 8
+
+
+class ShuffleWriter:
+    """Buffers the rows that a task sends."""
+
+    def __init__(self, labels: Sequence[int], inputs: InputEpochs | None = None) -> None:
         self._labels = labels
-        self._rows: list[Parcel] = []
+        self._inputs = inputs
+        self._rows: list[ShuffleRow] = []
         self._new: list[tuple[int, Fold, Batch]] = []
         self._gathered: dict[int, _Gathered] = {}
 
     def post(self, target: int, batch: Batch, pack: Callable[[Batch], bytes]) -> None:
-        """Send events to a target, to the bucket of each key."""
+        """Send events to the buckets of their keys in a target."""
         for part in batch.by_label(self._labels):
             for body in _bodies(part, pack):
                 assert part.label is not None
-                self._rows.append((part.label, target, DATA, body))
+                self._rows.append((part.label, target, DATA, self._addressed(target, body)))
+
+    def _addressed(self, target: int, body: bytes) -> bytes:
+        if self._inputs is None or target not in self._inputs.targets:
+            return body
+        return pack_number(self._inputs.current) + body
+
+    def for_input(self, number: int) -> ShuffleWriter:
+        """Another writer, for what an input epoch causes."""
+        assert self._inputs is not None
+        return ShuffleWriter(self._labels, replace(self._inputs, current=number))
 
     def gather(self, target: int, batch: Batch, fold: Fold) -> None:
-        """Send values to a target, folded with others of the same key."""
+        """Buffer values for a target, to be pre-aggregated by key."""
         self._new.append((target, fold, batch))
 
     def drop(self) -> None:
-        """Forget what came since rows were last asked for."""
+        """Discard what was sent since the last call of `ready` or `drain`."""
         self._rows, self._new = [], []
 
-    def ready(self) -> list[Parcel]:
-        """The rows that need not wait: values that are gathered wait for more, up to many."""
+    def ready(self) -> list[ShuffleRow]:
+        """Returns the rows that can be sent now; values to pre-aggregate stay, up to a limit."""
         for target, fold, batch in self._new:
             gathered = self._gathered.setdefault(target, _Gathered(fold))
             gathered.add(batch)
@@ -143,8 +184,8 @@ class Outbox:
         self._rows, self._new = [], []
         return rows
 
-    def take(self) -> list[Parcel]:
-        """All rows; the outbox is empty after."""
+    def drain(self) -> list[ShuffleRow]:
+        """Returns all rows and empties the writer."""
         rows = self.ready()
         for target in list(self._gathered):
             self._send(target)
@@ -160,7 +201,7 @@ class Outbox:
 
 @dataclass
 class _Gathered:
-    """Values for one target that wait for others of their keys."""
+    """Values for one target, buffered to be folded with others of the same keys."""
 
     fold: Fold
     batches: list[Batch] = field(default_factory=list)
@@ -168,13 +209,13 @@ class _Gathered:
     _is_folded: bool = False
 
     def add(self, batch: Batch) -> None:
-        """Let one more batch wait."""
+        """Buffer one more batch."""
         self.batches.append(batch)
         self.weight += _weight(batch)
         self._is_folded = False
 
     def folded(self) -> _Gathered:
-        """The same with one value for each key."""
+        """The same, folded to one value per key."""
         if not self._is_folded:
             batch = self.fold.folded(self.batches)
             self.batches, self.weight, self._is_folded = [batch], _weight(batch), True
@@ -182,7 +223,7 @@ class _Gathered:
 
 
 def _weight(batch: Batch) -> int:
-    """About how many bytes of memory folded values take; they hold each key twice."""
+    """The approximate memory of folded values in bytes; they hold each key twice."""
     return 64 * len(batch) + 2 * sum(map(len, batch.key_bytes))
 
 
@@ -197,13 +238,13 @@ def _bodies(batch: Batch, pack: Callable[[Batch], bytes]) -> Iterator[bytes]:
             yield from _bodies(half, pack)
 
 
-def row_of(parcel: Parcel) -> Row:
-    """A row as Spark has it."""
-    return Row(**dict(zip(ROW_SCHEMA.names, parcel, strict=True)))
+def row_of(row: ShuffleRow) -> Row:
+    """A row as Spark's `Row`."""
+    return Row(**dict(zip(ROW_SCHEMA.names, row, strict=True)))
 
 
-def record_batches(rows: Sequence[Parcel]) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow has them, at most `LARGEST_BATCH` at a time or one."""
+def record_batches(rows: Sequence[ShuffleRow]) -> Iterator[pa.RecordBatch]:
+    """Rows as Arrow batches of at most `LARGEST_BATCH` bytes, or of one row."""
     start = weight = 0
     for end, (_, _, _, body) in enumerate(rows):
         weight += len(body)
@@ -214,7 +255,7 @@ def record_batches(rows: Sequence[Parcel]) -> Iterator[pa.RecordBatch]:
         yield _record_batch(rows[start:])
 
 
-def _record_batch(rows: Sequence[Parcel]) -> pa.RecordBatch:
+def _record_batch(rows: Sequence[ShuffleRow]) -> pa.RecordBatch:
     columns: list[Any] = list(zip(*rows, strict=True))
     arrays = [pa.array(c, tp) for c, tp in zip(columns, ARROW_SCHEMA.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)

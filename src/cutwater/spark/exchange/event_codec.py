@@ -1,7 +1,7 @@
-"""Letters: how the events for a segment are written into a body, and read where they arrive.
+"""Encodes the events for a segment as the body of a row, and decodes them where they arrive.
 
-A body holds values, encoded for the segment they go to, in one piece. Where a segment needs more,
-it gets more: times, the keys themselves. All events of a body came by one input.
+A body holds values, encoded together for the segment that receives them, and times and keys if the
+segment needs them. All events of a body come through one input of the segment.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from cutwater.annotations import describe
 from cutwater.codec import Codec
 from cutwater.errors import Problem, StepError
 from cutwater.flow.fusing import Plan, Segment
-from cutwater.flow.inference import StreamType
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.state_snapshots import key_kept_as, time_kept_as
 from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.exchange.columns import RecordCodec, Records
-from cutwater.spark.job.column_requirements import Needs
+from cutwater.spark.job.column_requirements import ColumnRequirements
 
-__all__ = ["Letters"]
+__all__ = ["EventCodec"]
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(
@@ -32,28 +32,28 @@ _unpack = msgspec.msgpack.Decoder(
 _peek = msgspec.msgpack.Decoder(tuple[int, bytes, *[msgspec.Raw] * 6]).decode  # type: ignore[misc]
 
 
-class Letters:
-    """How the events that come to one stateful segment are written and read."""
+class EventCodec:
+    """Encodes and decodes the events for one stateful segment."""
 
-    def __init__(self, plan: Plan, segment: Segment, needs: Needs) -> None:
+    def __init__(self, plan: Plan, segment: Segment, requirements: ColumnRequirements) -> None:
         self._segment = segment
         self._types = [edge.value for edge in segment.inputs]
         self._values = [_many(tp) for tp in self._types]
         self._records = [cache(partial(RecordCodec, tp)) for tp in self._types]
-        is_timed = segment.number in needs.times
-        time = time_kept_as(segment.given.time)
+        is_timed = segment.number in requirements.times
+        time = time_kept_as(segment.input_type.time)
         self.time = Codec(time) if is_timed else None
-        """How a time is encoded, if events carry them."""
+        """The codec of times; None if events do not carry them."""
         self._times = _many(time) if is_timed else None
-        self._minds_keys = segment.number in needs.keys
+        self._uses_keys = segment.number in requirements.keys
         inputs: list[StreamType] = [plan.segments[edge.segment].output for edge in segment.inputs]
         key = key_kept_as(inputs if segment.key is None else [segment.output])
         self.key = Codec(key)
-        """How a key is encoded."""
-        self._keys = _many(key) if self._minds_keys and segment.key is None else None
+        """The codec of keys."""
+        self._keys = _many(key) if self._uses_keys and segment.key is None else None
 
     def writer(self, port: int) -> Callable[[Batch], bytes]:
-        """Writes the events that come by one input."""
+        """A function that encodes the events for one input."""
         encode, times, keys = self._values[port].encode, self._times, self._keys
         records, tp = self._records[port], self._types[port]
 
@@ -78,7 +78,10 @@ class Letters:
         return write
 
     def read(self, body: bytes) -> tuple[int, Batch]:
-        """By which input the events of a body came, and the events."""
+        """The input of the events in a body, and the events.
+
+        Raises `StepError` if a value does not fit its annotation.
+        """
         port, _, orders, key_bytes, is_columns, values, times, keys = _unpack(body)
         decode = self._records[port]().decode if is_columns else self._values[port].decode
         try:
@@ -104,17 +107,17 @@ class Letters:
 
     @staticmethod
     def least_order(body: bytes) -> bytes:
-        """The least order of the events, found without decoding them; empty: they have none."""
+        """The least order of the events, without decoding them; empty: they have no orders."""
         found: bytes = _peek(body)[1]
         return found
 
     def keys_of(self, batch: Batch) -> list[Any] | None:
-        """The keys of events, if the segment is given them."""
-        if batch.keys is None and self._minds_keys and self._segment.key is not None:
+        """The keys of events; None if the segment does not need them."""
+        if batch.keys is None and self._uses_keys and self._segment.key is not None:
             return list(map(self._segment.key, batch.values))
         return batch.keys
 
 
 def _many(tp: Any) -> Codec:
-    """How many values of a type are encoded together."""
+    """The codec for a list of values of a type."""
     return Codec(list[tp])

@@ -1,8 +1,15 @@
-"""The lines of a loop's log: for each event its order, its time if anyone asks, its value."""
+"""The lines of a loop's log: for each event its order, its time if it is needed, its value.
+
+Each line begins with the number of the input epoch to which the event belongs. The lines of a file
+are sorted by this number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -12,7 +19,7 @@ from cutwater.flow.steps import FromLog
 from cutwater.ordering import NO_KEY
 from cutwater.spark.exchange.batch import Batch
 
-__all__ = ["LogLines", "orders_in"]
+__all__ = ["LogLines", "inputs_in", "lines_by_input", "orders_in", "with_input_epoch"]
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(tuple[bytes, bytes | None, bytes]).decode
@@ -20,14 +27,14 @@ _peek = msgspec.json.Decoder(tuple[bytes, msgspec.Raw, msgspec.Raw]).decode
 
 
 class LogLines:
-    """How the events of one log are written and read."""
+    """Encodes and decodes the events of one log."""
 
     def __init__(self, log: FromLog, is_timed: bool) -> None:
         self._value = Codec(log.type)
         self._time = Codec(time_kept_as(log.stream.time)) if is_timed else None
 
     def written(self, batch: Batch) -> list[bytes]:
-        """A line for each event."""
+        """One line per event."""
         values = map(self._value.encode, batch.values)
         times: Iterable[bytes | None] = [None] * len(batch)
         if self._time is not None:
@@ -48,5 +55,48 @@ class LogLines:
 
 
 def orders_in(lines: Iterable[bytes]) -> list[bytes]:
-    """The orders of events, of which nothing else is looked at."""
+    """The orders of events; decodes nothing else."""
     return [_peek(line)[0] for line in lines]
+
+
+def with_input_epoch(line: bytes, number: int) -> bytes:
+    """The line of an event that belongs to an input epoch."""
+    return b"%d %b" % (number, line)
+
+
+def lines_by_input(path: str) -> Iterator[tuple[int, list[bytes]]]:
+    """The lines of a file by input epoch, without the number."""
+    parted = (line.split(b" ", 1) for line in Path(path).read_bytes().splitlines())
+    for number, lines in groupby(parted, key=lambda parts: int(parts[0])):
+        yield number, [line for _, line in lines]
+
+
+def inputs_in(path: str) -> list[int]:
+    """The input epochs of which a file has lines; found by binary search, not by a scan."""
+    found: list[int] = []
+    with Path(path).open("rb") as file:
+        place, size = 0, file.seek(0, 2)
+        while place < size:
+            found.append(_number_at(file, place))
+            low, high = place, size
+            while low < high:  # the first offset after which no line has this number
+                middle = (low + high) // 2
+                start = _line_after(file, middle)
+                if start < size and _number_at(file, start) == found[-1]:
+                    low = middle + 1
+                else:
+                    high = middle
+            place = _line_after(file, low)
+    return found
+
+
+def _line_after(file: BinaryIO, place: int) -> int:
+    """The offset of the first line that begins after an offset."""
+    file.seek(place)
+    file.readline()
+    return file.tell()
+
+
+def _number_at(file: BinaryIO, place: int) -> int:
+    file.seek(place)
+    return int(file.readline(32).split(b" ", 1)[0])

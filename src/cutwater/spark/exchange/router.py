@@ -1,7 +1,7 @@
-"""Routing: where what a segment emits goes, worked out once and then run for whole batches.
+"""Routes the output of a segment; routes are built once and then run on whole batches.
 
-Segments without state run here and now, behind the one that feeds them; what is left is addressed
-to the bucket of a stateful segment or to a sink.
+Stateless segments run in place, right after the segment that feeds them; what they emit is sent to
+the bucket of a stateful segment or to a sink.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cutwater.flow.lowering import key_bytes_of, key_function, plain_key_functio
 from cutwater.ordering import NO_KEY, canonical_of, order_bytes, terminated
 from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.exchange.columns import Records, record_codec
-from cutwater.spark.exchange.envelope import Outbox
+from cutwater.spark.exchange.envelope import ShuffleWriter
 from cutwater.spark.exchange.sink_rows import packing
 from cutwater.spark.job.spec import Job
 from cutwater.spark.operators.aggregation import Aggregation
@@ -28,8 +28,8 @@ from cutwater.spark.operators.aggregation import Aggregation
 __all__ = ["Emitted", "Sender"]
 
 Emitted = tuple[bytes, bytes, Any, Sequence[Data], int]
-"""The order of a cause, the canonical bytes of a key, the key, what was emitted, and the index of
-the first of it."""
+"""The order of the cause, the canonical bytes of its key, the key, the events that were emitted,
+and the index of the first of them."""
 
 _Receive = Callable[[Batch], None]
 
@@ -37,30 +37,32 @@ _INDICES = [index.to_bytes(8, "big") for index in range(256)]
 
 
 class Sender:
-    """Addresses what a segment emits, into an outbox."""
+    """Sends the output of a segment to the shuffle."""
 
-    def __init__(self, job: Job, segment: Segment, outbox: Outbox) -> None:
+    def __init__(self, job: Job, segment: Segment, shuffle: ShuffleWriter) -> None:
         self._rank = order_bytes((segment.rank,))
         self._steps = [part.step for part in segment.parts]
         self._operator = segment.operator
         self._is_keyed = segment.placement == "by key"
-        self.minds_order = job.minds_order(segment)
-        """Does the order of what is sent matter to anyone?"""
-        self._receivers = [_to_sink(job, n, outbox) for n in job.sinks_after[segment.number]]
+        self.is_order_sensitive = job.topology.is_order_sensitive(segment)
+        """Does anything downstream need the order of events?"""
+        self._receivers = [
+            _to_sink(job, n, shuffle) for n in job.topology.sinks_after[segment.number]
+        ]
         readers = job.plan.readers[segment.number]
         for number, port in readers:
-            self._receivers.append(_to_segment(job, job.plan.segments[number], port, outbox))
-        found = [job.aggregations.get(number) for number, _ in readers]
+            self._receivers.append(_to_segment(job, job.plan.segments[number], port, shuffle))
+        found = [job.topology.aggregations.get(number) for number, _ in readers]
         fields = [aggregation.numbered_by for aggregation in found if aggregation]
         is_all = len(fields) == len(self._receivers) and None not in fields and not self._steps
         self.numbered: list[str] = fields if is_all else []  # type: ignore[assignment]
-        """Fields by which all that is sent is folded: their values are numbered where they are
-        read."""
+        """Fields by which everything that is sent is pre-aggregated: sources dictionary-encode
+        them."""
 
     def through(self, batch: Batch, first: int = 0) -> None:
-        """Run the steps of a segment without state on events, and send what comes of them.
+        """Run the steps of a stateless segment on events, and send the outputs.
 
-        The outputs of an event are counted from `first`.
+        The outputs of an event are indexed from `first`.
         """
         if not self._steps and not first:
             self.one_each(batch, batch.values)
@@ -78,9 +80,9 @@ class Sender:
     def values(
         self, causes: Batch, outputs: Sequence[Sequence[Any]], firsts: Sequence[int] | None = None
     ) -> None:
-        """Send what each event of a batch caused; it has the time and key of its cause.
+        """Send the outputs of each event of a batch; they have the time and key of their cause.
 
-        `firsts` are the indices that the outputs of each event are counted from; default: 0.
+        `firsts` has, for each event, the index of its first output; None: 0.
         """
         if firsts is None and set(map(len, outputs)) == {1}:
             self.one_each(causes, [each[0] for each in outputs])
@@ -94,8 +96,8 @@ class Sender:
         self._deliver(replace(batch, values=[output for each in outputs for output in each]))
 
     def _place(self, batch: Batch, indices: Sequence[int]) -> None:
-        """Make of the orders of causes those of outputs, by their indices."""
-        if self.minds_order:
+        """Extend the orders of causes to those of outputs, by their indices."""
+        if self.is_order_sensitive:
             batch.orders = [
                 order + terminated(key) + self._rank + _index(index)
                 for order, key, index in zip(batch.orders, batch.key_bytes, indices, strict=True)
@@ -108,7 +110,7 @@ class Sender:
         records: Records,
         firsts: Sequence[int] | None = None,
     ) -> None:
-        """Send records, each caused by the event at its row; `rows` ascend; None: one each."""
+        """Send records, each caused by the event at its row; `rows` ascend; None: one per event."""
         if rows is None and firsts is None:
             self.one_each(causes, records)
             return
@@ -121,9 +123,9 @@ class Sender:
         self._deliver(replace(batch, values=records))
 
     def one_each(self, causes: Batch, values: Sequence[Any]) -> None:
-        """Send the one value that each event of a batch caused."""
+        """Send one value for each event of a batch."""
         tail = self._rank + _INDICES[0]
-        if not self.minds_order:
+        if not self.is_order_sensitive:
             orders = causes.orders
         elif self._is_keyed:
             orders = [
@@ -136,7 +138,7 @@ class Sender:
         self._deliver(replace(causes, orders=orders, values=values))
 
     def events(self, emitted: Iterable[Emitted], label: int | None) -> None:
-        """Send events, each with a time of its own."""
+        """Send events that have times of their own."""
         orders: list[bytes] = []
         key_bytes: list[bytes] = []
         keys: list[Any] = []
@@ -161,33 +163,33 @@ def _index(index: int) -> bytes:
     return _INDICES[index] if index < 256 else index.to_bytes(8, "big")
 
 
-def _to_sink(job: Job, target: int, outbox: Outbox) -> _Receive:
-    if job.shows_records:
-        return _to_frame(job, target, outbox)
+def _to_sink(job: Job, target: int, shuffle: ShuffleWriter) -> _Receive:
+    if job.topology.shows_records:
+        return _to_frame(job, target, shuffle)
 
     pack = packing(job, target)
-    return lambda batch: outbox.post(target, batch, pack)
+    return lambda batch: shuffle.post(target, batch, pack)
 
 
-def _to_frame(job: Job, target: int, outbox: Outbox) -> _Receive:
-    codec = record_codec(job.type_of_sink(target))
+def _to_frame(job: Job, target: int, shuffle: ShuffleWriter) -> _Receive:
+    codec = record_codec(job.topology.type_of_sink(target))
 
     def pack(batch: Batch) -> bytes:
         return codec.encode(Records.of(codec.layout, batch.values))
 
-    return lambda batch: outbox.post(target, batch, pack)
+    return lambda batch: shuffle.post(target, batch, pack)
 
 
-def _to_segment(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
-    aggregation = job.aggregations.get(reader.number)
+def _to_segment(job: Job, reader: Segment, port: int, shuffle: ShuffleWriter) -> _Receive:
+    aggregation = job.topology.aggregations.get(reader.number)
     if aggregation and aggregation.is_folded_early:
-        return _to_fold(aggregation, outbox)
-    onward = (_to_bucket if reader.is_stateful else _through)(job, reader, port, outbox)
+        return _to_fold(aggregation, shuffle)
+    onward = (_to_bucket if reader.is_stateful else _through)(job, reader, port, shuffle)
     if isinstance(reader.steps[0], s.KeyBy):
         keys_of = _keyed_anew(reader.steps[0])
         return lambda batch: onward(keys_of(batch))
     if reader.placement != "by key":
-        return lambda batch: onward(_without_keys(batch, job.home))
+        return lambda batch: onward(_without_keys(batch, job.topology.home))
     return onward
 
 
@@ -201,7 +203,7 @@ def _keyed_anew(step: s.KeyBy) -> Callable[[Batch], Batch]:
             keys = columns or list(map(quick, values))
             key_bytes = canonical_of(keys)
         except (Exception, SystemExit):
-            keys = list(map(careful, batch.values))  # which says what failed
+            keys = list(map(careful, batch.values))  # raises with the cause
             key_bytes = [key_bytes_of(step, key) for key in keys]
         return replace(batch, keys=keys, key_bytes=key_bytes, label=None)
 
@@ -212,12 +214,12 @@ def _without_keys(batch: Batch, home: int) -> Batch:
     return replace(batch, keys=[None] * len(batch), key_bytes=[NO_KEY] * len(batch), label=home)
 
 
-def _to_bucket(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
-    write = job.letters[reader.number].writer(port)
-    return lambda batch: outbox.post(reader.number, batch, write)
+def _to_bucket(job: Job, reader: Segment, port: int, shuffle: ShuffleWriter) -> _Receive:
+    write = job.codecs.event_codecs[reader.number].writer(port)
+    return lambda batch: shuffle.post(reader.number, batch, write)
 
 
-def _to_fold(aggregation: Aggregation, outbox: Outbox) -> _Receive:
+def _to_fold(aggregation: Aggregation, shuffle: ShuffleWriter) -> _Receive:
     step = aggregation.segment.steps[0]
     assert isinstance(step, s.KeyBy)
     keys_of = _keyed_anew(step)
@@ -226,12 +228,12 @@ def _to_fold(aggregation: Aggregation, outbox: Outbox) -> _Receive:
         folded = aggregation.folded_by_number(batch)
         if folded is None:
             folded = aggregation.lifted(keys_of(batch))
-        outbox.gather(aggregation.segment.number, folded, aggregation)
+        shuffle.gather(aggregation.segment.number, folded, aggregation)
 
     return receive
 
 
-def _through(job: Job, reader: Segment, port: int, outbox: Outbox) -> _Receive:
+def _through(job: Job, reader: Segment, port: int, shuffle: ShuffleWriter) -> _Receive:
     first = reader.first_index(port)
-    sender = Sender(job, reader, outbox)
+    sender = Sender(job, reader, shuffle)
     return lambda batch: sender.through(batch, first)

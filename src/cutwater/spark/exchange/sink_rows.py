@@ -1,4 +1,4 @@
-"""The bodies of rows for sinks: orders, and values as the sink takes them."""
+"""The bodies of rows for sinks: orders, and values as the sink accepts them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,19 @@ from cutwater.codec import codec_of
 from cutwater.errors import FlowError, InputError, Problem, StepError
 from cutwater.flow.lowering import not_as_annotated
 from cutwater.round_trip import misfit
-from cutwater.spark.connectors.base.sink import Lane
+from cutwater.spark.connectors.base.sink import BucketRows
 from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.exchange.columns import RecordCodec, Records, joined_values, record_codec
-from cutwater.spark.exchange.envelope import pack_lines, unpack_lines
+from cutwater.spark.exchange.envelope import (
+    pack_lines,
+    pack_number,
+    split_input_epoch,
+    unpack_lines,
+)
+from cutwater.spark.exchange.log_lines import with_input_epoch
 from cutwater.spark.job.spec import Job
 
-__all__ = ["lane_of", "lines_of_values", "packing"]
+__all__ = ["bucket_rows", "lines_of_values", "packing"]
 
 _UNFIT = (TypeError, ValueError, OverflowError, RecursionError)
 """What an encoder raises for a value that it cannot encode."""
@@ -30,9 +36,12 @@ _unpack = msgspec.msgpack.Decoder(tuple[list[bytes], bytes]).decode
 
 
 def packing(job: Job, target: int) -> Callable[[Batch], bytes]:
-    """How the values of a batch become the body of a row for a sink."""
-    if job.log_into(job.sink_at(target)):
-        lines = job.log_lines[job.sink_at(target)]
+    """A function that encodes a batch as the body of a row for a sink.
+
+    It raises for a value that cannot be encoded or does not fit its annotation.
+    """
+    if job.topology.log_into(job.topology.sink_at(target)):
+        lines = job.codecs.log_lines[job.topology.sink_at(target)]
         return lambda batch: pack_lines(replace(batch, values=lines.written(batch)))
     if not _takes_records(job, target):
         look = _judge(job, target)
@@ -42,7 +51,7 @@ def packing(job: Job, target: int) -> Callable[[Batch], bytes]:
             return pack_lines(replace(batch, values=lines_of_values(batch.values)))
 
         return pack_as_lines
-    codec = record_codec(job.type_of_sink(target))
+    codec = record_codec(job.topology.type_of_sink(target))
 
     def pack(batch: Batch) -> bytes:
         try:
@@ -55,8 +64,8 @@ def packing(job: Job, target: int) -> Callable[[Batch], bytes]:
 
 
 def _judge(job: Job, target: int) -> Callable[[Sequence[Any]], None]:
-    """Raises for values that the annotation of the function that made them does not allow."""
-    name = job.sink_at(target)
+    """A function that raises `StepError` for values that violate the annotation of their maker."""
+    name = job.topology.sink_at(target)
     numbers = [number for step, number in job.plan.sinks if step.name == name]
     segment = job.plan.segments[numbers[0]] if numbers else None
     if segment is None or segment.maker is None or not is_known(segment.output.value):
@@ -64,7 +73,7 @@ def _judge(job: Job, target: int) -> Callable[[Sequence[Any]], None]:
     maker, tp = segment.maker, segment.output.value
     try:
         codec = codec_of(list[tp])  # type: ignore[valid-type]
-    except FlowError:  # nothing can be told of what has no encoding
+    except FlowError:  # values of a type without encoding cannot be checked
         return lambda _values: None
 
     def look(values: Sequence[Any]) -> None:
@@ -80,34 +89,36 @@ def _judge(job: Job, target: int) -> Callable[[Sequence[Any]], None]:
     return look
 
 
-def lane_of(job: Job, target: int, label: int, bodies: list[bytes]) -> Lane:
-    """What the bodies of all rows of a bucket hold for a sink, in order; they are used up."""
+def bucket_rows(job: Job, target: int, label: int, bodies: list[bytes]) -> BucketRows:
+    """The rows of a bucket for a sink, in order; empties `bodies`."""
     unpack = _unpacking(job, target)
     bodies.reverse()
     parts = []
-    while bodies:  # packed and unpacked they would be there twice
+    while bodies:  # freed one by one, else memory would hold packed and unpacked rows
         parts.append(unpack(bodies.pop()))
     orders = [order for part, _ in parts for order in part]
     values = joined_values([part for _, part in parts])
     if all(map(operator.le, orders, orders[1:])):
-        return Lane(label, orders, values)
+        return BucketRows(label, orders, values)
     places = sorted(range(len(orders)), key=orders.__getitem__)
     taken = (
         values.take(places)
         if isinstance(values, Records)
         else list(map(values.__getitem__, places))
     )
-    return Lane(label, list(map(orders.__getitem__, places)), taken)
+    return BucketRows(label, list(map(orders.__getitem__, places)), taken)
 
 
 def _takes_records(job: Job, target: int) -> bool:
-    return job.sinks[job.sink_at(target)].takes == "records"
+    return job.sinks[job.topology.sink_at(target)].accepts == "records"
 
 
 def _unpacking(job: Job, target: int) -> Callable[[bytes], tuple[list[bytes], Sequence[Any]]]:
+    if target in job.topology.in_the_loop:
+        return _unpack_of_input
     if not _takes_records(job, target):
         return unpack_lines
-    codec = record_codec(job.type_of_sink(target))
+    codec = record_codec(job.topology.type_of_sink(target))
 
     def unpack(body: bytes) -> tuple[list[bytes], Records]:
         orders, records = _unpack(body)
@@ -119,10 +130,18 @@ def _unpacking(job: Job, target: int) -> Callable[[bytes], tuple[list[bytes], Se
     return unpack
 
 
+def _unpack_of_input(body: bytes) -> tuple[list[bytes], list[bytes]]:
+    """Orders and lines for the log of a loop; they sort by input epoch first."""
+    number, rest = split_input_epoch(body)
+    orders, lines = unpack_lines(rest)
+    before = pack_number(number)
+    return [before + order for order in orders], [with_input_epoch(line, number) for line in lines]
+
+
 def _no_record(
     job: Job, target: int, codec: RecordCodec, values: Sequence[Any], error: Exception
 ) -> InputError:
-    """What is said of the first value that cannot be sent to a sink."""
+    """The error for the first value that cannot be encoded for a sink."""
     found: Any = values
     for value in values:
         try:
@@ -133,7 +152,7 @@ def _no_record(
     return InputError(
         Problem(
             "no-record",
-            f"{_shortened(found)} cannot be sent to sink '{job.sink_at(target)}': {error}",
+            f"{_shortened(found)} cannot be sent to sink '{job.topology.sink_at(target)}': {error}",
             "map it to values that can be encoded before the sink: whole numbers of 64 bits, "
             "text that is Unicode, and not too deep",
         )
@@ -141,11 +160,11 @@ def _no_record(
 
 
 def _not_declared(job: Job, target: int, error: Exception) -> InputError:
-    tp = describe(job.type_of_sink(target))
+    tp = describe(job.topology.type_of_sink(target))
     return InputError(
         Problem(
             "no-record",
-            f"sink '{job.sink_at(target)}' was given a value that is no {tp}: {error}",
+            f"sink '{job.topology.sink_at(target)}' was given a value that is no {tp}: {error}",
             "correct the annotations of the step before the sink, or what it returns",
         )
     )
@@ -153,18 +172,18 @@ def _not_declared(job: Job, target: int, error: Exception) -> InputError:
 
 def _shortened(value: Any) -> str:
     try:
-        said = ascii(value)
+        literal = ascii(value)
     except RecursionError:
         return f"a {type(value).__name__}"
-    return said if len(said) <= 200 else f"{said[:200]}… ({len(said)} characters)"
+    return literal if len(literal) <= 200 else f"{literal[:200]}… ({len(literal)} characters)"
 
 
 def lines_of_values(values: Sequence[Any]) -> list[bytes]:
-    """A line of JSON for each value."""
+    """One line of JSON per value; raises `InputError` if one cannot be encoded."""
     try:
         return [_json(value) + b"\n" for value in values]
     except _UNFIT:
-        return list(map(_line, values))  # which says what failed
+        return list(map(_line, values))  # raises with the cause
 
 
 def _line(value: Any) -> bytes:

@@ -1,16 +1,16 @@
-"""What each segment of a plan must be told with its events, worked out from the plan alone.
+"""The columns that each segment needs with its events, derived from the plan alone.
 
 Times, keys and watermarks cost something, so they travel only where they matter.
 
 **Watermarks need not travel between segments.** On Spark they come only from the rules of sources
 and from numbering; both are known when an epoch is planned, and both are totally ordered. Then the
 frontier of `operators.frontier` over any number of inputs is the least of what its inputs completed
-last, and so the frontier of a segment is the least mark of all sources that lead to it, however
+last, and so the frontier of a segment is the least watermark of all its upstream sources, however
 many segments lie between. Behind a join of two clocks it is the product of the frontiers of the two
-sides, each the least mark of its own sources. Every bucket is told the marks of the sources, once
-an epoch and only if one moved, and knows the rest; it takes them after the data and the border, as
-in `semantics.simulator`. Where the marks of several sources meet, a bucket keeps those it was told
-in its head, since a source without news tells nothing.
+sides, each the least watermark of its own sources. Every bucket receives the watermarks of the
+sources, once an epoch and only if one moved, and derives the rest; it applies them after the data
+and the barrier, as in `semantics.simulator`. Where the watermarks of several sources meet, a bucket
+keeps the last ones in its state, since a source whose watermark did not move sends none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
 from cutwater.times import Product
 
-__all__ = ["Needs", "heeds_time", "least_and_greatest", "makes_marks"]
+__all__ = ["ColumnRequirements", "heeds_time", "least_and_greatest", "makes_watermarks"]
 
 
 def heeds_time(step: s.Step) -> bool:
@@ -31,14 +31,14 @@ def heeds_time(step: s.Step) -> bool:
     return step.waits or (isinstance(step, s.Apply) and step.expire_after is not None)
 
 
-def makes_marks(source: s.Source) -> bool:
+def makes_watermarks(source: s.Source) -> bool:
     """Does the source say what is complete: by a rule, or because its records are numbered?"""
     if isinstance(source, s.FromLog):
-        return source.has_marks
+        return source.has_watermarks
     return source.watermark is not None or source.time is None
 
 
-class Needs:
+class ColumnRequirements:
     """Which segments need times, keys and watermarks."""
 
     def __init__(self, plan: Plan) -> None:
@@ -57,25 +57,25 @@ class Needs:
         """Segments whose events carry times, for themselves or for segments behind them."""
         self.keys = self._backwards(_uses_keys, _takes_keys)
         """Segments that are given keys, not just the canonical bytes of them."""
-        makers = {s.name for s in plan.segments if s.source and makes_marks(s.source)}
+        makers = {s.name for s in plan.segments if s.source and makes_watermarks(s.source)}
         self.watermarks = frozenset(
             segment.number
             for segment in plan.segments
             if _heeds_times(segment) and self.sources[segment.number] <= makers
         )
         """Segments that do something when times are complete, and to which watermarks come."""
-        self.telling = frozenset(
+        self.watermark_sources = frozenset(
             name for number in self.watermarks for name in self.sources[number]
         )
-        """Sources whose marks matter to a segment."""
-        self.marks_meet = any(len(self.sources[number]) > 1 for number in self.watermarks)
-        """Must a bucket remember marks, since one may come without the other?"""
+        """Sources whose watermarks matter to a segment."""
+        self.watermarks_meet = any(len(self.sources[number]) > 1 for number in self.watermarks)
+        """Must a bucket remember watermarks, since one may come without the other?"""
 
     def _backwards(self, uses: Any, passes: Any) -> frozenset[int]:
         """Segments that use something, and those behind which a segment does."""
         found: set[int] = set()
         before = -1
-        while before < len(found):  # what goes round again is read by segments that come before
+        while before < len(found):  # feedback is read by segments that come earlier
             before = len(found)
             for segment in reversed(self._plan.segments):
                 readers = [*self._readers(segment), *self._readers_of_logs(segment)]
@@ -102,15 +102,29 @@ class Needs:
         groups = (group for number in self.watermarks for group in _groups(self.clocks[number]))
         return frozenset().union(*(names for names in groups if source in names)) - {source}
 
-    def completed(self, segment: Segment, marks: Mapping[str, Any]) -> Any | None:
+    def completed(self, segment: Segment, watermarks: Mapping[str, Any]) -> Any | None:
         """What is complete at all inputs of a segment; None if nothing is."""
         names = self.sources[segment.number]
-        if not names <= marks.keys():
+        if not names <= watermarks.keys():
             return None
-        return _completed(self.clocks[segment.number], marks, f"{segment.steps[0].title} reads")
+        return _completed(
+            self.clocks[segment.number], watermarks, f"{segment.steps[0].title} reads"
+        )
+
+    def _goes_round(self, number: int) -> bool:
+        """Is it what a loop feeds back? It has the clocks of what enters the loop."""
+        source = self._plan.segments[number].source
+        return isinstance(source, s.FromLog) and source.is_again
+
+    def entering(self, loop: str) -> Segment:
+        """The segment whose outputs enter a loop that is cut."""
+        merged = next(each for each in self._plan.segments if _is_merge_of(each, loop))
+        reads = (edge.segment for edge in merged.inputs)
+        return next(self._plan.segments[n] for n in reads if not self._goes_round(n))
 
     def _clocks_of(self, segment: Segment) -> _Clocks:
-        before = [self.clocks[edge.segment] for edge in segment.inputs]
+        reads = (edge.segment for edge in segment.inputs)
+        before = [self.clocks[number] for number in reads if not self._goes_round(number)]
         if isinstance(segment.steps[0], s.JoinClocks):
             return before[0], before[1]
         own = frozenset([segment.name] if segment.source else [])
@@ -122,8 +136,13 @@ class Needs:
         )
 
 
+def _is_merge_of(segment: Segment, loop: str) -> bool:
+    first = segment.steps[0]
+    return isinstance(first, s.Merge) and first.name == loop
+
+
 _Clocks = frozenset[str] | tuple["_Clocks", "_Clocks"]
-"""The sources whose least mark is complete, or two such clocks whose product is."""
+"""The sources whose least watermark is complete, or two such clocks whose product is."""
 
 
 def _groups(clocks: _Clocks) -> Iterator[frozenset[str]]:
@@ -134,20 +153,20 @@ def _groups(clocks: _Clocks) -> Iterator[frozenset[str]]:
         yield from (group for side in clocks for group in _groups(side))
 
 
-def _completed(clocks: _Clocks, marks: Mapping[str, Any], who: str) -> Any:
+def _completed(clocks: _Clocks, watermarks: Mapping[str, Any], who: str) -> Any:
     if isinstance(clocks, frozenset):
-        return least_and_greatest({name: marks[name] for name in clocks}, who)[0]
-    return Product(*(_completed(side, marks, who) for side in clocks))
+        return least_and_greatest({name: watermarks[name] for name in clocks}, who)[0]
+    return Product(*(_completed(side, watermarks, who) for side in clocks))
 
 
-def least_and_greatest(marks: Mapping[str, Any], who: str) -> tuple[Any, Any]:
+def least_and_greatest(watermarks: Mapping[str, Any], who: str) -> tuple[Any, Any]:
     """The least and the greatest of what sources have completed; `who` begins the sentence."""
-    least, *others = (marks[name] for name in sorted(marks))
+    least, *others = (watermarks[name] for name in sorted(watermarks))
     greatest = least
     try:
-        for mark in others:
-            least = least if least <= mark else mark
-            greatest = mark if greatest <= mark else greatest
+        for watermark in others:
+            least = least if least <= watermark else watermark
+            greatest = watermark if greatest <= watermark else greatest
     except TypeError as error:
         raise RefusedError(_do_not_compare(who, error)) from None
     return least, greatest
@@ -167,7 +186,7 @@ def _uses_keys(segment: Segment) -> bool:
 
 
 def _takes_keys(reader: Segment) -> bool:
-    """Does the segment go by the keys of what comes in, rather than by keys of its own?"""
+    """Does the segment use the keys of its input rather than set its own?"""
     return reader.key is None and reader.placement == "by key"
 
 

@@ -1,6 +1,6 @@
 """Streaming DataFrames as sources and sinks: a flow inside an ordinary PySpark job.
 
-Rows of a DataFrame come as columns, and stay columns as long as nobody wants them one by one.
+Rows of a DataFrame arrive as columns, and stay columnar until a step needs them one by one.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.exchange.arrow import arrays_of, in_utc, records_in, schema_of
 from cutwater.spark.exchange.batch import Batch, much_at_once
 from cutwater.spark.exchange.columns import Records, record_codec
-from cutwater.spark.exchange.envelope import ROW_SCHEMA, Outbox, record_batches
+from cutwater.spark.exchange.envelope import ROW_SCHEMA, ShuffleWriter, record_batches
 from cutwater.spark.exchange.router import Sender
-from cutwater.spark.job.spec import Job, load_job, speaking
-from cutwater.spark.operators.late_filter import Gated
+from cutwater.spark.job.error_boundary import error_boundary
+from cutwater.spark.job.spec import Job
+from cutwater.spark.job.transport import load_job
+from cutwater.spark.operators.late_filter import LateFilteredSource
 from cutwater.spark.operators.reading import first_failure
 from cutwater.vectors import Layout
 
-__all__ = ["RUN_ROWS", "FrameRows", "rows_of", "shown"]
+__all__ = ["FRAME_BATCH_ROWS", "FrameRows", "rows_of", "shown"]
 
-RUN_ROWS = 50_000
-"""About so many rows are addressed and sent together."""
+FRAME_BATCH_ROWS = 50_000
+"""About how many rows are addressed and sent together."""
 _FOLDED_ROWS = 200_000
-"""And so many where only one value of each key is sent."""
+"""The same, where pre-aggregation sends only one value per key."""
 _FOLDED_BYTES = 32 << 20
-"""If they are so many bytes at the most."""
+"""At this many bytes, `FRAME_BATCH_ROWS` are enough also there."""
 _SIGN = np.uint64(1 << 63)
 _MAGNITUDE = np.int64((1 << 63) - 1)
 _EXACT = decimal.Context(prec=80)
 
 
 def rows_of(job: Job, data: bytes, name: str, frame: Frame) -> DataFrame:
-    """The rows that go to the first level, or to the sinks."""
-    layout = Layout.of(job.source_step(name).type)
+    """The rows for the first level, or for the sinks."""
+    layout = Layout.of(job.topology.source_step(name).type)
     columns = list(dict.fromkeys([*(field or "value" for field in layout.columns), *frame.order]))
     named = [frame.data[f"`{column}`"] for column in columns]
     return frame.data.select(*named).mapInArrow(FrameRows(data, name), ROW_SCHEMA)
@@ -59,10 +61,10 @@ class FrameRows:
         self._source = source
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows that some batches of the DataFrame become."""
-        with speaking():
+        """Turn batches of the DataFrame into addressed rows."""
+        with error_boundary():
             work = _FrameWork(load_job(self._job), self._source)
-            for batch in _together(batches, _FOLDED_ROWS if work.numbered else RUN_ROWS):
+            for batch in _together(batches, _FOLDED_ROWS if work.numbered else FRAME_BATCH_ROWS):
                 with much_at_once():
                     found = work.send(batch)
                 yield from found
@@ -72,14 +74,14 @@ class FrameRows:
 
 
 def _together(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Batches of about so many rows: Spark's own are smaller."""
+    """Combine batches to about `rows` rows each: Spark's own are smaller."""
     waiting: list[pa.RecordBatch] = []
     size = weight = 0
     for batch in batches:
         waiting.append(batch)
         size += batch.num_rows
         weight += batch.nbytes
-        if size >= rows or (size >= RUN_ROWS and weight >= _FOLDED_BYTES):
+        if size >= rows or (size >= FRAME_BATCH_ROWS and weight >= _FOLDED_BYTES):
             yield pa.concat_batches(waiting)
             waiting, size, weight = [], 0, 0
     if size:
@@ -90,41 +92,43 @@ class _FrameWork:
     def __init__(self, job: Job, source: str) -> None:
         self._source = source
         self._job = job
-        segment = job.source_segment(source)
-        self._step = job.source_step(source)
+        segment = job.topology.source_segment(source)
+        self._step = job.topology.source_step(source)
         self._layout = Layout.of(self._step.type)
         frame = job.sources[source]
         assert isinstance(frame, Frame)
         self._order = frame.order
-        self._rank = order_bytes((job.source_ranks[source],))
-        self._outbox = Outbox(job.labels)
-        self._sender = Sender(job, segment, self._outbox)
-        self.numbered = [] if source in job.gated else self._sender.numbered
-        """Fields of which it pays to know which of their values are the same."""
-        self._is_timed = segment.number in job.needs.times
-        self._home = job.home
+        self._rank = order_bytes((job.topology.source_ranks[source],))
+        self._shuffle = ShuffleWriter(job.topology.labels)
+        self._sender = Sender(job, segment, self._shuffle)
+        self.numbered = [] if source in job.topology.late_filtered else self._sender.numbered
+        """Fields whose values are worth numbering by equality."""
+        self._is_timed = segment.number in job.topology.requirements.times
+        self._home = job.topology.home
         self._unordered = count()
-        self._gated = Gated(job, source) if source in job.gated else None
+        self._late_filtered = (
+            LateFilteredSource(job, source) if source in job.topology.late_filtered else None
+        )
         self._newest: Any = None
 
     def send(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The rows that a batch becomes."""
         arrays = [batch.column(field or "value") for field in self._layout.columns]
         values = records_in(self._layout, arrays, f"source '{self._source}'", self.numbered)
-        if self._gated:
-            return self._to_gate(self._gated, batch, values)
+        if self._late_filtered:
+            return self._to_late_filter(self._late_filtered, batch, values)
         times = values.columns[self._step.time or ""].tolist() if self._is_timed else None
-        orders = self._orders(batch) if self._sender.minds_order else []
+        orders = self._orders(batch) if self._sender.is_order_sensitive else []
         sent = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
         try:
             self._sender.through(sent)
         except StepError as error:
             raise self._with_origin(batch, sent, error) from error.__cause__
-        return list(record_batches(self._outbox.ready()))
+        return list(record_batches(self._shuffle.ready()))
 
     def _with_origin(self, batch: pa.RecordBatch, sent: Batch, error: StepError) -> StepError:
-        """The error with the row that it came from, by the columns that say where it stands."""
-        sender = Sender(self._job, self._job.source_segment(self._source), self._outbox)
+        """The error with the row that caused it, identified by its order columns."""
+        sender = Sender(self._job, self._job.topology.source_segment(self._source), self._shuffle)
         orders = sent.orders or [b""] * len(sent)
         rows = replace(sent, orders=orders)
         alone = [rows.take([row]) for row in range(len(rows))]
@@ -132,22 +136,22 @@ class _FrameWork:
         if not found or not self._order:
             return error
         row, failed = found
-        said = ", ".join(f"{name} {batch.column(name)[row].as_py()}" for name in self._order)
-        return failed.came_from(f"the row of source '{self._source}' with {said}")
+        message = ", ".join(f"{name} {batch.column(name)[row].as_py()}" for name in self._order)
+        return failed.came_from(f"the row of source '{self._source}' with {message}")
 
-    def _to_gate(
-        self, gated: Gated, batch: pa.RecordBatch, values: Records
+    def _to_late_filter(
+        self, filtered: LateFilteredSource, batch: pa.RecordBatch, values: Records
     ) -> list[pa.RecordBatch]:
-        """The rows of a batch on their way to the gate, spread by their order."""
-        self._newest = gated.newest_of(values, self._newest)
+        """The rows of a batch on their way to the late filter, spread by their order."""
+        self._newest = filtered.newest_of(values, self._newest)
         orders = self._orders(batch)
-        self._outbox.post(gated.target, Batch(orders, orders, values), gated.pack)
-        return list(record_batches(self._outbox.take()))
+        self._shuffle.post(filtered.target, Batch(orders, orders, values), filtered.pack)
+        return list(record_batches(self._shuffle.drain()))
 
     def rest(self) -> list[pa.RecordBatch]:
-        """What is sent once all is read."""
-        notices = self._gated.notices(self._newest) if self._gated else []
-        return list(record_batches([*self._outbox.take(), *notices]))
+        """What is sent once everything is read."""
+        control_rows = self._late_filtered.control_rows(self._newest) if self._late_filtered else []
+        return list(record_batches([*self._shuffle.drain(), *control_rows]))
 
     def _orders(self, batch: pa.RecordBatch) -> list[bytes]:
         columns = [batch.column(name) for name in self._order]
@@ -180,18 +184,18 @@ def _is_whole(column: pa.Array) -> bool:
 
 
 def _sortable(column: pa.Array) -> list[Any]:
-    """Values whose canonical bytes sort as the column does: whole numbers for fractions."""
+    """Values whose canonical bytes sort like the column: fractions as whole numbers."""
     values: list[Any] = in_utc(column).to_pylist()
     if pa.types.is_decimal(column.type):
         return [int(value.scaleb(column.type.scale, _EXACT)) for value in values]
     if pa.types.is_floating(column.type):
-        bits = (column.cast(pa.float64()).to_numpy() + 0.0).view(np.int64)  # 0.0 for -0.0
+        bits = (column.cast(pa.float64()).to_numpy() + 0.0).view(np.int64)  # turns -0.0 into 0.0
         values = np.where(bits < 0, bits ^ _MAGNITUDE, bits).tolist()
     return values
 
 
 def _fixed_orders(rank: bytes, columns: Sequence[pa.Array]) -> list[bytes]:
-    """Eight bytes for each number, which sort as the numbers do."""
+    """Eight bytes per number, which sort like the numbers."""
     table = np.empty((len(columns[0]), len(columns)), ">u8")
     for number, column in enumerate(columns):
         table[:, number] = column.cast(pa.int64()).to_numpy().view(np.uint64) ^ _SIGN
@@ -200,9 +204,9 @@ def _fixed_orders(rank: bytes, columns: Sequence[pa.Array]) -> list[bytes]:
 
 
 def shown(job: Job, data: bytes, rows: DataFrame) -> DataFrame:
-    """What the sinks of a flow are given, as a DataFrame.
+    """The records for the sinks of a flow, as a DataFrame.
 
-    Of one sink its records; of several a column for each, named after it, all empty but one.
+    With one sink, its records; with several, a column per sink, named after it, all but one null.
     """
     schema = _shown_schema(job)
     return rows.mapInArrow(_Shown(data), from_arrow_schema(schema))
@@ -220,16 +224,16 @@ def _layouts(job: Job) -> dict[str, Layout]:
 
 
 class _Shown:
-    """Makes rows of a DataFrame of what was sent to the sinks."""
+    """Converts rows for the sinks to rows of a DataFrame."""
 
     def __init__(self, job: bytes) -> None:
         self._job = job
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with speaking():
+        with error_boundary():
             job = load_job(self._job)
             layouts, schema = _layouts(job), _shown_schema(job)
-            targets = {job.target_of_sink(name): name for name in layouts}
+            targets = {job.topology.target_of_sink(name): name for name in layouts}
             codecs = {name: record_codec(layout.type) for name, layout in layouts.items()}
             for batch in batches:
                 bodies = zip(batch.column("target"), batch.column("body"), strict=True)

@@ -1,4 +1,4 @@
-"""Fencing of planners: what plans epochs for a run that was overtaken must stop."""
+"""Fences planners: one that plans epochs for a run that was overtaken must stop."""
 
 from __future__ import annotations
 

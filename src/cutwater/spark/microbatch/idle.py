@@ -1,12 +1,12 @@
-"""A source that is idle follows the others, so that it does not hold them back.
+"""Lets an idle source follow the others, so that it does not hold back their watermarks.
 
-The frontier of a step is the least of what all sources that lead to it have completed, so one
-source without new input makes all stand still. A source that was bound with ``idle_after`` follows,
-once it has been quiet for that long, what the others have completed by their logs at that moment:
-the least of those that are not idle themselves, or, if all are, the greatest.
+The frontier of a step is the minimum of what all its upstream sources have completed, so one source
+without new input stalls it. A source bound with ``idle_after`` follows, once it has been quiet for
+that long, what the others have completed according to their logs at that moment: the minimum over
+those that are not idle themselves, or, if all are, the maximum.
 
 The decision is an entry of the source's own log that reads nothing, written before it takes effect.
-A replay finds it there, and asks neither a clock nor the others.
+A replay finds it there, and consults neither a clock nor the other sources.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from cutwater.spark.job.column_requirements import least_and_greatest
 from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.entry_log import newest_entry
 
-__all__ = ["Patience", "mark_to_follow"]
+__all__ = ["Patience", "watermark_to_follow"]
 
 
 @dataclass(frozen=True)
 class Patience:
-    """By which clock a source is idle."""
+    """The clock by which a source counts as idle."""
 
     now: Callable[[], float]
     """Seconds of the wall clock."""
     began: float
-    """Nothing before this counts: a source has its time to begin."""
+    """Quiet time before this does not count: a source is given time to begin."""
 
     def is_over(self, limit: float | None, quiet_since: float) -> bool:
-        """Has a source that was bound with this limit been quiet for so long?"""
+        """Has a source with this idle timeout been quiet for that long?"""
         return limit is not None and self.now() - max(quiet_since, self.began) >= limit
 
 
-def mark_to_follow(job: Job, source: str, patience: Patience) -> Any | None:
-    """What an idle source may complete, since the sources that it meets have; None: nothing."""
+def watermark_to_follow(job: Job, source: str, patience: Patience) -> Any | None:
+    """The watermark that an idle source may adopt from the sources it meets; None: none."""
     active: dict[str, Any] = {}
     idle: dict[str, Any] = {}
-    for other in sorted(job.needs.met_by(source)):
+    for other in sorted(job.topology.requirements.met_by(source)):
         log = Path(job.checkpoint) / "sources" / other
         end = _end_of(log)
         is_idle = _is_idle(log, end, job.sources[other].idle_after, patience)
@@ -52,12 +52,12 @@ def mark_to_follow(job: Job, source: str, patience: Patience) -> Any | None:
     if active:
         is_held = None in active.values()
         return None if is_held else least_and_greatest(active, who)[0]
-    known = {other: mark for other, mark in idle.items() if mark is not None}
+    known = {other: watermark for other, watermark in idle.items() if watermark is not None}
     return least_and_greatest(known, who)[1] if known else None
 
 
 def _is_idle(log: Path, end: Chunk | None, limit: float | None, patience: Patience) -> bool:
-    """Has another source decided so, or would it now?"""
+    """Has another source decided to be idle, or would it now?"""
     if end is None:
         since = began(log)
         return since is not None and patience.is_over(limit, since)
@@ -70,6 +70,6 @@ def _completed(job: Job, source: str, end: Chunk | None) -> Any | None:
 
 
 def _end_of(log: Path) -> Chunk | None:
-    """Where the log of another source ends now; its own reader may be writing to it."""
+    """The end of another source's log as of now; its reader may be appending to it."""
     chunks = newest_entry(log, LOG)
     return Chunk.of_json(chunks[-1]) if chunks else None

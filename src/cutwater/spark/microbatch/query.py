@@ -1,4 +1,4 @@
-"""Driving one query: from a job whose sinks are taken to its end, a stop, or a sentence."""
+"""Drives one query: from a job whose sinks are claimed to its end, a stop, or an error."""
 
 from __future__ import annotations
 
@@ -11,81 +11,86 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cutwater.spark.checkpoint.store import Checkpoint
-from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.embedded.session import make_active
 from cutwater.spark.embedded.watchdog import Watchdog
 from cutwater.spark.exchange.envelope import ROW_SCHEMA
 from cutwater.spark.job.spec import Job
+from cutwater.spark.job.transport import dump_job
 from cutwater.spark.microbatch.dataframes import rows_of
 from cutwater.spark.microbatch.feedback import LogSource
-from cutwater.spark.microbatch.source_reader import FeedSource
+from cutwater.spark.microbatch.source_reader import EpochDataSource
 from cutwater.spark.microbatch.stateful_operator import Level
 from cutwater.spark.microbatch.writer import SinksWriter
-from cutwater.spark.operators.late_filter import Gate
+from cutwater.spark.operators.late_filter import LateFilter
 from cutwater.spark.query_failures import sentence_of
 from cutwater.spark.state.partitions import shuffling_to
 from cutwater.spark.stopping import StopRequest
-from cutwater.spark.telemetry.progress import Progress, Reports
+from cutwater.spark.telemetry.progress import Reports, RunProgress
 
 __all__ = ["Drive", "build_query"]
 
 
 def build_query(spark: SparkSession, job: Job) -> DataFrame:
-    """The whole flow as one DataFrame: sources, then one stateful operator for each level."""
-    data = job.to_bytes()
+    """The whole flow as one DataFrame: sources, then one stateful operator per level."""
+    data = dump_job(job)
     frames = []
     for number, (name, bound) in enumerate(sorted(job.sources.items())):
         if isinstance(bound, Frame):
             frames.append(rows_of(job, data, name, bound))
             continue
-        source = FeedSource.of(data, name, number)
+        source = EpochDataSource.of(data, name, number)
         spark.dataSource.register(source)
         frames.append(spark.readStream.format(source.name()).load())
-    for number, log in enumerate(job.logs):  # behind the sources, by whose names offsets go
+    for number, log in enumerate(
+        job.topology.logs
+    ):  # after the sources: offsets are matched to them by position
         out_of_log = LogSource.of(data, log.name, number)
         spark.dataSource.register(out_of_log)
         frames.append(spark.readStream.format(out_of_log.name()).load())
     rows = frames[0]
     for frame in frames[1:]:
         rows = rows.union(frame)
-    if job.gated:
-        rows = rows.groupBy("label").transformWithState(Gate(data), ROW_SCHEMA, "append", "None")
-    for level in range(len(job.levels)):
+    if job.topology.late_filtered:
+        rows = rows.groupBy("label").transformWithState(
+            LateFilter(data), ROW_SCHEMA, "append", "None"
+        )
+    for level in range(len(job.topology.levels)):
         rows = rows.groupBy("label").transformWithState(
             Level(data, level), ROW_SCHEMA, "append", "None"
         )
-    if job.has_scattered_lanes:
+    if job.topology.has_scattered_buckets:
         rows = rows.repartition("label")
     return rows
 
 
 class Drive:
-    """A run whose sinks are taken and whose query can start."""
+    """A run whose sinks are claimed and whose query can start."""
 
     def __init__(
         self,
         spark: SparkSession,
         job: Job,
-        place: Checkpoint,
-        on_progress: Callable[[Progress], None],
+        checkpoint: Checkpoint,
+        on_progress: Callable[[RunProgress], None],
         is_to_stop: Callable[[], bool],
         watchdog: Watchdog,
     ) -> None:
         self._spark = spark
         self.job = job
-        self._place = place
+        self._checkpoint = checkpoint
         self._on_progress = on_progress
         self._is_to_stop = is_to_stop
         self._watchdog = watchdog
-        self._request = StopRequest(place.root)
+        self._request = StopRequest(checkpoint.root)
         self.epochs = 0
         """Epochs finished so far."""
         self.is_stopped = False
-        """Was it asked to end?"""
+        """Was it asked to stop?"""
 
     def run(self, until: str) -> None:
-        """Run the query to its end, or until the run is to stop."""
+        """Run the query to its end, or until the run is asked to stop."""
         if self._is_to_stop():
             self.is_stopped = True
             return
@@ -93,7 +98,7 @@ class Drive:
             with self._watchdog.watching():
                 self._run(until)
         except StreamingQueryException as error:
-            raise sentence_of(error, self._place) from error
+            raise sentence_of(error, self._checkpoint) from error
 
     def _run(self, until: str) -> None:
         query = self._start(self.job, until)
@@ -105,23 +110,23 @@ class Drive:
             self._request.withdraw()
 
     def close(self) -> None:
-        """The last epoch: all sources end in it, together."""
+        """Run the last epoch: all sources end in it, together."""
         self.job = replace(self.job, is_ending=True)
         self.run("caught-up")
-        identity = self._place.identity()
+        identity = self._checkpoint.identity()
         assert identity is not None
         if not self.is_stopped:
-            self._place.save(replace(identity, is_closed=True))
+            self._checkpoint.save(replace(identity, is_closed=True))
 
     def _start(self, job: Job, until: str) -> StreamingQuery:
         make_active(self._spark)
         rows = build_query(self._spark, job)
-        self._spark.dataSource.register(SinksWriter.of(job.to_bytes()))
+        self._spark.dataSource.register(SinksWriter.of(dump_job(job)))
         writer = rows.writeStream.format("cutwater_sinks").outputMode("append")
-        writer = writer.option("checkpointLocation", str(self._place.spark))
+        writer = writer.option("checkpointLocation", str(self._checkpoint.spark))
         is_endless = until != "caught-up"
         trigger = {"processingTime": "0 seconds"} if is_endless else {"availableNow": True}
-        identity = self._place.identity()
+        identity = self._checkpoint.identity()
         assert identity is not None
         with shuffling_to(self._spark, identity.partitions):
             return writer.trigger(**trigger).start()
@@ -145,28 +150,30 @@ class Drive:
                 self._on_progress(reports.of(report))
 
     def _see_to(self, query: StreamingQuery) -> None:
-        """Look closer where no epoch was finished for a while."""
+        """Look closer if no epoch has finished for a while."""
         self._watchdog.refuse_hung()
         if not self._watchdog.is_quiet():
             return
         status = query._jsq.status()
-        if not status.isTriggerActive():  # between two looks for something to read
+        if not status.isTriggerActive():  # waiting for input, which is no hang
             self._watchdog.see()
         self._watchdog.note("status", status.message())
         self._watchdog.note("tasks", _tasks_done(self._spark, query))
 
     def _stops(self, job: Job) -> bool:
-        """Is the run to stop, and does nothing run any more?"""
+        """Is the run to stop, and is nothing running any more?"""
         if job.is_ending or not (self.is_stopped or self._is_to_stop()):
             return False
         if not self.is_stopped:
             self.is_stopped = True
             self._request.make()
-        feeds = [name for name, bound in job.sources.items() if isinstance(bound, Feed)]
-        has_frames = len(feeds) < len(job.sources)
-        if not self._request.is_seen_by(feeds):
+        connectors = [
+            name for name, bound in job.sources.items() if isinstance(bound, SourceConnector)
+        ]
+        has_frames = len(connectors) < len(job.sources)
+        if not self._request.is_seen_by(connectors):
             return False
-        return not (has_frames and self._place.is_mid_epoch())
+        return not (has_frames and self._checkpoint.is_mid_epoch())
 
 
 def _tasks_done(spark: SparkSession, query: StreamingQuery) -> tuple[int, int]:
@@ -179,10 +186,10 @@ def _tasks_done(spark: SparkSession, query: StreamingQuery) -> tuple[int, int]:
 
 
 def _reports_since(query: StreamingQuery, finished: int) -> Iterator[StreamingQueryProgress]:
-    """Spark's reports of the epochs after one that is finished.
+    """Spark's reports of the epochs after `finished`.
 
-    It keeps a hundred, and to hand them over costs it as much as a small epoch; so all are asked
-    for only if some were missed.
+    Spark keeps a hundred, and fetching them all costs as much as a small epoch; so that is done
+    only if some were missed.
     """
     last = query.lastProgress
     is_next = finished >= 0 and last is not None and last["batchId"] == finished + 1

@@ -1,4 +1,4 @@
-"""One writer for all sinks of a flow: all sinks of an epoch belong together."""
+"""One writer for all sinks of a flow: an epoch is written to all of them together."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from cutwater.errors import Problem, RefusedError, RunFailure
+from cutwater.errors import Problem, RunFailure
 from cutwater.spark.checkpoint.sink_records import note_shown
 from cutwater.spark.connectors.base.sink import Receipt
-from cutwater.spark.exchange.sink_rows import lane_of
-from cutwater.spark.job.spec import load_job, speaking
+from cutwater.spark.exchange.sink_rows import bucket_rows
+from cutwater.spark.job.error_boundary import error_boundary
+from cutwater.spark.job.transport import load_job
+from cutwater.spark.microbatch import epochs
 from cutwater.spark.telemetry.row_counts import note_rows
 
-__all__ = ["SinksWriter", "epoch_of_task"]
+__all__ = ["SinksWriter"]
 
 
 class SinksWriter(DataSource):
-    """The data sink of a job; a class of its own is made for each job, which carries it."""
+    """The data sink of a job; a subclass per job carries it."""
 
     job: bytes
 
@@ -44,7 +45,7 @@ class _Written(WriterCommitMessage):
     epoch: int
     receipts: list[Receipt]
     rows: dict[str, int]
-    """How many there are for each sink."""
+    """The number of rows for each sink."""
 
 
 class _Writer(DataSourceStreamArrowWriter):
@@ -52,26 +53,28 @@ class _Writer(DataSourceStreamArrowWriter):
         self._job = job
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Hand each sink what this task has for it, in order; runs again if the task is retried."""
-        with speaking():
+        """Hand each sink the rows of this task, in order; runs again if the task is retried."""
+        with error_boundary():
             job = load_job(self._job)
-            epoch = epoch_of_task()
-            parcels: dict[int, dict[int, list[bytes]]] = {}
+            epoch = epochs.epoch_of_task()
+            rows: dict[int, dict[int, list[bytes]]] = {}
             for batch in iterator:
                 for row in batch.to_pylist():
-                    found = parcels.setdefault(row["target"], {})
+                    found = rows.setdefault(row["target"], {})
                     found.setdefault(row["label"], []).append(row["body"])
             receipts, counts = [], {}
-            for target, found in sorted(parcels.items()):
-                name, record = job.sink_at(target), job.type_of_sink(target)
-                lanes = [lane_of(job, target, label, rows) for label, rows in sorted(found.items())]
-                receipts.append(job.sinks[name].write(job.claim_of(name), epoch, record, lanes))
-                counts[name] = sum(len(lane.orders) for lane in lanes)
+            for target, found in sorted(rows.items()):
+                name, record = job.topology.sink_at(target), job.topology.type_of_sink(target)
+                buckets = [
+                    bucket_rows(job, target, label, rows) for label, rows in sorted(found.items())
+                ]
+                receipts.append(job.sinks[name].write(job.claim_of(name), epoch, record, buckets))
+                counts[name] = sum(len(bucket.orders) for bucket in buckets)
             return _Written(epoch, receipts, counts)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Publish what the successful attempts wrote, sink by sink."""
-        with speaking():
+        with error_boundary():
             job = load_job(self._job)
             written = [message for message in messages if isinstance(message, _Written)]
             if any(message.epoch != batchId for message in written):
@@ -85,7 +88,7 @@ class _Writer(DataSourceStreamArrowWriter):
             note_rows(job.checkpoint, batchId, totals)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing to undo: what was staged is swept when the next run takes the output."""
+        """Nothing to undo: the next run to claim the output removes what was staged."""
 
 
 def _totals(written: Iterable[_Written]) -> dict[str, int]:
@@ -93,24 +96,6 @@ def _totals(written: Iterable[_Written]) -> dict[str, int]:
     for message in written:
         totals.update(message.rows)
     return totals
-
-
-def epoch_of_task() -> int:
-    """The number of the micro-batch that the current task belongs to.
-
-    A local property that Spark sets for its own use; read here and nowhere else.
-    """
-    context = TaskContext.get()
-    value = context.getLocalProperty("streaming.sql.batchId") if context else None
-    if value is None:
-        raise RefusedError(
-            Problem(
-                "no-epoch",
-                "Spark did not tell a task which epoch it belongs to",
-                "use a supported version of PySpark (4.3)",
-            )
-        )
-    return int(value)
 
 
 def _epochs_disagree(expected: int, found: list[int]) -> Problem:

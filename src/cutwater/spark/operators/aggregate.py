@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cutwater.spark.exchange.batch import Batch
-from cutwater.spark.exchange.envelope import Outbox
+from cutwater.spark.exchange.envelope import ShuffleWriter
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
 from cutwater.spark.operators.aggregation import Aggregation
-from cutwater.spark.operators.segment_runner import Work, mail_in_pieces, read_mail
+from cutwater.spark.operators.segment_runner import SegmentRunner, packed_in_pieces, unpack_events
 from cutwater.spark.state.bucket import BucketStates
 
-__all__ = ["AggregateWork"]
+__all__ = ["AggregateRunner"]
 
 
-class AggregateWork(Work):
+class AggregateRunner(SegmentRunner):
     """Such a segment at work on one bucket."""
 
     def __init__(
-        self, job: Job, aggregation: Aggregation, bucket: BucketStates, outbox: Outbox
+        self, job: Job, aggregation: Aggregation, bucket: BucketStates, shuffle: ShuffleWriter
     ) -> None:
         self._job = job
         self._aggregation = aggregation
         self._bucket = bucket
-        self._sender = Sender(job, aggregation.segment, outbox)
+        self._sender = Sender(job, aggregation.segment, shuffle)
 
     def data(self, bodies: Sequence[bytes]) -> Iterator[None]:
         for batch in self._batches(bodies):
@@ -39,9 +39,9 @@ class AggregateWork(Work):
         if aggregation.is_folded_early:
             yield aggregation.unpack(bodies)
         elif aggregation.step.emit == "epoch":
-            yield read_mail(self._job, aggregation.segment, bodies, label)[0]
+            yield unpack_events(self._job, aggregation.segment, bodies, label)[0]
         else:
-            pieces = mail_in_pieces(self._job, aggregation.segment, bodies, label)
+            pieces = packed_in_pieces(self._job, aggregation.segment, bodies, label)
             yield from (batch for batch, _ in pieces)
 
     def _work(self, batch: Batch) -> None:

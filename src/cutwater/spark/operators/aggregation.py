@@ -18,7 +18,7 @@ from cutwater.ordering import AFTER_DATA, canonical_of, order_bytes
 from cutwater.spark.exchange.batch import Batch, joined
 from cutwater.spark.exchange.columns import Records, numbered, objects
 from cutwater.spark.operators.aggregate_columns import ColumnAggregate, column_aggregate
-from cutwater.spark.state.table import Column, StateTable
+from cutwater.spark.state.table import StateColumn, StateTable
 from cutwater.vectors import Keys, Layout
 
 __all__ = ["Aggregation", "aggregation_of"]
@@ -44,11 +44,15 @@ class Aggregation:
         return self.step.emit == "epoch"
 
     @cached_property
-    def columns(self) -> dict[str, Column]:
+    def columns(self) -> dict[str, StateColumn]:
         """The columns of what is kept."""
         codec = self._key_codec
-        kept = {name: Column(kind) for a in self.aggregates for name, kind in a.columns.items()}  # type: ignore[arg-type]
-        return {_KEY: Column("object", codec.encode, codec.decode), **kept}
+        kept = {
+            name: StateColumn(kind)  # type: ignore[arg-type]
+            for a in self.aggregates
+            for name, kind in a.columns.items()
+        }
+        return {_KEY: StateColumn("object", codec.encode, codec.decode), **kept}
 
     def converted(self, kept: dict[str, Any]) -> dict[str, list[Any]]:
         """What an earlier flow kept, whose fields were of other kinds."""
@@ -61,7 +65,7 @@ class Aggregation:
 
     @cached_property
     def _given(self) -> Layout:
-        return Layout.of(self.segment.given.value)
+        return Layout.of(self.segment.input_type.value)
 
     @cached_property
     def _key_codec(self) -> Codec:
@@ -233,7 +237,7 @@ def aggregation_of(segment: Segment, *, is_timed: bool) -> Aggregation | None:
     if len(steps) != 1 or not isinstance(steps[0], s.AggregateAll):
         return None
     step = steps[0]
-    fields, alternatives = fields_of(segment.given.value), members(segment.given.value)
+    fields, alternatives = fields_of(segment.input_type.value), members(segment.input_type.value)
     if (
         fields is None
         or len(alternatives) > 1

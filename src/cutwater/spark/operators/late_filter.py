@@ -1,10 +1,9 @@
-"""The gate of DataFrames whose source has a watermark: what is late stays out, the rest goes on.
+"""Filters late events of DataFrames whose source has a watermark.
 
-Our own readers know the newest time of a source before an epoch begins; of a DataFrame nobody
-does. So its rows pass through an operator of their own first, spread over the buckets. Each task
-that reads tells every bucket the newest time it saw; all buckets therefore know the same newest
-time at the end of an epoch, judge by it in the next one, and the first of them says what is
-complete now.
+Our own readers know the newest time of a source before an epoch begins; for a DataFrame nobody
+does. So its rows first pass through an operator of their own, spread over the buckets. Each reading
+task sends every bucket the newest time it saw, so all buckets know the same newest time at the end
+of an epoch, filter by it in the next one, and the first bucket sends the watermark.
 """
 
 from __future__ import annotations
@@ -29,19 +28,21 @@ from cutwater.spark.exchange.columns import Records, record_codec
 from cutwater.spark.exchange.envelope import (
     DATA,
     EVERYONE,
-    MARK,
     NEWEST,
-    Outbox,
-    Parcel,
+    WATERMARK,
+    ShuffleRow,
+    ShuffleWriter,
     pack_lines,
-    pack_mark,
+    pack_watermark,
     row_of,
 )
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.exchange.sink_rows import lines_of_values
-from cutwater.spark.job.spec import Job, load_job, speaking
+from cutwater.spark.job.error_boundary import error_boundary
+from cutwater.spark.job.spec import Job
+from cutwater.spark.job.transport import load_job
 
-__all__ = ["Gate", "Gated"]
+__all__ = ["LateFilter", "LateFilteredSource"]
 
 _STATE = StructType([StructField("newest", BinaryType())])
 _pack = msgspec.msgpack.Encoder().encode
@@ -49,21 +50,21 @@ _unpack = msgspec.msgpack.Decoder(tuple[list[bytes], bytes]).decode
 _unpack_newest = msgspec.msgpack.Decoder(dict[str, bytes]).decode
 
 
-class Gated:
-    """A source with a gate: how its rows are written, read and judged."""
+class LateFilteredSource:
+    """A source with a late filter: how its rows are written, read and judged."""
 
     def __init__(self, job: Job, source: str) -> None:
         self._job = job
         self._source = source
-        self.target = job.gate_of(source)
-        self._step = job.source_step(source)
-        self._segment = job.source_segment(source)
+        self.target = job.topology.late_filter_of(source)
+        self._step = job.topology.source_step(source)
+        self._segment = job.topology.source_segment(source)
         self._records = record_codec(self._step.type)
         self.time = codec_of(time_kept_as(self._segment.output.time))
         """How the newest time is encoded."""
-        self._home = job.home
+        self._home = job.topology.home
 
-    # --- before the gate -----------------------------------------------------------------------
+    # --- before the late filter -------------------------------------------------------------------
 
     def pack(self, batch: Batch) -> bytes:
         """Rows as a body."""
@@ -78,21 +79,21 @@ class Gated:
                 newest = time
         return newest
 
-    def notices(self, newest: Any | None) -> list[Parcel]:
-        """What every bucket is told of the newest time."""
+    def control_rows(self, newest: Any | None) -> list[ShuffleRow]:
+        """The newest time, as sent to every bucket."""
         if newest is None:
             return []
         body = self.time.encode(newest)
-        return [(label, self.target, NEWEST, body) for label in self._job.labels]
+        return [(label, self.target, NEWEST, body) for label in self._job.topology.labels]
 
     # --- behind it -----------------------------------------------------------------------------
 
-    def send(self, bodies: Sequence[bytes], newest: Any | None, outbox: Outbox) -> None:
+    def send(self, bodies: Sequence[bytes], newest: Any | None, shuffle: ShuffleWriter) -> None:
         """Send on what is not late, by what was complete when the epoch began."""
-        sender = Sender(self._job, self._segment, outbox)
-        is_timed = self._segment.number in self._job.needs.times
+        sender = Sender(self._job, self._segment, shuffle)
+        is_timed = self._segment.number in self._job.topology.requirements.times
         for body in bodies:
-            batch = self._in_time(*self._read(body), newest, outbox)
+            batch = self._in_time(*self._read(body), newest, shuffle)
             batch.times = batch.times if is_timed else None
             sender.through(batch)
 
@@ -106,7 +107,7 @@ class Gated:
         return orders, self._records.decode(values)
 
     def _in_time(
-        self, orders: list[bytes], values: Records, newest: Any | None, outbox: Outbox
+        self, orders: list[bytes], values: Records, newest: Any | None, shuffle: ShuffleWriter
     ) -> Batch:
         times = self._times(values)
         batch = Batch(orders, [NO_KEY] * len(orders), values, times=times, label=self._home)
@@ -115,7 +116,7 @@ class Gated:
             return batch
         is_late = [bool(time <= completed) for time in times]
         if any(is_late):
-            self._aside(batch.take(list(compress(range(len(orders)), is_late))), outbox)
+            self._to_side_output(batch.take(list(compress(range(len(orders)), is_late))), shuffle)
             batch = batch.take([i for i, late in enumerate(is_late) if not late])
         return batch
 
@@ -126,7 +127,7 @@ class Gated:
                 raise InputError(not_a_time(self._step, time, "it is not <= itself"))
         return times
 
-    def _aside(self, late: Batch, outbox: Outbox) -> None:
+    def _to_side_output(self, late: Batch, shuffle: ShuffleWriter) -> None:
         lines = lines_of_values(late.values)
         if self._step.late == "fail":
             raise RunError(
@@ -137,16 +138,16 @@ class Gated:
                     "allow a longer delay, or declare late='keep' or late='drop'",
                 )
             )
-        if self._job.shows_records:
+        if self._job.topology.shows_records:
             return
         if self._step.late == "drop":
             lines = [b'{"order": "%s"}\n' % order.hex().encode() for order in late.orders]
-        target = self._job.target_of_sink(late_events_sink(self._source))
-        outbox.post(target, Batch(late.orders, late.orders, lines), pack_lines)
+        target = self._job.topology.target_of_sink(late_events_sink(self._source))
+        shuffle.post(target, Batch(late.orders, late.orders, lines), pack_lines)
 
 
-class Gate(StatefulProcessor):
-    """The gates of all such sources, in one Spark operator."""
+class LateFilter(StatefulProcessor):
+    """The late filters of all such sources, in one Spark operator."""
 
     def __init__(self, job: bytes) -> None:
         self._job = job
@@ -155,51 +156,57 @@ class Gate(StatefulProcessor):
         self._state = handle.getValueState("newest", _STATE)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        with speaking():
+        with error_boundary():
             job = load_job(self._job)
-            mail: dict[int, list[bytes]] = {}
+            packed: dict[int, list[bytes]] = {}
             told: dict[int, list[bytes]] = {}
-            gates = {job.gate_of(source) for source in job.gated}
+            filters = {job.topology.late_filter_of(source) for source in job.topology.late_filtered}
             for row in rows:
-                if row.target not in gates:
+                if row.target not in filters:
                     yield row
                 else:
-                    kept = mail if row.kind == DATA else told
+                    kept = packed if row.kind == DATA else told
                     kept.setdefault(row.target, []).append(bytes(row.body))
             with much_at_once():
-                parcels = self._epoch(job, int(key[0]), mail, told)
-            yield from map(row_of, parcels)
+                sent = self._epoch(job, int(key[0]), packed, told)
+            yield from map(row_of, sent)
 
     def _epoch(
-        self, job: Job, label: int, mail: dict[int, list[bytes]], told: dict[int, list[bytes]]
-    ) -> list[Parcel]:
-        if not mail and not told:
+        self, job: Job, label: int, packed: dict[int, list[bytes]], told: dict[int, list[bytes]]
+    ) -> list[ShuffleRow]:
+        if not packed and not told:
             return []
         found = self._state.get()
         newest = _unpack_newest(bytes(found[0])) if found else {}
-        outbox = Outbox(job.labels)
-        notices: list[Parcel] = []
-        for source in job.gated:
-            gated = Gated(job, source)
-            before = gated.time.decode(newest[source]) if source in newest else None
-            gated.send(mail.get(gated.target, ()), before, outbox)
+        shuffle = ShuffleWriter(job.topology.labels)
+        control_rows: list[ShuffleRow] = []
+        for source in job.topology.late_filtered:
+            filtered = LateFilteredSource(job, source)
+            before = filtered.time.decode(newest[source]) if source in newest else None
+            filtered.send(packed.get(filtered.target, ()), before, shuffle)
             after = before
-            for time in map(gated.time.decode, told.get(gated.target, ())):
+            for time in map(filtered.time.decode, told.get(filtered.target, ())):
                 after = time if after is None or after <= time else after
             if after is not None:
-                newest[source] = gated.time.encode(after)
-            if label == job.labels[0]:
-                notices += _marks(job, source, gated.completed(before), gated.completed(after))
+                newest[source] = filtered.time.encode(after)
+            if label == job.topology.labels[0]:
+                control_rows += _watermarks(
+                    job, source, filtered.completed(before), filtered.completed(after)
+                )
         self._state.update((_pack(newest),))
-        return [*outbox.take(), *notices]
+        return [*shuffle.drain(), *control_rows]
 
     def close(self) -> None:
         pass
 
 
-def _marks(job: Job, source: str, before: Any | None, after: Any | None) -> list[Parcel]:
-    """What all buckets are told that the source has completed, if that is news."""
-    if source not in job.needs.telling or after is None or (before is not None and after <= before):
+def _watermarks(job: Job, source: str, before: Any | None, after: Any | None) -> list[ShuffleRow]:
+    """The completed time to send to all buckets, if it has advanced."""
+    if (
+        source not in job.topology.requirements.watermark_sources
+        or after is None
+        or (before is not None and after <= before)
+    ):
         return []
-    body = pack_mark(source, job.mark_codecs[source].encode(after))
-    return [(label, EVERYONE, MARK, body) for label in job.labels]
+    body = pack_watermark(source, job.codecs.watermark_codecs[source].encode(after))
+    return [(label, EVERYONE, WATERMARK, body) for label in job.topology.labels]

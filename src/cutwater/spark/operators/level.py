@@ -1,125 +1,208 @@
 """The work of one level on one bucket in one epoch: both engines do it.
 
-A notice, of what a source has completed or of the end of the input, is for every bucket of every
-level that heeds it: it is taken after the epoch's data, and passed on. An epoch's border matters
-only to keys that the epoch touched, so it comes to a bucket with its events.
+A control row carries a watermark or the end of the input to every bucket of every level that needs
+it: it is applied after the epoch's data and passed on. An epoch's barrier matters only to keys that
+the epoch touched, so it comes to a bucket with its events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from cutwater.codec import UNENCODABLE
 from cutwater.errors import InputError, Problem, StepError
 from cutwater.flow.fusing import Segment
-from cutwater.spark.exchange.envelope import BEHIND, DATA, END, Outbox, Parcel, unpack_mark
+from cutwater.spark.exchange.envelope import (
+    BEHIND,
+    DATA,
+    END,
+    OVER,
+    ShuffleRow,
+    ShuffleWriter,
+    split_input_epoch,
+    unpack_watermark,
+)
 from cutwater.spark.job.spec import Job
-from cutwater.spark.operators.aggregate import AggregateWork
-from cutwater.spark.operators.segment_runner import SegmentWork, Work
-from cutwater.spark.operators.task import TaskWork, only_task
-from cutwater.spark.operators.vectorised import VectorWork, vectorised_task
+from cutwater.spark.operators.aggregate import AggregateRunner
+from cutwater.spark.operators.segment_runner import EventRunner, SegmentRunner
+from cutwater.spark.operators.task import TaskRunner, only_task
+from cutwater.spark.operators.vectorised import VectorisedRunner, vectorised_task
 from cutwater.spark.state.bucket import BucketStates
+from cutwater.spark.state.input_states import StatesOfInput
 
-__all__ = ["Inbox", "work_epoch"]
+__all__ = ["BucketInput", "work_epoch"]
 
 
 @dataclass
-class Inbox:
+class BucketInput:
     """What a bucket was sent in an epoch, for one level."""
 
     job: Job
     level: int
-    mail: dict[int, list[bytes]] = field(default_factory=dict)
-    """The events for each segment, packed."""
-    marks: dict[str, bytes] = field(default_factory=dict)
+    packed: dict[int, list[bytes]] = field(default_factory=dict)
+    """The events for each segment, packed; those in a loop that is cut are in `turning`."""
+    turning: dict[int, dict[int, list[bytes]]] = field(default_factory=dict)
+    """For each segment in such a loop the events of each input epoch."""
+    over: list[int] = field(default_factory=list)
+    """The input epochs that are over in it."""
+    watermarks: dict[str, bytes] = field(default_factory=dict)
     """What sources have completed, encoded."""
     has_ended: bool = False
     """Has the input ended?"""
     has_left: bool = False
-    """Has a loop that turns a round an epoch nothing more to show, since the input has ended?"""
+    """Is the output of a loop with one iteration per epoch complete, since the input has ended?"""
 
-    def take(self, target: int, kind: int, body: bytes) -> bool:
+    def accept(self, target: int, kind: int, body: bytes) -> bool:
         """Put a row where it belongs; does it go on to a deeper level or to a sink?"""
         if kind == DATA:
-            is_here = target in self.job.segments_at(self.level)
+            is_here = target in self.job.topology.segments_at(self.level)
             if is_here:
-                self.mail.setdefault(target, []).append(bytes(body))
+                self._keep(target, bytes(body))
             return not is_here
-        if kind == END and bytes(body) == BEHIND:
+        if kind == OVER:
+            self.over.append(split_input_epoch(bytes(body))[0])
+        elif kind == END and bytes(body) == BEHIND:
             self.has_left = True
         elif kind == END:
             self.has_ended = True
         else:
-            source, time = unpack_mark(bytes(body))
-            self.marks[source] = time
-        return not self.job.is_last(self.level, kind)
+            source, time = unpack_watermark(bytes(body))
+            self.watermarks[source] = time
+        return not self.job.topology.is_last(self.level, kind)
+
+    def _keep(self, target: int, body: bytes) -> None:
+        if target not in self.job.topology.in_the_loop:
+            self.packed.setdefault(target, []).append(body)
+            return
+        number, rest = split_input_epoch(body)
+        self.turning.setdefault(target, {}).setdefault(number, []).append(rest)
 
     def ends(self, segment: Segment) -> bool:
         """Does nothing more come to a segment? A loop that is cut ends when it is empty."""
-        where = self.job.side_of_loop(segment)
+        where = self.job.topology.side_of_loop(segment)
         return {"before": self.has_ended, "inside": False, "behind": self.has_left}[where]
 
 
 def work_epoch(
     job: Job,
     level: int,
-    inbox: Inbox,
+    received: BucketInput,
     bucket: BucketStates,
-    outbox: Outbox,
+    shuffle: ShuffleWriter,
     origin_of: Callable[[Job, bytes], str],
-) -> Iterator[Parcel]:
+) -> Iterator[ShuffleRow]:
     """Run an epoch of one bucket; nothing is read or written that need not be.
 
     `origin_of` says by its order where an event came from on which a function failed.
     """
-    remembers = bool(inbox.marks) and job.needs.marks_meet
-    before = bucket.marks if remembers else {}
-    after = before | inbox.marks
-    for segment in job.levels[level]:
-        mail = inbox.mail.get(segment.number, [])
-        completed = job.newly_completed(segment, before, after) if inbox.marks else None
-        is_told = completed is not None and (bucket.busy or job.wakes(segment, bucket.label))
-        is_over = inbox.ends(segment)
-        if not (mail or is_over or is_told):
+    remembers = bool(received.watermarks) and job.topology.requirements.watermarks_meet
+    before = bucket.watermarks if remembers else {}
+    after = before | received.watermarks
+    for segment in job.topology.levels[level]:
+        for number, turned in sorted(received.turning.get(segment.number, {}).items()):
+            states = StatesOfInput(bucket, number) if job.topology.overlaps else bucket
+            own = shuffle.for_input(number)
+            yield from _turned(job, segment, turned, states, own, origin_of)
+        packed = received.packed.get(segment.number, [])
+        completed = (
+            job.codecs.newly_completed(segment, before, after) if received.watermarks else None
+        )
+        is_told = completed is not None and (
+            bucket.busy or job.topology.wakes(segment, bucket.label)
+        )
+        is_over = received.ends(segment)
+        if not (packed or is_over or is_told):
             continue
-        work = _work_of(job, segment, bucket, outbox)
-        try:
-            for _ in work.data(mail):
-                yield from outbox.ready()
+        runner = _runner_of(job, segment, bucket, shuffle)
+        with _naming(job, segment, origin_of):
+            for _ in runner.data(packed):
+                yield from shuffle.ready()
             if is_over:
-                work.finish()
+                with _called_since(lambda: "the input has ended"):
+                    runner.finish()
             else:
-                work.border()
+                with _called_since(lambda: "the epoch has ended"):
+                    runner.barrier()
                 if completed is not None:
-                    work.watermark(completed)
-                work.save()
-        except StepError as error:
-            place = origin_of(job, error.order)
-            raise (error.came_from(place) if place else error) from error.__cause__
-        except UNENCODABLE as error:  # what a step itself raises comes as a sentence
-            raise InputError(_cannot_be_written(segment, error)) from None
-        yield from outbox.take()
+                    with _called_since(partial(_completion, job, segment, after, completed)):
+                        runner.watermark(completed)
+                runner.save()
+        yield from shuffle.drain()
+    for number in received.over:
+        StatesOfInput(bucket, number).forget()
     bucket.save(after if remembers else None)
 
 
-def _work_of(job: Job, segment: Segment, bucket: BucketStates, outbox: Outbox) -> Work:
+@contextmanager
+def _called_since(why: Callable[[], str]) -> Iterator[None]:
+    """What functions are called for that no event calls; it is put into words if one fails."""
+    try:
+        yield
+    except StepError as error:
+        raise error.called_since(why()) from error.__cause__
+
+
+def _completion(job: Job, segment: Segment, watermarks: Mapping[str, bytes], time: Any) -> str:
+    reached = ", ".join(
+        f"source '{name}' has reached {watermark!r}"
+        for name, watermark in job.codecs.reached(segment, watermarks)
+    )
+    return f"time {time!r} is complete: {reached}"
+
+
+def _turned(
+    job: Job,
+    segment: Segment,
+    packed: list[bytes],
+    states: BucketStates,
+    shuffle: ShuffleWriter,
+    origin_of: Callable[[Job, bytes], str],
+) -> Iterator[ShuffleRow]:
+    """A round of one input epoch: its end is to a segment in a loop what an epoch's is outside."""
+    runner = _runner_of(job, segment, states, shuffle)
+    with _naming(job, segment, origin_of):
+        for _ in runner.data(packed):
+            yield from shuffle.ready()
+        runner.barrier()
+        runner.save()
+    yield from shuffle.drain()
+
+
+@contextmanager
+def _naming(job: Job, segment: Segment, origin_of: Callable[[Job, bytes], str]) -> Iterator[None]:
+    """Say of what goes wrong in a segment where its event came from."""
+    try:
+        yield
+    except StepError as error:
+        place = origin_of(job, error.order)
+        raise (error.came_from(place) if place else error) from error.__cause__
+    except UNENCODABLE as error:  # what a step itself raises comes as a sentence
+        raise InputError(_cannot_be_written(segment, error)) from None
+
+
+def _runner_of(
+    job: Job, segment: Segment, bucket: BucketStates, shuffle: ShuffleWriter
+) -> SegmentRunner:
     """What works on a segment in the quickest way there is."""
-    aggregation = job.aggregations.get(segment.number)
+    aggregation = job.topology.aggregations.get(segment.number)
     if aggregation is not None:
-        return AggregateWork(job, aggregation, bucket, outbox)
+        return AggregateRunner(job, aggregation, bucket, shuffle)
     vector, task = vectorised_task(segment), only_task(segment)
-    if vector is not None:
-        return VectorWork(job, segment, vector, bucket, outbox)
+    if vector is not None and segment.number not in job.topology.apart:
+        return VectorisedRunner(job, segment, vector, bucket, shuffle)
     if task is not None:
-        return TaskWork(job, segment, task, bucket, outbox)
-    return SegmentWork(job, segment, bucket, outbox)
+        return TaskRunner(job, segment, task, bucket, shuffle)
+    return EventRunner(job, segment, bucket, shuffle)
 
 
 def _cannot_be_written(segment: Segment, error: Exception) -> Problem:
     names = ", ".join(f"'{part.step.name}'" for part in segment.parts)
     return Problem(
         "cannot-be-written",
-        f"a state or a record of {names} cannot be written down: {error}",
+        f"a state or a record of {names} cannot be serialised: {error}",
         "whole numbers have at most 64 bits; keep larger ones as text, and do not nest without end",
     )

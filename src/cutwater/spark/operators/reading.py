@@ -16,100 +16,100 @@ from cutwater.codec import UNENCODABLE, codec_of
 from cutwater.errors import InputError, Problem, RunError, StepError
 from cutwater.ordering import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
-from cutwater.spark.connectors.base.source import BAD, BadRecord, Chunk, Run, times_of
+from cutwater.spark.connectors.base.source import BAD, BadRecord, Chunk, RawBatch, times_of
 from cutwater.spark.connectors.base.watermarks import are_comparable, is_time, misplaced
 from cutwater.spark.exchange.batch import Batch, joined, much_at_once
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.exchange.envelope import (
     END,
     EVERYONE,
-    MARK,
-    Outbox,
-    Parcel,
+    WATERMARK,
+    ShuffleRow,
+    ShuffleWriter,
     pack_lines,
-    pack_mark,
+    pack_watermark,
     record_batches,
 )
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
 
-__all__ = ["ENOUGH_BYTES", "WORTH_SENDING", "Reading", "first_failure", "news_of", "notices"]
+__all__ = ["ENOUGH_BYTES", "WORTH_SENDING", "Reading", "control_rows", "first_failure", "news_of"]
 
 WORTH_SENDING = 1_000
-"""Fewer records wait for those of the next run: small files do not become small rows."""
+"""Fewer records are combined with the next run, so small files do not make small rows."""
 ENOUGH_BYTES = 16 << 20
-"""Records that take more do not wait, however few they are."""
+"""Records of more bytes are sent at once, however few they are."""
 
-_Waiting = tuple[Chunk, Run, int]
+_Waiting = tuple[Chunk, RawBatch, int]
 """A run of a chunk, and the number of its first record."""
 
 
 class Reading:
     """Reads chunks, runs the source's segment on their records, and addresses what comes out."""
 
-    def __init__(self, job: Job, source: str) -> None:
+    def __init__(self, job: Job, source: str, epoch: int = 0) -> None:
         self.job = job
         self._source = source
-        segment = job.source_segment(source)
+        segment = job.topology.source_segment(source)
         assert segment.source is not None
         self._step = segment.source
-        self._feed = job.feed_of(source)
-        self._reader = self._feed.reader(self._step.type)
-        self._outbox = Outbox(job.labels)
-        self._sender = Sender(job, segment, self._outbox)
+        self._connector = job.connector_of(source)
+        self._reader = self._connector.reader(self._step.type)
+        self._shuffle = ShuffleWriter(job.topology.labels, job.topology.input_epochs(epoch))
+        self._sender = Sender(job, segment, self._shuffle)
         self._reader.numbered = self._sender.numbered
-        self._is_timed = segment.number in job.needs.times
-        self._rank = job.source_ranks[source]
+        self._is_timed = segment.number in job.topology.requirements.times
+        self._rank = job.topology.source_ranks[source]
         self._clock = job.clock_of(source)
-        self._home = job.home
+        self._home = job.topology.home
         self._waiting: list[_Waiting] = []
         self._records_waiting = self._bytes_waiting = 0
 
     def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         """The rows that the records of a chunk become, if there are enough to send."""
         first = chunk.first
-        for run in self._reader.runs(chunk):
-            self._waiting.append((chunk, run, first))
-            self._records_waiting += len(run.raws)
-            first += len(run.raws)
-            if self._is_worth_sending(run):
+        for raw_batch in self._reader.batches(chunk):
+            self._waiting.append((chunk, raw_batch, first))
+            self._records_waiting += len(raw_batch.raws)
+            first += len(raw_batch.raws)
+            if self._is_worth_sending(raw_batch):
                 with much_at_once():
                     rows = self._sent()
                 yield from record_batches(rows)
 
-    def _is_worth_sending(self, newest: Run) -> bool:
+    def _is_worth_sending(self, newest: RawBatch) -> bool:
         if self._records_waiting >= WORTH_SENDING:
             return True
         self._bytes_waiting += newest.size
         return self._bytes_waiting >= ENOUGH_BYTES
 
-    def parcels(self, chunks: Sequence[Chunk]) -> list[Parcel]:
+    def rows(self, chunks: Sequence[Chunk]) -> list[ShuffleRow]:
         """All rows that the records of chunks become."""
         for chunk in chunks:
             first = chunk.first
-            for run in self._reader.runs(chunk):
-                self._waiting.append((chunk, run, first))
-                first += len(run.raws)
+            for raw_batch in self._reader.batches(chunk):
+                self._waiting.append((chunk, raw_batch, first))
+                first += len(raw_batch.raws)
         with much_at_once():
-            return [*self._sent(), *self._outbox.take()]
+            return [*self._sent(), *self._shuffle.drain()]
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """The rows that waited for more to come."""
         with much_at_once():
-            rows = [*self._sent(), *self._outbox.take()]
+            rows = [*self._sent(), *self._shuffle.drain()]
         yield from record_batches(rows)
 
-    def _sent(self) -> list[Parcel]:
+    def _sent(self) -> list[ShuffleRow]:
         """What becomes of the runs that wait; of each alone if something cannot be sent."""
         waiting, self._waiting = self._waiting, []
         self._records_waiting = self._bytes_waiting = 0
         if self._try(waiting):
-            return self._outbox.ready()
+            return self._shuffle.ready()
         rows = []
         for each in waiting:
             if not self._try([each]):
                 self._send_carefully(each)
-            rows += self._outbox.ready()
+            rows += self._shuffle.ready()
         return rows
 
     def _try(self, waiting: Sequence[_Waiting]) -> bool:
@@ -121,22 +121,28 @@ class Reading:
         except StepError as error:
             raise self._with_origin(waiting, error) from error.__cause__
         except UNENCODABLE:
-            self._outbox.drop()
+            self._shuffle.drop()
             return False
         return True
 
     def _with_origin(self, waiting: Sequence[_Waiting], error: StepError) -> StepError:
         """The error with the place of its record, which is looked for one by one."""
-        sender = Sender(self.job, self.job.source_segment(self._source), Outbox(self.job.labels))
+        sender = Sender(
+            self.job,
+            self.job.topology.source_segment(self._source),
+            ShuffleWriter(self.job.topology.labels),
+        )
         for each in waiting:
-            chunk, run, _ = each
-            places, values = self._in_time(chunk, run, *self._decoded(each))
+            chunk, raw_batch, _ = each
+            places, values = self._in_time(chunk, raw_batch, *self._decoded(each))
             batch = self._batch(each, (places, values))
             alone = [batch.take([row]) for row in range(len(batch))]
             found = first_failure(alone, sender.through)
             if found:
                 row, failed = found
-                return failed.came_from(self._feed.place(chunk, run.positions[places[row]]))
+                return failed.came_from(
+                    self._connector.location(chunk, raw_batch.positions[places[row]])
+                )
         return error
 
     def _send_carefully(self, each: _Waiting) -> None:
@@ -149,27 +155,27 @@ class Reading:
 
     def _batch(self, each: _Waiting, decoded: tuple[Sequence[int], Sequence[Any]]) -> Batch:
         """The records of a run, in the order of the epoch; late ones are left out."""
-        chunk, run, first = each
+        chunk, raw_batch, first = each
         places, values = decoded
-        places, values = self._in_time(chunk, run, places, values)
-        positions = run.positions
+        places, values = self._in_time(chunk, raw_batch, places, values)
+        positions = raw_batch.positions
         if len(places) < len(positions):
             positions = [positions[place] for place in places]
         orders = []
-        if self._sender.minds_order:
+        if self._sender.is_order_sensitive:
             before = order_bytes((self._rank, chunk.number))
-            orders = [before + order for order in self._feed.orders(positions)]
+            orders = [before + order for order in self._connector.sort_keys(positions)]
         times = self._times(values, [first + place for place in places]) if self._is_timed else None
         return Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
 
     def _decoded(self, each: _Waiting) -> tuple[Sequence[int], Sequence[Any]]:
         """The records that are no bad ones, and their places in the run."""
-        chunk, run, _ = each
-        self._reader.turn_to(chunk)
+        chunk, raw_batch, _ = each
+        self._reader.enter(chunk)
         try:
-            values = self._reader.decode(run)
+            values = self._reader.decode(raw_batch)
             if self._have_places(chunk, values):
-                return range(len(run.raws)), values
+                return range(len(raw_batch.raws)), values
         except BAD:
             pass
         return self._one_by_one(each)
@@ -195,12 +201,12 @@ class Reading:
         self, each: _Waiting, check: Callable[[Any], Any] = lambda _value: None
     ) -> tuple[Sequence[int], Sequence[Any]]:
         """The same, where some are bad; what `check` does not pass is bad too."""
-        chunk, run, _ = each
-        self._reader.turn_to(chunk)
+        chunk, raw_batch, _ = each
+        self._reader.enter(chunk)
         reference = self._reference(chunk)
         places: list[int] = []
         values: list[Any] = []
-        for place, raw in enumerate(run.raws):
+        for place, raw in enumerate(raw_batch.raws):
             try:
                 value = self._reader.decode_one(raw)
                 self._check_time(value, reference)
@@ -208,11 +214,13 @@ class Reading:
                 values.append(value)
                 places.append(place)
             except (*BAD, *UNENCODABLE) as error:
-                self._bad_record(chunk, run.positions[place], self._reader.text(raw), str(error))
+                self._bad_record(
+                    chunk, raw_batch.positions[place], self._reader.preview(raw), str(error)
+                )
         return places, values
 
     def _in_time(
-        self, chunk: Chunk, run: Run, places: Sequence[int], values: Sequence[Any]
+        self, chunk: Chunk, raw_batch: RawBatch, places: Sequence[int], values: Sequence[Any]
     ) -> tuple[Sequence[int], Sequence[Any]]:
         """The records that are not late, and their places in the run."""
         completed = self._clock.completed(chunk.newest_before) if self._clock else None
@@ -223,7 +231,7 @@ class Reading:
             return places, values
         for place, value, is_late in zip(places, values, are_late, strict=True):
             if is_late:
-                self._late(chunk, run.positions[place], run.raws[place], value)
+                self._late(chunk, raw_batch.positions[place], raw_batch.raws[place], value)
         kept = [index for index, is_late in enumerate(are_late) if not is_late]
         in_time = values.take(kept) if isinstance(values, Records) else [values[i] for i in kept]
         return [places[index] for index in kept], in_time
@@ -239,46 +247,46 @@ class Reading:
 
     def _late(self, chunk: Chunk, position: Any, raw: Any, value: Any) -> None:
         """Leave a late event out, as its source says: kept, noted by its place, or the end."""
-        line = self._reader.line(raw, value)
+        line = self._reader.json_line(raw, value)
         if self._step.late == "fail":
             raise RunError(
                 Problem(
                     "late-event",
-                    f"{self._feed.place(chunk, position)} is a late event of source "
+                    f"{self._connector.location(chunk, position)} is a late event of source "
                     f"'{self._source}': its time was complete when its epoch began; it is "
                     f"{_shown(line)}",
                     "allow a longer delay, or declare late='keep' or late='drop'",
                 )
             )
         if self._step.late == "drop":
-            line = json.dumps(self._feed.spot(chunk, position)).encode()
-        self._aside(late_events_sink(self._source), chunk, position, line)
+            line = json.dumps(self._connector.coordinates(chunk, position)).encode()
+        self._to_side_output(late_events_sink(self._source), chunk, position, line)
 
     def _bad_record(self, chunk: Chunk, position: Any, text: bytes, error: str) -> None:
         if not self.job.skip_bad_records:
             raise InputError(
                 Problem(
                     "bad-record",
-                    f"{self._feed.place(chunk, position)} is no record of source "
+                    f"{self._connector.location(chunk, position)} is not a record of source "
                     f"'{self._source}': {error}; it is {_shown(text)}",
                     "correct the input, or run with --on-bad-record skip, which counts such "
-                    "records and keeps them aside",
+                    "records and writes them to a side output",
                 )
             )
         record = {
-            **self._feed.address(chunk, position),
+            **self._connector.readable_coordinates(chunk, position),
             "error": error,
             "text": text.decode("utf-8", "replace"),
         }
-        said = json.dumps(record).encode()
-        self._aside(bad_records_sink(self._source), chunk, position, said)
+        message = json.dumps(record).encode()
+        self._to_side_output(bad_records_sink(self._source), chunk, position, message)
 
-    def _aside(self, sink: str, chunk: Chunk, position: Any, line: bytes) -> None:
+    def _to_side_output(self, sink: str, chunk: Chunk, position: Any, line: bytes) -> None:
         """Send a line to a sink of its own, past the flow."""
-        order = order_bytes((self._rank, chunk.number)) + self._feed.orders([position])[0]
-        label = self.job.labels[bucket_of(order, self.job.buckets)]
+        order = order_bytes((self._rank, chunk.number)) + self._connector.sort_keys([position])[0]
+        label = self.job.topology.labels[bucket_of(order, self.job.buckets)]
         batch = Batch([order], [NO_KEY], [line + b"\n"], label=label)
-        self._outbox.post(self.job.target_of_sink(sink), batch, pack_lines)
+        self._shuffle.post(self.job.topology.target_of_sink(sink), batch, pack_lines)
 
 
 def first_failure(
@@ -296,21 +304,23 @@ def first_failure(
 def news_of(job: Job, source: str, chunks: Sequence[Chunk]) -> bytes | None:
     """What a source has completed by reading these chunks, if it is new and matters; encoded."""
     clock = job.clock_of(source)
-    if clock is None or source not in job.needs.telling:
+    if clock is None or source not in job.topology.requirements.watermark_sources:
         return None
     before = clock.completed(chunks[0].newest_before)
     after = clock.completed(chunks[-1].newest_after)
     if after is None or (before is not None and after <= before):
         return None
-    return job.mark_codecs[source].encode(after)
+    return job.codecs.watermark_codecs[source].encode(after)
 
 
-def notices(job: Job, source: str, mark: bytes | None, *, is_end: bool = False) -> list[Parcel]:
-    """What all buckets are told: what a source has completed, and that the input has ended."""
-    found = [(MARK, pack_mark(source, mark))] if mark is not None else []
-    if is_end and job.levels:
+def control_rows(
+    job: Job, source: str, watermark: bytes | None, *, is_end: bool = False
+) -> list[ShuffleRow]:
+    """The completed times of a source and the end of its input, for all buckets."""
+    found = [(WATERMARK, pack_watermark(source, watermark))] if watermark is not None else []
+    if is_end and job.topology.levels:
         found.append((END, b""))
-    return [(label, EVERYONE, kind, body) for kind, body in found for label in job.labels]
+    return [(label, EVERYONE, kind, body) for kind, body in found for label in job.topology.labels]
 
 
 def _cannot_be_sent(source: str, error: Exception) -> Problem:

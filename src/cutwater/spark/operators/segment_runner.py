@@ -1,6 +1,6 @@
-"""The work of one segment in one bucket: an epoch's data, its border, its watermark, the end.
+"""The work of one segment in one bucket: an epoch's data, its barrier, its watermark, the end.
 
-What comes after the data has the order of `semantics.simulator`: an epoch's border and watermark
+What comes after the data has the order of `semantics.simulator`: an epoch's barrier and watermark
 come after all sources, segment by segment in the order of their stages, and key by key.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any
 
@@ -17,13 +17,22 @@ from cutwater.events import Data, Watermark
 from cutwater.flow.fusing import Segment
 from cutwater.ordering import AFTER_DATA, NO_KEY, order_bytes
 from cutwater.spark.exchange.batch import Batch, joined
-from cutwater.spark.exchange.envelope import Outbox
+from cutwater.spark.exchange.envelope import ShuffleWriter
+from cutwater.spark.exchange.readable_keys import key_of
 from cutwater.spark.exchange.router import Emitted, Sender
 from cutwater.spark.job.spec import Job
 from cutwater.spark.state.bucket import BucketStates
-from cutwater.spark.state.working_set import LiveStates
+from cutwater.spark.state.working_set import WorkingSet
 
-__all__ = ["PIECE_ROWS", "Piece", "SegmentWork", "Work", "mail_in_pieces", "read_mail", "stands_at"]
+__all__ = [
+    "PIECE_ROWS",
+    "EventRunner",
+    "Piece",
+    "SegmentRunner",
+    "packed_in_pieces",
+    "stands_at",
+    "unpack_events",
+]
 
 PIECE_ROWS = 65_536
 """So many events of a bucket are decoded and worked on together, however many an epoch has for it:
@@ -33,7 +42,7 @@ Piece = tuple[Batch, list[int]]
 """Events in their order, and the index of each one's first output."""
 
 
-def mail_in_pieces(
+def packed_in_pieces(
     job: Job, segment: Segment, bodies: Sequence[bytes], label: int
 ) -> Iterator[Piece]:
     """The events for a segment in their order, `PIECE_ROWS` at a time.
@@ -43,15 +52,15 @@ def mail_in_pieces(
     """
     if not bodies:
         return
-    letters = job.letters[segment.number]
-    waiting = sorted(bodies, key=letters.least_order, reverse=True)
-    if job.permute is not None or len(waiting) < 2 or not letters.least_order(waiting[-1]):
-        yield from _cut(read_mail(job, segment, bodies, label))
+    codec = job.codecs.event_codecs[segment.number]
+    waiting = sorted(bodies, key=codec.least_order, reverse=True)
+    if job.permute is not None or len(waiting) < 2 or not codec.least_order(waiting[-1]):
+        yield from _cut(unpack_events(job, segment, bodies, label))
         return
     held: list[Piece] = []
     while waiting:
-        held.append(read_mail(job, segment, [waiting.pop()], label))
-        horizon = letters.least_order(waiting[-1]) if waiting else None
+        held.append(unpack_events(job, segment, [waiting.pop()], label))
+        horizon = codec.least_order(waiting[-1]) if waiting else None
         if horizon is not None and _count_before(held, horizon) < PIECE_ROWS:
             continue
         before, held = _parted(held, horizon)
@@ -95,16 +104,16 @@ def _cut(piece: Piece) -> Iterator[Piece]:
         yield batch.part(start, end, batch.label), firsts[start:end]
 
 
-def read_mail(
+def unpack_events(
     job: Job, segment: Segment, bodies: Sequence[bytes], label: int
 ) -> tuple[Batch, list[int]]:
     """The events for a segment in their order, and the index of each one's first output.
 
     Copies of an event follow one another input by input.
     """
-    read = [job.letters[segment.number].read(body) for body in bodies]
+    read = [job.codecs.event_codecs[segment.number].read(body) for body in bodies]
     if segment.reads_twice:
-        read.sort(key=lambda letter: letter[0])
+        read.sort(key=lambda events: events[0])
     batch = joined(batch for _, batch in read)
     batch.label = label
     firsts = list(chain(*(repeat(segment.first_index(port), len(part)) for port, part in read)))
@@ -125,14 +134,14 @@ def stands_at(error: StepError, batch: Batch, row: int) -> StepError:
     return error
 
 
-class Work:
+class SegmentRunner:
     """One segment at work on one bucket; of most there is nothing to do but data."""
 
     def data(self, bodies: Sequence[bytes]) -> Iterator[None]:
         """What the events of an epoch cause, in their order; after each step it may be sent."""
         raise NotImplementedError
 
-    def border(self) -> None:
+    def barrier(self) -> None:
         """What the end of the epoch causes, at the keys it touched."""
 
     def watermark(self, time: Any) -> None:
@@ -145,24 +154,28 @@ class Work:
         """Give the bucket what became of the states."""
 
 
-class SegmentWork(Work):
+class EventRunner(SegmentRunner):
     """Any segment, event by event."""
 
-    def __init__(self, job: Job, segment: Segment, bucket: BucketStates, outbox: Outbox) -> None:
+    def __init__(
+        self, job: Job, segment: Segment, bucket: BucketStates, shuffle: ShuffleWriter
+    ) -> None:
         self._job = job
         self._segment = segment
         self._operator = segment.operator
-        self._live = LiveStates(job.storages[segment.number], bucket)
-        self._sender = Sender(job, segment, outbox)
+        self._live = WorkingSet(job.codecs.storages[segment.number], bucket)
+        self._sender = Sender(job, segment, shuffle)
         self._label = bucket.label
 
     def data(self, bodies: Sequence[bytes]) -> Iterator[None]:
-        for piece in mail_in_pieces(self._job, self._segment, bodies, self._label):
+        for piece in packed_in_pieces(self._job, self._segment, bodies, self._label):
             self._piece(*piece)
             yield
 
     def _piece(self, batch: Batch, firsts: list[int]) -> None:
-        keys: Any = self._job.letters[self._segment.number].keys_of(batch) or repeat(None)
+        keys: Any = self._job.codecs.event_codecs[self._segment.number].keys_of(batch) or repeat(
+            None
+        )
         times: Any = batch.times or repeat(None)
         step, get, put = self._operator.step, self._live.get, self._live.put
         emitted: list[Emitted] = []
@@ -177,37 +190,51 @@ class SegmentWork(Work):
             raise stands_at(error, batch, len(emitted)) from error.__cause__
         self._sender.events(emitted, self._label)
 
-    def border(self) -> None:
-        if self._operator.border is None:
-            return
-        order = order_bytes((AFTER_DATA, self._segment.stage, 0))
-        emitted: list[Emitted] = []
-        for key_bytes in self._live.touched():
-            key = self._live.key(key_bytes)
-            state, outputs = self._operator.border(self._live.get(key_bytes, key))
-            self._live.put(key_bytes, key, state)
-            emitted.append((order, key_bytes, key, outputs, 0))
-        self._sender.events(emitted, self._label)
+    def barrier(self) -> None:
+        if self._operator.barrier is not None:
+            self._visit(self._live.touched(), 0, AFTER_DATA, self._operator.barrier)
 
     def watermark(self, time: Any) -> None:
         self._wake()
-        order = order_bytes((AFTER_DATA, self._segment.stage, 1))
-        emitted: list[Emitted] = []
-        for key_bytes in self._live.due(time):
-            key = self._live.key(key_bytes)
-            state, outputs = self._operator.step(self._live.get(key_bytes, key), Watermark(time))
-            self._live.put(key_bytes, key, state)
-            emitted.append((order, key_bytes, key, _data(outputs), 0))
-        self._sender.events(emitted, self._label)
+        step, event = self._operator.step, Watermark(time)
+
+        def advanced(state: Any) -> tuple[Any, list[Data]]:
+            state, outputs = step(state, event)
+            return state, _data(outputs)
+
+        self._visit(self._live.due(time), 1, AFTER_DATA, advanced)
 
     def finish(self) -> None:
         self._wake()
-        order = order_bytes((AFTER_DATA + 1, self._segment.stage, 0))
+        finish = self._operator.finish
+
+        def ended(state: Any) -> tuple[None, list[Data]]:
+            return None, _data(finish(state))
+
+        self._visit(self._live.all(), 0, AFTER_DATA + 1, ended, keeps=False)
+
+    def _visit(
+        self,
+        keys: Iterable[bytes],
+        turn: int,
+        after: int,
+        called: Callable[[Any], tuple[Any, Sequence[Data]]],
+        keeps: bool = True,
+    ) -> None:
+        """Let something happen to the states of keys that no event of theirs causes."""
+        order = order_bytes((after, self._segment.stage, turn))
         emitted: list[Emitted] = []
-        for key_bytes in self._live.all():
-            key = self._live.key(key_bytes)
-            outputs = self._operator.finish(self._live.get(key_bytes, key))
-            emitted.append((order, key_bytes, key, _data(outputs), 0))
+        key_bytes = NO_KEY
+        try:
+            for key_bytes in keys:
+                key = self._live.key(key_bytes)
+                state, outputs = called(self._live.get(key_bytes, key))
+                if keeps:
+                    self._live.put(key_bytes, key, state)
+                emitted.append((order, key_bytes, key, outputs, 0))
+        except StepError as error:
+            is_keyed = key_bytes != NO_KEY
+            raise (error.of_key(key_of(key_bytes)) if is_keyed else error) from error.__cause__
         self._sender.events(emitted, self._label)
 
     def save(self) -> None:
@@ -215,7 +242,7 @@ class SegmentWork(Work):
 
     def _wake(self) -> None:
         """Put a state that is there before the first event where watermarks and the end find it."""
-        if self._job.wakes(self._segment, self._label):
+        if self._job.topology.wakes(self._segment, self._label):
             self._live.put(NO_KEY, None, self._live.get(NO_KEY, None))
 
 

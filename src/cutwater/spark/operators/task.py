@@ -1,6 +1,6 @@
 """The work of a segment whose only state is that of one task: where most flows spend their time.
 
-Nothing in it minds watermarks, borders or the end, and what it emits has the time and the key of
+Nothing in it minds watermarks, barriers or the end, and what it emits has the time and the key of
 its cause; so values go in and out without an event around each, and the states that an epoch
 needs are decoded before and encoded after, all together.
 """
@@ -18,14 +18,14 @@ from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import named, step_failed
 from cutwater.operators.task import check_result, fresh_copies
 from cutwater.spark.exchange.batch import Batch
-from cutwater.spark.exchange.envelope import Outbox
+from cutwater.spark.exchange.envelope import ShuffleWriter
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
-from cutwater.spark.operators.segment_runner import Work, mail_in_pieces, stands_at
+from cutwater.spark.operators.segment_runner import SegmentRunner, packed_in_pieces, stands_at
 from cutwater.spark.state.bucket import BucketStates
 from cutwater.spark.state.storage import encode_states
 
-__all__ = ["TaskWork", "only_task"]
+__all__ = ["TaskRunner", "only_task"]
 
 
 def only_task(segment: Segment) -> s.Apply | None:
@@ -36,26 +36,31 @@ def only_task(segment: Segment) -> s.Apply | None:
     return None
 
 
-class TaskWork(Work):
+class TaskRunner(SegmentRunner):
     """Such a segment at work on one bucket."""
 
     def __init__(
-        self, job: Job, segment: Segment, step: s.Apply, bucket: BucketStates, outbox: Outbox
+        self,
+        job: Job,
+        segment: Segment,
+        step: s.Apply,
+        bucket: BucketStates,
+        shuffle: ShuffleWriter,
     ) -> None:
         self._job = job
         self._segment = segment
         self._step = step
         self._bucket = bucket
         self._codec = codec_of(step.task.state_type)
-        self._sender = Sender(job, segment, outbox)
+        self._sender = Sender(job, segment, shuffle)
 
     def data(self, bodies: Sequence[bytes]) -> Iterator[None]:
-        for piece in mail_in_pieces(self._job, self._segment, bodies, self._bucket.label):
+        for piece in packed_in_pieces(self._job, self._segment, bodies, self._bucket.label):
             self._piece(*piece)
             yield
 
     def _piece(self, batch: Batch, firsts: list[int]) -> None:
-        batch.keys = self._job.letters[self._segment.number].keys_of(batch)
+        batch.keys = self._job.codecs.event_codecs[self._segment.number].keys_of(batch)
         states = self._states(batch.key_bytes)
         steps = [part.step for part in self._segment.parts]
         run = _run_alone if len(steps) == 1 else _run_among(steps)

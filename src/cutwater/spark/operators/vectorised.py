@@ -11,22 +11,22 @@ import msgspec.inspect
 import numpy as np
 
 from cutwater.codec import codec_of
-from cutwater.errors import CutwaterError
+from cutwater.errors import CutwaterError, many
 from cutwater.flow import VectorisedTask
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import step_failed
 from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.exchange.columns import Records, numbered
-from cutwater.spark.exchange.envelope import Outbox
+from cutwater.spark.exchange.envelope import ShuffleWriter
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
-from cutwater.spark.operators.segment_runner import Work, mail_in_pieces, stands_at
+from cutwater.spark.operators.segment_runner import SegmentRunner, packed_in_pieces, stands_at
 from cutwater.spark.state.bucket import BucketStates
-from cutwater.spark.state.table import Column, StateTable
+from cutwater.spark.state.table import StateColumn, StateTable
 from cutwater.vectors import BatchOutcome, Keys, Layout, run_batch
 
-__all__ = ["VectorWork", "vectorised_task"]
+__all__ = ["VectorisedRunner", "vectorised_task"]
 
 
 def vectorised_task(segment: Segment) -> s.Apply | None:
@@ -37,11 +37,16 @@ def vectorised_task(segment: Segment) -> s.Apply | None:
     return None
 
 
-class VectorWork(Work):
+class VectorisedRunner(SegmentRunner):
     """Such a segment at work on one bucket."""
 
     def __init__(
-        self, job: Job, segment: Segment, step: s.Apply, bucket: BucketStates, outbox: Outbox
+        self,
+        job: Job,
+        segment: Segment,
+        step: s.Apply,
+        bucket: BucketStates,
+        shuffle: ShuffleWriter,
     ) -> None:
         assert isinstance(step.task, VectorisedTask)
         self._job = job
@@ -50,15 +55,15 @@ class VectorWork(Work):
         self._task = step.task
         self._layouts = step.task.layouts
         self._bucket = bucket
-        self._sender = Sender(job, segment, outbox)
+        self._sender = Sender(job, segment, shuffle)
 
     def data(self, bodies: Sequence[bytes]) -> Iterator[None]:
-        for piece in mail_in_pieces(self._job, self._segment, bodies, self._bucket.label):
+        for piece in packed_in_pieces(self._job, self._segment, bodies, self._bucket.label):
             self._piece(*piece)
             yield
 
     def _piece(self, batch: Batch, firsts: list[int]) -> None:
-        batch.keys = self._job.letters[self._segment.number].keys_of(batch)
+        batch.keys = self._job.codecs.event_codecs[self._segment.number].keys_of(batch)
         events = Records.of(self._layouts.event, batch.values)
         found, of = numbered(batch.key_bytes)
         layout = self._layouts.state
@@ -90,9 +95,11 @@ class VectorWork(Work):
         except CutwaterError:
             raise
         except (Exception, SystemExit) as error:
-            said = _Said(f"a batch of {len(events)} events of {keys.size} keys")
+            subject = _Described(
+                f"a batch of {many(len(events), 'event')} of {many(keys.size, 'key')}"
+            )
             row = self._first_that_fails(states, batch, type(error))
-            raise stands_at(step_failed(self._step, (said,), error), batch, row) from error
+            raise stands_at(step_failed(self._step, (subject,), error), batch, row) from error
 
     def _first_that_fails(
         self, states: dict[str, Any], batch: Batch, kind: type[BaseException]
@@ -127,7 +134,7 @@ def _keep(table: StateTable, slots: np.ndarray, outcome: BatchOutcome) -> None:
     table.remove(slots[outcome.gone])
 
 
-class _Said:
+class _Described:
     """Words in the place of a value."""
 
     def __init__(self, words: str) -> None:
@@ -137,16 +144,16 @@ class _Said:
         return self._words
 
 
-def _state_columns(layout: Layout) -> dict[str, Column]:
+def _state_columns(layout: Layout) -> dict[str, StateColumn]:
     """The columns of a table that keeps values of a layout."""
     return {name: _column(kind, layout.declared[name]) for name, kind in layout.columns.items()}
 
 
-def _column(kind: str, declared: Any) -> Column:
+def _column(kind: str, declared: Any) -> StateColumn:
     if kind != "object":
-        return Column(kind)  # type: ignore[arg-type]
+        return StateColumn(kind)  # type: ignore[arg-type]
     codec = codec_of(list[declared])
-    return Column("object", codec.encode, codec.decode)
+    return StateColumn("object", codec.encode, codec.decode)
 
 
 def _convert(layout: Layout) -> Any:

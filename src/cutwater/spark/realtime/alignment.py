@@ -1,7 +1,7 @@
-"""Which ticks have come whole from all senders (rule 8).
+"""Aligns ticks: which have arrived completely from all senders (rule 8).
 
-A sender's row for a tick holds all that it has for the receiver in that tick, and says that
-nothing more comes from it up to there. Ticks between two rows of a sender are empty.
+A sender's row for a tick holds everything that it has for the receiver in that tick, and promises
+that nothing more comes from it up to there. Ticks between two rows of a sender are empty.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ __all__ = ["Alignment"]
 
 
 class Alignment:
-    """What has come from each sender, and up to which tick it is whole."""
+    """The rows of each sender, and up to which tick they are complete."""
 
     def __init__(self, senders: int, before: int) -> None:
-        """Begin behind the tick `before`."""
+        """Begin after the tick `before`."""
         self._through = [before] * senders
         self._waiting: dict[int, list[bytes]] = {}
 
     @property
     def frontier(self) -> int:
-        """All has come up to this tick."""
+        """Everything up to this tick has arrived."""
         return min(self._through)
 
     def receive(self, sender: int, tick: int, body: bytes) -> bool:
-        """Take a row; one that came before, which a replay sends again, is left out: False."""
+        """Accept a row; False for a duplicate, which a replay sends again and which is dropped."""
         if tick <= self._through[sender]:
             return False
         self._through[sender] = tick
@@ -34,7 +34,7 @@ class Alignment:
         return True
 
     def aligned(self) -> Iterator[tuple[int, list[bytes]]]:
-        """The ticks with something in them that have come whole, in order; each once."""
+        """The non-empty ticks that have arrived completely, in order; each once."""
         for tick in sorted(self._waiting):
             if tick > self.frontier:
                 return

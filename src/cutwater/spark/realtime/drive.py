@@ -1,4 +1,4 @@
-"""Starting the query of a real-time run, watching it, and starting it again when a task dies."""
+"""Starts the query of a real-time run, watches it, and restarts it when a task dies."""
 
 from __future__ import annotations
 
@@ -12,52 +12,62 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cutwater.errors import Problem, RunFailure, many, recover
+from cutwater.errors import CutwaterError, Problem, RunFailure, many, recover
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.embedded.session import make_active
 from cutwater.spark.embedded.watchdog import Watchdog
 from cutwater.spark.job.spec import Job
+from cutwater.spark.job.transport import dump_job
 from cutwater.spark.query_failures import cause_of, sentence_of
 from cutwater.spark.realtime.opening import Opening, open_generation
 from cutwater.spark.realtime.operator_task import operator
 from cutwater.spark.realtime.protocol import TICK_S
-from cutwater.spark.realtime.reader_task import reader
+from cutwater.spark.realtime.readers.reader_task import reader
 from cutwater.spark.realtime.reports import TickReports
+from cutwater.spark.realtime.requirements import SLOTS_POLL_S, SLOTS_WAIT_S
 from cutwater.spark.realtime.side_outputs import publish_side_outputs
 from cutwater.spark.realtime.wire import SCHEMA
 from cutwater.spark.stopping import StopRequest
-from cutwater.spark.telemetry.progress import Progress
+from cutwater.spark.telemetry.progress import RunProgress
 
 __all__ = [
     "RESTARTS",
     "SETTINGS",
     "RealTimeDrive",
-    "build_query",
+    "build_realtime_query",
     "dies_again",
+    "is_death",
+    "lacks_slots",
+    "too_few_slots_now",
 ]
 
 SETTINGS = {
-    # Our operators are Python, which the list of what is known to be quick does not have.
+    # Our operators are Python, which is not on Spark's allowlist for real-time mode.
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
     "spark.python.udf.pipelined.enabled": "true",
-    # A row is sent when it is there, not when a batch or a buffer is full.
+    # Send each row at once, not when a batch or a buffer is full. The shuffle's buffer is smaller
+    # than any row: with 64 bytes, an empty row behind a large one waited there for the next tick.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     "spark.sql.execution.pandas.udf.buffer.size": "64",
-    "spark.shuffle.streaming.networkBufferSize": "64",
+    "spark.shuffle.streaming.networkBufferSize": "1",
 }
-"""What a session for real-time runs has besides the usual."""
+"""Settings of a session for real-time runs, in addition to the usual ones."""
 
 RESTARTS = 5
-"""How often the query is started again without a snapshot in between."""
+"""How often the query is restarted without a snapshot in between."""
 _REPORT_S = 1.0
 _DEATHS = re.compile(
     r"Python worker (exited|failed)|crashed|EOFException|Connection reset|Broken pipe|ExecutorLost"
+    r"|ClosedChannelException|Connection to streaming shuffle"
 )
-"""What Spark says when a process died, which real-time mode does not try again by itself."""
+"""What Spark reports when a process died; real-time mode does not retry by itself.
+
+Tasks that exchange rows with it fail as well, and report a closed connection.
+"""
 
 
 def _open_source(spark: SparkSession, partitions: int) -> DataFrame:
-    """A stream without rows that keeps a batch open: what is read, readers read themselves."""
+    """A stream without rows that keeps a batch open: the readers read the input themselves."""
     jvm = spark._jvm
     assert jvm is not None
     sources = jvm.org.apache.spark.sql.execution.streaming.sources
@@ -66,13 +76,13 @@ def _open_source(spark: SparkSession, partitions: int) -> DataFrame:
     return DataFrame(companion.apply(spark._jsparkSession, partitions, strings).toDF(), spark)
 
 
-def build_query(
+def build_realtime_query(
     spark: SparkSession, job: Job, opening: Opening, *, is_catching_up: bool
 ) -> DataFrame:
     """Readers, then an exchange and an operator for each level."""
-    data = job.to_bytes()
+    data = dump_job(job)
     read = reader(data, opening, is_catching_up=is_catching_up)
-    rows = _open_source(spark, len(opening.sources)).mapInArrow(read, SCHEMA)
+    rows = _open_source(spark, opening.senders).mapInArrow(read, SCHEMA)
     for level in range(opening.levels):
         sent = rows.repartitionById(opening.partitions, "receiver")
         rows = sent.mapInArrow(operator(data, opening, level), SCHEMA)
@@ -86,37 +96,35 @@ class RealTimeDrive:
         self,
         spark: SparkSession,
         job: Job,
-        place: Checkpoint,
+        checkpoint: Checkpoint,
         *,
         claim_again: Callable[[], Job],
-        on_progress: Callable[[Progress], None],
+        on_progress: Callable[[RunProgress], None],
         is_to_stop: Callable[[], bool],
         tell: Callable[[str], None],
         watchdog: Watchdog,
         snapshot_s: float,
         batch_s: float,
+        readers: int,
     ) -> None:
-        self._spark, self.job, self._place = spark, job, place
+        self._spark, self.job, self._checkpoint = spark, job, checkpoint
         self._claim_again = claim_again
-        """Recovers anew: a job of a higher generation, with all earlier ones fenced."""
+        """Recovers again: returns a job of a higher generation, with all earlier ones fenced."""
         self._on_progress, self._tell = on_progress, tell
         self._is_to_stop = is_to_stop
         self._watchdog = watchdog
         self._snapshot_ticks = max(1, round(snapshot_s / TICK_S))
-        self._batch_s = batch_s
-        self._request = StopRequest(place.root)
+        self._batch_s, self._readers = batch_s, readers
+        self._request = StopRequest(checkpoint.root)
         self.epochs = 0
-        """Ticks with records so far, of the source with most."""
+        """Ticks with records so far, of the source that has most."""
         self.is_stopped = False
-        """Was it asked to end?"""
+        """Was it asked to stop?"""
 
     def run(self, until: str) -> None:
-        """Run until all is read, or until the run is to stop; supervise the query meanwhile."""
-        if self._is_to_stop() and not self.job.is_ending:
-            self.is_stopped = True
-            return
-        deaths = 0
-        while True:
+        """Run until all is read or a stop is requested; supervise the query meanwhile."""
+        deaths, waited_s = 0, 0.0
+        while not self._stops():
             opening = self._open()
             before = opening.snapshots.common()
             try:
@@ -124,39 +132,62 @@ class RealTimeDrive:
                     self._run(opening, until)
                 return
             except StreamingQueryException as error:
+                if lacks_slots(str(error)):
+                    waited_s += self._wait_for_slots(opening.slots, waited_s, error)
+                    continue
+                waited_s = 0.0
                 deaths = 1 if opening.snapshots.common() > before else deaths + 1
-                self._start_again_after(error, deaths)
+                self._start_again_after(error, deaths, opening.failure())
 
     def close(self) -> None:
-        """The last tick: all sources end in it, together."""
+        """Run the last tick: all sources end in it, together."""
         self.job = replace(self._claim_again(), is_ending=True)
         self.run("caught-up")
-        identity = self._place.identity()
+        identity = self._checkpoint.identity()
         assert identity is not None
-        self._place.save(replace(identity, is_closed=True))
+        self._checkpoint.save(replace(identity, is_closed=True))
 
-    def _start_again_after(self, error: StreamingQueryException, deaths: int) -> None:
-        """Claim a new generation if a process died; raise what it was if not, or too often."""
-        if recover(str(error)) is not None or not _DEATHS.search(str(error)):
-            raise sentence_of(error, self._place) from error
+    def _start_again_after(
+        self, error: StreamingQueryException, deaths: int, failure: CutwaterError | None
+    ) -> None:
+        """Claim a new generation if a process died; raise the cause if not, or if too often."""
+        if failure is not None:
+            raise failure from error
+        if recover(str(error)) is not None or not is_death(str(error)):
+            raise sentence_of(error, self._checkpoint) from error
         if deaths > RESTARTS:
             raise RunFailure(dies_again(cause_of(str(error)), deaths)) from error
-        ending = self.job.is_ending
-        self.job = replace(self._claim_again(), is_ending=ending)
+        self._become_next()
         self._tell(
             f"a process of Spark's died ({cause_of(str(error))}); the query starts again as "
             f"generation {self.job.generation}, {deaths} of at most {RESTARTS} times without a "
             "snapshot; nothing is lost"
         )
 
+    def _become_next(self) -> None:
+        self.job = replace(self._claim_again(), is_ending=self.job.is_ending)
+
+    def _wait_for_slots(self, needed: int, waited_s: float, error: Exception) -> float:
+        """Wait a moment for executors that come late, or anew; how long that was, in seconds."""
+        if waited_s >= SLOTS_WAIT_S:
+            raise RunFailure(too_few_slots_now(needed, waited_s)) from error
+        if not waited_s:
+            self._tell(
+                f"Spark has no free slots for {needed} tasks at once; waiting for them for at most "
+                f"{SLOTS_WAIT_S:.0f} s"
+            )
+        time.sleep(SLOTS_POLL_S)
+        self._become_next()
+        return SLOTS_POLL_S
+
     def _open(self) -> Opening:
-        identity = self._place.identity()
+        identity = self._checkpoint.identity()
         assert identity is not None
         return open_generation(
             self.job,
             partitions=identity.partitions,
             snapshot_ticks=self._snapshot_ticks,
-            tick_s=TICK_S,
+            readers=self._readers,
             now=time.time(),
         )
 
@@ -176,9 +207,11 @@ class RealTimeDrive:
 
     def _start(self, opening: Opening, until: str) -> StreamingQuery:
         make_active(self._spark)
-        rows = build_query(self._spark, self.job, opening, is_catching_up=until == "caught-up")
+        rows = build_realtime_query(
+            self._spark, self.job, opening, is_catching_up=until == "caught-up"
+        )
         writer = rows.writeStream.format("noop").outputMode("update")
-        # Spark's own checkpoint of such a query says nothing: ours is the truth.
+        # Spark's own checkpoint of such a query holds nothing of use; ours is authoritative.
         writer = writer.option("checkpointLocation", str(opening.folder / "spark"))
         writer = writer.option("asyncProgressTrackingEnabled", "false")
         trigger = f"{round(1000 * self._batch_s)} milliseconds"
@@ -203,7 +236,7 @@ class RealTimeDrive:
                 reported = time.monotonic()
 
     def _stops(self) -> bool:
-        """Is the run to stop? The end of the input comes whole."""
+        """Is the run to stop? Not during the end of the input, which is completed."""
         if not self.job.is_ending and self._is_to_stop():
             self.is_stopped = True
         return self.is_stopped
@@ -212,13 +245,33 @@ class RealTimeDrive:
         return until == "caught-up" and opening.has_caught_up()
 
     def _has_ended(self, opening: Opening) -> bool:
-        """Have all readers stopped, and is there a snapshot of all that they sent?"""
+        """Have all readers stopped, and is there a snapshot of everything that they sent?"""
         is_seen = self._request.is_seen_by(opening.sources)
         return is_seen and opening.snapshots.common() >= opening.planned()
 
 
+def is_death(text: str) -> bool:
+    """Did a query end because a process died, according to Spark's message?"""
+    return _DEATHS.search(text) is not None
+
+
+def lacks_slots(text: str) -> bool:
+    """Was a query refused since Spark could not run all of its tasks at once?"""
+    return "CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT" in text
+
+
+def too_few_slots_now(needed: int, waited_s: float) -> Problem:
+    """The problem of a run for which executors did not come."""
+    return Problem(
+        "too-few-slots",
+        f"Spark had no free slots for {needed} tasks at once for {waited_s:.0f} s",
+        "see whether its workers are up and which other applications have their cores, and run "
+        "again: nothing is lost",
+    )
+
+
 def dies_again(cause: str, deaths: int) -> Problem:
-    """What is said of a run whose processes die each time."""
+    """The problem of a run whose processes die after every restart."""
     return Problem(
         "dies-again",
         f"a process of Spark's died {many(deaths, 'time')} without a snapshot in between: {cause}",

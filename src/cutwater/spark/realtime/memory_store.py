@@ -1,6 +1,6 @@
-"""The state of buckets in a worker's memory, which remembers what changed since a snapshot.
+"""Keeps the state of buckets in a worker's memory, and tracks what changed since a snapshot.
 
-The twin of Spark's state store: `BucketStates` lies on either.
+The in-memory counterpart of Spark's state store: `BucketStates` works on either.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from cutwater.spark.realtime.snapshots import Changes
 from cutwater.spark.state.bucket import StateStore
 
-__all__ = ["BucketMemory", "LevelMemory"]
+__all__ = ["MOST_DELTAS", "BucketMemory", "LevelMemory"]
 
 
 class BucketMemory:
@@ -49,12 +49,12 @@ class BucketMemory:
         return (((number,), (data,)) for number, data in self._entries.items())
 
     def changes(self) -> dict[int, bytes | None]:
-        """What changed since this was asked last."""
+        """The changes since the last call."""
         changed, self._changed = self._changed, {}
         return changed
 
     def everything(self) -> dict[int, bytes | None]:
-        """All there is; the next changes are those since now."""
+        """All entries; the next `changes` count from here."""
         self._changed = {}
         return dict(self._entries)
 
@@ -62,12 +62,18 @@ class BucketMemory:
 class LevelMemory:
     """The buckets of one task."""
 
-    def __init__(self, state: Changes) -> None:
+    def __init__(self, state: Changes, deltas: int = 0) -> None:
+        """Begin with the stored state, made of a full snapshot and `deltas` deltas."""
         self._buckets = {
             label: BucketMemory({number: data for number, data in entries.items() if data})
             for label, entries in state.items()
         }
-        self._since_full = 0
+        self._since_full, self._deltas = 0, deltas
+        self._is_next_full = False
+
+    def store_all_next(self) -> None:
+        """The last snapshot failed: make the next one full, so that it includes those changes."""
+        self._is_next_full = True
 
     def store(self, label: int) -> StateStore:
         """The store of a bucket."""
@@ -75,16 +81,25 @@ class LevelMemory:
         return StateStore(bucket)  # type: ignore[arg-type]
 
     def snapshot(self) -> tuple[Changes, bool]:
-        """What is to be stored now, and if that is everything: deltas do not outgrow the state."""
+        """What to store now, and whether that is the full state.
+
+        Deltas are bounded in size, relative to the state, and in number: a start reads all deltas
+        since the last full snapshot, and older files are removed.
+        """
         size = sum(bucket.size for bucket in self._buckets.values())
-        if self._since_full > 2 * size + _SMALL:
-            self._since_full = 0
+        is_outgrown = self._since_full > 2 * size + _SMALL or self._deltas >= MOST_DELTAS
+        if is_outgrown or self._is_next_full:
+            self._since_full = self._deltas = 0
+            self._is_next_full = False
             return {label: bucket.everything() for label, bucket in self._buckets.items()}, True
         found = {label: bucket.changes() for label, bucket in self._buckets.items()}
         changes: Changes = {label: changed for label, changed in found.items() if changed}
+        self._deltas += bool(changes)
         self._since_full += sum(len(d or b"") + 8 for c in changes.values() for d in c.values())
         return changes, False
 
 
+MOST_DELTAS = 100
+"""After this many deltas comes a full snapshot."""
 _SMALL = 1 << 20
-"""So many bytes of deltas are not worth a full snapshot."""
+"""Fewer bytes of deltas than this never cause a full snapshot."""

@@ -1,19 +1,27 @@
-"""How a generation begins: what it goes on from, and where its new ticks start (rules 1, 5, 6)."""
+"""Opens a generation: what it resumes from, and where its new ticks start (rules 1, 5, 6)."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
+import msgspec
+
+from cutwater.errors import CutwaterError, embed, recover
+from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.offset_log import SourcePlan
+from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import Job
 from cutwater.spark.realtime.plan_log import Plan, PlannedTick, read_plan, write_plan
-from cutwater.spark.realtime.positions import read_position
+from cutwater.spark.realtime.positions import read_position, read_reader
+from cutwater.spark.realtime.protocol import TICK_S
 from cutwater.spark.realtime.snapshots import Snapshots
-from cutwater.spark.storage.durable import make_folder, read_json, sync_folder, write_json
+from cutwater.spark.storage.durable import damaged, make_folder, read_json, sync_folder, write_json
 
 __all__ = ["Opening", "newest_opening", "open_generation", "source_plan"]
 
@@ -23,12 +31,12 @@ _WHAT = "the beginning of a generation of a real-time run"
 
 @dataclass(frozen=True)
 class Opening:
-    """What every task of a generation is told; durable before any of them begins."""
+    """What every task of a generation needs to know; durable before any of them starts."""
 
     checkpoint: str
     generation: int
     sources: tuple[str, ...]
-    """In the order of the numbers of their readers."""
+    """In the order of their readers' numbers."""
     levels: int
     partitions: int
     first_tick: int
@@ -36,9 +44,13 @@ class Opening:
     origin: float
     """The wall clock at tick 0."""
     snapshot_ticks: int
-    """Every so many ticks there is a snapshot."""
+    """The number of ticks between snapshots."""
+    readers: int = 1
+    """How many tasks read each source: the first one plans, the others read a share."""
+    code: str = ""
+    """The fingerprint of the flow; a replay by another flow is detected by it."""
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         """What belongs to this generation alone."""
         return Path(self.checkpoint) / _FOLDER / str(self.generation)
@@ -48,35 +60,101 @@ class Opening:
         """The snapshots of all its tasks."""
         return Snapshots(self.folder / "snapshots", self.levels, self.partitions)
 
+    @property
+    def senders(self) -> int:
+        """All readers of all sources; those of one source have numbers one after the other."""
+        return len(self.sources) * self.readers
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once: all readers, and all partitions of all levels."""
+        return self.senders + self.levels * self.partitions
+
+    def source_of(self, number: int) -> str:
+        """The source of a reader."""
+        return self.sources[number // self.readers]
+
+    def leader_of(self, number: int) -> int:
+        """The first reader of the same source."""
+        return number - number % self.readers
+
+    def leaders(self) -> range:
+        """The first readers of all sources, in their order."""
+        return range(0, self.senders, self.readers)
+
+    def share_of(self, number: int, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """The chunks of a tick that a reader reads: those of its partitions, or files."""
+        mine = number % self.readers
+        return [c for c in chunks if not c.is_decision and c.number % self.readers == mine]
+
+    def receivers(self, labels: Sequence[int]) -> dict[int, int]:
+        """Which partition works on which bucket, by the bucket's label."""
+        return {label: bucket % self.partitions for bucket, label in enumerate(labels)}
+
     def plan_path(self, source: str) -> Path:
         """The file with the plan of a source."""
         return self.folder / "plan" / f"{source}.log"
 
     def reader_position(self, number: int) -> Path:
-        """Where a reader tells how far it has planned, and if it has caught up."""
+        """Where a reader reports how far it has planned, and whether it has caught up."""
         return self.folder / "positions" / f"reader-{number}"
 
     def released_position(self, partition: int) -> Path:
-        """Where a task of the last level tells how far its sinks are."""
+        """Where a task of the last level reports how far its sinks are."""
         return self.folder / "positions" / f"released-{partition}"
 
+    def digest_path(self, level: int, partition: int) -> Path:
+        """Where a task records the digests of what it released."""
+        return self.folder / "digests" / f"{level}.{partition}"
+
+    def tasks(self) -> Iterator[tuple[int, int]]:
+        """The level and the partition of each operator."""
+        return ((level, p) for level in range(self.levels) for p in range(self.partitions))
+
+    def snapshot_position(self, level: int, partition: int) -> Path:
+        """Where a task reports the progress of its snapshots."""
+        return self.folder / "positions" / f"snapshot-{level}.{partition}"
+
+    @cached_property
+    def _polled(self) -> tuple[list[Path], list[Path]]:
+        """The positions of operators and of readers, which readers poll."""
+        released = [self.released_position(partition) for partition in range(self.partitions)]
+        return released, [self.reader_position(number) for number in self.leaders()]
+
     def released(self) -> int:
-        """All sinks have all rows up to this tick, at least."""
-        return min(
-            read_position(self.released_position(partition))[0]
-            for partition in range(self.partitions)
-        )
+        """All sinks have all rows up to at least this tick."""
+        return min(read_position(path)[0] for path in self._polled[0])
 
     def planned(self) -> int:
         """The newest tick that any reader has planned records for, at least."""
-        return max(
-            read_position(self.reader_position(number))[0] for number in range(len(self.sources))
-        )
+        return max(read_reader(path).planned for path in self._polled[1])
 
     def has_caught_up(self) -> bool:
-        """Have all readers read what was there, and all sinks got what became of it?"""
-        told = [read_position(self.reader_position(n), 1) for n in range(len(self.sources))]
-        return all(flag for _, flag in told) and self.released() >= self.planned()
+        """Have all readers read the available input, and all sinks received its results?"""
+        told = [read_reader(self.reader_position(number)) for number in self.leaders()]
+        return all(each.is_caught_up for each in told) and self.released() >= self.planned()
+
+    @contextmanager
+    def noting_failure(self) -> Iterator[None]:
+        """Around a task: record why it failed, as our own error, for the driver.
+
+        Tasks that exchange rows with it fail as well, and Spark reports only the first failure that
+        it sees.
+        """
+        try:
+            yield
+        except CutwaterError as error:
+            with suppress(OSError):
+                self._failure.write_text(embed(error))
+            raise
+
+    def failure(self) -> CutwaterError | None:
+        """Why a task failed, if it was with an error of ours."""
+        return recover(self._failure.read_text()) if self._failure.exists() else None
+
+    @property
+    def _failure(self) -> Path:
+        return self.folder / "failure"
 
     def plans(self) -> Iterator[Plan]:
         """The plans of its sources, in their order."""
@@ -88,15 +166,19 @@ class Opening:
         yield from (plan.newest for plan in self.plans())
         yield from (stored.through for stored in self.snapshots.all_stored())
 
-    def tick_now(self, tick_s: float, now: float) -> int:
-        """The number of the current tick by the clock."""
-        return int((now - self.origin) / tick_s)
+    def time_of(self, tick: int) -> float:
+        """When a tick was, in seconds of the wall clock."""
+        return self.origin + tick * TICK_S
+
+    def tick_at(self, now: float) -> int:
+        """The number of the tick at a time of the wall clock."""
+        return int((now - self.origin) / TICK_S)
 
 
 def source_plan(job: Job, source: str, now: Callable[[], float] = time.time) -> SourcePlan:
-    """What plans a source."""
-    feed, tp = job.feed_of(source), job.source_step(source).type
-    return SourcePlan(feed, tp, job.clock_of(source), now)
+    """The planner of a source."""
+    connector, tp = job.connector_of(source), job.topology.source_step(source).type
+    return SourcePlan(connector, tp, job.clock_of(source), now)
 
 
 def _generations(checkpoint: Path) -> list[int]:
@@ -106,39 +188,45 @@ def _generations(checkpoint: Path) -> list[int]:
 
 
 def newest_opening(checkpoint: Path) -> Opening | None:
-    """The newest generation that was opened; None if none was."""
+    """The newest generation that was opened; None if there is none."""
     for generation in reversed(_generations(checkpoint)):
-        kept = read_json(checkpoint / _FOLDER / str(generation) / "opening.json", _WHAT)
+        path = checkpoint / _FOLDER / str(generation) / "opening.json"
+        kept = read_json(path, _WHAT)
         if kept is not None:
-            return Opening(**{**kept, "sources": tuple(kept["sources"])})
+            try:  # the checkpoint may have been moved since
+                return msgspec.convert({**kept, "checkpoint": str(checkpoint)}, Opening)
+            except (msgspec.ValidationError, TypeError) as error:
+                raise damaged(path, _WHAT, error) from None
     return None
 
 
 def open_generation(
-    job: Job, *, partitions: int, snapshot_ticks: int, tick_s: float, now: float
+    job: Job, *, partitions: int, snapshot_ticks: int, now: float, readers: int = 1
 ) -> Opening:
-    """Begin a generation; its sinks are claimed, so nobody else releases anything (rule 6).
+    """Open a generation; its sinks are claimed, so no other run can release anything (rule 6).
 
-    Its folder gets what it needs of the generation before. Whatever a process of an earlier run
-    still writes goes where nobody looks.
+    Its folder gets what it needs of the generation before. A zombie of an earlier run keeps writing
+    to the old folder, which is no longer read.
     """
     checkpoint = Path(job.checkpoint)
     before = newest_opening(checkpoint)
     origin = before.origin if before else now
     in_sinks = [sink.newest_epoch(name, job.query_id) for name, sink in job.sinks.items()]
     known = [*(before.known_ticks() if before else ()), *(t for t in in_sinks if t is not None)]
-    first = max([*known, int((now - origin) / tick_s)]) + 1
+    first = max([*known, int((now - origin) / TICK_S)]) + 1
     is_to_end = job.is_ending and not (before and any(p.is_ending for p in before.plans()))
     end = (PlannedTick(first, (), is_end=True),) if is_to_end else ()
     opening = Opening(
         checkpoint=job.checkpoint,
         generation=job.generation,
         sources=tuple(sorted(job.sources)),
-        levels=max(len(job.levels), 1),
+        levels=max(len(job.topology.levels), 1),
         partitions=partitions,
         first_tick=first + len(end),
         origin=origin,
         snapshot_ticks=snapshot_ticks,
+        readers=readers,
+        code=identity_of(job, partitions).code,
     )
     shutil.rmtree(opening.folder, ignore_errors=True)
     make_folder(opening.folder / "plan")
@@ -150,9 +238,16 @@ def open_generation(
         write_plan(opening.plan_path(source), Plan(tuple(base), tick, ticks))
     if before:
         before.snapshots.copy_to(opening.snapshots, tick)
+        _carry_digests(before, opening)
     sync_folder(opening.folder)
     write_json(opening.folder / "opening.json", asdict(opening))
     for generation in _generations(checkpoint):
         if generation < job.generation:
             shutil.rmtree(checkpoint / _FOLDER / str(generation), ignore_errors=True)
     return opening
+
+
+def _carry_digests(before: Opening, opening: Opening) -> None:
+    """Keep the digests of the same flow, to compare when its ticks are replayed (rule 10)."""
+    if before.code == opening.code and (before.folder / "digests").is_dir():
+        shutil.copytree(before.folder / "digests", opening.folder / "digests")

@@ -1,8 +1,9 @@
-"""Which records belong to which tick: the plan of a source, durable before its border leaves.
+"""The plan of a source: which records belong to which tick; durable before its barrier leaves.
 
-A file of lines, each with a sum. The first line is what a start needs of ticks before; each other
-line is a tick with records, or with a decision about its watermark. A tick without a line is
-empty. A line that was cut off by a crash is as if it had never been: its border has not left.
+A file of lines, each with a checksum. The first line is what a start needs of earlier ticks; each
+other line is a tick with records, or with a decision about its watermark. A tick without a line is
+empty. A torn last line is ignored: a crash came before its barrier left. A damaged line with others
+after it is refused, since their barriers have left.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import xxhash
 
 from cutwater.spark.connectors.base.source import Chunk
-from cutwater.spark.storage.durable import sync_file, write_file
+from cutwater.spark.storage.durable import damaged, sync_file, write_file
 
-__all__ = ["Plan", "PlanLog", "PlannedTick", "read_plan", "write_plan"]
+__all__ = ["WHAT", "Plan", "PlanLog", "PlannedTick", "parse_line", "read_plan", "write_plan"]
+
+WHAT = "the plan of a source"
+"""The name of the log in messages about damage."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def _line(value: dict[str, Any]) -> bytes:
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """What a line says; None if it was not written whole."""
+    """The content of a line; None if it is torn."""
     total, _, text = line.rstrip(b"\n").partition(b" ")
     is_whole = line.endswith(b"\n") and total == b"%016x" % xxhash.xxh64_intdigest(text)
     found: dict[str, Any] | None = json.loads(text) if is_whole else None
@@ -86,23 +90,38 @@ def _chunks(kept: Sequence[dict[str, Any]]) -> tuple[Chunk, ...]:
 
 
 def _read(path: Path) -> tuple[Plan, int]:
-    """The plan in a file, and how many bytes of it are whole."""
-    plan, size = Plan(), 0
+    """The plan in a file, and the size in bytes of its intact part."""
+    base, size = Plan(), 0
     if not path.exists():
-        return plan, size
-    ticks = []
+        return base, size
+    ticks: list[PlannedTick] = []
     with path.open("rb") as file:
         for number, line in enumerate(file):
-            said = _parsed(line)
-            if said is None:
+            record = _parsed(line)
+            if record is None:
+                if number == 0 or (line.endswith(b"\n") and file.read(1)):
+                    raise damaged(path, WHAT, ValueError(f"line {number + 1} is not what it was"))
                 break
             size += len(line)
-            if number == 0:
-                plan = Plan(_chunks(said["base"]), said["through"])
-            else:
-                is_end = said.get("end", False)
-                ticks.append(PlannedTick(said["tick"], _chunks(said["chunks"]), is_end))
-    return Plan(plan.base, plan.through, tuple(ticks)), size
+            try:
+                if number == 0:
+                    base = Plan(_chunks(record["base"]), record["through"])
+                else:
+                    ticks.append(_planned(record))
+            except (KeyError, TypeError) as error:  # a whole line in another line's place
+                raise damaged(path, WHAT, error) from None
+    return replace(base, ticks=tuple(ticks)), size
+
+
+def _planned(record: dict[str, Any]) -> PlannedTick:
+    return PlannedTick(record["tick"], _chunks(record["chunks"]), record.get("end", False))
+
+
+def parse_line(line: bytes) -> PlannedTick:
+    """The tick of a whole line that is not the first."""
+    record = _parsed(line)
+    assert record is not None, "a line that is decided is whole"
+    return _planned(record)
 
 
 def read_plan(path: Path) -> Plan:
@@ -111,15 +130,15 @@ def read_plan(path: Path) -> Plan:
 
 
 def write_plan(path: Path, plan: Plan) -> None:
-    """Write a plan anew, durably and at once."""
+    """Rewrite a plan, durably and atomically."""
     lines = [_line({"base": [c.to_brief_json() for c in plan.base], "through": plan.through})]
     lines += [_tick_line(planned) for planned in plan.ticks]
     write_file(path, b"".join(lines))
 
 
 def _tick_line(planned: PlannedTick) -> bytes:
-    said = {"tick": planned.tick, "chunks": [chunk.to_json() for chunk in planned.chunks]}
-    return _line({**said, "end": True} if planned.is_end else said)
+    record = {"tick": planned.tick, "chunks": [chunk.to_json() for chunk in planned.chunks]}
+    return _line({**record, "end": True} if planned.is_end else record)
 
 
 class PlanLog:
@@ -143,5 +162,5 @@ class PlanLog:
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """The size in bytes."""
         return os.fstat(self._file.fileno()).st_size

@@ -7,34 +7,37 @@ for a snapshot (P2): what a tick makes is a function of the plan, which is durab
 rule  what it says                                                  where
 ====  ============================================================  ==============================
 1     a start replays ticks up to K, the largest in any plan,       `opening.open_generation`,
-      snapshot or ledger, as planned; new ticks come behind K       `reader_task.ReaderTask`
-2     the border of a tick leaves when its entry is durable         `plan_log.PlanLog.append`
+      snapshot or ledger, as planned; new ticks come behind K       `readers.reader_task`
+2     the barrier of a tick leaves when its entry is durable         `plan_log.PlanLog.append`
 3     a snapshot counts, and plan before it may go, when every      `snapshots.Snapshots.common`,
-      task has stored it and every lane has released it             `operator_task.OperatorTask`
+      task has stored it and every bucket has released it             `operator_task.OperatorTask`
                                                                     (release, then store)
-4     a sink remembers per lane how far it is; ticks leave whole    the ledgers of `connectors`
+4     a sink remembers per bucket how far it is; ticks leave whole    the ledgers of `connectors`
 5     all tasks store the same ticks; what is newer than the        `snapshots.Snapshots.common`,
       newest common one is void                                     `TaskSnapshots.drop_after`
 6     a generation has folders of its own for plan and snapshots,   `opening.open_generation`
       and claims the sinks; then K is read
-7     the end of a Spark batch is a stop; the next batch starts     `reader_task`, `operator_task`
+7     the end of a Spark batch is a stop; the next batch starts     `readers`, `operator_task`
       as after a crash
 8     aligned is a frontier over all senders, so that an idle       `alignment.Alignment`,
-      reader may skip ticks; readers are a bounded number of        `reader_task` (`AHEAD`)
-      ticks ahead of what was released
+      reader may skip ticks; readers are a bounded number of        `readers.reader_task`
+      ticks ahead of what was released                              (`AHEAD`), `readers.pace`
 9     sinks are not atomic with each other                          each sink has its own ledger
 10    only the flow that planned a tick replays it, once a sink     `recovery` (the fingerprint of
-      has shown something behind the snapshot                       the flow); rows have no digest
+      has shown something behind the snapshot; a replay that has    the flow), `digests.DigestLog`
+      other rows than were released stops the run
 ====  ============================================================  ==============================
 """
 
 from __future__ import annotations
 
-__all__ = ["AHEAD", "IDLE_BORDER_TICKS", "TICK_S"]
+__all__ = ["AHEAD", "IDLE_BARRIER_TICKS", "LONGEST_TICK_S", "TICK_S"]
 
 TICK_S = 0.010
-"""How long a tick is when there is little to do; under load a reader waits, and ticks grow."""
+"""How long a tick is while sinks keep up; numbers of ticks are the clock in this unit."""
+LONGEST_TICK_S = 0.160
+"""How long a tick becomes under load."""
 AHEAD = 4
-"""A reader has at most so many ticks with records under way that no sink has released."""
-IDLE_BORDER_TICKS = 20
-"""An idle reader sends a border every so many ticks even if nobody waits for it."""
+"""How many ticks with records a reader may have in flight, not yet released by all sinks."""
+IDLE_BARRIER_TICKS = 20
+"""An idle reader sends a barrier every this many ticks, even if no task waits for it."""

@@ -3,9 +3,9 @@
 ::
 
     snapshots/
-      3.1/                 task 1 of level 3
-        500-1500.full      all it had at tick 500, and it did not change up to tick 1500
-        2000-2000.delta    what changed since then
+      3.1/                    task 1 of level 3
+        500-1500.full         all it had at tick 500, and it did not change up to tick 1500
+        2000-2000.500.delta   what changed since the file that begins at tick 500
 
 A start goes to the newest tick that every task has (rule 5). What a task has of later ticks is
 void then: another run may come to other states, since ticks that no sink released may be others.
@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -26,22 +26,25 @@ from cutwater.errors import Problem, RefusedError
 from cutwater.spark.storage.durable import make_folder, sync_folder, write_file
 
 __all__ = [
-    "ASIDE",
+    "SIDE_OUTPUT_SUFFIX",
     "Changes",
     "Snapshots",
     "Stored",
     "TaskSnapshots",
     "newest_common",
-    "tick_of_aside",
+    "read_changes",
+    "side_output_tick",
 ]
 
-ASIDE = ".aside"
+SIDE_OUTPUT_SUFFIX = ".side-output"
 """The ending of files with rows that leave with a snapshot: see `side_outputs`."""
 
 Changes = dict[int, dict[int, bytes | None]]
 """For each bucket, by its label, the entries of its state that changed; None: removed."""
 
-_NAME = re.compile(r"(-?\d+)-(-?\d+)\.(full|delta)")
+_NAME = re.compile(r"(-?\d+)-(-?\d+)(?:\.(-?\d+))?\.(full|delta)")
+_NOTHING = -1
+"""What the first delta of a task follows."""
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(Changes).decode
 
@@ -53,21 +56,31 @@ class Stored:
     tick: int
     through: int
     is_full: bool
+    after: int | None = None
+    """Where the file begins whose changes it follows, -1 for none; None: it does not say."""
 
     @property
     def name(self) -> str:
-        return f"{self.tick}-{self.through}.{'full' if self.is_full else 'delta'}"
+        after = "" if self.after is None else f".{self.after}"
+        return f"{self.tick}-{self.through}{after}.{'full' if self.is_full else 'delta'}"
+
+    def is_at(self, tick: int) -> bool:
+        """Is it the state of a tick?"""
+        return self.tick <= tick <= self.through
 
     @staticmethod
     def of(name: str) -> Stored | None:
         """The file of a name; None if it is another's."""
         found = _NAME.fullmatch(name)
-        return Stored(int(found[1]), int(found[2]), found[3] == "full") if found else None
+        if found is None:
+            return None
+        after = None if found[3] is None else int(found[3])
+        return Stored(int(found[1]), int(found[2]), found[4] == "full", after)
 
 
-def tick_of_aside(path: Path) -> int:
+def side_output_tick(path: Path) -> int:
     """The snapshot with which the rows of a file leave."""
-    return int(path.name.removesuffix(ASIDE))
+    return int(path.name.removesuffix(SIDE_OUTPUT_SUFFIX))
 
 
 def newest_common(tasks: list[list[Stored]]) -> int:
@@ -105,20 +118,20 @@ class TaskSnapshots:
             if each.tick > tick:
                 (self.folder / each.name).unlink()
             elif each.through > tick:
-                self._rename(each, Stored(each.tick, tick, each.is_full))
-        for path in self.aside():
-            if tick_of_aside(path) > tick:
+                self._rename(each, replace(each, through=tick))
+        for path in self.side_output_files():
+            if side_output_tick(path) > tick:
                 path.unlink()
 
-    def aside(self) -> list[Path]:
+    def side_output_files(self) -> list[Path]:
         """The files of rows that wait to be published."""
-        return list(self.folder.glob(f"*{ASIDE}"))
+        return list(self.folder.glob(f"*{SIDE_OUTPUT_SUFFIX}"))
 
-    def load(self) -> Changes:
-        """The state after all that is stored."""
+    def load(self, tick: int | None = None) -> Changes:
+        """The state after all that is stored, or at a tick of which there is one."""
         state: Changes = {}
-        for each in self._needed():
-            for label, changes in _read(self.folder / each.name).items():
+        for each in self.needed(tick):
+            for label, changes in read_changes(self.folder / each.name).items():
                 bucket = state.setdefault(label, {})
                 for number, data in changes.items():
                     if data is None:
@@ -132,11 +145,12 @@ class TaskSnapshots:
         make_folder(self.folder)
         found = self.stored()
         if not changes and found and not is_full:
-            self._rename(found[-1], Stored(found[-1].tick, tick, found[-1].is_full))
+            self._rename(found[-1], replace(found[-1], through=tick))
             return
         data = _pack(changes)
         total = xxhash.xxh64_digest(data)
-        write_file(self.folder / Stored(tick, tick, is_full).name, total + data)
+        after = None if is_full else found[-1].tick if found else _NOTHING
+        write_file(self.folder / Stored(tick, tick, is_full, after).name, total + data)
 
     def drop_before(self, common: int) -> None:
         """Remove what no start needs that goes to a tick, or to a later one."""
@@ -146,11 +160,16 @@ class TaskSnapshots:
             if fulls and each < fulls[-1]:
                 (self.folder / each.name).unlink()
 
-    def _needed(self) -> Iterator[Stored]:
-        """The last full one and what follows it."""
-        found = self.stored()
+    def needed(self, tick: int | None = None) -> list[Stored]:
+        """The last full one and what follows it, up to a tick; refused if a file is missing."""
+        found = [each for each in self.stored() if tick is None or each.tick <= tick]
         start = max((n for n, each in enumerate(found) if each.is_full), default=0)
-        return iter(found[start:])
+        before = _NOTHING
+        for each in found[start:]:
+            if not each.is_full and each.after not in (None, before):
+                raise RefusedError(_gap(self.folder, before, each))
+            before = each.tick
+        return found[start:]
 
     def _rename(self, before: Stored, after: Stored) -> None:
         (self.folder / before.name).rename(self.folder / after.name)
@@ -172,6 +191,14 @@ class Snapshots:
         """The newest tick that every task has stored; -1 if there is none."""
         return newest_common([self.of(*place).stored() for place in self._places])
 
+    def has(self, tick: int) -> bool:
+        """Has every task the state of a tick?"""
+        return all(any(s.is_at(tick) for s in self.of(*place).stored()) for place in self._places)
+
+    def tasks(self) -> Iterator[TaskSnapshots]:
+        """Those of each task."""
+        return (self.of(*place) for place in self._places)
+
     def all_stored(self) -> Iterator[Stored]:
         """What all tasks have stored."""
         for place in self._places:
@@ -192,24 +219,32 @@ class Snapshots:
             make_folder(target)
             for each in TaskSnapshots(source).stored():
                 if each.tick <= tick:
-                    through = min(each.through, tick)
-                    name = Stored(each.tick, through, each.is_full).name
+                    name = replace(each, through=min(each.through, tick)).name
                     (target / name).hardlink_to(source / each.name)
-            for path in TaskSnapshots(source).aside():
-                if tick_of_aside(path) <= tick:
+            for path in TaskSnapshots(source).side_output_files():
+                if side_output_tick(path) <= tick:
                     (target / path.name).hardlink_to(path)
             sync_folder(target)
 
 
-def _read(path: Path) -> Changes:
+def read_changes(path: Path) -> Changes:
+    """What a file has; refused if that is not what was written."""
     data = path.read_bytes()
     total, body = data[:8], data[8:]
     if total != xxhash.xxh64_digest(body):
-        raise RefusedError(
-            Problem(
-                "damaged-snapshot",
-                f"{path} is not what was written: its sum is another",
-                "restore the checkpoint from a backup, or start with a new one and an empty output",
-            )
-        )
+        message = f"{path} is not what was written: its sum is another"
+        raise RefusedError(Problem("damaged-snapshot", message, _RESTORE))
     return _unpack(body)
+
+
+def _gap(folder: Path, before: int, found: Stored) -> Problem:
+    text = (
+        f"the file of tick {found.after} is missing in {folder}: {found.name} holds what changed "
+        "since then"
+    )
+    if before != _NOTHING:
+        text += f", and the file before it is that of tick {before}"
+    return Problem("damaged-snapshot", text, _RESTORE)
+
+
+_RESTORE = "restore the checkpoint from a backup, or start with a new one and an empty output"

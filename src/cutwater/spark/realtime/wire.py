@@ -7,63 +7,62 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 import pyarrow as pa
 
-from cutwater.spark.exchange.envelope import Parcel
+from cutwater.spark.exchange.envelope import ShuffleRow
 
-__all__ = ["NOBODY", "SCHEMA", "WIRE", "border_rows", "parcels_in", "tick_rows"]
+__all__ = ["NOBODY", "SCHEMA", "WIRE", "barrier_rows", "nudge_rows", "parcels_in", "tick_rows"]
 
 WIRE = pa.schema(
     [("receiver", pa.int32()), ("sender", pa.int32()), ("tick", pa.int64()), ("body", pa.binary())]
 )
 SCHEMA = "receiver int, sender int, tick long, body binary"
-"""The same in Spark's words."""
+"""The same schema for Spark."""
 
 NOBODY = -1
-"""The sender of a row that says nothing: Spark hands a row to Python when it has the next one."""
+"""The sender of an empty row: Spark hands a row to Python only once it has the next one."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[tuple[int, int, int, bytes]]).decode
 
 
 def tick_rows(
-    sender: int, tick: int, parcels: Iterable[Parcel], receivers: Mapping[int, int], count: int
+    sender: int, tick: int, rows: Iterable[ShuffleRow], receivers: Mapping[int, int], count: int
 ) -> Iterator[pa.RecordBatch]:
     """A row for each of `count` receivers; `receivers` says which one has a bucket.
 
-    A row without events is the border alone.
+    A row without events is the barrier alone.
     """
-    bodies: list[list[Parcel]] = [[] for _ in range(count)]
-    for parcel in parcels:
-        bodies[receivers[parcel[0]]].append(parcel)
-    for receiver, found in enumerate(bodies):
-        yield _row(receiver, sender, tick, _pack(found) if found else b"")
-    yield from _pushing(count)
+    bodies: list[list[ShuffleRow]] = [[] for _ in range(count)]
+    for row in rows:
+        bodies[receivers[row[0]]].append(row)
+    yield _batch(sender, tick, [_pack(found) if found else b"" for found in bodies])
 
 
-def border_rows(sender: int, tick: int, count: int) -> Iterator[pa.RecordBatch]:
-    """Nothing more comes from the sender up to this tick."""
-    for receiver in range(count):
-        yield _row(receiver, sender, tick, b"")
-    yield from _pushing(count)
+def barrier_rows(sender: int, tick: int, count: int) -> Iterator[pa.RecordBatch]:
+    """Rows which promise that nothing more comes from the sender up to this tick."""
+    yield _batch(sender, tick, [b""] * count)
 
 
-def _pushing(count: int) -> Iterator[pa.RecordBatch]:
-    """So that no receiver waits for the next tick to be given this one."""
-    for receiver in range(count):
-        yield _row(receiver, NOBODY, 0, b"")
+def nudge_rows(count: int) -> Iterator[pa.RecordBatch]:
+    """Empty rows, so that no receiver gets a row only with the next tick."""
+    yield _batch(NOBODY, 0, [], nudges=count)
 
 
-def parcels_in(bodies: Iterable[bytes]) -> Iterator[Parcel]:
-    """What the rows of a tick hold."""
+def parcels_in(bodies: Iterable[bytes]) -> Iterator[ShuffleRow]:
+    """The shuffle rows in the rows of a tick."""
     for body in bodies:
         yield from _unpack(body)
 
 
-def _row(receiver: int, sender: int, tick: int, body: bytes) -> pa.RecordBatch:
-    """One row is one batch: a batch is sent when it is full."""
+def _batch(sender: int, tick: int, bodies: list[bytes], nudges: int = 0) -> pa.RecordBatch:
+    """A row for each receiver, and behind them an empty one for each.
+
+    All in one batch: each batch costs a message to the JVM, and a wake-up there.
+    """
+    count, empty = len(bodies), nudges or len(bodies)
     arrays = [
-        pa.array([receiver], pa.int32()),
-        pa.array([sender], pa.int32()),
-        pa.array([tick], pa.int64()),
-        pa.array([body], pa.binary()),
+        pa.array([*range(count), *range(empty)], pa.int32()),
+        pa.array([sender] * count + [NOBODY] * empty, pa.int32()),
+        pa.array([tick] * count + [0] * empty, pa.int64()),
+        pa.array([*bodies, *[b""] * empty], pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=WIRE)

@@ -1,17 +1,17 @@
-"""The state of one bucket: all its keys together, as a log of changes that is cleaned as it grows.
+"""The state of one bucket: all its keys together, as a changelog with incremental compaction.
 
-State is kept per step and key, encoded, or as the rows of a table. An epoch appends what it changed
-to the log. When most of the log is out of date, each epoch also cleans its oldest entries, in
+State is stored per step and key, encoded, or as the rows of a table. An epoch appends what it
+changed to the log. When most of the log is stale, each epoch also compacts its oldest entries, in
 proportion to what it appends: what is still current in them is written again, and they are removed.
-So an epoch costs what it changes, however many keys there are.
+So the cost of an epoch depends on what it changes, not on the number of keys.
 
-A worker keeps a copy between epochs, and catches up by reading the entries it has missed. If they
-do not continue its copy, because an attempt that failed had changed it or because they were
-cleaned, it reads the whole log.
+A worker caches the states between epochs, and catches up by reading the entries it has missed. If
+those do not continue its copy, because a failed attempt had changed it or because they were
+compacted, it reads the whole log.
 
-The head of a bucket is small and read alone: it tells what the bucket knows of the sources'
-watermarks, and whether there is any key for which a watermark could matter. Which keys these are,
-and from which time on, is kept like a state, so that a watermark does not look at all the others.
+The head of a bucket is small and read on its own: it holds the sources' watermarks, and whether
+there is any key for which a watermark could matter. Which keys these are, and from which time on,
+is stored like a state, so that a watermark need not visit all the others.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from cutwater.spark.state.cache import COPIES_LIMIT, Copies, Copy
+from cutwater.spark.state.cache import COPIES_LIMIT, CachedState, StateCache
 from cutwater.spark.state.changelog import (
     ENTRY_COST,
     PART_COST,
-    Entry,
+    ChangelogEntry,
     EntryWriter,
     Head,
     StateStore,
@@ -33,19 +33,22 @@ from cutwater.spark.state.changelog import (
 from cutwater.spark.state.map import StateMap
 from cutwater.spark.state.table import Columns, Convert, StateTable
 
-__all__ = ["BUSY", "SMALLEST_LOG", "SMALL_STATE", "BucketStates", "StateStore"]
+__all__ = ["BUSY", "INPUT", "SMALLEST_LOG", "SMALL_STATE", "BucketStates", "StateStore"]
 
 SMALLEST_LOG = 64 << 10
-"""A log with fewer bytes that are out of date is not cleaned."""
+"""A log with fewer stale bytes is not compacted."""
 SMALL_STATE = 4 << 10
-"""So few bytes are rather written anew than cleaned entry by entry."""
+"""States with fewer bytes are rewritten as a whole rather than compacted entry by entry."""
 
 BUSY = "\x00busy "
-"""Before the name of a step: the keys of its segment for which a watermark can matter, each with
-the least one that does, encoded; empty if any does."""
+"""Prefix of a step's name: the keys of its segment for which a watermark can matter, each with the
+least watermark that does, encoded; empty: any watermark."""
 
-_copies = Copies()
-"""The copies held by this worker."""
+INPUT = "\x00input "
+"""Prefix of the number of an input epoch and a step's name: states that end with that epoch."""
+
+_cache = StateCache()
+"""The states that this worker caches."""
 
 
 class BucketStates:
@@ -64,21 +67,21 @@ class BucketStates:
         self.label = label
         self._limit = limit
         self._head = store.head()
-        self._loaded: Copy | None = None
+        self._loaded: CachedState | None = None
         self._live_before = 0
 
     @property
     def busy(self) -> int:
-        """How many keys there are for which a watermark can matter, when the epoch began."""
+        """The number of keys for which a watermark can matter, at the start of the epoch."""
         return self._head.busy
 
     @property
-    def marks(self) -> dict[str, bytes]:
-        """What the bucket was told that each source completed, encoded."""
-        return dict(self._head.marks)
+    def watermarks(self) -> dict[str, bytes]:
+        """The watermark of each source, encoded, as last sent to the bucket."""
+        return dict(self._head.watermarks)
 
     def get(self, step: str, key: bytes) -> bytes | None:
-        """The encoded state of a key."""
+        """The encoded state of a key; None if it has none."""
         return self.states_of(step).get(key)
 
     def keys(self, step: str) -> Collection[bytes]:
@@ -86,11 +89,15 @@ class BucketStates:
         return self.states_of(step).keys()
 
     def items(self, step: str) -> Collection[tuple[bytes, bytes]]:
-        """The keys that have a state, with it."""
+        """The keys that have a state, with their encoded states."""
         return self.states_of(step).items()
 
+    def names(self, prefix: str) -> list[str]:
+        """The names with this prefix under which states are stored."""
+        return [name for name in self._copy.steps if name.startswith(prefix)]
+
     def states_of(self, step: str) -> dict[bytes, bytes]:
-        """The encoded states by key, as they are now and will be: to be read only."""
+        """A live, read-only view of the encoded states by key."""
         return self._map(step).states
 
     def put(self, step: str, key: bytes, state: bytes | None) -> None:
@@ -98,13 +105,13 @@ class BucketStates:
         self._map(step).put(key, state)
 
     def put_many(self, step: str, keys: Sequence[bytes], states: Sequence[bytes | None]) -> None:
-        """Change the encoded states of many keys; of a key that comes twice the last one counts."""
+        """Change the encoded states of many keys; for a repeated key, the last state counts."""
         self._map(step).put_many(keys, states)
 
     def table(self, step: str, columns: Columns, convert: Convert | None = None) -> StateTable:
         """The states of a step as a table, to be read and changed until the epoch is saved.
 
-        `convert` is asked if what was written has other columns.
+        `convert` is called if the stored table has other columns.
         """
         copy = self._copy
         kept = copy.rows(step)
@@ -114,31 +121,32 @@ class BucketStates:
         opened = copy.steps[step] = kept.open(columns, convert)
         return opened
 
-    def save(self, marks: dict[str, bytes] | None = None) -> None:
-        """Append what changed to the log, and clean the log a little if it needs it.
+    def save(self, watermarks: dict[str, bytes] | None = None) -> None:
+        """Append what changed to the log, and compact a part of the log if necessary.
 
-        `marks` are what the bucket now knows of the sources; None: what it knew before.
+        `watermarks` are the new watermarks of the sources; None: unchanged.
         """
         head = self._head
-        if marks is not None:
-            head = msgspec.structs.replace(head, marks=marks)
+        if watermarks is not None:
+            head = msgspec.structs.replace(head, watermarks=watermarks)
         if self._loaded and any(kept.has_changes for kept in self._loaded.steps.values()):
             head = self._append(head, self._loaded)
         if head != self._head:
             self._store.put_head(head)
             self._head = head
         if self._loaded:
-            _copies.keep(self._place, self._loaded, self._limit)
+            self._loaded.drop_empty(INPUT)
+            _cache.keep(self._place, self._loaded, self._limit)
 
-    def _append(self, head: Head, copy: Copy) -> Head:
-        """Write what changed; the head that tells of it."""
+    def _append(self, head: Head, copy: CachedState) -> Head:
+        """Append what changed to the log; returns the new head."""
         head = self._clean(head, copy)
         writer = EntryWriter(head.next)
         for kept in copy.steps.values():
             kept.write_to(writer)
         token, total = os.urandom(16), head.total
         for sequence, parts in enumerate(writer.entries, head.next):
-            total += self._store.put_entry(sequence, Entry(token, copy.token, parts))
+            total += self._store.put_entry(sequence, ChangelogEntry(token, copy.token, parts))
             copy.token, copy.next = token, sequence + 1
         self._live_before = copy.live
         busy = sum(len(kept) for step, kept in copy.steps.items() if step.startswith(BUSY))
@@ -146,11 +154,11 @@ class BucketStates:
             head, token=copy.token, next=copy.next, total=total, live=copy.live, busy=busy
         )
 
-    def _clean(self, head: Head, copy: Copy) -> Head:
-        """Remove the oldest entries, after what is current in them was noted to be written again.
+    def _clean(self, head: Head, copy: CachedState) -> Head:
+        """Remove the oldest entries, after marking what is current in them to be written again.
 
-        Removed are up to twice the bytes that this epoch appends, and four times those by which
-        the states became shorter: with less the log could outgrow any multiple of the states.
+        Removes up to twice the bytes that this epoch appends, plus four times those by which the
+        states shrank: with less, the log could outgrow any multiple of the states.
         """
         appended = ENTRY_COST + sum(
             len(step) + PART_COST + kept.changed_bytes
@@ -172,7 +180,7 @@ class BucketStates:
             copy.keep(entry, first)
             self._store.remove_entry(first)
             first, total, credit = first + 1, total - cost, credit - cost
-        credit = min(credit, 0)  # what was not needed is not saved up for a sudden large cleaning
+        credit = min(credit, 0)  # unused budget is not saved up for one large compaction
         return msgspec.structs.replace(head, first=first, total=total, credit=credit)
 
     def _map(self, step: str) -> StateMap:
@@ -180,23 +188,23 @@ class BucketStates:
         return kept if type(kept) is StateMap else self._copy.map(step)
 
     @property
-    def _copy(self) -> Copy:
-        """All states; read when the first of them is asked for."""
+    def _copy(self) -> CachedState:
+        """All states; loaded on first access."""
         if self._loaded is None:
             self._loaded = self._load()
             self._live_before = self._loaded.live
         return self._loaded
 
-    def _load(self) -> Copy:
-        copy = _copies.take(self._place)
+    def _load(self) -> CachedState:
+        copy = _cache.evict(self._place)
         if copy and (copy.token == self._head.token or self._caught_up(copy)):
             return copy
-        copy = Copy.of(self._store.entries(self._head))
+        copy = CachedState.of(self._store.entries(self._head))
         copy.token, copy.next = self._head.token, self._head.next
         return copy
 
-    def _caught_up(self, copy: Copy) -> bool:
-        """Bring a copy up to date, if the log continues it."""
+    def _caught_up(self, copy: CachedState) -> bool:
+        """Bring a cached copy up to date; False if the log does not continue it."""
         if not self._head.first <= copy.next < self._head.next:
             return False
         for sequence in range(copy.next, self._head.next):

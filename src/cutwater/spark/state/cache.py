@@ -1,4 +1,4 @@
-"""The copies of buckets' states that a worker process keeps between epochs, within a limit."""
+"""Caches the states of buckets in a worker process between epochs, within a memory limit."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cutwater.spark.state.changelog import Entry, RowsPart
+from cutwater.spark.state.changelog import ChangelogEntry, RowsPart
 from cutwater.spark.state.map import StateMap
 from cutwater.spark.state.table import StateKindChanged, StateTable, UnopenedTable
 
-__all__ = ["COPIES_LIMIT", "Copies", "Copy", "Kept", "Place"]
+__all__ = ["COPIES_LIMIT", "BucketAddress", "CachedState", "Kept", "StateCache"]
 
 COPIES_LIMIT = 1 << 30
-"""How many bytes of copies a worker process keeps at the most; the bucket at hand comes on top."""
+"""The most bytes that a worker process caches; the bucket in use comes on top."""
 
-Place = tuple[str, int, int]
+BucketAddress = tuple[str, int, int]
 """Query, level, label."""
 
 Kept = StateMap | StateTable | UnopenedTable
-"""What is kept of a step."""
+"""The states of one step."""
 
 
 @dataclass
-class Copy:
-    """The states of a bucket as they are after some entry of its log."""
+class CachedState:
+    """The states of a bucket after some entry of its changelog."""
 
     token: bytes = b""
-    """Of that entry."""
+    """The token of that entry."""
     next: int = 0
-    """The number of the entry that would continue it."""
+    """The number of the entry that would come next."""
     steps: dict[str, Kept] = field(default_factory=dict)
 
     @property
@@ -39,13 +39,13 @@ class Copy:
 
     @property
     def memory(self) -> int:
-        """About how many bytes of memory it takes."""
+        """The approximate memory in bytes."""
         return sum(kept.memory for kept in self.steps.values())
 
     @staticmethod
-    def of(entries: Iterable[tuple[int, Entry]]) -> Copy:
-        """What all entries of a log say."""
-        copy = Copy()
+    def of(entries: Iterable[tuple[int, ChangelogEntry]]) -> CachedState:
+        """The states after all entries of a log."""
+        copy = CachedState()
         for sequence, entry in entries:
             for part in entry.parts:
                 if isinstance(part, RowsPart):
@@ -57,8 +57,8 @@ class Copy:
                 kept.filled()
         return copy
 
-    def apply(self, entry: Entry, sequence: int) -> None:
-        """Take over what the next entry says."""
+    def apply(self, entry: ChangelogEntry, sequence: int) -> None:
+        """Apply the next entry of the log."""
         for part in entry.parts:
             if isinstance(part, RowsPart):
                 self.rows(part.step).apply(part, sequence)
@@ -66,15 +66,20 @@ class Copy:
                 self.map(part.step).apply(part, sequence)
         self.token, self.next = entry.token, sequence + 1
 
-    def keep(self, entry: Entry, sequence: int) -> None:
-        """Write again what is current in an entry, which is going to be removed."""
+    def keep(self, entry: ChangelogEntry, sequence: int) -> None:
+        """Mark what is current in an entry to be written again: the entry will be removed."""
         for part in entry.parts:
-            kept = self.steps[part.step]
-            if isinstance(part, RowsPart) != isinstance(kept, StateMap):
+            kept = self.steps.get(part.step)  # None if all of it was deleted
+            if kept and isinstance(part, RowsPart) != isinstance(kept, StateMap):
                 kept.keep(part, sequence)  # type: ignore[arg-type]
 
+    def drop_empty(self, prefix: str) -> None:
+        """Drop steps with this prefix that have no states any more: else they would accumulate."""
+        for step in [s for s, kept in self.steps.items() if s.startswith(prefix) and not kept]:
+            del self.steps[step]
+
     def map(self, step: str) -> StateMap:
-        """The states of an ordinary step."""
+        """The states of a step by key; raises `StateKindChanged` if it has a table."""
         kept = self.steps.get(step)
         if isinstance(kept, StateMap):
             return kept
@@ -84,7 +89,7 @@ class Copy:
         return made
 
     def rows(self, step: str) -> StateTable | UnopenedTable:
-        """The table of a step, opened or not."""
+        """The table of a step, opened or not; raises `StateKindChanged` if it has states by key."""
         kept = self.steps.get(step)
         if isinstance(kept, StateTable | UnopenedTable):
             return kept
@@ -94,33 +99,33 @@ class Copy:
         return made
 
 
-class Copies:
-    """The copies of one worker process.
+class StateCache:
+    """The cached states of one worker process.
 
-    When there are too many, any of them goes: a worker takes its buckets in turns, so the one that
-    was not used for longest is the very one that is needed next.
+    Eviction is random: a worker visits its buckets in turns, so the least recently used one is
+    exactly the one that is needed next.
     """
 
     def __init__(self) -> None:
-        self._copies: dict[Place, Copy] = {}
-        self._bytes: dict[Place, int] = {}
+        self._entries: dict[BucketAddress, CachedState] = {}
+        self._bytes: dict[BucketAddress, int] = {}
         self._random = random.Random(0)
 
     @property
     def bytes(self) -> int:
-        """About how many bytes of memory all copies take."""
+        """The approximate memory of all cached states in bytes."""
         return sum(self._bytes.values())
 
-    def take(self, place: Place) -> Copy | None:
-        """The copy of a bucket, which is no longer kept here."""
+    def evict(self, place: BucketAddress) -> CachedState | None:
+        """Remove and return the states of a bucket; None if they are not cached."""
         self._bytes.pop(place, None)
-        return self._copies.pop(place, None)
+        return self._entries.pop(place, None)
 
-    def keep(self, place: Place, copy: Copy, limit: int) -> None:
-        """Keep a copy, unless it is too large; others may have to go."""
+    def keep(self, place: BucketAddress, copy: CachedState, limit: int) -> None:
+        """Cache the states of a bucket unless they exceed the limit; may evict others."""
         size = copy.memory
         if size > limit:
             return
         while self._bytes and self.bytes + size > limit:
-            self.take(self._random.choice(list(self._bytes)))
-        self._copies[place], self._bytes[place] = copy, size
+            self.evict(self._random.choice(list(self._bytes)))
+        self._entries[place], self._bytes[place] = copy, size

@@ -23,7 +23,7 @@ __all__ = [
     "PART_COST",
     "READ_AT_ONCE",
     "ROW_COST",
-    "Entry",
+    "ChangelogEntry",
     "EntryWriter",
     "Head",
     "Part",
@@ -64,7 +64,7 @@ class RowsPart(msgspec.Struct, array_like=True, tag="rows"):
 
     step: str
     keys: list[bytes | None]
-    """None: a row to be passed over, since the key has a newer one."""
+    """None: a row to skip, since the key has a newer one."""
     columns: dict[str, tuple[str, bytes]]
     """Name -> kind, values."""
     removed: list[bytes]
@@ -83,7 +83,7 @@ class RowsPart(msgspec.Struct, array_like=True, tag="rows"):
 Part = StatesPart | RowsPart
 
 
-class Entry(msgspec.Struct, array_like=True):
+class ChangelogEntry(msgspec.Struct, array_like=True):
     """What an epoch changed, or a part of it."""
 
     token: bytes
@@ -110,13 +110,13 @@ class Head(msgspec.Struct, array_like=True, frozen=True):
     """How many bytes of the oldest entries may be cleaned; less than none if too many were."""
     busy: int = 0
     """The keys for which a watermark can matter."""
-    marks: dict[str, bytes] = {}
-    """What the bucket was told that each source completed, encoded."""
+    watermarks: dict[str, bytes] = {}
+    """The completed time of each source as the bucket knows it, encoded."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_head = msgspec.msgpack.Decoder(Head).decode
-_decode_entry = msgspec.msgpack.Decoder(Entry).decode
+_decode_entry = msgspec.msgpack.Decoder(ChangelogEntry).decode
 
 
 class StateStore:
@@ -134,13 +134,13 @@ class StateStore:
         """Change the head."""
         self._log.updateValue((HEAD_KEY,), (_encode(head),))
 
-    def entry(self, sequence: int) -> tuple[Entry, int]:
+    def entry(self, sequence: int) -> tuple[ChangelogEntry, int]:
         """An entry, and what it costs."""
         value = self._log.getValue((sequence,))
         assert value is not None, f"entry {sequence} of the log is missing"
         return _decode_entry(value[0]), len(value[0]) + ENTRY_COST
 
-    def put_entry(self, sequence: int, entry: Entry) -> int:
+    def put_entry(self, sequence: int, entry: ChangelogEntry) -> int:
         """Write an entry; what it costs."""
         data = _encode(entry)
         self._log.updateValue((sequence,), (data,))
@@ -154,7 +154,7 @@ class StateStore:
         """Remove all entries, and the head."""
         self._log.clear()
 
-    def entries(self, head: Head) -> Iterator[tuple[int, Entry]]:
+    def entries(self, head: Head) -> Iterator[tuple[int, ChangelogEntry]]:
         """All entries in order, with their numbers."""
         if head.first == head.next:
             return iter(())

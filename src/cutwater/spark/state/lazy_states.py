@@ -1,4 +1,4 @@
-"""States of a bucket that are decoded when they are asked for."""
+"""States of a bucket that are decoded on demand."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from cutwater.spark.state.bucket import BucketStates
 
-if TYPE_CHECKING:  # which says how they lie
+if TYPE_CHECKING:  # which imports this module
     from cutwater.spark.state.storage import Storage
 
 __all__ = ["KEY", "LazyStates"]
 
 KEY = "\x00key "
-"""Before the name of a step: the keys of its segment, where they are needed."""
+"""Prefix of a step's name: stores the keys of its segment, if they are needed."""
 
 
 class LazyStates(MutableMapping[bytes, tuple[Any, Any]]):
-    """Key and state by the key's canonical bytes, as `operators.keyed` takes them.
+    """Key and state by the key's canonical bytes, as `operators.keyed` expects them.
 
-    Changes stay here until they are written to the bucket.
+    Changes are buffered here until they are written to the bucket.
     """
 
     def __init__(self, storage: Storage, bucket: BucketStates) -> None:
         self._storage = storage
         self._bucket = bucket
         self._met: dict[bytes, tuple[Any, Any] | None] = {}
-        """What was asked for or changed; None: gone."""
+        """What was read or changed; None: no state."""
 
     def get(self, key_bytes: bytes, default: Any = None) -> Any:
         """Key and state; `default` if there are none."""
@@ -68,7 +68,7 @@ class LazyStates(MutableMapping[bytes, tuple[Any, Any]]):
         return key, self._storage.read(self._bucket, key_bytes, key)
 
     def _key(self, key_bytes: bytes) -> Any:
-        """The key itself; None where only its bytes are known, until an event brings it."""
+        """The key itself; None if only its bytes are known, until an event carries it."""
         if self._storage.key is None:
             return None
         encoded = self._bucket.get(KEY + self._storage.name, key_bytes)

@@ -10,12 +10,12 @@ from cutwater.spark.state.changelog import ROW_COST, EntryWriter, StatesPart, cu
 __all__ = ["KEY_OVERHEAD", "StateMap"]
 
 KEY_OVERHEAD = 170
-"""What a worker's memory holds for a key beyond the bytes of key and state: two objects, and
-places in two dictionaries. Measured: 140 to 200."""
+"""Bytes of memory per key beyond key and state: two objects, and entries in two dictionaries.
+Measured: 140 to 200."""
 
 
 class StateMap:
-    """States by key, which of them changed, and in which entry of the log each one lies."""
+    """States by key, which of them changed, and the log entry of each."""
 
     def __init__(self, step: str) -> None:
         self._step = step
@@ -23,10 +23,11 @@ class StateMap:
         self.live = 0
         """The bytes of keys and states."""
         self._newer_entry_of: dict[bytes, int] = {}
-        """The entry with the current state of a key; not of keys that are new or were filled in."""
+        """The entry with the current state of a key; not for keys that are new or were filled in.
+        """
         self._filled: list[tuple[int, tuple[bytes, ...]]] = []
-        """The keys of entries that the map was filled from. In tuples: the garbage collector looks
-        into lists again and again, which for millions of keys takes longer than an epoch's work."""
+        """The keys of the entries that filled the map. In tuples: the garbage collector traverses
+        lists over and over, which for millions of keys takes longer than the epoch itself."""
         self._changed: dict[bytes, bytes | None] = {}
 
     def __len__(self) -> int:
@@ -34,7 +35,7 @@ class StateMap:
 
     @property
     def memory(self) -> int:
-        """About how many bytes of memory it takes."""
+        """The approximate memory in bytes."""
         return self.live + KEY_OVERHEAD * len(self.states)
 
     @property
@@ -44,7 +45,7 @@ class StateMap:
 
     @property
     def changed_bytes(self) -> int:
-        """About how many bytes there are to write."""
+        """The approximate number of bytes to write."""
         return _size(self._changed, self._changed.values())
 
     def put(self, key: bytes, state: bytes | None) -> None:
@@ -60,7 +61,7 @@ class StateMap:
         self.states[key] = state
 
     def put_many(self, keys: Sequence[bytes], states: Sequence[bytes | None]) -> None:
-        """Change the states of many keys, as `put` does with each."""
+        """Change the states of many keys, like `put` for each."""
         fresh = self._without_deleted(dict(zip(keys, states, strict=True)), self._changed)
         old = list(map(self.states.get, fresh))
         if any(map(eq, old, fresh.values())):
@@ -71,7 +72,7 @@ class StateMap:
         self._set(fresh, old)
 
     def fill(self, part: StatesPart, sequence: int) -> None:
-        """Take over what one entry after the other says, until `filled`."""
+        """Apply one entry after the other in bulk; call `filled` at the end."""
         self._filled.append((sequence, tuple(part.keys)))
         if None not in part.states:
             self.states.update(zip(part.keys, part.states, strict=True))  # type: ignore[arg-type]
@@ -88,8 +89,8 @@ class StateMap:
 
     @property
     def _entry_of(self) -> dict[bytes, int]:
-        """The entry with the current state of a key, or with that of one that is gone."""
-        if self._filled:  # to know it takes as long as to fill the map, and it is seldom asked for
+        """The entry with the current state of a key; may include keys that are deleted."""
+        if self._filled:  # lazily: costs as much as filling the map, and is seldom needed
             found: dict[bytes, int] = {}
             for sequence, keys in self._filled:
                 found.update(dict.fromkeys(keys, sequence))
@@ -98,24 +99,24 @@ class StateMap:
         return self._newer_entry_of
 
     def apply(self, part: StatesPart, sequence: int) -> None:
-        """Take over what an entry says."""
+        """Apply a part of an entry."""
         fresh = self._without_deleted(dict(zip(part.keys, part.states, strict=True)))
         self._set(fresh, list(map(self.states.get, fresh)))
         self._newer_entry_of.update(dict.fromkeys(fresh, sequence))
 
     def keep(self, part: StatesPart, sequence: int) -> None:
-        """Write again what is current in an entry, which is going to be removed."""
+        """Mark what is current in an entry to be written again: the entry will be removed."""
         entry_of, states, changed = self._entry_of, self.states, self._changed
         for key in part.keys:
             if entry_of.get(key) == sequence and key not in changed and key in states:
                 changed[key] = states[key]
 
     def keep_all(self) -> None:
-        """Write everything again."""
+        """Mark everything to be written again."""
         self._changed = {**self.states, **self._changed}
 
     def write_to(self, writer: EntryWriter) -> None:
-        """Put what changed into entries."""
+        """Write what changed to entries."""
         if not self._changed:
             return
         keys, states = list(self._changed), list(self._changed.values())
@@ -139,7 +140,7 @@ class StateMap:
     def _without_deleted(
         self, fresh: dict[bytes, bytes | None], note: dict[bytes, bytes | None] | None = None
     ) -> dict[bytes, bytes]:
-        """Delete the keys without a state; the others."""
+        """Delete the keys whose state is None; returns the others."""
         if None in fresh.values():
             for key in [key for key, state in fresh.items() if state is None]:
                 del fresh[key]

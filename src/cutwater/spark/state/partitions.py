@@ -1,7 +1,7 @@
-"""How many partitions the state of a flow lies in.
+"""The number of partitions over which the state of a flow is spread.
 
-A number that divides the number of buckets spreads them evenly (`labels`). It is chosen when a
-checkpoint is new and kept from then on; `rescale` changes it while nothing runs.
+A divisor of the number of buckets spreads them evenly (`labels`). It is chosen when a checkpoint is
+created and fixed from then on; `rescale` changes it while nothing runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SETTING = "spark.sql.shuffle.partitions"
 
 
 def check_partitions(partitions: int, buckets: int) -> list[Problem]:
-    """Why the buckets cannot lie in so many partitions.
+    """Why the buckets cannot be spread over this number of partitions.
 
     >>> check_partitions(4, 16)
     []
@@ -30,17 +30,17 @@ def check_partitions(partitions: int, buckets: int) -> list[Problem]:
     return [
         Problem(
             "partitions-do-not-divide",
-            f"the number of partitions is {partitions!r}; the {buckets} buckets of a flow lie in "
-            "equal shares on its partitions",
+            f"the number of partitions is {partitions!r}; the {buckets} buckets of a flow are "
+            "divided evenly among its partitions",
             f"choose one of {choices}",
         )
     ]
 
 
 def suitable_partitions(spark: SparkSession, buckets: int) -> int:
-    """The number for a new checkpoint: what the session shuffles to if it divides the buckets.
+    """The number for a new checkpoint: the session's shuffle partitions if they divide the buckets.
 
-    Otherwise it is the largest number that does and that gives each core at least one.
+    Otherwise the largest divisor that is not above the number of cores.
     """
     given = spark.conf.get(SETTING, None) or ""
     if given.isdigit() and int(given) in _divisors(buckets):
@@ -51,10 +51,10 @@ def suitable_partitions(spark: SparkSession, buckets: int) -> int:
 
 @contextmanager
 def shuffling_to(spark: SparkSession, partitions: int) -> Iterator[None]:
-    """Inside, a query starts with so many partitions; the session is as it was after.
+    """Inside, queries start with this number of partitions; restores the session's setting after.
 
-    A query takes the settings of its session when it starts, and those of its checkpoint from
-    its second epoch on.
+    A query uses the settings of its session when it starts, and those of its checkpoint from its
+    second epoch on.
     """
     before = spark.conf.get(SETTING, None)
     spark.conf.set(SETTING, str(partitions))

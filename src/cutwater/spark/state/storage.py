@@ -1,8 +1,8 @@
-"""How the states of a segment's steps lie in a bucket: worked out once for a job.
+"""How the states of a segment's steps are stored in a bucket: determined once per job.
 
-The state of a step lies by its name and key. A loop that turns in one place has no state of its
-own: each step of its body lies by its own name and keys, so that an epoch reads and writes the keys
-to which something came, however many there are.
+The state of a step is stored under its name and key. A loop that runs in one place has no state of
+its own: each step of its body is stored under its own name and keys, so that an epoch reads and
+writes only the keys that have events, however many there are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from cutwater.codec import UNENCODABLE, Codec
 from cutwater.errors import InputError, StepError
 from cutwater.flow.fusing import Part, Segment, body_of
-from cutwater.flow.state_snapshots import form_of, key_kept_as, not_kept
+from cutwater.flow.state_snapshots import key_kept_as, not_kept, snapshot_codec
 from cutwater.flow.steps import Iterate, Step
 from cutwater.operators.keyed import Keyed
 from cutwater.operators.loop import LoopState
@@ -27,37 +27,37 @@ from cutwater.times import Product
 __all__ = ["Storage", "encode_states", "storage_of"]
 
 _IS_THERE = b"\xc3"
-"""Lies by the name of a loop, if a step of its body keeps something: true, in msgpack."""
+"""Stored under the name of a loop if a step of its body has state: true, in msgpack."""
 
 
 class _Kept(Protocol):
-    """How the state of one step is kept."""
+    """How the state of one step is stored."""
 
     @property
     def number(self) -> int:
-        """Its place in the segment."""
+        """The position of the step in the segment."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the step."""
 
     def read(self, bucket: BucketStates, key: bytes) -> Any | None:
-        """The state of a key; None if none is kept."""
+        """The state of a key; None if none is stored."""
 
     def write(self, bucket: BucketStates, key: bytes, state: Any, is_blank: bool) -> None:
-        """Keep the state of a key, unless it is as good as none."""
+        """Store the state of a key; delete it if it is blank."""
 
 
 @dataclass(frozen=True)
 class _Whole:
-    """A state that is kept as one value."""
+    """A state that is stored as one value."""
 
     number: int
     name: str
     encode: Callable[[Any], bytes | None]
     decode: Callable[[bytes], Any]
     is_nothing: Callable[[Any], bool]
-    """Need this state not be kept, though the segment has another one?"""
+    """Can this state be omitted, even if another step of the segment has one?"""
 
     def read(self, bucket: BucketStates, key: bytes) -> Any | None:
         encoded = bucket.get(self.name, key)
@@ -70,7 +70,7 @@ class _Whole:
 
 @dataclass(frozen=True)
 class _Spread:
-    """A loop that turns in one place: a state for each step of its body and each of its keys."""
+    """A loop that runs in one place: one state per step of its body and per key of that step."""
 
     number: int
     name: str
@@ -87,32 +87,32 @@ class _Spread:
 
 @dataclass(frozen=True)
 class Storage:
-    """How the states of a segment are kept."""
+    """How the states of a segment are stored."""
 
     segment: Segment
     kept: tuple[_Kept, ...]
     key: Codec | None
-    """How keys are encoded, if they are kept."""
+    """The codec of keys; None if keys are not stored."""
     time: Codec | None
-    """How times are encoded, if watermarks come to the segment and matter to it."""
+    """The codec of times; None if the segment does not need watermarks."""
 
     @property
     def name(self) -> str:
-        """The step by which what belongs to the whole segment is kept."""
+        """The step under whose name is stored what belongs to the whole segment."""
         return self.kept[0].name
 
     @cached_property
     def has_least_times(self) -> bool:
-        """Are its times totally ordered, so that of those which are waited for one is the least?"""
-        given = (stream for part in self.segment.parts for stream in part.given)
-        return not any(stream.time is Product for stream in (*given, self.segment.output))
+        """Are its times totally ordered, so that there is a least time to wait for?"""
+        streams = (stream for part in self.segment.parts for stream in part.input_types)
+        return not any(stream.time is Product for stream in (*streams, self.segment.output))
 
     @property
     def _is_single(self) -> bool:
         return len(self.segment.parts) == 1
 
     def read(self, bucket: BucketStates, key_bytes: bytes, key: Any) -> Any:
-        """The state of a key, or the one it begins with."""
+        """The state of a key, or its initial state if none is stored."""
         state = self.segment.operator.start_for(key)
         parts = [state] if self._is_single else list(state)
         for kept in self.kept:
@@ -122,7 +122,7 @@ class Storage:
         return parts[0] if self._is_single else tuple(parts)
 
     def write(self, bucket: BucketStates, key_bytes: bytes, state: Any, is_blank: bool) -> None:
-        """Keep the state of a key; `state` is None if nothing is known but that it is blank."""
+        """Store the state of a key; `state` may be None if it is blank."""
         parts = (state,) if self._is_single else state
         for kept in self.kept:
             part = None if state is None else parts[kept.number]
@@ -135,33 +135,33 @@ class Storage:
         return {key for kept in self.kept for key in bucket.keys(kept.name)}
 
     def parts(self) -> Iterator[tuple[Storage, Part]]:
-        """The steps that keep something, a loop followed by those of its body, by their storage."""
+        """The steps with state, each with its storage; a loop is followed by those of its body."""
         for kept in self.kept:
             yield self, self.segment.parts[kept.number]
             for node in kept.nodes if isinstance(kept, _Spread) else ():
                 yield from node.parts()
 
     def is_spread(self, step: Step) -> bool:
-        """Is it a loop whose state is those of the steps of its body?"""
+        """Is it a loop whose state consists of the states of the steps of its body?"""
         return any(kept.name == step.name and isinstance(kept, _Spread) for kept in self.kept)
 
 
 def storage_of(segment: Segment, key: Codec | None, time: Codec | None) -> Storage:
-    """How the states of a segment are kept."""
+    """How the states of a segment are stored."""
     found = (_kept(i, part) for i, part in enumerate(segment.parts))
     return Storage(segment, tuple(kept for kept in found if kept), key, time)
 
 
 def _kept(number: int, part: Part) -> _Kept | None:
     if isinstance(part.step, Iterate):
-        body, segments = body_of(part.step, part.given[0])
+        body, segments = body_of(part.step, part.input_types[0])
         if not body.is_keyed:
             return _Spread(number, part.step.name, tuple(map(_node_storage, segments)))
-    form = form_of(part.step, part.given)
-    if form is None:
+    snapshot = snapshot_codec(part.step, part.input_types)
+    if snapshot is None:
         return None
-    codec, freeze, thaw = Codec(form.type), form.freeze, form.thaw
-    never = part.operator.start is not None  # it would begin anew with another key
+    codec, freeze, thaw = Codec(snapshot.type), snapshot.freeze, snapshot.thaw
+    never = part.operator.start is not None  # its initial state depends on the key
 
     def encode(state: Any) -> bytes | None:
         return encode_states(part.step, codec, [freeze(state)])[0]
@@ -176,9 +176,10 @@ def _kept(number: int, part: Part) -> _Kept | None:
 
 
 def encode_states(step: Step, codec: Codec, states: Sequence[Any]) -> list[bytes | None]:
-    """States as bytes, None as none; each is decoded once.
+    """Encode states, None as None; raises `StepError` if one does not survive the round trip.
 
-    What could not be read again would be there for ever, in this snapshot and every later one.
+    Each is decoded once as a check: a state that cannot be decoded would remain in this snapshot
+    and every later one.
     """
     encode, decode = codec.encode, codec.decode
     try:
@@ -210,7 +211,7 @@ def _opened(node: Storage, bucket: BucketStates) -> Keyed:
 
 
 def _save(node: Storage, bucket: BucketStates, held: Keyed) -> None:
-    """Write what changed, and note the keys that wait; these alone are met without an event."""
+    """Write what changed, and note the keys that wait: only these are visited without an event."""
     for key_bytes in held.changed() if node.kept else ():
         is_blank = key_bytes not in held.states
         key, state = (None, None) if is_blank else held.states[key_bytes]

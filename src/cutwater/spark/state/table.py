@@ -1,8 +1,8 @@
-"""The states of many keys of one step as columns, for steps that work on arrays.
+"""The states of many keys of one step as columns, for vectorised steps.
 
-A key has a slot, by which its row is read and written; which slot it is lasts as long as the key.
-A table that was read from the log and has not been asked for in this process is kept as it was
-read, since only the step knows how to decode its objects.
+A key has a slot, through which its row is read and written, for as long as the key exists. A table
+that was read from the log but not requested in this process stays undecoded, since only the step
+knows how to decode its objects.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from cutwater.spark.state import changelog
 from cutwater.spark.state.changelog import ROW_COST, EntryWriter, RowsPart, cuts
 
 __all__ = [
-    "KEY_OVERHEAD",
     "OBJECT_OVERHEAD",
+    "TABLE_KEY_OVERHEAD",
     "Array",
-    "Column",
+    "ColumnKind",
     "Columns",
     "Convert",
-    "Kind",
     "Slots",
+    "StateColumn",
     "StateKindChanged",
     "StateTable",
     "UnopenedTable",
 ]
 
-Kind = Literal["int", "float", "bool", "object"]
+ColumnKind = Literal["int", "float", "bool", "object"]
 _DTYPES: dict[str, str] = {"int": "<i8", "float": "<f8", "bool": "?", "object": "O"}
 _WIDTHS = {"int": 8, "float": 8, "bool": 1, "object": 0}
 
-KEY_OVERHEAD = 125
-"""What a worker's memory holds for a key beyond its bytes and its row: two objects, and a place in
-a dictionary. Measured: 110 to 145."""
+TABLE_KEY_OVERHEAD = 125
+"""Bytes of memory per key beyond the key and its row: two objects, and an entry in a dictionary.
+Measured: 110 to 145."""
 OBJECT_OVERHEAD = 60
-"""What memory holds for an object beyond its encoded bytes: a guess."""
+"""Bytes of memory per object beyond its encoded bytes: a guess."""
 _SMALLEST = 64
 _NOWHERE = -1
 
@@ -49,14 +49,14 @@ Slots = npt.NDArray[np.int64]
 
 
 class StateKindChanged(Exception):
-    """What is kept of a step is of another kind than what is asked for."""
+    """The stored states of a step are of another kind than the requested ones."""
 
 
 @dataclass(frozen=True)
-class Column:
-    """What a column holds; for objects also how a list of them is encoded."""
+class StateColumn:
+    """The kind of a column; for objects also how a list of them is encoded and decoded."""
 
-    kind: Kind
+    kind: ColumnKind
     encode: Callable[[list[Any]], bytes] | None = None
     decode: Callable[[bytes], list[Any]] | None = None
 
@@ -65,26 +65,26 @@ class Column:
             raise ValueError("a column of objects, and no other, has encode and decode")
 
     def to_bytes(self, values: Array) -> bytes:
-        """The values as they are written."""
+        """Encode values."""
         if self.encode is not None:
             return self.encode(values.tolist())
         return values.astype(_DTYPES[self.kind], copy=False).tobytes()
 
     def from_bytes(self, data: bytes) -> Array:
-        """The values that were written."""
+        """Decode values."""
         if self.decode is not None:
             return _array(self.kind, self.decode(data))
         return np.frombuffer(data, _DTYPES[self.kind])
 
 
-Columns = Mapping[str, Column]
+Columns = Mapping[str, StateColumn]
 Convert = Callable[[dict[str, Any]], dict[str, list[Any]]]
-"""From the columns that were written, as lists by name, to those that are wanted now. An object
-column that is not wanted under its name is given as the bytes that were written."""
+"""Converts the stored columns, as lists by name, to the requested ones. An object column that is
+not requested under its name is passed as the stored bytes."""
 
 
 class StateTable:
-    """The rows of a step in one bucket, which of them changed, and where in the log they lie."""
+    """The rows of a step in one bucket, which of them changed, and the log entry of each."""
 
     def __init__(self, step: str, columns: Columns, convert: Convert | None = None) -> None:
         self._step = step
@@ -93,7 +93,7 @@ class StateTable:
         self._slots: dict[bytes, int] = {}
         self._keys = np.empty(0, object)
         self._sizes = np.empty(0, np.int64)
-        """The bytes of each row; 0 where there is none."""
+        """The bytes of each row; 0: no row."""
         self._entry_of = np.empty(0, np.int64)
         self._free: list[int] = []
         self._end = 0
@@ -105,14 +105,14 @@ class StateTable:
     def __len__(self) -> int:
         return len(self._slots)
 
-    # --- what a step does ----------------------------------------------------------------------
+    # --- for steps -----------------------------------------------------------------------------
 
     def slots(self, keys: Sequence[bytes]) -> Slots:
-        """The slot of each key; -1 where it has none."""
+        """The slot of each key; -1: none."""
         return np.fromiter(map(self._slots.get, keys, repeat(_NOWHERE)), np.int64, len(keys))
 
     def add(self, keys: Sequence[bytes]) -> Slots:
-        """Give slots to keys that have none; no key comes twice."""
+        """Allot slots to distinct keys without one; raises `ValueError` if a key has a slot."""
         slots = self._allot(keys)
         self._touched.append(slots)
         return slots
@@ -122,14 +122,14 @@ class StateTable:
         return {name: values[slots] for name, values in self._values.items()}
 
     def write(self, slots: Slots, columns: Mapping[str, Any]) -> None:
-        """Change some columns, or all, of some rows."""
+        """Change some or all columns of some rows."""
         for name, values in columns.items():
             is_object = self._columns[name].kind == "object"
             self._values[name][slots] = _array("object", values) if is_object else values
         self._touched.append(np.array(slots, np.int64))
 
     def remove(self, slots: Slots) -> None:
-        """Delete keys with their rows; their slots may be given to others."""
+        """Delete keys with their rows; their slots may be reused."""
         was_written = slots[self._entry_of[slots] != _NOWHERE]
         self._removed.update(dict.fromkeys(self.keys_of(was_written)))
         self._drop(self.keys_of(slots), slots)
@@ -143,13 +143,13 @@ class StateTable:
         """The slots of all keys."""
         return np.fromiter(self._slots.values(), np.int64, len(self._slots))
 
-    # --- what the log does ---------------------------------------------------------------------
+    # --- for the changelog ---------------------------------------------------------------------
 
     @property
     def memory(self) -> int:
-        """About how many bytes of memory it takes."""
+        """The approximate memory in bytes."""
         arrays = [*self._values.values(), self._keys, self._sizes, self._entry_of]
-        per_key = KEY_OVERHEAD + OBJECT_OVERHEAD * self._has_objects - self._width
+        per_key = TABLE_KEY_OVERHEAD + OBJECT_OVERHEAD * self._has_objects - self._width
         return self.live + per_key * len(self) + sum(array.nbytes for array in arrays)
 
     @property
@@ -168,12 +168,12 @@ class StateTable:
 
     @property
     def changed_bytes(self) -> int:
-        """About how many bytes there are to write."""
+        """The approximate number of bytes to write."""
         removed = sum(map(len, self._removed)) + ROW_COST * len(self._removed)
         return removed + int(self._sizes[self._changed()].sum())
 
     def fit(self, columns: Columns, convert: Convert | None) -> None:
-        """Have these columns from now on."""
+        """Switch to these columns; raises `StateKindChanged` if `convert` is needed but None."""
         if _kinds(self._columns) != _kinds(columns):
             slots, size = self.all(), len(self._keys)
             rows = {name: values[slots].tolist() for name, values in self._values.items()}
@@ -184,7 +184,7 @@ class StateTable:
         self._columns, self._convert = columns, convert
 
     def apply(self, part: RowsPart, sequence: int) -> None:
-        """Take over what an entry says."""
+        """Apply a part of an entry."""
         gone = [key for key in part.removed if key in self._slots]
         self._drop(gone, self.slots(gone))
         if not part.keys:
@@ -197,17 +197,17 @@ class StateTable:
         self._take(cast(list[bytes], keys), columns, sequence, _bytes_per_object(part))
 
     def keep(self, part: RowsPart, sequence: int) -> None:
-        """Write again what is current in an entry, which is going to be removed."""
+        """Mark what is current in an entry to be written again: the entry will be removed."""
         slots = self.slots([key for key in part.keys if key is not None])
         slots = slots[slots != _NOWHERE]
         self._touched.append(slots[self._entry_of[slots] == sequence])
 
     def keep_all(self) -> None:
-        """Write everything again."""
+        """Mark everything to be written again."""
         self._touched.append(self.all())
 
     def write_to(self, writer: EntryWriter) -> None:
-        """Put what changed into entries."""
+        """Write what changed to entries."""
         if not self.has_changes:
             return
         self._write_removed(writer, list(self._removed))
@@ -226,7 +226,7 @@ class StateTable:
         part = self._part(slots)
         if (
             part.size > 2 * changelog.ENTRY_BYTES and len(slots) > 1
-        ):  # objects are longer than they were
+        ):  # objects have grown since they were measured
             self._write_rows(writer, slots[: len(slots) // 2])
             self._write_rows(writer, slots[len(slots) // 2 :])
             return
@@ -242,7 +242,7 @@ class StateTable:
         return RowsPart(self._step, [*self.keys_of(slots)], columns, [])
 
     def _changed(self) -> Slots:
-        """The slots of rows to be written, each once."""
+        """The distinct slots of rows to write."""
         slots = np.sort(np.concatenate([np.empty(0, np.int64), *self._touched]))
         is_first = np.ones(len(slots), bool)
         is_first[1:] = slots[1:] != slots[:-1]
@@ -250,7 +250,7 @@ class StateTable:
         self._touched = [current]
         return current
 
-    # --- rows come and go ----------------------------------------------------------------------
+    # --- slots ---------------------------------------------------------------------------------
 
     def _take(
         self, keys: list[bytes], columns: dict[str, Array], sequence: int, object_bytes: int
@@ -293,7 +293,7 @@ class StateTable:
         self._values = {name: _longer(values, size) for name, values in self._values.items()}
 
     def _measure(self, slots: Slots, object_bytes: int) -> None:
-        """Note how long rows are."""
+        """Record the sizes of rows."""
         lengths = np.fromiter(map(len, self.keys_of(slots)), np.int64, len(slots))
         sizes = lengths + (ROW_COST + self._width + object_bytes)
         self.live += int(sizes.sum() - self._sizes[slots].sum())
@@ -311,7 +311,7 @@ class StateTable:
                 self._values[name][slots] = None
         self._free.extend(slots.tolist())
 
-    # --- columns as they were written ----------------------------------------------------------
+    # --- stored columns ------------------------------------------------------------------------
 
     def _read_columns(self, part: RowsPart) -> dict[str, Array]:
         if {name: kind for name, (kind, _) in part.columns.items()} == _kinds(self._columns):
@@ -338,38 +338,38 @@ class StateTable:
 
 
 class UnopenedTable:
-    """A table as it was read, of a step that has not asked for it."""
+    """A table as it was read, not decoded yet: its step has not requested it."""
 
     def __init__(self, step: str) -> None:
         self._step = step
         self._parts: dict[int, list[RowsPart]] = {}
         self._rows: dict[int, int] = {}
-        """How many keys are current in each entry."""
+        """The number of current keys of each entry."""
         self._entry_of: dict[bytes, int] = {}
         self._kept: list[RowsPart] = []
         self.live = 0
-        """The bytes of parts in which anything is current."""
+        """The bytes of parts that have current keys."""
 
     def __len__(self) -> int:
         return len(self._entry_of)
 
     @property
     def memory(self) -> int:
-        """About how many bytes of memory it takes."""
-        return self.live + KEY_OVERHEAD * len(self)
+        """The approximate memory in bytes."""
+        return self.live + TABLE_KEY_OVERHEAD * len(self)
 
     @property
     def has_changes(self) -> bool:
-        """Is there anything to write? Nothing changes here, but parts may have to be moved."""
+        """Is there anything to write? Rows do not change here, but compaction may move parts."""
         return bool(self._kept)
 
     @property
     def changed_bytes(self) -> int:
-        """About how many bytes there are to write."""
+        """The approximate number of bytes to write."""
         return sum(part.size for part in self._kept)
 
     def open(self, columns: Columns, convert: Convert | None) -> StateTable:
-        """The table, as the step takes it."""
+        """The decoded table, with these columns."""
         table = StateTable(self._step, columns, convert)
         for sequence in sorted(self._parts):
             for part in self._parts[sequence]:
@@ -377,30 +377,30 @@ class UnopenedTable:
         return table
 
     def current(self) -> Iterator[RowsPart]:
-        """The parts, with nothing but current keys."""
+        """The parts, with current keys only."""
         for sequence, parts in sorted(self._parts.items()):
             yield from (self._current(part, sequence) for part in parts)
 
     def apply(self, part: RowsPart, sequence: int) -> None:
-        """Take over what an entry says."""
+        """Apply a part of an entry."""
         for key in part.removed:
             self._leave(self._entry_of.pop(key, None))
         self._hold(part, sequence)
 
     def keep(self, part: RowsPart, sequence: int) -> None:
-        """Write again what is current in an entry, which is going to be removed."""
+        """Mark what is current in an entry to be written again: the entry will be removed."""
         current = self._current(part, sequence)
         if any(key is not None for key in current.keys):
             self._kept.append(current)
 
     def keep_all(self) -> None:
-        """Write everything again."""
+        """Mark everything to be written again."""
         for sequence, parts in self._parts.items():
             for part in parts:
                 self.keep(part, sequence)
 
     def write_to(self, writer: EntryWriter) -> None:
-        """Put what was kept into entries."""
+        """Write the marked parts to entries."""
         for part in self._kept:
             self._hold(part, writer.add(part, part.size))
         self._kept = []
@@ -417,7 +417,7 @@ class UnopenedTable:
             self._entry_of[key] = sequence
 
     def _leave(self, sequence: int | None) -> None:
-        """One key less is current in an entry."""
+        """Count one current key less in an entry; drop its parts if none is left."""
         if sequence is None:
             return
         self._rows[sequence] -= 1
@@ -426,7 +426,7 @@ class UnopenedTable:
             self.live -= sum(part.size for part in self._parts.pop(sequence))
 
     def _current(self, part: RowsPart, sequence: int) -> RowsPart:
-        """The part with nothing but current keys."""
+        """The part, with all keys masked that are not current."""
         keys = [
             key if key is not None and self._entry_of.get(key) == sequence else None
             for key in part.keys

@@ -1,7 +1,7 @@
-"""The states of one segment in one bucket while an epoch works on them.
+"""The states of one segment in one bucket during an epoch.
 
-A state is decoded when it is first needed and encoded once at the end. What is blank is deleted;
-keys for which a watermark can matter are noted, so that a watermark visits no others.
+A state is decoded when it is first needed and encoded once at the end. Blank states are deleted.
+Keys for which a watermark can matter are noted, so that a watermark visits no others.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from cutwater.spark.state.bucket import BUSY, BucketStates
 from cutwater.spark.state.lazy_states import KEY
 from cutwater.spark.state.storage import Storage
 
-__all__ = ["LiveStates"]
+__all__ = ["WorkingSet"]
 
 _GONE = object()
 
 
-class LiveStates:
-    """The states of the keys an epoch touches, as the segment's operator takes them."""
+class WorkingSet:
+    """The decoded states of the keys that an epoch touches."""
 
     def __init__(self, storage: Storage, bucket: BucketStates) -> None:
         self._storage = storage
@@ -28,11 +28,12 @@ class LiveStates:
         is_by_key = storage.segment.placement == "by key"
         self._must_start = is_by_key and self._operator.start is not None
         self.states: dict[bytes, Any] = {}
-        """What the epoch has touched; to be changed by `put`, save where there are no keys."""
+        """The states that the epoch has touched; change them with `put`, unless there are no keys.
+        """
         self._keys: dict[bytes, Any] = {}
 
     def get(self, key_bytes: bytes, key: Any) -> Any:
-        """The state of a key, or the one it begins with."""
+        """The state of a key, or its initial state."""
         if key_bytes in self.states:
             state = self.states[key_bytes]
             return self._operator.start_for(key) if state is _GONE else state
@@ -47,18 +48,18 @@ class LiveStates:
             self._keys[key_bytes] = key
 
     def key(self, key_bytes: bytes) -> Any:
-        """The key itself, as it came last; None where nobody needs it."""
+        """The key itself, as it last arrived; None if the segment does not need it."""
         if self._storage.key is None or key_bytes in self._keys:
             return self._keys.get(key_bytes)
         encoded = self._bucket.get(KEY + self._storage.name, key_bytes)
         return None if encoded is None else self._storage.key.decode(encoded)
 
     def touched(self) -> Iterable[bytes]:
-        """The keys that this epoch gave a state, in order."""
+        """The keys to which this epoch gave a state, in order."""
         return sorted(key for key in self.states if not self._is_blank(key))
 
     def due(self, time: Any) -> Iterable[bytes]:
-        """The keys for which a watermark can matter, in order."""
+        """The keys for which a watermark at this time can matter, in order."""
         assert self._storage.time is not None
         decode = self._storage.time.decode
         noted = (
@@ -74,7 +75,7 @@ class LiveStates:
         return sorted([*before.difference(self.states), *self.touched()])
 
     def write_back(self) -> None:
-        """Give the bucket what became of the states."""
+        """Write the touched states to the bucket."""
         for key_bytes in self.states:
             is_blank = self._is_blank(key_bytes)
             state = self.states[key_bytes]
@@ -101,7 +102,7 @@ class LiveStates:
         return due is None or bool(due <= time)
 
     def _note(self, key_bytes: bytes) -> bytes | None:
-        """What is noted of a key for the watermarks to come; None: nothing waits there."""
+        """The note of a key for later watermarks; None: nothing waits there."""
         if not self._is_busy(key_bytes):
             return None
         due = self._due(key_bytes)

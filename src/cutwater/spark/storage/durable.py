@@ -82,7 +82,7 @@ def write_json(path: Path, value: dict[str, Any] | list[Any], *, is_new: bool = 
 
 
 def read_json(path: Path, what: str) -> Any | None:
-    """What `write_json` wrote; None if there is no file; a sentence if it is damaged."""
+    """What `write_json` wrote; None if there is not a file; a sentence if it is damaged."""
     try:
         return _without_sum(parse_json(path.read_bytes()))
     except (FileNotFoundError, NotADirectoryError):
@@ -121,7 +121,7 @@ def _sum(value: Any) -> str:
 
 
 def damaged(path: Path, what: str, error: Exception) -> RefusedError:
-    """What is said of a file that does not hold what was written to it."""
+    """The problem of a file that does not hold what was written to it."""
     return RefusedError(
         Problem(
             "damaged-file",

@@ -218,7 +218,8 @@ def _refuse_overtaken(folder: Path, generation: int | None) -> None:
 def _written_by_another(path: Path) -> FencedError:
     return FencedError.because(
         f"{path} was written meanwhile by another run with this checkpoint",
-        "if another run is active, stop one of the two; else run it again: it goes on from there",
+        "if another run is active, stop one of the two; otherwise run it again: it continues from "
+        "there",
     )
 
 

@@ -20,7 +20,7 @@ def is_url(path: str | Path) -> bool:
 
 
 def not_local(what: str, path: str | Path) -> Problem:
-    """What is said of a URL where only a path of this machine will do."""
+    """The problem of a URL where only a local path is possible."""
     return Problem(
         "not-a-local-path",
         f"{what} is {path}; it is a path of this machine's file systems, and a URL would become a "

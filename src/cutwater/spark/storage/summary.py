@@ -86,8 +86,8 @@ class Summary:
 
 def _line(number: int, items: list[Any]) -> bytes:
     """A line, with a sum over what is before the sum."""
-    said = json.dumps([number, items]).encode()[:-1]
-    return said + b', "' + xxhash.xxh64_hexdigest(said).encode() + b'"]\n'
+    content = json.dumps([number, items]).encode()[:-1]
+    return content + b', "' + xxhash.xxh64_hexdigest(content).encode() + b'"]\n'
 
 
 def _parsed(line: bytes) -> tuple[int, list[Any]] | None:
@@ -98,8 +98,8 @@ def _parsed(line: bytes) -> tuple[int, list[Any]] | None:
         number, items, noted = _decoded(line)
     except (ValueError, TypeError):
         return None
-    said, _, _ = line.rpartition(b", ")
-    return (number, items) if noted == xxhash.xxh64_hexdigest(said) else None
+    content, _, _ = line.rpartition(b", ")
+    return (number, items) if noted == xxhash.xxh64_hexdigest(content) else None
 
 
 def _decoded(line: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""What is told of a run while it runs: progress, metrics, OpenTelemetry and the run log.
+"""What a run reports while it runs: progress, metrics, OpenTelemetry and the run log.
 
 `progress` is made of Spark's report and our own logs; the others show it. Best effort: nothing
 depends on it. Imports `checkpoint`, `job` and `storage`. Begin with `progress`.

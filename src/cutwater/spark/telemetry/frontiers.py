@@ -11,9 +11,8 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,10 +20,8 @@ import msgspec
 from cutwater.errors import Problem, RefusedError
 from cutwater.operators.windows import windows_of
 from cutwater.progress import Edge, Graph, Progress
-from cutwater.spark.checkpoint.compatibility import Identity
 from cutwater.spark.checkpoint.loop_progress import LoopProgress, loop_progress
-from cutwater.spark.checkpoint.offset_log import LOG
-from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint, refuse_real_time
+from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.base.watermarks import (
     Clock,
@@ -32,8 +29,7 @@ from cutwater.spark.connectors.base.watermarks import (
     PartitionTimes,
     SourceClock,
 )
-from cutwater.spark.storage.entry_log import read_entry
-from cutwater.spark.telemetry.topology import StepTimes, Topology, read_topology
+from cutwater.spark.telemetry.topology import FlowShape, StepTimes, read_topology
 from cutwater.times import Product, just_before
 
 __all__ = [
@@ -41,8 +37,8 @@ __all__ = [
     "Frontiers",
     "Position",
     "StepFrontier",
+    "frontiers_in",
     "positions_of",
-    "read_frontiers",
 ]
 
 _Moment = tuple[Any, ...]
@@ -60,23 +56,25 @@ def _after(t: Any | None) -> _Moment:
 
 @dataclass(frozen=True)
 class Position:
-    """How far a source is, or one of its partitions."""
+    """How far a source is, or one of its partitions; or a loop with something in it."""
 
     source: str
     partition: str | None = None
     newest: Any = None
-    """Its newest time; None: it has had no record, or nobody asks."""
+    """Its newest time; None: it has had no record, or no step uses times."""
     completed: Any = None
     """The time up to which nothing more comes; None: none."""
     last_input: float | None = None
     """When an epoch with input of it was planned, in seconds of the wall clock; None: never."""
     follows: bool = False
     """Is it idle, and completes what the other sources have?"""
+    is_loop: bool = False
+    """Is it a loop, by its name, in which something circulates?"""
 
     @property
     def title(self) -> str:
         """How sentences name it."""
-        of = f"source '{self.source}'"
+        of = f"{'loop' if self.is_loop else 'source'} '{self.source}'"
         return of if self.partition is None else f"partition {self.partition} of {of}"
 
     @property
@@ -115,17 +113,19 @@ class Frontiers:
     epoch: int
     """The newest epoch that was planned; -1: none."""
     is_closed: bool
-    topology: Topology
+    topology: FlowShape
     positions: tuple[Position, ...]
     steps: tuple[StepFrontier, ...]
     loop: LoopProgress | None = None
     """Where the loop is that feeds back through a log; None if none does, or it is empty."""
+    unit: str = "epoch"
+    """What `epoch` counts: epochs, or ticks of a real-time run."""
 
 
 class FrontierTracker:
     """The frontiers of all steps of a flow while its sources move."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: FlowShape) -> None:
         self._topology = topology
         graph = Graph(_edges(topology))
         self._clocks = _clock_numbers(topology)
@@ -156,6 +156,22 @@ class FrontierTracker:
             if asked is None or any(each.asked is not None for each in by_clock):
                 found.append(self._frontier(number, step, by_clock))
         return tuple(found)
+
+    def steps_behind(
+        self,
+        loop: str,
+        shown: Sequence[Position],
+        steps: Sequence[StepFrontier],
+        asked: str | None = None,
+    ) -> tuple[StepFrontier, ...]:
+        """The frontiers of steps, those behind a loop with something in it held by the loop.
+
+        They are where sources were when the newest input epoch was read that left: at `shown`.
+        """
+        self.move(shown)
+        behind = self._topology.behind(loop)
+        earlier = {each.step: each for each in self.steps(asked) if each.step in behind}
+        return tuple(_held_by_loop(earlier.get(each.step, each), loop, behind) for each in steps)
 
     def _typed(self, asked: str, sources: Collection[str]) -> Any | None:
         types = {self._topology.sources[name].time_type for name in sources} - {Any}
@@ -198,6 +214,12 @@ class FrontierTracker:
                     yield each
 
 
+def _held_by_loop(step: StepFrontier, loop: str, behind: Collection[str]) -> StepFrontier:
+    if step.step not in behind or step.is_complete:
+        return step
+    return replace(step, holders=(Position(loop, completed=step.completed, is_loop=True),))
+
+
 class _ByClock(NamedTuple):
     """What is complete at a step by one of its clocks."""
 
@@ -206,7 +228,7 @@ class _ByClock(NamedTuple):
     holders: tuple[Position, ...]
 
 
-def _clock_numbers(topology: Topology) -> dict[str, int]:
+def _clock_numbers(topology: FlowShape) -> dict[str, int]:
     """For each source the number of its clock: sources whose times meet anywhere have one."""
     numbers = {name: number for number, name in enumerate(topology.sources)}
     for step in range(len(topology.steps)):
@@ -225,7 +247,7 @@ def _node(number: int) -> str:
     return f"step {number}"
 
 
-def _edges(topology: Topology) -> Iterator[Edge]:
+def _edges(topology: FlowShape) -> Iterator[Edge]:
     for number, step in enumerate(topology.steps):
         if step.verb == "source":
             yield Edge(_input(step.name), None, _node(number))
@@ -289,59 +311,46 @@ def _partition(whole: Position, name: str, part: PartitionTimes) -> Position:
     )
 
 
-def read_frontiers(checkpoint: str | Path, *, asked: str | None = None) -> Frontiers:
-    """The frontiers in a checkpoint. A run may go on meanwhile; nothing is written."""
-    place = Checkpoint.at(checkpoint)
-    identity = place.identity()
+def frontiers_in(checkpoint: Checkpoint, asked: str | None = None) -> Frontiers:
+    """The frontiers in a checkpoint. Read-only; a run may continue meanwhile."""
+    identity = checkpoint.identity()
     if identity is None:
-        raise RefusedError(no_checkpoint(place))
-    refuse_real_time(identity, "show frontiers")
-    topology = read_topology(place.root)
-    positions = _positions(place, identity, topology)
+        raise RefusedError(no_checkpoint(checkpoint))
+    topology = read_topology(checkpoint.root)
+    positions = _positions(topology, checkpoint.last_chunks(identity.sources))
     tracker = FrontierTracker(topology)
     tracker.move(() if identity.is_closed else positions)
     steps = tracker.steps(asked)
     if not steps:
         raise RefusedError(_no_such_time(str(asked), topology))
-    loop = loop_progress(place, identity)
-    if loop and loop.round is not None:
-        tracker.move(_positions(place, identity, topology, loop.shown_up_to))
-        behind = topology.behind(loop.loop)
-        earlier = {each.step: each for each in tracker.steps(asked)}
-        steps = tuple(earlier.get(s.step, s) if s.step in behind else s for s in steps)
+    loop = loop_progress(checkpoint, identity)
+    if loop and loop.input_epochs:
+        shown = _positions(topology, checkpoint.chunks_at(loop.shown))
+        steps = tracker.steps_behind(loop.loop, shown, steps, asked)
     return Frontiers(
         identity.flow,
-        place.next_epoch() - 1,
+        checkpoint.next_epoch() - 1,
         identity.is_closed,
         topology,
         () if identity.is_closed else tuple(positions),
         steps,
-        loop if loop and loop.round is not None else None,
+        loop if loop and loop.input_epochs else None,
+        checkpoint.unit,
     )
 
 
-def _positions(
-    place: Checkpoint, identity: Identity, topology: Topology, epoch: int | None = None
-) -> list[Position]:
-    """Where sources are with the newest epoch, or with an earlier one."""
-    entries = place.entries_read(identity.sources, epoch)
+def _positions(topology: FlowShape, last: Mapping[str, Chunk | None]) -> list[Position]:
+    """Where sources are that were read up to some chunks."""
     found: list[Position] = []
     for name, times in topology.sources.items():
-        last = _last_chunk(place.root / "sources" / name, entries.get(name, 0))
-        found += positions_of(name, times.clock(), last)
+        found += positions_of(name, times.clock(), last.get(name))
     return found
 
 
-def _last_chunk(log: Path, entry: int) -> Chunk | None:
-    """The last chunk of an entry; None if there is none."""
-    kept = read_entry(log, entry, LOG) if entry else None
-    return Chunk.of_json(kept[-1]) if kept else None
-
-
-def _no_such_time(text: str, topology: Topology) -> Problem:
+def _no_such_time(text: str, topology: FlowShape) -> Problem:
     kinds = sorted({times.kind for times in topology.sources.values() if times.kind})
     return Problem(
         "not-a-time",
-        f"{text!r} is no time of any source; their times are: {', '.join(kinds) or 'not known'}",
+        f"{text!r} is not a time of any source; their times are: {', '.join(kinds) or 'not known'}",
         "type a time as the input has it, 2024-05-01T12:05:00Z for example",
     )

@@ -21,7 +21,7 @@ from prometheus_client import (
 from prometheus_client.samples import Sample
 
 from cutwater.errors import Problem, RefusedError
-from cutwater.spark.telemetry.progress import Progress
+from cutwater.spark.telemetry.progress import RunProgress
 
 __all__ = ["DURATIONS", "Metrics", "serve"]
 
@@ -63,9 +63,17 @@ class Metrics:
             "holder",
         )
         self._late = self._counter("late_events", "Events that came too late")
-        self._bad = self._counter("bad_records", "Records that were kept aside")
+        self._bad = self._counter(
+            "bad_records", "Records that were written to a side output (dead letters)"
+        )
         self._state = self._gauge("state_bytes", "The files of the state")
         self._memory = self._gauge("state_memory_bytes", "What the state stores hold in memory")
+        self._snapshot_age = self._gauge(
+            "snapshot_age_seconds", "In real time: how old the newest whole snapshot is now"
+        )
+        self._snapshot_failures = self._counter(
+            "snapshot_failures", "In real time: snapshots that a task could not store"
+        )
         for counter in (self._epochs, self._late, self._bad):
             counter.labels(flow)  # which makes it 0 before the first epoch
 
@@ -75,7 +83,7 @@ class Metrics:
     def _gauge(self, name: str, about: str, *labels: str) -> Gauge:
         return Gauge(f"cutwater_{name}", about, ["flow", *labels], registry=self.registry)
 
-    def note(self, progress: Progress) -> None:
+    def note(self, progress: RunProgress) -> None:
         """Take note of an epoch."""
         self._epochs.labels(self.flow).inc()
         self._epoch.labels(self.flow).set(progress.epoch)
@@ -89,8 +97,12 @@ class Metrics:
             self._rows.labels(self.flow, sink).inc(rows)
         self._note_sources(progress)
         self._note_frontiers(progress)
+        if progress.snapshot is not None:
+            moment = self._now() - progress.snapshot.age_seconds
+            self._snapshot_age.labels(self.flow).set_function(self._since(moment))
+            self._snapshot_failures.labels(self.flow).inc(progress.snapshot.failures)
 
-    def _note_sources(self, progress: Progress) -> None:
+    def _note_sources(self, progress: RunProgress) -> None:
         for name, source in progress.sources.items():
             if source.unit:
                 self._read.labels(self.flow, name, source.unit).inc(source.read)
@@ -99,7 +111,7 @@ class Metrics:
                 self._watermark.labels(self.flow, name).set(moment)
                 self._lag.labels(self.flow, name).set_function(self._since(moment))
 
-    def _note_frontiers(self, progress: Progress) -> None:
+    def _note_frontiers(self, progress: RunProgress) -> None:
         """The holder of a step is a label of it, so the one before goes."""
         self._frontier_lag.clear()
         for step, found in progress.frontiers.items():
@@ -132,8 +144,8 @@ def serve(metrics: Metrics, port: int, host: str = "127.0.0.1") -> Iterator[int]
     try:
         server, thread = start_http_server(port, host, metrics.registry)
     except (OSError, OverflowError) as error:
-        said = f"metrics cannot be served on {host}:{port}: {getattr(error, 'strerror', error)}"
-        raise RefusedError(Problem("unusable-port", said, "choose another port")) from None
+        message = f"metrics cannot be served on {host}:{port}: {getattr(error, 'strerror', error)}"
+        raise RefusedError(Problem("unusable-port", message, "choose another port")) from None
     try:
         yield server.server_port
     finally:

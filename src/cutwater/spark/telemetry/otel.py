@@ -13,7 +13,7 @@ from typing import Any
 
 from cutwater.errors import Problem, RefusedError
 from cutwater.spark.telemetry.metrics import DURATIONS, Metrics
-from cutwater.spark.telemetry.progress import Progress
+from cutwater.spark.telemetry.progress import RunProgress
 
 __all__ = ["exporting", "is_asked_for"]
 
@@ -28,7 +28,7 @@ def is_asked_for() -> bool:
 
 
 @contextmanager
-def exporting(metrics: Metrics, reader: Any = None) -> Iterator[Callable[[Progress], None]]:
+def exporting(metrics: Metrics, reader: Any = None) -> Iterator[Callable[[RunProgress], None]]:
     """Send metrics while something runs; what is yielded takes note of epochs, for durations.
 
     `reader` is one of OpenTelemetry's; without it what the environment says is done.

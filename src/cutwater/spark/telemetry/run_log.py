@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from cutwater.endings import kind_of_errno
 from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.spark.storage.local_paths import is_url, not_local
-from cutwater.spark.telemetry.progress import Progress
+from cutwater.spark.telemetry.progress import RunProgress
 
 __all__ = ["RunLog", "logging_to"]
 
@@ -32,7 +32,7 @@ class RunLog:
         self._now = now
         self._lock = threading.Lock()
 
-    def note(self, progress: Progress) -> None:
+    def note(self, progress: RunProgress) -> None:
         """An epoch was finished."""
         self.event("epoch", **asdict(progress))
 
@@ -43,9 +43,9 @@ class RunLog:
     def event(self, event: str, **about: Any) -> None:
         """Something happened."""
         moment = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
-        said = {"at": moment, "flow": self._flow, "event": event, **about}
+        entry = {"at": moment, "flow": self._flow, "event": event, **about}
         with self._lock, _writing(getattr(self._file, "name", "")):
-            self._file.write(json.dumps(said, default=str) + "\n")
+            self._file.write(json.dumps(entry, default=str) + "\n")
             self._file.flush()
 
 

@@ -15,17 +15,24 @@ import msgspec
 
 from cutwater.errors import Problem, RefusedError
 from cutwater.flow import steps as s
-from cutwater.flow.inference import StreamType
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.watermarks import bounded_delay
 from cutwater.flow.where import Where
 from cutwater.operators.windows import Sliding
-from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.base.watermarks import Clock, Numbering, PartitionClock, SourceClock
 from cutwater.spark.job.column_requirements import heeds_time
 from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.durable import damaged, read_json, write_json
 
-__all__ = ["SourceTimes", "StepTimes", "Topology", "read_topology", "topology_of", "write_topology"]
+__all__ = [
+    "FlowShape",
+    "SourceTimes",
+    "StepTimes",
+    "read_topology",
+    "topology_of",
+    "write_topology",
+]
 
 _FILE = "topology.json"
 _WHAT = "the steps of the flow"
@@ -38,7 +45,7 @@ class SourceTimes:
     """What is known of the times of a source without its flow."""
 
     kind: str = ""
-    """The type of its times; empty: nobody asks for them, or they are of a type of the user's."""
+    """The type of its times; empty: no step uses them, or they are of a user's type."""
     delay: Any = None
     """That of its watermark, as JSON has it; None: it has no watermark."""
     is_numbered: bool = False
@@ -109,7 +116,7 @@ def _amount(kept: Any, tp: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Topology:
+class FlowShape:
     """The steps of a flow in its order, and the clocks of its sources."""
 
     steps: tuple[StepTimes, ...]
@@ -148,10 +155,10 @@ class Topology:
         return self.sources[source].kind in ("datetime", "date")
 
 
-def topology_of(job: Job) -> Topology:
+def topology_of(job: Job) -> FlowShape:
     """The topology of a job."""
     steps = job.flow.steps
-    return Topology(
+    return FlowShape(
         tuple(map(_step, steps)),
         {step.name: _source(job, step) for step in steps if isinstance(step, s.Source)},
     )
@@ -168,24 +175,24 @@ def _step(step: s.Step) -> StepTimes:
 def _source(job: Job, step: s.Source) -> SourceTimes:
     bound = job.sources[step.name]
     is_asked = job.clock_of(step.name) is not None
-    tp = int if step.time is None else job.source_segment(step.name).given.time
+    tp = int if step.time is None else job.topology.source_segment(step.name).input_type.time
     name = getattr(tp, "__name__", "")
     return SourceTimes(
         kind=name if is_asked and _KINDS.get(name) is tp else "",
         delay=None if step.watermark is None else msgspec.to_builtins(step.watermark.delay),
         is_numbered=step.time is None,
-        is_ours=isinstance(bound, Feed),
-        has_partitions=isinstance(bound, Feed) and bound.has_partitions,
-        idle_after=bound.idle_after if isinstance(bound, Feed) else None,
+        is_ours=isinstance(bound, SourceConnector),
+        has_partitions=isinstance(bound, SourceConnector) and bound.has_partitions,
+        idle_after=bound.idle_after if isinstance(bound, SourceConnector) else None,
     )
 
 
-def write_topology(checkpoint: Path, topology: Topology) -> None:
+def write_topology(checkpoint: Path, topology: FlowShape) -> None:
     """Keep the topology of the run that starts in its checkpoint."""
     write_json(checkpoint / _FILE, asdict(topology))
 
 
-def read_topology(checkpoint: Path) -> Topology:
+def read_topology(checkpoint: Path) -> FlowShape:
     """The topology of the newest run of a checkpoint."""
     path = checkpoint / _FILE
     found = read_json(path, _WHAT)
@@ -199,6 +206,6 @@ def read_topology(checkpoint: Path) -> Topology:
             )
         )
     try:
-        return msgspec.convert(found, Topology)
+        return msgspec.convert(found, FlowShape)
     except msgspec.ValidationError as error:
         raise damaged(path, _WHAT, error) from None

@@ -1,7 +1,7 @@
-"""Records read from JSON are whole: a field that was not in the line has its default in the record.
+"""Fills in defaults: a field that is missing in the JSON line is set on the record itself.
 
-msgspec leaves a plain default of a dataclass to the class, where Python finds it; but what is
-written then has only what the record itself holds.
+msgspec leaves a plain default on the dataclass, where attribute access finds it. Writing the record
+would omit that field, since a writer sees only what the instance itself holds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Fill = Callable[[Any], None]
 
 
 def filler_of(tp: Any) -> Fill | None:
-    """What fills in the defaults of values of a type, in place; None if there is nothing to fill.
+    """A function that fills in the defaults of a value in place; None if the type has none.
 
     >>> filler_of(int) is None
     True

@@ -1,4 +1,4 @@
-"""Records as files of Parquet, with a column for each field."""
+"""Writes records to Parquet files, with one column per field."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from cutwater.spark.exchange.arrow import arrays_of, schema_of
 from cutwater.spark.exchange.columns import Records
 from cutwater.vectors import Layout
 
-__all__ = ["ROWS_AT_ONCE", "column_problems", "schema_of_record", "write_parquet"]
+__all__ = ["ROWS_AT_ONCE", "parquet_column_problems", "schema_of_record", "write_parquet"]
 
 ROWS_AT_ONCE = 50_000
-"""So many rows are made columns of Arrow at a time, and are a row group."""
+"""Rows that are converted to Arrow at a time; they become one row group."""
 
 _UNWRITABLE = (pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError)
 
 
 def schema_of_record(sink: str, record: Any) -> pa.Schema:
-    """The columns of a table of records; raises `RefusedError` if a field is no column."""
+    """The schema of a table of records; raises `RefusedError` if a field cannot be a column."""
     return schema_of(Layout.of(record), f"sink '{sink}'")
 
 
-def column_problems(sink: str, record: Any) -> Iterator[Problem]:
+def parquet_column_problems(sink: str, record: Any) -> Iterator[Problem]:
     """Why a table cannot hold records of a type."""
     try:
         names = schema_of_record(sink, record).names
@@ -48,7 +48,7 @@ def column_problems(sink: str, record: Any) -> Iterator[Problem]:
 
 
 def write_parquet(file: BinaryIO, sink: str, record: Any, values: Records) -> None:
-    """Write records to a file, in their order."""
+    """Write records to a file in order; raises `InputError` if a value does not fit its column."""
     schema = schema_of_record(sink, record)
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for start in range(0, len(values), ROWS_AT_ONCE):
@@ -64,7 +64,7 @@ def _batch(sink: str, values: Records, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _culprit(sink: str, values: Records, schema: pa.Schema) -> Exception:
-    """The sentence for the first field of the first row that is no value of its column."""
+    """The error for the first field of the first row whose value does not fit its column."""
     for place in range(len(values)):
         row = values.take(np.array([place]))
         for (name, kind), field in zip(values.layout.columns.items(), schema, strict=True):
@@ -92,10 +92,10 @@ def _culprit(sink: str, values: Records, schema: pa.Schema) -> Exception:
 
 def _shortened(value: Any) -> str:
     try:
-        said = ascii(value)
+        literal = ascii(value)
     except (RecursionError, ValueError):
         return f"a {type(value).__name__}"
-    return said if len(said) <= 80 else f"{said[:80]}… ({len(said)} characters)"
+    return literal if len(literal) <= 80 else f"{literal[:80]}… ({len(literal)} characters)"
 
 
 def _first_line(error: Exception) -> str:

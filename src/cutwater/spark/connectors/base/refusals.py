@@ -1,6 +1,6 @@
-"""Why a sink must not be written to, in the words that all sinks share.
+"""Why a sink must not be written to: the problems that all sinks report alike.
 
-`noun` is what such a sink is bound to: a folder, a table.
+`noun` is what the sink is bound to: a folder, a table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TAKE_OVER = "take it over: --adopt keeps what is there, --fresh deletes it"
 
 
 def unwritable(sink: str, root: Path, why: str) -> Problem:
-    """A place on the disk that this user may not write to."""
+    """A path that this user may not write to."""
     return Problem(
         "unwritable-output",
         f"sink '{sink}' cannot write to {root}: {why}",
@@ -35,7 +35,7 @@ def unwritable(sink: str, root: Path, why: str) -> Problem:
 def other_format(
     sink: str, ledger: str, found: object, known: int, noun: str = "folder"
 ) -> Problem:
-    """A ledger that another version wrote."""
+    """A ledger written in another format, by another version."""
     return Problem(
         "ledger-format",
         f"sink '{sink}': {ledger} has format {found}; this version writes format {known}",
@@ -44,18 +44,18 @@ def other_format(
 
 
 def other_checkpoint(sink: str, place: str, shows: str, noun: str = "folder") -> Problem:
-    """An output whose epochs are not those of this checkpoint."""
+    """An output that belongs to another checkpoint, so its epochs mean something else."""
     return Problem(
         ANOTHER_CHECKPOINT,
-        f"sink '{sink}' goes to {place}, which belongs to another checkpoint and {shows}; epochs "
-        "begin anew with this checkpoint, so its rows would be dropped or doubled",
+        f"sink '{sink}' goes to {place}, which belongs to another checkpoint and {shows}; this "
+        "checkpoint counts epochs from the start, so its rows would be dropped or duplicated",
         f"run with the checkpoint that wrote it; or, if that is gone, choose an empty {noun}, or "
         f"{TAKE_OVER}",
     )
 
 
 def other_sink(sink: str, place: str, owner: str, noun: str = "folder") -> Problem:
-    """The output of another sink of the same flow."""
+    """An output that belongs to another sink of the same flow."""
     return Problem(
         "another-sink",
         f"sink '{sink}' goes to {place}, which belongs to sink '{owner}' of the same checkpoint",
@@ -64,7 +64,7 @@ def other_sink(sink: str, place: str, owner: str, noun: str = "folder") -> Probl
 
 
 def ahead(sink: str, place: str, newest: int, next_epoch: int) -> Problem:
-    """An output with epochs that its checkpoint knows nothing of."""
+    """An output with epochs that its checkpoint has not planned yet."""
     return Problem(
         "output-ahead",
         f"sink '{sink}': {place} shows epoch {newest}, but the checkpoint knows only the epochs "

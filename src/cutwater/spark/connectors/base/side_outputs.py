@@ -1,4 +1,4 @@
-"""The sinks that no flow names: bad records and late events of each source, logs of loops."""
+"""Sinks that no flow declares: bad records and late events of each source, logs of loops."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def late_events_sink(source: str) -> str:
 
 
 def is_side_output(sink: str) -> bool:
-    """Is it the name of a sink that no flow names?"""
+    """Does the name denote a sink that no flow declares?"""
     return sink.startswith((_BAD, _LATE, *_LOGS))
 
 
 def side_output_folder(sink: str) -> str:
-    """Where a side output lies in its checkpoint."""
+    """The folder of a side output, relative to its checkpoint."""
     kind, _, source = sink.partition(": ")
     return f"{kind.replace(' ', '-')}/{source}"

@@ -1,19 +1,19 @@
-"""What the runtime asks of a sink.
+"""The contract of a sink connector: fenced by generation, idempotent by a ledger.
 
-A sink belongs to one checkpoint at a time, by its ledger: who writes to it, and how far each lane
-is. A lane is what one bucket has for the sink; its rows have a total order. Rows leave by one of
-two ways:
+A sink belongs to one checkpoint at a time. Its ledger records which one, which generation of its
+runs may write, and how far each bucket is. The rows of a bucket have a total order. They are
+released in one of two ways:
 
 ``commit``
-    Tasks stage rows where no reader looks; the driver shows the whole epoch at once when every
-    task is done. An observer sees finished epochs.
+    Tasks stage rows where no reader looks; the driver publishes the whole epoch at once when every
+    task is done. An observer sees finished epochs only.
 ``early``
-    Tasks show rows at once, each lane together with its entry in the ledger. An observer sees, of
-    each lane, a prefix of what a run without failures shows.
+    Tasks make rows visible at once, each bucket atomically with its ledger entry. Of each bucket,
+    an observer sees a prefix of what a run without failures shows.
 
-`write` runs in tasks, more than once if a task is tried again, and at the same time if Spark
-speculates or a driver that was taken for dead wakes up. `publish` runs in the driver, again if a
-crash came before Spark noted that the epoch was finished. The ledger makes both harmless.
+`write` runs in tasks: more than once if a task is retried, concurrently if Spark speculates or a
+zombie driver wakes up. `publish` runs in the driver, and again if a crash came before Spark
+committed the epoch. The ledger makes both idempotent; `cutwater.testing.connectors` tests that.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from cutwater.flow.guarantees.end_to_end import AT_LEAST_ONCE, EXACTLY_ONCE
 __all__ = [
     "AT_LEAST_ONCE",
     "EXACTLY_ONCE",
+    "BucketRows",
     "Claim",
     "Guarantee",
-    "Lane",
     "Receipt",
     "Release",
-    "Sink",
+    "SinkConnector",
+    "already_claimed",
     "fenced",
-    "refuse_if_taken",
-    "taken",
+    "refuse_if_claimed",
 ]
 
 Release = Literal["commit", "early"]
@@ -51,14 +51,14 @@ class Guarantee:
     level: str
     """`EXACTLY_ONCE` or `AT_LEAST_ONCE`."""
     because: str
-    """Completes "exactly-once: ``postgres`` …": "commits rows and ledger together"."""
+    """Completes "exactly-once: ``postgres`` …", as in "commits rows and ledger together"."""
     provided: str = ""
-    """A condition that the user has to see to: "readers use read_committed"."""
+    """A condition that the user must ensure, as in "readers use read_committed"."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Who writes to a sink: one generation of the runs of one checkpoint."""
+    """The ownership of a sink by one generation of the runs of a checkpoint."""
 
     flow: str
     sink: str
@@ -66,11 +66,11 @@ class Claim:
     generation: int
     checkpoint: str
     """The folder of the checkpoint."""
-    is_in_lockstep: bool = True
-    """Does an epoch begin only when all tasks have finished the one before? Ticks do not wait."""
+    is_bulk_synchronous: bool = True
+    """Does an epoch begin only when all tasks have finished the previous one? Ticks do not."""
 
     def as_ledger(self, format: int) -> dict[str, Any]:
-        """Who writes, as the ledgers of folders and tables say it."""
+        """The claim as the ledgers of folders and tables store it."""
         return {
             "format": format,
             "flow": self.flow,
@@ -81,135 +81,151 @@ class Claim:
 
     @property
     def staging(self) -> Path:
-        """A folder for what is not shown yet, for sinks that have no such place themselves."""
+        """A folder for staged rows, for sinks that have no place of their own to stage them."""
         return Path(self.checkpoint) / "staging" / self.sink
 
 
 @dataclass(frozen=True)
-class Lane:
-    """What one bucket has for a sink in one epoch, in order."""
+class BucketRows:
+    """The rows of one bucket for a sink in one epoch, in order."""
 
     label: int
+    """Identifies the bucket: all rows of a key have the same label, in every epoch."""
     orders: list[bytes]
+    """The position of each row in the total order of the epoch."""
     values: Sequence[Any]
-    """Lines of JSON, or `Records`: as the sink takes them."""
+    """Lines of JSON or `Records`, whichever the sink accepts."""
 
     @property
     def last_order(self) -> bytes:
-        """The place of the last row among all rows of the epoch."""
+        """The order of the last row."""
         return self.orders[-1]
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What an attempt of a task tells the driver of what it wrote; sinks add to it."""
+    """What a task attempt reports to the driver (Spark: the commit message)."""
 
     sink: str
 
 
-class Sink(ABC):
-    """Where the rows of a sink go. Travels to every process: holds no connection and no secret."""
+class SinkConnector(ABC):
+    """Where the rows of a sink go; a subclass is a frozen dataclass of its settings.
 
-    takes: Literal["lines", "records"]
-    """Are the values of a lane lines of JSON, or `Records`?"""
+    It is serialised to every worker, so it holds no connection and no secret.
+    """
+
+    accepts: Literal["lines", "records"]
+    """Are the values of a bucket lines of JSON, or `Records`?"""
     release: Release
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """The ways of release that it could be set to."""
+        """The ways of release that it supports."""
         return (self.release,)
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What the sink promises, if its input is replayed as it was."""
+        """What the sink guarantees, provided its input is replayed unchanged."""
 
     def problems(self, name: str, record: Any) -> Iterator[Problem]:
-        """Settings that cannot work with records of a type, seen without a look at the sink."""
+        """Why the settings cannot work with records of a type; makes no connection."""
         return iter(())
 
     @property
     @abstractmethod
-    def place(self) -> str:
-        """Where the rows go, in words; no two sinks of a flow go to the same place.
+    def location(self) -> str:
+        """Where the rows go, as a phrase; no two sinks of a flow may share it.
 
-        Nothing, if it keeps no ledger there, and any number of sinks may go to it.
+        Empty if it keeps no ledger there: then any number of sinks may write to it.
         """
 
     @property
-    def ledger_place(self) -> str:
-        """Where its ledger is, in words; nothing, if it lies in the output."""
+    def ledger_location(self) -> str:
+        """Where its ledger is, as a phrase; empty if the ledger is part of the output."""
         return ""
 
     @abstractmethod
     def newest_epoch(self, name: str, query_id: str) -> int | None:
-        """The newest epoch of a checkpoint that the output has, by its ledger; -1: none.
+        """The newest epoch that a checkpoint has published, by the ledger; -1: none.
 
-        None, if the ledger knows nothing of the checkpoint. Epochs that readers have deleted since
-        then count as there.
+        None if the ledger does not know the checkpoint. Epochs whose rows were deleted since then
+        still count.
         """
 
     @abstractmethod
     def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
-        """Why the sink must not be written to by a checkpoint; nothing is changed.
+        """Why a checkpoint must not write to the sink; changes nothing.
 
         `query_id` is None for a checkpoint that does not exist yet; `next_epoch` is the first
-        epoch that the checkpoint knows nothing of.
+        epoch that the checkpoint has not planned.
         """
 
-    def misfits(self, name: str, record: Any) -> list[Problem]:
-        """Why records of a type cannot go to the sink, by a look at it; nothing is changed."""
+    def schema_problems(self, name: str, record: Any) -> list[Problem]:
+        """Why records of a type do not fit the existing output; may connect, changes nothing."""
         return []
 
-    def make_ready(self, name: str, record: Any) -> None:  # noqa: B027 (most have nothing to do)
-        """Make what records of a type need before the sink is taken."""
+    def prepare(self, name: str, record: Any) -> None:  # noqa: B027 (most have nothing to do)
+        """Create what records of a type need, such as a table; called before `claim`."""
 
     @abstractmethod
     def generation(self, name: str) -> int:
-        """The newest generation that took the sink; 0 if none did."""
+        """The newest generation that claimed the sink; 0: none."""
 
     @abstractmethod
-    def take(self, claim: Claim) -> None:
-        """Write a generation into the ledger, which fences all earlier ones; sweep orphans."""
+    def claim(self, claim: Claim) -> None:
+        """Write a generation to the ledger, which fences earlier ones; delete what they staged.
+
+        Raises `FencedError` if a newer generation has claimed the sink (`already_claimed`).
+        """
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
-        """Make the sink this checkpoint's that `check` says is another's; `take` comes next.
+        """Take the sink from another checkpoint; called before `claim`.
 
-        The other one shows nothing more. What it has shown stays, or goes if not `keep`. If it is
-        cut off, `take` finishes it, or `check` still says that the sink is another's. One that is
-        this checkpoint's already is left as it is.
+        The other checkpoint is fenced for good. Its rows stay, or are deleted if not `keep`. After
+        a crash halfway, `claim` finishes the takeover, or `check` still reports that the sink
+        belongs to another checkpoint. Does nothing if the sink belongs to this one already.
         """
         raise NotImplementedError(f"{type(self).__name__} is never another checkpoint's")
 
     @abstractmethod
-    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Receipt:
-        """In a task: stage rows or show them, as `release` says; `record` is their type."""
+    def write(
+        self, claim: Claim, epoch: int, record: Any, buckets: Sequence[BucketRows]
+    ) -> Receipt:
+        """In a task: stage rows or make them visible, as `release` says; `record` is their type.
+
+        Raises `FencedError` if a newer generation has claimed the sink (`fenced`).
+        """
 
     @abstractmethod
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
-        """In the driver, when all tasks of an epoch are done: show what they staged."""
+        """In the driver, when all tasks of an epoch are done: make visible what they staged.
+
+        Raises `FencedError` as `write` does.
+        """
 
     def shown(self, claim: Claim, epoch: int) -> str | None:
-        """How much of an epoch observers may have seen, in words; None: nothing, for certain.
+        """How much of an epoch observers may have seen, as a phrase; None: certainly nothing.
 
-        Asked after `take`, so earlier generations show nothing more. What is not known counts as
-        shown, and so does a call that began.
+        Called after `claim`, so earlier generations can show nothing more. Rows whose fate is
+        unknown count as shown, and so does a call that has begun.
         """
         return "rows that it does not count"
 
     @abstractmethod
-    def rows(self, claim: Claim) -> int:
-        """How many rows of this checkpoint readers see."""
+    def row_count(self, claim: Claim) -> int:
+        """The number of rows of this checkpoint that readers see."""
 
 
-def refuse_if_taken(place: str, claim: Claim, held: Mapping[str, Any]) -> None:
-    """A run that slept while another took the sink, by what the ledger holds, must not take it."""
+def refuse_if_claimed(place: str, claim: Claim, held: Mapping[str, Any]) -> None:
+    """Raise `FencedError` if the ledger names another checkpoint or a newer generation."""
     is_anothers = held.get("query_id", claim.query_id) != claim.query_id
     if is_anothers or held.get("generation", 0) > claim.generation:
-        raise taken(place, claim, held["generation"])
+        raise already_claimed(place, claim, held["generation"])
 
 
-def taken(place: str, claim: Claim, newest: int) -> FencedError:
-    """What a run is told that comes too late to take a sink."""
+def already_claimed(place: str, claim: Claim, newest: int) -> FencedError:
+    """The error of a run that claims a sink after a newer run has claimed it."""
     return FencedError.because(
         f"sink '{claim.sink}': generation {claim.generation} cannot take {place}: generation "
         f"{newest} has it now"
@@ -217,7 +233,7 @@ def taken(place: str, claim: Claim, newest: int) -> FencedError:
 
 
 def fenced(epoch: int, place: str, claim: Claim, newest: int | None) -> FencedError:
-    """What a run is told that another has taken the sink from."""
+    """The error of a run that is fenced while it writes."""
     return FencedError.because(
         f"epoch {epoch} was not published to {place}: generation {newest} has taken over from "
         f"generation {claim.generation}"

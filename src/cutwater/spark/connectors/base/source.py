@@ -1,8 +1,8 @@
-"""What a kind of source is: a feed says what is unread, how it is read, and if it can be replayed.
+"""The contract of a source connector: what is unread, how it is read, whether it can be replayed.
 
-A feed is the settings of a source, and travels to the workers: it holds no connection and no
-secret. What lives longer is made by it: a `Planner` in the process that plans epochs, and a
-`RecordReader` in each task.
+A source connector is a frozen dataclass of settings and is serialised to the workers, so it holds
+no connection and no secret. The objects that hold them are made from it: a `Planner` in the process
+that plans epochs, and a `RecordReader` in each task.
 """
 
 from __future__ import annotations
@@ -23,53 +23,53 @@ __all__ = [
     "BadRecord",
     "Binding",
     "Chunk",
-    "Feed",
     "Planner",
+    "RawBatch",
     "RecordReader",
     "Replay",
-    "Run",
+    "SourceConnector",
     "times_of",
 ]
 
 
 class BadRecord(Exception):
-    """What lies at some position is no record; the text says why."""
+    """The bytes at a position cannot be decoded as a record; the text says why."""
 
 
 BAD = (BadRecord, msgspec.MsgspecError, UnicodeError, RecursionError)
-"""What reading a bad record may raise."""
+"""What decoding a bad record may raise."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Can a source be read again, so that an epoch that is repeated has the same records?"""
+    """Can a source be replayed, so that a repeated epoch has the same records?"""
 
     is_replayable: bool
     because: str
-    """What makes it so, in words that follow "because"."""
+    """The reason, as a phrase that follows "because"."""
     provided: str = ""
-    """What the user must see to, in words that follow "provided"; empty: nothing."""
+    """What the user must ensure, as a phrase that follows "provided"; empty: nothing."""
     is_reordered: bool = False
-    """If it is not replayable: has a repeated epoch the same records, only in another order?"""
+    """If it cannot be replayed: does a repeated epoch have the same records in another order?"""
     remedy: str = ""
-    """What would make it replayable, in words that follow its name; empty: nothing is known."""
+    """What makes it replayable, as a phrase that follows its name; empty: no remedy is known."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A run of records that lie together, as the log keeps it: from one position to another."""
+    """Adjacent records of a source, from one position to another; the unit of the offset log."""
 
     number: int
-    """The first part of the order of its records: a file's place among all, or a partition."""
+    """The number of a file or partition; records are ordered by it first."""
     start: Any
     end: Any
-    """Positions, as JSON has them; the end is not in it."""
+    """Positions, as JSON values; the end is exclusive."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """What else its feed needs to find it again, as JSON has it; no key is a field of this."""
+    """What else the connector needs for a replay, as JSON; no key may be a field of `Chunk`."""
     newest_before: Any = None
-    """The newest time of the source before this epoch, if it has a clock."""
+    """The newest event time of the source before this epoch, if it has a watermark."""
     newest_after: Any = None
-    """The newest time of the source once this epoch is read."""
+    """The newest event time of the source after this epoch."""
     first: int = 0
     """The number of its first record, if the records of the source are numbered."""
     planned: float | None = None
@@ -77,22 +77,22 @@ class Chunk:
 
     @property
     def is_decision(self) -> bool:
-        """Does it read nothing, and only say that the source followed others?"""
+        """Is it empty, and only records that an idle source followed the watermark of others?"""
         return bool(self.start == self.end)
 
     def to_json(self) -> dict[str, Any]:
-        """The chunk as the log keeps it."""
+        """The chunk as an entry of the offset log."""
         kept = asdict(self)
         return {**kept.pop("about"), **kept}
 
     def to_brief_json(self) -> dict[str, Any]:
-        """The same, without what is as it is if nothing is said."""
+        """The same, without fields that have their default."""
         kept = self.to_json()
         return {name: kept[name] for name in kept if kept[name] != _DEFAULTS.get(name, _SAID)}
 
     @staticmethod
     def of_json(kept: Mapping[str, Any]) -> Chunk:
-        """The chunk that the log kept."""
+        """The chunk of an entry of the offset log."""
         own = {name: kept[name] for name in _OWN if name in kept}
         return Chunk(**own, about={name: kept[name] for name in kept if name not in _OWN})
 
@@ -103,16 +103,16 @@ _SAID = object()
 
 
 @dataclass(frozen=True)
-class Run:
-    """Some records of a chunk, as they lie there: about as many as are worked on together."""
+class RawBatch:
+    """Raw records of a chunk, as they were read; they are decoded together."""
 
     raws: Sequence[Any]
     positions: Sequence[Any]
-    """Where each of them lies; they ascend."""
+    """The position of each record; ascending."""
 
     @property
     def size(self) -> int:
-        """The bytes of its records, as far as they are bytes or text."""
+        """The size of its records in bytes; text counts its characters, other values nothing."""
         known: int | None = getattr(self.raws, "nbytes", None)
         if known is not None:
             return known
@@ -120,7 +120,7 @@ class Run:
 
 
 def times_of(values: Sequence[Any], field: str) -> list[Any]:
-    """The times of records, by the field that has them."""
+    """The event times of records, from the field that holds them."""
     if isinstance(values, Records):
         times: list[Any] = values.columns[field].tolist()
         return times
@@ -128,141 +128,143 @@ def times_of(values: Sequence[Any], field: str) -> list[Any]:
 
 
 class Planner(ABC):
-    """What of a source is read and what is next; lives in the process that plans epochs."""
+    """Plans the epochs of a source: what was read and what comes next. Runs in the driver."""
 
     @abstractmethod
-    def note(self, chunk: Chunk) -> None:
-        """Take note that a chunk is in the log: all that are there, in order, and each new one."""
+    def advance(self, chunk: Chunk) -> None:
+        """Move past a chunk of the offset log: all of them at the start, then each new one."""
 
     @abstractmethod
     def freeze(self) -> None:
-        """From now on take only what is there now: the run is to catch up and end."""
+        """From now on, poll only input that is available now: the run catches up and ends."""
 
     @abstractmethod
-    def take(self) -> list[Chunk]:
-        """The chunks of the next epoch, as much as an epoch may read; they come by `note` after.
+    def poll(self) -> list[Chunk]:
+        """The chunks of the next epoch, at most what one epoch may read; none if there is no input.
 
-        Within one number they ascend; a chunk is never empty.
+        They are not empty, and ascend within one number. `advance` follows for each of them once it
+        is durable in the offset log; a chunk that never reached the log is polled again.
         """
 
     @abstractmethod
     def has_input(self) -> bool:
-        """Is there something that was not noted yet, whether it is to be taken now or not?"""
+        """Is there input beyond the offset log, even if `poll` would not return it now?"""
 
 
 class RecordReader(ABC):
-    """Reads and decodes records of one type; made once for a task."""
+    """Reads and decodes records of one type; one per task."""
 
     numbered: Sequence[str] = ()
-    """Fields whose values are better numbered, where records are decoded as columns."""
+    """Fields that are dictionary-encoded if records are decoded as columns."""
 
     @abstractmethod
-    def runs(self, chunk: Chunk) -> Iterator[Run]:
-        """All records of a chunk, in order, some at a time; what is decoded then is of it."""
+    def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
+        """All records of a chunk, in order; calls of `decode` that follow belong to this chunk."""
 
-    def turn_to(self, chunk: Chunk) -> None:  # noqa: B027
-        """What is decoded from now on is of this chunk."""
+    def enter(self, chunk: Chunk) -> None:  # noqa: B027
+        """Prepare to decode records of this chunk."""
 
     @abstractmethod
     def decode_one(self, raw: Any) -> Any:
-        """The record; raises one of `BAD` if it is none."""
+        """Decode one record; raises one of `BAD` if it is bad."""
 
-    def decode(self, run: Run) -> Sequence[Any]:
-        """All records of a run, a list or `Records`; raises one of `BAD` if any is none."""
-        return list(map(self.decode_one, run.raws))
+    def decode(self, raw_batch: RawBatch) -> Sequence[Any]:
+        """Decode a batch to a list or `Records`; raises one of `BAD` if any record is bad."""
+        return list(map(self.decode_one, raw_batch.raws))
 
-    def times(self, run: Run, field: str) -> list[Any]:
-        """That field of all records of a run; raises one of `BAD` if any is none."""
-        return times_of(self.decode(run), field)
+    def times(self, raw_batch: RawBatch, field: str) -> list[Any]:
+        """One field of all records of a batch; raises one of `BAD` if any record is bad."""
+        return times_of(self.decode(raw_batch), field)
 
     @abstractmethod
-    def text(self, raw: Any) -> bytes:
-        """A bad record as people are shown it; need not be UTF-8."""
+    def preview(self, raw: Any) -> bytes:
+        """A bad record for people, in side outputs and messages; need not be UTF-8."""
 
-    def line(self, raw: Any, value: Any) -> bytes:
-        """A good record as a line of JSON, without its end."""
+    def json_line(self, raw: Any, value: Any) -> bytes:
+        """A good record as a line of JSON, without the newline."""
         return msgspec.json.encode(value)
 
     def count(self, chunk: Chunk) -> int:
-        """How many records a chunk has, bad ones too."""
-        return sum(len(run.raws) for run in self.runs(chunk))
+        """The number of records of a chunk, bad ones included."""
+        return sum(len(raw_batch.raws) for raw_batch in self.batches(chunk))
 
 
 class Binding(ABC):
     """What a source of a flow can be bound to."""
 
     kind: ClassVar[str]
-    """In words, and for ever: a checkpoint remembers of which kind each source is."""
+    """A name that never changes: checkpoints store the kind of each source."""
     idle_after: float | None
-    """Seconds without new input after which the source holds others back no longer."""
+    """Seconds without input after which the source no longer holds back the watermark of others."""
 
     @abstractmethod
     def replay(self) -> Replay:
-        """Can it be read again?"""
+        """Can it be replayed, and why?"""
 
 
-class Feed(Binding):
-    """A source that we read ourselves; a subclass is a frozen dataclass of its settings."""
+class SourceConnector(Binding):
+    """A source that Cutwater reads itself; a subclass is a frozen dataclass of its settings."""
 
-    pieces: ClassVar[str]
-    """What chunks are parts of, in the plural: files, partitions."""
+    partitions_noun: ClassVar[str]
+    """What chunks are parts of, in the plural, for messages: files, partitions."""
     unit: ClassVar[str]
-    """What `tally` counts: bytes, rows."""
-    smallest_share: ClassVar[int]
-    """A task reads at least this amount: less is not worth one."""
+    """What `measure` counts: bytes, rows."""
+    min_task_weight: ClassVar[int]
+    """The least weight for which another task pays off."""
     has_partitions: ClassVar[bool] = False
-    """Is the number of a chunk that of a partition, which has a watermark of its own?"""
+    """Are chunk numbers partitions, each with a watermark of its own?"""
 
     # --- before anything runs --------------------------------------------------------------------
 
-    def absolute(self) -> Feed:
-        """The same feed for processes that may run in other folders."""
+    def absolute(self) -> SourceConnector:
+        """The same connector with absolute paths, for processes in other working directories."""
         return self
 
     def problems(self, name: str, step: Source) -> Iterator[Problem]:
-        """Why the source `name` cannot be read with these settings; connects to nothing."""
+        """Why the source `name` cannot be read with these settings; makes no connection."""
         return iter(())
 
     def check(self, name: str, step: Source) -> Iterator[Problem]:
-        """Why it cannot be read as things are now; may look and connect, and changes nothing."""
+        """Why it cannot be read at present; may connect, but changes nothing."""
         return iter(())
 
     def why_empty(self) -> str | None:
-        """In words, why nothing can be read now; None if there is something, or nobody knows."""
+        """Why there is nothing to read at present; None if there is something or it is unknown."""
         return None
 
     # --- planning --------------------------------------------------------------------------------
 
     @abstractmethod
     def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
-        """A planner of what holds records of a type; `now` is the wall clock."""
+        """A planner for records of a type; `now` is the wall clock."""
 
-    def amount(self, chunk: Chunk) -> int:
-        """How much of the work of an epoch a chunk is, in any measure."""
+    def weight(self, chunk: Chunk) -> int:
+        """The cost of reading a chunk, in any unit; it balances an epoch's chunks over tasks."""
         return int(chunk.end - chunk.start)
 
-    def cut(self, chunk: Chunk, amount: int) -> Any:
-        """Where the first part of a chunk ends, of at least this amount if there is so much.
+    def cut(self, chunk: Chunk, weight: int) -> Any:
+        """Where to split a chunk so that its first part has at least this weight, if it can.
 
-        A part begins and ends between two records. A feed that cannot cut gives the whole.
+        Parts begin and end between two records. A source that cannot split returns the chunk's end.
         """
-        return min(chunk.start + amount, chunk.end)
+        return min(chunk.start + weight, chunk.end)
 
     @classmethod
     def merge(cls, before: Chunk, after: Chunk) -> Chunk:
-        """One chunk for two of the same number that follow one another, as far as a planner and
-        `tally` need them: nobody reads it.
+        """One chunk in place of two adjacent ones, when the offset log is compacted.
+
+        Only `advance` and `measure` are given such a chunk, never a reader.
         """
         return replace(after, start=before.start)
 
     @classmethod
-    def tally(cls, chunk: Chunk) -> int:
-        """How much a chunk is, in the feed's unit, for people; told without looking at it."""
+    def measure(cls, chunk: Chunk) -> int:
+        """The size of a chunk in `unit`, for people; known without reading it."""
         return int(chunk.end - chunk.start)
 
     @classmethod
-    def piece(cls, chunk: Chunk) -> str:
-        """What a chunk is part of, for people."""
+    def partition_name(cls, chunk: Chunk) -> str:
+        """The file or partition of a chunk, for people."""
         return str(chunk.number)
 
     # --- reading ---------------------------------------------------------------------------------
@@ -271,22 +273,22 @@ class Feed(Binding):
     def reader(self, tp: Any) -> RecordReader:
         """A reader of records of a type."""
 
-    def orders(self, positions: Sequence[Any]) -> list[bytes]:
-        """Bytes that sort as positions do, and none of which begins another."""
+    def sort_keys(self, positions: Sequence[Any]) -> list[bytes]:
+        """Bytes that sort as the positions do; none is a prefix of another."""
         return [position.to_bytes(8, "big") for position in positions]
 
-    def position(self, chunk: Chunk, order: bytes) -> Any:
-        """The position of a record whose order these bytes begin with."""
+    def position_of(self, chunk: Chunk, order: bytes) -> Any:
+        """The position of a record, given bytes that begin with its sort key."""
         return int.from_bytes(order[:8], "big")
 
     @abstractmethod
-    def place(self, chunk: Chunk, position: Any) -> str:
-        """Where a record lies, at the beginning of a sentence."""
+    def location(self, chunk: Chunk, position: Any) -> str:
+        """Where a record is, as the beginning of a sentence."""
 
     @abstractmethod
-    def spot(self, chunk: Chunk, position: Any) -> dict[str, Any]:
-        """Where a record lies, as JSON has it; told without looking at anything."""
+    def coordinates(self, chunk: Chunk, position: Any) -> dict[str, Any]:
+        """Where a record is, as JSON; known without reading it."""
 
-    def address(self, chunk: Chunk, position: Any) -> dict[str, Any]:
-        """Where a record lies, as people look for it."""
-        return self.spot(chunk, position)
+    def readable_coordinates(self, chunk: Chunk, position: Any) -> dict[str, Any]:
+        """Where a record is, for people: the number of a line instead of a byte offset."""
+        return self.coordinates(chunk, position)

@@ -1,7 +1,7 @@
-"""The clock of a source: its newest time, epoch by epoch, and what is complete.
+"""The clock of a source: its newest event time in each epoch, and the watermark that follows.
 
-An event is late if its time was complete at the start of its epoch. The newest time is written
-to the log of its source with the chunks of an epoch, so a replay judges as the first run did.
+An event is late if its time was complete at the start of its epoch. The newest time is written to
+the offset log together with the chunks of an epoch, so a replay finds the same events late.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from cutwater.errors import Problem
-from cutwater.flow.inference import StreamType
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.steps import Source
-from cutwater.spark.connectors.base.source import BAD, Chunk, RecordReader, Run, times_of
+from cutwater.spark.connectors.base.source import BAD, Chunk, RawBatch, RecordReader, times_of
 from cutwater.spark.exchange.batch import much_at_once
 
 __all__ = [
@@ -34,16 +34,20 @@ __all__ = [
     "not_a_time",
 ]
 
-_FOLLOWED = "mark of the others"
-"""Beside the newest time: what an idle source took over; no record has a field of this name."""
+_FOLLOWED = "watermark of the others"
+"""Logged beside the newest time: the watermark of the others that an idle source adopted.
+
+No record has a field of this name, so it distinguishes such an entry from a time that is a record.
+"""
 _PARTITIONS = "newest of partitions"
-"""Beside the newest time: that of each partition, and when it had input last."""
+"""Logged beside the newest time: that of each partition, and when it last had input."""
 
 
 class Clock:
     """The clock of a source with a watermark rule: the newest time of its records.
 
-    Once the source was idle it is also the mark that it followed, until its own rule passes that.
+    For a source that was idle, also the watermark of the others that it followed, until the
+    watermark of its own records passes that one. "Kept" is what the offset log stores of this.
     """
 
     def __init__(self, source: Source, stream: StreamType) -> None:
@@ -52,37 +56,37 @@ class Clock:
         self._time_type = stream.time
 
     def after(self, before: Any, reader: RecordReader, chunk: Chunk) -> Any:
-        """What is kept of the newest time once a chunk is read too."""
+        """What is kept after a chunk is read as well."""
         with much_at_once():
             return self.newest(before, self._times(reader, chunk))
 
     def _times(self, reader: RecordReader, chunk: Chunk) -> Iterator[Any]:
-        """The times of a chunk; those that are certainly not its newest may be missing."""
-        runs = (_times_in(reader, run, self._field) for run in reader.runs(chunk))
+        """The times of a chunk; times that are certainly not its newest may be left out."""
+        runs = (_times_in(reader, raw_batch, self._field) for raw_batch in reader.batches(chunk))
         return (time for times in runs for time in _leading(times))
 
     def settled(self, before: Any, after: Any, now: float) -> Any:
-        """What is kept once all chunks of an epoch are read, which is planned now."""
+        """What is kept after all chunks of the epoch that is planned at `now`."""
         return after
 
     def brief(self, kept: Any) -> Any:
-        """What is kept, as far as it tells what is complete."""
+        """What is kept, reduced to what determines which times are complete."""
         return kept
 
     def newest_in(self, kept: Any) -> Any | None:
-        """The newest time itself in what is kept of it."""
+        """The newest time itself, decoded from what is kept."""
         return self._time(newest_of(kept))
 
     def newest(self, before: Any, times: Iterable[Any]) -> Any:
-        """The newest time once records of these times are read, in a form that JSON keeps."""
-        newest, mark = self._load(before)
-        newest = self._newest(newest, times, like=mark)
+        """What is kept after records of these times are read, as JSON."""
+        newest, watermark = self._load(before)
+        newest = self._newest(newest, times, like=watermark)
         own = self._by_rule(newest)
-        is_passed = mark is None or (own is not None and mark <= own)
-        return msgspec.to_builtins(newest) if is_passed else _with_mark(newest, mark)
+        is_passed = watermark is None or (own is not None and watermark <= own)
+        return msgspec.to_builtins(newest) if is_passed else _with_watermark(newest, watermark)
 
     def _newest(self, before: Any, times: Iterable[Any], like: Any = None) -> Any:
-        """The newest of times; those that do not compare with it, or with `like`, are bad."""
+        """The newest of times; ignores bad ones, which do not compare with it or with `like`."""
         newest = before
         for time in filter(is_time, times):
             other = like if newest is None else newest
@@ -91,33 +95,36 @@ class Clock:
         return newest
 
     def reference(self, kept: Any) -> Any | None:
-        """A time of the source with which all its times compare; None if there is none yet."""
-        newest, mark = self._load(kept)
-        return mark if newest is None else newest
+        """A time that all times of the source must be comparable with; None if there is none."""
+        newest, watermark = self._load(kept)
+        return watermark if newest is None else newest
 
     def completed(self, newest: Any) -> Any | None:
-        """What is complete when this was the newest time; None if nothing is."""
-        loaded, mark = self._load(newest)
-        return _later(self._by_rule(loaded), mark)
+        """The watermark that follows from what is kept; None if no time is complete."""
+        loaded, watermark = self._load(newest)
+        return _later(self._by_rule(loaded), watermark)
 
-    def following(self, newest: Any, mark: Any) -> Any | None:
-        """The newest time with the mark of others; None if that completes nothing more."""
-        own = self._in_own_kind(mark)
+    def following(self, newest: Any, watermark: Any) -> Any | None:
+        """What is kept once an idle source adopts the watermark of the others.
+
+        None if that completes nothing more.
+        """
+        own = self._in_own_kind(watermark)
         before = self.completed(newest)
         if own is None or (before is not None and own <= before):
             return None
-        return self._marked(newest, own)
+        return self._with_followed(newest, own)
 
-    def _marked(self, newest: Any, mark: Any) -> Any:
-        return _with_mark(self._load(newest)[0], mark)
+    def _with_followed(self, newest: Any, watermark: Any) -> Any:
+        return _with_watermark(self._load(newest)[0], watermark)
 
-    def _in_own_kind(self, mark: Any) -> Any | None:
-        """The mark as a time of this source, or one a little before it; None if there is none."""
-        if self._time_type is int and isinstance(mark, (float, Decimal)):
-            return math.floor(mark) if math.isfinite(mark) else None
+    def _in_own_kind(self, watermark: Any) -> Any | None:
+        """The watermark as a time of this source, rounded down; None if there is no such time."""
+        if self._time_type is int and isinstance(watermark, (float, Decimal)):
+            return math.floor(watermark) if math.isfinite(watermark) else None
         try:
-            own = msgspec.convert(msgspec.to_builtins(mark), self._time_type)
-            return own if own <= mark else None
+            own = msgspec.convert(msgspec.to_builtins(watermark), self._time_type)
+            return own if own <= watermark else None
         except (msgspec.ValidationError, TypeError):
             return None
 
@@ -125,21 +132,21 @@ class Clock:
         return None if self._rule is None or newest is None else self._rule.watermark(newest)
 
     def are_late(self, values: Sequence[Any], completed: Any | None) -> list[bool]:
-        """For each record: was its time complete?"""
+        """For each record: is it late, given the watermark `completed`?"""
         if completed is None:
             return [False] * len(values)
         return [bool(time <= completed) for time in times_of(values, self._field)]
 
     def first(self, newest: Any) -> int:
-        """The number of the next record; of no use here."""
+        """0: records that have times are not numbered."""
         return 0
 
     def _load(self, kept: Any) -> tuple[Any, Any]:
-        """The newest time, and the mark of the others if there is one."""
+        """The newest time, and the adopted watermark of the others or None."""
         is_marked = isinstance(kept, dict) and _FOLLOWED in kept
         times = (kept["newest"], kept[_FOLLOWED]) if is_marked else (kept, None)
-        newest, mark = map(self._time, times)
-        return newest, mark
+        newest, watermark = map(self._time, times)
+        return newest, watermark
 
     def _time(self, kept: Any) -> Any:
         return None if kept is None else msgspec.convert(kept, self._time_type)
@@ -147,23 +154,24 @@ class Clock:
 
 @dataclass(frozen=True)
 class PartitionTimes:
-    """How far a partition is."""
+    """The newest time and the watermark of one partition."""
 
     newest: Any
     completed: Any | None
     seen: float
-    """When it had input last, in seconds of the wall clock."""
+    """When it last had input, in seconds of the wall clock."""
 
 
 class PartitionClock(Clock):
-    """The clock of a source whose partitions go each at its own pace.
+    """The clock of a source whose partitions each progress at their own pace.
 
-    Complete is what all of them are past. A partition counts from its first record on. One that
-    had none for `patience` seconds while others had is let go, until it has one again; with None
-    it is waited for. What was complete stays so: the records of one that comes back may be late.
+    The watermark is the minimum over the partitions. A partition counts from its first record on.
+    One without input for `patience` seconds while others had some is idle and ignored until it has
+    input again; if `patience` is None, it holds back the watermark. The watermark never moves back,
+    so the records of a partition that returns may be late.
 
-    Kept is the newest time of all, that of each partition, when each was read last and since when
-    it is behind the others, and what was complete where the partitions do not say so.
+    Kept are the newest time of all partitions and of each, when each last had input and since when
+    it lags behind the others, and the watermark if that of the partitions is lower.
     """
 
     def __init__(self, source: Source, stream: StreamType, patience: float | None) -> None:
@@ -173,15 +181,15 @@ class PartitionClock(Clock):
     def after(self, before: Any, reader: RecordReader, chunk: Chunk) -> Any:
         with much_at_once():
             found = self._newest(None, self._times(reader, chunk), like=self.reference(before))
-        kept, lane = self._whole(before), str(chunk.number)
-        known = kept[_PARTITIONS].get(lane)
+        kept, bucket = self._whole(before), str(chunk.number)
+        known = kept[_PARTITIONS].get(bucket)
         if found is None and known is None:
             return before
         own, newest = (
             msgspec.to_builtins(self._newest(self._time(old), [] if found is None else [found]))
             for old in (known and known["newest"], kept["newest"])
         )
-        partitions = {**kept[_PARTITIONS], lane: {"newest": own, "seen": chunk.planned}}
+        partitions = {**kept[_PARTITIONS], bucket: {"newest": own, "seen": chunk.planned}}
         return {**kept, "newest": newest, _PARTITIONS: partitions}
 
     def settled(self, before: Any, after: Any, now: float) -> Any:
@@ -189,15 +197,15 @@ class PartitionClock(Clock):
             return None
         kept = self._whole(after)
         partitions = {}
-        for lane, each in kept[_PARTITIONS].items():
+        for bucket, each in kept[_PARTITIONS].items():
             is_behind = each["seen"] != now
             behind = {"behind": each.get("behind", now)} if is_behind else {}
             if not (is_behind and self._is_given_up(now - behind["behind"])):
-                partitions[lane] = {**each, **behind}
+                partitions[bucket] = {**each, **behind}
         done, own = self.completed(before), self._least(partitions)
         is_passed = done is None or (own is not None and done <= own)
-        mark = None if is_passed else msgspec.to_builtins(done)
-        return {**kept, _PARTITIONS: partitions, _FOLLOWED: mark}
+        watermark = None if is_passed else msgspec.to_builtins(done)
+        return {**kept, _PARTITIONS: partitions, _FOLLOWED: watermark}
 
     def _is_given_up(self, seconds: float) -> bool:
         return self._patience is not None and seconds >= self._patience
@@ -210,30 +218,32 @@ class PartitionClock(Clock):
         return _later(self._least(kept[_PARTITIONS]), self._time(kept[_FOLLOWED]))
 
     def partitions(self, kept: Any) -> dict[str, PartitionTimes]:
-        """How far each partition is that is waited for."""
+        """The times of each partition that is not idle, by its name."""
         found = {}
         for name, each in self._whole(kept)[_PARTITIONS].items():
             newest = self._time(each["newest"])
             found[name] = PartitionTimes(newest, self._by_rule(newest), each["seen"])
         return found
 
-    def _marked(self, newest: Any, mark: Any) -> Any:
-        return {**self._whole(newest), _FOLLOWED: msgspec.to_builtins(mark)}
+    def _with_followed(self, newest: Any, watermark: Any) -> Any:
+        return {**self._whole(newest), _FOLLOWED: msgspec.to_builtins(watermark)}
 
     def _least(self, partitions: Mapping[str, Any]) -> Any | None:
-        """What all partitions are past; None if nothing, or if there is none."""
-        marks: list[Any] = [self._by_rule(self._time(p["newest"])) for p in partitions.values()]
-        return None if None in marks else min(marks, default=None)
+        """The lowest watermark of the partitions; None if one has none, or there are none."""
+        watermarks: list[Any] = [
+            self._by_rule(self._time(p["newest"])) for p in partitions.values()
+        ]
+        return None if None in watermarks else min(watermarks, default=None)
 
     def _whole(self, kept: Any) -> dict[str, Any]:
-        """What is kept with nothing missing: there may be none yet, or that of all partitions."""
+        """What is kept, with all its fields: the log may hold nothing yet, or no partitions."""
         if isinstance(kept, dict) and _PARTITIONS in kept:
             return kept
         return _without_partitions(kept, super().completed(kept))
 
 
 def _without_partitions(kept: Any, done: Any | None) -> dict[str, Any]:
-    """What is kept where only what is complete counts."""
+    """What is kept if only the watermark matters, not how far each partition is."""
     return {
         "newest": newest_of(kept),
         _PARTITIONS: {},
@@ -241,15 +251,15 @@ def _without_partitions(kept: Any, done: Any | None) -> dict[str, Any]:
     }
 
 
-def _later(own: Any | None, mark: Any | None) -> Any | None:
-    """The later of what a source and the others have completed."""
-    if mark is None or own is None:
-        return own if mark is None else mark
-    return own if mark <= own else mark
+def _later(own: Any | None, watermark: Any | None) -> Any | None:
+    """The later of two watermarks: a source's own and that of the others."""
+    if watermark is None or own is None:
+        return own if watermark is None else watermark
+    return own if watermark <= own else watermark
 
 
 def _leading(times: list[Any]) -> list[Any]:
-    """The newest of times if that is quickly told, else all of them."""
+    """Only the newest of times if that is quick to find, else all of them."""
     if set(map(type, times)) not in ({int}, {dt.datetime}):
         return times
     try:
@@ -260,7 +270,7 @@ def _leading(times: list[Any]) -> list[Any]:
 
 
 def is_time(value: Any) -> bool:
-    """Has a value a place in an order, and can it be sent? A record with another time is bad.
+    """Is a value ordered, and can it be encoded? A record with any other time is bad.
 
     >>> is_time(5), is_time(float("nan")), is_time(1 << 64)
     (True, False, False)
@@ -274,7 +284,7 @@ def is_time(value: Any) -> bool:
 
 
 def are_comparable(one: Any, other: Any) -> bool:
-    """Are two times of one kind?
+    """Can two times be compared?
 
     >>> are_comparable(1, 2.5), are_comparable(1, "2")
     (True, False)
@@ -287,7 +297,7 @@ def are_comparable(one: Any, other: Any) -> bool:
 
 
 def misplaced(time: Any, reference: Any | None) -> str:
-    """Why a time has no place among those of its source, one of which is given; empty: it has.
+    """Why a time does not compare with `reference`, a time of its source; empty: it does.
 
     >>> misplaced(dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.UTC))
     'its time, 2024-01-01 00:00:00, has no time zone, and the times before it have one'
@@ -305,14 +315,14 @@ def misplaced(time: Any, reference: Any | None) -> str:
     )
 
 
-def _with_mark(newest: Any, mark: Any) -> dict[str, Any]:
-    return {"newest": msgspec.to_builtins(newest), _FOLLOWED: msgspec.to_builtins(mark)}
+def _with_watermark(newest: Any, watermark: Any) -> dict[str, Any]:
+    return {"newest": msgspec.to_builtins(newest), _FOLLOWED: msgspec.to_builtins(watermark)}
 
 
 def newest_of(kept: Any) -> Any:
-    """The newest time in what a log keeps of it, as JSON has it.
+    """The newest time in what the offset log keeps, as JSON.
 
-    >>> newest_of(5), newest_of({"newest": 5, "mark of the others": 9})
+    >>> newest_of(5), newest_of({"newest": 5, "watermark of the others": 9})
     (5, 5)
     """
     return kept["newest"] if isinstance(kept, dict) and _FOLLOWED in kept else kept
@@ -321,19 +331,19 @@ def newest_of(kept: Any) -> Any:
 class Numbering:
     """The clock of a source without times: its records are numbered 0, 1, 2, …
 
-    A bad record has a number as well, so one that is skipped leaves a gap.
+    Bad records are numbered too, so one that is skipped leaves a gap.
     """
 
     def after(self, before: int | None, reader: RecordReader, chunk: Chunk) -> int:
-        """How many records there are once a chunk is read too."""
+        """The number of records after a chunk is read as well."""
         return (before or 0) + reader.count(chunk)
 
     def settled(self, before: int | None, after: int | None, now: float) -> int | None:
-        """The same."""
+        """The number of records after the epoch, unchanged."""
         return after
 
     def brief(self, kept: int | None) -> int | None:
-        """The same."""
+        """The number of records, unchanged."""
         return kept
 
     def completed(self, newest: int | None) -> int | None:
@@ -341,7 +351,7 @@ class Numbering:
         return newest - 1 if newest else None
 
     def are_late(self, values: Sequence[Any], completed: int | None) -> list[bool]:
-        """Never: numbers only grow."""
+        """False for each record: numbers only grow."""
         return [False] * len(values)
 
     def first(self, newest: int | None) -> int:
@@ -364,16 +374,16 @@ def not_a_time(source: Source, time: Any, reason: str) -> Problem:
     )
 
 
-def _times_in(reader: RecordReader, run: Run, field: str) -> list[Any]:
-    """The times of the records of a run that are no bad ones."""
+def _times_in(reader: RecordReader, raw_batch: RawBatch, field: str) -> list[Any]:
+    """The times of the good records of a batch."""
     try:
-        return reader.times(run, field)
+        return reader.times(raw_batch, field)
     except BAD:
-        return list(_one_by_one(reader, run, field))
+        return list(_one_by_one(reader, raw_batch, field))
 
 
-def _one_by_one(reader: RecordReader, run: Run, field: str) -> Iterator[Any]:
-    for raw in run.raws:
+def _one_by_one(reader: RecordReader, raw_batch: RawBatch, field: str) -> Iterator[Any]:
+    for raw in raw_batch.raws:
         try:
             yield getattr(reader.decode_one(raw), field)
         except BAD:

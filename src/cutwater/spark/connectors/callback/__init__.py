@@ -1,6 +1,6 @@
-"""A function of the user's as a sink: it is given the rows, inside the tasks.
+"""A user's function as a sink: tasks call it with the rows.
 
-It cannot be exactly-once by itself, and says so. Imports `base` and `storage`. Begin with `sink`.
+It is at-least-once, and reports that. Imports `base` and `storage`. Begin with `sink`.
 """
 
 __all__: list[str] = []

@@ -1,16 +1,16 @@
-"""The callable sink: a function of the user's is given the rows, inside the tasks.
+"""The callback sink: tasks call a user's function with the rows.
 
 ::
 
     checkpoint/
       calls/<sink>/taken.json      the newest generation
       calls/<sink>/begun.json      the newest epoch in which a call may have begun; in real time
-                                   begun-<n>.json for each lane, since tasks do not wait there
-      calls/<sink>/lane-<n>.json   the newest epoch that the function has returned from, and rows
+                                   begun-<n>.json for each bucket, since tasks do not wait there
+      calls/<sink>/bucket-<n>.json   the newest epoch that the function returned from, and rows
 
-What the function does with the rows is its own affair, and is not undone. The notes in the
-checkpoint keep what has returned from being called again, and earlier generations from calling.
-That a call begins is noted before the fence is asked: who fences this run and then looks finds the
+What the function does with the rows cannot be undone. The notes in the checkpoint prevent that a
+call which returned is repeated, and that an earlier generation makes a call. The begin of a call is
+noted before the fence is checked: a newer generation that has fenced this run either finds the
 note, or the call does not happen.
 """
 
@@ -26,14 +26,14 @@ from typing import Any, Literal
 from cutwater.errors import CutwaterError, Problem, StepError, many
 from cutwater.spark.connectors.base.sink import (
     AT_LEAST_ONCE,
+    BucketRows,
     Claim,
     Guarantee,
-    Lane,
     Receipt,
     Release,
-    Sink,
+    SinkConnector,
+    already_claimed,
     fenced,
-    taken,
 )
 from cutwater.spark.storage.durable import make_folder, read_json, write_json
 
@@ -41,16 +41,16 @@ __all__ = ["Call"]
 
 
 @dataclass(frozen=True)
-class Call(Sink):
-    """A function ``f(epoch, lane, rows)`` that is called where the rows are."""
+class Call(SinkConnector):
+    """Calls a function ``f(epoch, bucket, rows)`` in the tasks."""
 
     function: Any
-    """Is given the rows of one lane of one epoch, in order; what it returns is not looked at."""
-    takes: Literal["records"] = field(default="records", init=False)
+    """Called with the rows of one bucket and epoch, in order; its result is ignored."""
+    accepts: Literal["records"] = field(default="records", init=False)
     release: Release = field(default="early", init=False)
 
     def guarantee(self) -> Guarantee:
-        """What the function may rely on."""
+        """At-least-once: a failure before the return is noted repeats the call."""
         return Guarantee(
             AT_LEAST_ONCE,
             f"calls {_named(self.function)}, and calls it again with the same rows if a failure "
@@ -58,92 +58,97 @@ class Call(Sink):
         )
 
     @property
-    def place(self) -> str:
-        """Nowhere: the notes are kept in the checkpoint."""
+    def location(self) -> str:
+        """Empty: the notes are in the checkpoint."""
         return ""
 
     def problems(self, name: str, record: Any) -> Iterator[Problem]:
-        """What cannot be called with an epoch, a lane and rows."""
+        """Why the function cannot be called with an epoch, a bucket and rows."""
         if not callable(self.function):
             yield Problem(
                 "no-function",
                 f"sink '{name}' is bound to {self.function!r}, which cannot be called",
-                "pass a function: call(send), where def send(epoch, lane, rows)",
+                "pass a function: call(send), where def send(epoch, bucket, rows)",
             )
         elif not _takes_three(self.function):
             yield Problem(
                 "no-function",
-                f"sink '{name}' calls {_named(self.function)} with an epoch, a lane and a list of "
-                "rows, which it does not take",
+                f"sink '{name}' calls {_named(self.function)} with an epoch, a bucket and a list "
+                "of rows, which it does not take",
                 f"define it so: def {getattr(self.function, '__name__', 'send')}"
-                "(epoch, lane, rows)",
+                "(epoch, bucket, rows)",
             )
 
     def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
-        """The notes belong to the checkpoint they lie in."""
+        """No problems: the notes are part of the checkpoint."""
         return []
 
     def newest_epoch(self, name: str, query_id: str) -> int | None:
-        """Not asked for: the notes lie in the checkpoint, and are restored with it."""
+        """None: the notes are part of the checkpoint, and are restored with it."""
         return None
 
     def generation(self, name: str) -> int:
-        """The checkpoint itself knows its generation."""
+        """0: the checkpoint itself knows its generation."""
         return 0
 
-    def take(self, claim: Claim) -> None:
-        """Note this generation: earlier ones call no more."""
+    def claim(self, claim: Claim) -> None:
+        """Note this generation, which fences earlier ones."""
         make_folder(_notes(claim))
         newest = _generation(claim)
         if newest is not None and newest > claim.generation:
-            raise taken(f"the function of sink '{claim.sink}'", claim, newest)
+            raise already_claimed(f"the function of sink '{claim.sink}'", claim, newest)
         write_json(_notes(claim) / "taken.json", {"generation": claim.generation})
 
-    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Receipt:
-        """Call the function for each lane that it has not returned from in this epoch."""
-        for lane in lanes:
-            path = _notes(claim) / f"lane-{lane.label}.json"
+    def write(
+        self, claim: Claim, epoch: int, record: Any, buckets: Sequence[BucketRows]
+    ) -> Receipt:
+        """Call the function for each bucket that it has not returned from in this epoch."""
+        for bucket in buckets:
+            path = _notes(claim) / f"bucket-{bucket.label}.json"
             note = read_json(path, "the note") or {"epoch": -1, "rows": 0}
             if note["epoch"] < epoch:
-                _note_begin(claim, epoch, lane)
+                _note_begin(claim, epoch, bucket)
             _check_fence(claim, epoch)
             if note["epoch"] < epoch:
-                self._call(claim.sink, epoch, lane)
+                self._call(claim.sink, epoch, bucket)
                 _check_fence(claim, epoch)
-                write_json(path, {"epoch": epoch, "rows": note["rows"] + len(lane.orders)})
+                write_json(path, {"epoch": epoch, "rows": note["rows"] + len(bucket.orders)})
         return Receipt(claim.sink)
 
-    def _call(self, sink: str, epoch: int, lane: Lane) -> None:
+    def _call(self, sink: str, epoch: int, bucket: BucketRows) -> None:
         try:
-            self.function(epoch, lane.label, list(lane.values))
+            self.function(epoch, bucket.label, list(bucket.values))
         except CutwaterError:
             raise
         except (Exception, SystemExit) as error:
-            rows = many(len(lane.orders), "row")
+            rows = many(len(bucket.orders), "row")
             raise StepError(
                 Problem(
                     "call-failed",
-                    f"sink '{sink}': {_named(self.function)}, called with {rows} of lane "
-                    f"{lane.label} in epoch {epoch}, raised {type(error).__name__}: {error}",
+                    f"sink '{sink}': {_named(self.function)}, called with {rows} of bucket "
+                    f"{bucket.label} in epoch {epoch}, raised {type(error).__name__}: {error}",
                     "correct the function and run again with --finish-with-this-flow: it is called "
                     "again with the same rows",
                 )
             ) from error
 
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
-        """Nothing is left to do."""
+        """Does nothing: the calls were made in the tasks."""
 
     def shown(self, claim: Claim, epoch: int) -> str | None:
-        """What a function did that was called is not known, so a call counts from its begin."""
+        """How far the calls of an epoch came, as a phrase; None if none has begun.
+
+        The effects of a call are unknown, so it counts as shown from its begin.
+        """
         if _begun(claim) < epoch:
             return None
-        notes = (read_json(path, "the note") for path in _notes(claim).glob("lane-*.json"))
+        notes = (read_json(path, "the note") for path in _notes(claim).glob("bucket-*.json"))
         returned = sum(1 for note in notes if note and note["epoch"] >= epoch)
         return f"calls of {_named(self.function)}, which returned for {many(returned, 'bucket')}"
 
-    def rows(self, claim: Claim) -> int:
-        """How many rows the function was given and has returned from."""
-        notes = (read_json(path, "the note") for path in _notes(claim).glob("lane-*.json"))
+    def row_count(self, claim: Claim) -> int:
+        """The number of rows in calls that have returned."""
+        notes = (read_json(path, "the note") for path in _notes(claim).glob("bucket-*.json"))
         return sum(note["rows"] for note in notes if note)
 
 
@@ -152,7 +157,7 @@ def _notes(claim: Claim) -> Path:
 
 
 def _begun(claim: Claim) -> int:
-    """The newest epoch in which a call may have begun; -1 if none did."""
+    """The newest epoch in which a call may have begun; -1 if none has."""
     return max(map(_begun_by, _notes(claim).glob("begun*.json")), default=-1)
 
 
@@ -161,9 +166,9 @@ def _begun_by(path: Path) -> int:
     return int(note["epoch"]) if note else -1
 
 
-def _note_begin(claim: Claim, epoch: int, lane: Lane) -> None:
-    """Note it once for an epoch, if tasks go together: they note the same. Else for each lane."""
-    name = "begun.json" if claim.is_in_lockstep else f"begun-{lane.label}.json"
+def _note_begin(claim: Claim, epoch: int, bucket: BucketRows) -> None:
+    """Note that a call begins: once per epoch if epochs are bulk-synchronous, else per bucket."""
+    name = "begun.json" if claim.is_bulk_synchronous else f"begun-{bucket.label}.json"
     if _begun_by(_notes(claim) / name) < epoch:
         write_json(_notes(claim) / name, {"epoch": epoch})
 
@@ -175,7 +180,7 @@ def _check_fence(claim: Claim, epoch: int) -> None:
 
 
 def _generation(claim: Claim) -> int | None:
-    """The newest generation that took the sink; None if none did."""
+    """The newest generation that claimed the sink; None if none has."""
     taken = read_json(_notes(claim) / "taken.json", "the note")
     return int(taken["generation"]) if taken else None
 
@@ -185,13 +190,13 @@ def _takes_three(function: Callable[..., object]) -> bool:
         inspect.signature(function).bind(0, 0, [])
     except TypeError:
         return False
-    except ValueError:  # a builtin that does not say what it takes
+    except ValueError:  # a builtin without a signature
         return True
     return True
 
 
 def _named(function: Any) -> str:
-    """The function by its name and where it is defined."""
+    """The name of a function, with the file and line where it is defined."""
     while isinstance(function, partial):
         function = function.func
     name = getattr(function, "__qualname__", None) or type(function).__qualname__

@@ -1,4 +1,4 @@
-"""A streaming DataFrame of the user's as a source: the settings, and what is wrong with them.
+"""A user's streaming DataFrame as a source: its settings, and their checks.
 
 The engine turns its rows into events (`microbatch.dataframes`). Imports `base` and `exchange`.
 Begin with `source`.

@@ -35,7 +35,7 @@ from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.exchange.arrow import misfit
 from cutwater.vectors import Layout
 
-__all__ = ["column_problems", "frame_problems"]
+__all__ = ["frame_column_problems", "frame_problems"]
 
 
 def frame_problems(step: s.Source, frame: Frame) -> Iterator[Problem]:
@@ -44,16 +44,18 @@ def frame_problems(step: s.Source, frame: Frame) -> Iterator[Problem]:
     if not isinstance(frame.data, DataFrame) or not frame.data.isStreaming:
         yield Problem(
             "not-a-stream",
-            f"source '{name}' is bound to {type(frame.data).__name__}, which is no streaming "
+            f"source '{name}' is bound to {type(frame.data).__name__}, which is not a streaming "
             "DataFrame",
             "make it with spark.readStream",
         )
         return
-    yield from column_problems(step, frame.data.schema, frame.order)
+    yield from frame_column_problems(step, frame.data.schema, frame.order)
 
 
-def column_problems(step: s.Source, schema: StructType, order: Sequence[str]) -> Iterator[Problem]:
-    """Why the columns of a DataFrame do not make records; those that nobody reads do not count."""
+def frame_column_problems(
+    step: s.Source, schema: StructType, order: Sequence[str]
+) -> Iterator[Problem]:
+    """Why the columns of a DataFrame do not make records; columns that are not read are ignored."""
     layout = Layout.of(step.type)
     declared = {field or "value": tp for field, tp in layout.declared.items()}
     needed = dict.fromkeys([*declared, *order])
@@ -71,7 +73,7 @@ def column_problems(step: s.Source, schema: StructType, order: Sequence[str]) ->
 
 
 def _arrow_type(tp: DataType) -> pa.DataType | None:
-    """How Spark hands a type to Python; None if that is no plain value."""
+    """The Arrow type in which Spark hands a type to Python; None if Python has no value for it."""
     if _ways(tp):
         return None
     try:
@@ -88,11 +90,11 @@ _WAYS_ROUND = {
     "CalendarIntervalType": "select days, or a day-time interval, which becomes a timedelta",
     "NullType": "cast it to the type it stands for: cast({column} as string)",
 }
-"""What to do with columns that have no value of Python's, by their type."""
+"""Workarounds for columns whose type has no counterpart in Python, by type."""
 
 
 def _ways(tp: DataType) -> str:
-    """The way round the first part of a type that has no value of Python's; empty if all have."""
+    """The workaround for the first part of a type without a counterpart in Python; empty: none."""
     inner = {
         ArrayType: lambda: [tp.elementType],  # type: ignore[attr-defined]
         MapType: lambda: [tp.keyType, tp.valueType],  # type: ignore[attr-defined]
@@ -131,7 +133,7 @@ def _of_another_type(source: str, column: str, tp: DataType, declared: Any) -> P
 
 
 def _annotation(tp: DataType) -> str:
-    """The annotation that takes a simple column, for a hint."""
+    """For a hint: the annotation that fits a simple column."""
     kinds: dict[type, str] = {
         BinaryType: "bytes",
         BooleanType: "bool",

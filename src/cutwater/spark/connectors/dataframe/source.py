@@ -21,11 +21,11 @@ class Frame(Binding):
     Parameters
     ----------
     data
-        Its columns are the fields of the source's records, by name; others are left alone.
+        Its columns are the fields of the source's records, by name; other columns are ignored.
     order
-        Columns that say where a row stands among all rows of the source, the same after a replay
-        and never twice: partition and offset of Kafka, or a file's name and the row in it.
-        Without them rows are taken as they come, and a replay may take them in another order.
+        Columns that order all rows of the source; their values are unique and the same after a
+        replay: partition and offset of Kafka, or a file's name and the row in it. Without them
+        rows are processed as they arrive, and a replay may process them in another order.
     """
 
     data: DataFrame
@@ -36,7 +36,7 @@ class Frame(Binding):
 
     @property
     def whole_order(self) -> tuple[str, ...]:
-        """The columns of the order if all of them are whole numbers, else none."""
+        """The columns of the order if all of them are integers, else none."""
         schema = getattr(self.data, "schema", None)
         if schema is None:  # in another process
             known: tuple[str, ...] = vars(self).get("_whole", ())
@@ -45,7 +45,7 @@ class Frame(Binding):
         return tuple(self.order) if all(isinstance(t, IntegralType) for t in types) else ()
 
     def replay(self) -> Replay:
-        """Only its order makes it so."""
+        """Replayable if it has an order."""
         if not self.order:
             return Replay(
                 False,

@@ -1,7 +1,7 @@
 """A Delta table as a sink: an epoch is one transaction of the table. Needs the extra `delta`.
 
-`sink` stages and commits, the `ledger` is the table's own log, `checks` compares schemas and
-`files` deletes what nobody refers to. Imports `base`, `exchange` and `storage`. Begin with `sink`.
+`sink` stages and commits, the `ledger` is the table's own log, `checks` compares schemas, `files`
+writes, syncs and deletes files. Imports `base`, `exchange` and `storage`. Begin with `sink`.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Do the records of a sink fit a Delta table that is there?"""
+"""Checks whether the records of a sink fit an existing Delta table."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from deltalake import DeltaTable, Schema
 
 from cutwater.errors import Problem
 
-__all__ = ["hindrances", "misfits"]
+__all__ = ["hindrances", "schema_problems"]
 
 
-def misfits(sink: str, table: DeltaTable, schema: pa.Schema) -> Iterator[Problem]:
-    """The columns of a table that are not those of a schema, one sentence each."""
+def schema_problems(sink: str, table: DeltaTable, schema: pa.Schema) -> Iterator[Problem]:
+    """The columns in which a table and a schema differ, one problem each."""
     found = {field.name: field for field in table.schema().fields}
     wanted = {field.name: field for field in Schema.from_arrow(schema).fields}
     place = f"sink '{sink}': the Delta table {table.table_uri}"
@@ -41,7 +41,7 @@ def misfits(sink: str, table: DeltaTable, schema: pa.Schema) -> Iterator[Problem
 
 
 def hindrances(sink: str, table: DeltaTable) -> Iterator[Problem]:
-    """What a table asks of those who add files to it, and we do not do."""
+    """Features of a table that its writers must support and this one does not."""
     place = f"sink '{sink}': the Delta table {table.table_uri}"
     metadata = table.metadata()
     if metadata.partition_columns:

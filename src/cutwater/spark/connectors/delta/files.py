@@ -1,4 +1,4 @@
-"""The files of a Delta table that we write and delete ourselves, in a folder or in a store."""
+"""The files of a Delta table that the sink writes and deletes, in a folder or an object store."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _NEWEST = "_last_checkpoint"
 
 
 class Files(Protocol):
-    """The files of a table, by their names in it."""
+    """The files of a table, by name; what is durable survives a crash of the machine."""
 
     def write(self, name: str, write: Callable[[BinaryIO], None]) -> int:
-        """Make a file, for good; its size."""
+        """Write a new file durably; returns its size."""
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete files; some may be gone already."""
 
     def sync(self, addresses: Sequence[str]) -> None:
-        """Make files that the library wrote survive a crash of the machine."""
+        """Make files durable that the library wrote."""
 
     def sync_log(self, after: int) -> None:
-        """Make what was committed after a version survive a crash of the machine."""
+        """Make the commits after a version durable."""
 
     def sync_checkpoint(self) -> int:
-        """Make the newest sum of the log survive too; the version it goes up to, -1 if none is."""
+        """Make the newest checkpoint of the log durable; returns its version, -1 if none."""
 
 
 def files_of(path: str, is_local: bool, options: dict[str, str] | None) -> Files:
@@ -42,18 +42,18 @@ def files_of(path: str, is_local: bool, options: dict[str, str] | None) -> Files
 
 
 class FolderFiles:
-    """Files of a folder, for their owner only."""
+    """Files in a folder, accessible to their owner only."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def write(self, name: str, write: Callable[[BinaryIO], None]) -> int:
-        """Make a file, for good; its size."""
+        """Write a new file durably; returns its size."""
         path = self._root / name
         with create_file(path) as file:
             write(file)
             sync_file(file)
-            size = os.fstat(file.fileno()).st_size  # whoever takes over may sweep it at any time
+            size = os.fstat(file.fileno()).st_size  # a run that takes over may delete it any time
         sync_folder(self._root)
         return size
 
@@ -63,13 +63,13 @@ class FolderFiles:
             (self._root / name).unlink(missing_ok=True)
 
     def sync(self, addresses: Sequence[str]) -> None:
-        """The library leaves this to the system."""
+        """Sync the files, which the library does not do."""
         for address in addresses:
             with (self._root / Path(address).name).open("rb") as file:
                 sync_file(file)
 
     def sync_log(self, after: int) -> None:
-        """The library that writes the log leaves this to the system."""
+        """Sync the commits after a version, which the library does not do."""
         log = self._root / "_delta_log"
         version = after + 1
         while (path := log / f"{version:020}.json").exists():
@@ -79,11 +79,11 @@ class FolderFiles:
         sync_folder(log)
 
     def sync_checkpoint(self) -> int:
-        """The library leaves this to the system."""
+        """Sync the newest checkpoint, which the library does not do."""
         log = self._root / "_delta_log"
         try:
             version = int(parse_json((log / _NEWEST).read_bytes())["version"])
-        except (OSError, ValueError, KeyError, TypeError):  # readers do without it as well
+        except (OSError, ValueError, KeyError, TypeError):  # readers can do without it
             return -1
         parts = list(log.glob(f"{version:020}.checkpoint*"))
         for path in (*parts, log / _NEWEST):
@@ -94,14 +94,14 @@ class FolderFiles:
 
 
 class StoreFiles:
-    """Files of an object store, which keeps what it has confirmed."""
+    """Files in an object store, where a confirmed write is durable."""
 
     def __init__(self, url: str, options: dict[str, str] | None) -> None:
         handler: Any = DeltaStorageHandler(url, options)
         self._files = PyFileSystem(handler)
 
     def write(self, name: str, write: Callable[[BinaryIO], None]) -> int:
-        """Make a file, for good; its size."""
+        """Write a new file; returns its size."""
         with self._files.open_output_stream(name) as file:
             write(file)
         return int(self._files.get_file_info(name).size)
@@ -112,11 +112,11 @@ class StoreFiles:
             self._files.delete_file(name)
 
     def sync(self, addresses: Sequence[str]) -> None:
-        """Nothing to do."""
+        """Does nothing: writes are durable."""
 
     def sync_log(self, after: int) -> None:
-        """Nothing to do."""
+        """Does nothing: writes are durable."""
 
     def sync_checkpoint(self) -> int:
-        """Nothing to do."""
+        """Does nothing and returns -1: writes are durable."""
         return -1

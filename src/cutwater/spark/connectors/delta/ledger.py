@@ -1,4 +1,4 @@
-"""The log of a Delta table as a ledger: who may commit, how far it is, and its upkeep."""
+"""The log of a Delta table as a ledger: its owner, its newest epoch, and maintenance."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from cutwater.endings import kind_of_errno
 from cutwater.errors import ConnectorError, CutwaterError, Problem, RefusedError, StepError
-from cutwater.spark.connectors.base.sink import Claim, fenced, refuse_if_taken
-from cutwater.spark.connectors.delta.checks import hindrances, misfits
+from cutwater.spark.connectors.base.sink import Claim, fenced, refuse_if_claimed
+from cutwater.spark.connectors.delta.checks import hindrances, schema_problems
 from cutwater.spark.connectors.delta.files import files_of
-from cutwater.spark.connectors.delta.restores import standing_of
+from cutwater.spark.connectors.delta.restores import kept_epochs
 
 if TYPE_CHECKING:
     from cutwater.spark.connectors.delta.sink import Delta, StagedFile
 
-__all__ = ["ATTEMPTS", "LEDGER_FORMAT", "DeltaLog"]
+__all__ = ["ATTEMPTS", "DELTA_LEDGER_FORMAT", "DeltaLog"]
 
-LEDGER_FORMAT = 1
+DELTA_LEDGER_FORMAT = 1
 ATTEMPTS = 50
-"""So often a commit is tried again that others, who also write to the table, came before."""
+"""Attempts of a commit that loses races against other writers of the table."""
 
 _LEDGER = "cutwater.ledger"
 
 
 class DeltaLog:
-    """One table, as one sink sees it; nothing is kept between two calls."""
+    """One table, as used by one sink; caches nothing between calls."""
 
     def __init__(self, settings: Delta, sink: str) -> None:
         self.path = settings.path
@@ -57,14 +57,14 @@ class DeltaLog:
             return DeltaTable.is_deltatable(self.path, self._options)
 
     def create(self, schema: pa.Schema) -> None:
-        """Make the table if it is not there; what it has to keep is bounded by its own settings.
+        """Create the table if it does not exist; its own settings bound how long files are kept.
 
-        What readers need of its log is made durable: a run that was killed may not have come to it.
+        Syncs the log even if the table exists: a run that was killed may not have done so.
         """
         keep = self._settings.keep_hours
         settings = {
             "delta.logRetentionDuration": f"interval {keep} hours",
-            # Files are deleted after `keep` hours, and the log must still know them then.
+            # Files are deleted after `keep` hours, so the log must list them for longer.
             "delta.deletedFileRetentionDuration": f"interval {2 * keep + 1} hours",
         }
         with self._speaking():
@@ -77,45 +77,48 @@ class DeltaLog:
             )
             self._files.sync_log(self._files.sync_checkpoint())
 
-    def misfits(self, schema: pa.Schema) -> list[Problem]:
-        """The columns of the table that are not those of a schema."""
+    def schema_problems(self, schema: pa.Schema) -> list[Problem]:
+        """The columns in which the table and a schema differ."""
         with self._speaking():
-            return list(misfits(self._sink, self._table(), schema))
+            return list(schema_problems(self._sink, self._table(), schema))
 
     def hindrances(self) -> list[Problem]:
-        """What the table asks of its writers that this one does not do."""
+        """Features of the table that its writers must support and this one does not."""
         with self._speaking():
             return list(hindrances(self._sink, self._table()))
 
     def ledger(self) -> dict[str, Any] | None:
-        """Whose the table is; None if it is nobody's."""
+        """The owner of the table; None if it was never claimed."""
         with self._speaking():
             return _ledger_of(self._table())
 
     def newest_epoch(self, flow: str, sink: str, query_id: str) -> int:
-        """The newest epoch of a checkpoint that is committed; -1 if none is."""
+        """The newest committed epoch of a checkpoint; -1 if none is."""
         with self._speaking():
             return _newest(self._table(), _application(flow, sink, query_id))
 
-    def newest_standing(self, flow: str, sink: str, query_id: str) -> int:
-        """The newest epoch that is committed and that no RESTORE has undone; -1 if none is."""
+    def newest_kept(self, flow: str, sink: str, query_id: str) -> int:
+        """The newest committed epoch that no RESTORE has undone; -1 if none is."""
         with self._speaking():
             table = self._table()
             committed = _newest(table, _application(flow, sink, query_id))
-            return standing_of(table, query_id, committed).epoch
+            return kept_epochs(table, query_id, committed).epoch
 
     def rows(self, flow: str, sink: str, query_id: str) -> int:
-        """How many rows of a checkpoint are committed."""
+        """The number of committed rows of a checkpoint."""
         with self._speaking():
             application = _application(flow, sink, query_id)
             return self._table().transaction_version(f"{application}/rows") or 0
 
-    def take(self, claim: Claim) -> None:
-        """Write a generation into the metadata: what was read before cannot be committed then."""
+    def claim(self, claim: Claim) -> None:
+        """Write a generation to the metadata, which conflicts with all commits prepared before.
+
+        Finishes a takeover. Raises `FencedError` if a newer generation has claimed the table.
+        """
 
         def attempt(table: DeltaTable) -> None:
             held = _ledger_of(table) or {}
-            refuse_if_taken(self.path, claim, held)
+            refuse_if_claimed(self.path, claim, held)
             if held.get("takes_over") == "fresh":
                 table.delete()
             if "takes_over" in held:
@@ -125,7 +128,7 @@ class DeltaLog:
         self._synced(attempt)
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
-        """Write another checkpoint into the metadata, and what is left for `take` to do."""
+        """Write another checkpoint to the metadata, and what is left for `claim` to do."""
 
         def attempt(table: DeltaTable) -> None:
             held = _ledger_of(table) or {}
@@ -147,12 +150,15 @@ class DeltaLog:
     def write_file(
         self, claim: Claim, epoch: int, write: Callable[[BinaryIO], None]
     ) -> tuple[str, int]:
-        """A new file, which no version names; its name and size."""
+        """Write a new file, which no version names; returns its name and size."""
         name = f"{_prefix(claim)}-{claim.generation}-{epoch}-{uuid.uuid4().hex}.parquet"
         return name, self._files.write(name, write)
 
     def commit(self, claim: Claim, epoch: int, staged: Sequence[StagedFile]) -> None:
-        """Make files rows of the table, in one version with the number of their epoch."""
+        """Add files to the table, in one version with the number of their epoch.
+
+        Raises `FencedError` if the run was fenced, `RefusedError` if a RESTORE has undone epochs.
+        """
         application = _application(claim.flow, claim.sink, claim.query_id)
         before = -1
 
@@ -162,9 +168,9 @@ class DeltaLog:
             if (held.get("query_id"), held.get("generation")) != (claim.query_id, claim.generation):
                 raise fenced(epoch, self.path, claim, held.get("generation"))
             before = _newest(table, application)
-            standing = standing_of(table, claim.query_id, before).epoch
-            if standing < before:
-                raise RefusedError(_restored(self._sink, self.path, standing, before))
+            kept = kept_epochs(table, claim.query_id, before).epoch
+            if kept < before:
+                raise RefusedError(_restored(self._sink, self.path, kept, before))
             if staged and before < epoch:
                 _add(table, claim, epoch, staged)
 
@@ -174,11 +180,11 @@ class DeltaLog:
             self._maybe_keep_up(claim, before, epoch)
 
     def _until_committed(self, attempt: Callable[[DeltaTable], None]) -> int:
-        """Try until no other commit comes in between; the version that it was tried on."""
+        """Retry until no other commit interferes; returns the version it was based on."""
         with self._speaking():
             for left in reversed(range(ATTEMPTS)):
                 table = self._table()
-                version = table.version()  # before the attempt, which may move the table on
+                version = table.version()  # before the attempt, which may advance the table
                 try:
                     attempt(table)
                     break
@@ -193,7 +199,7 @@ class DeltaLog:
             return
         try:
             self.keep_up(claim, epoch)
-        except Exception as error:  # the epoch is committed, and upkeep can wait for the next time
+        except Exception as error:  # the epoch is committed, and maintenance can wait
             logging.getLogger("cutwater").warning(
                 "the Delta table %s was not compacted: %s", self.path, _first_line(error)
             )
@@ -201,9 +207,9 @@ class DeltaLog:
     def keep_up(self, claim: Claim, epoch: int) -> None:
         """Delete what the last compaction replaced, if it is old enough; then compact.
 
-        In this order a file lives on for as many epochs as lie between two compactions, however
-        short `keep_hours` is. Only files that the log says are removed are deleted: these never
-        come back, so a run that was taken over may do it as well.
+        In this order a file survives for the epochs between two compactions, however short
+        `keep_hours` is. Only files that the log lists as removed are deleted: these never come
+        back, so even a zombie may do it.
         """
         version = self._table().version()
         try:
@@ -217,10 +223,10 @@ class DeltaLog:
             self._settings.keep_hours, dry_run=False, enforce_retention_duration=False
         )
         self.sweep(claim, before_epoch=epoch + 1)
-        said = CommitProperties(custom_metadata={"cutwater": {"compacted": epoch}})
+        properties = CommitProperties(custom_metadata={"cutwater": {"compacted": epoch}})
         table = self._table()
         before = set(table.file_uris())
-        table.optimize.compact(commit_properties=said)
+        table.optimize.compact(commit_properties=properties)
         table = self._table()
         self._files.sync(sorted(set(table.file_uris()) - before))
         table.create_checkpoint()
@@ -229,8 +235,8 @@ class DeltaLog:
     def sweep(self, claim: Claim, before_epoch: int) -> None:
         """Delete files that tasks of this checkpoint wrote and that were never committed.
 
-        Those of earlier generations, and those of this one before an epoch: they cannot be
-        committed any more. What was committed and removed since then is left for `vacuum`.
+        These are files of earlier generations, and of this one before an epoch: they cannot be
+        committed any more. Files that were committed and removed since are left to `vacuum`.
         """
         with self._speaking():
             table = self._table()
@@ -257,13 +263,13 @@ class DeltaLog:
                     f"sink '{self._sink}' cannot use the Delta table {self.path}: "
                     f"{_first_line(error)}",
                     "see that it is there, whole, and that you may read and write it; then run "
-                    "again, which goes on where this run ended",
+                    "again, which continues where this run ended",
                 )
             ) from None
 
 
 def _kind(error: Exception) -> type[CutwaterError]:
-    """Deltalake says little more than that it failed; a store that is away is then likeliest."""
+    """The class of an error; deltalake says little, so an unavailable store is the likeliest."""
     if isinstance(error, OSError) and error.errno is not None:
         return kind_of_errno(error.errno)
     if isinstance(error, TableNotFoundError):
@@ -282,26 +288,26 @@ def _ledger_of(table: DeltaTable) -> dict[str, Any] | None:
 
 
 def _enter(
-    table: DeltaTable, claim: Claim, said: CommitProperties | None = None, **more: str
+    table: DeltaTable, claim: Claim, properties: CommitProperties | None = None, **more: str
 ) -> None:
-    ledger = json.dumps(claim.as_ledger(LEDGER_FORMAT) | more)
+    ledger = json.dumps(claim.as_ledger(DELTA_LEDGER_FORMAT) | more)
     table.alter.set_table_properties(
-        {_LEDGER: ledger}, raise_if_not_exists=False, commit_properties=said
+        {_LEDGER: ledger}, raise_if_not_exists=False, commit_properties=properties
     )
 
 
 def _settling(table: DeltaTable, claim: Claim) -> CommitProperties | None:
-    """Let application transactions go back with the table, if a RESTORE left them behind."""
+    """Roll application transactions back to where a RESTORE left the table; None if they agree."""
     application = _application(claim.flow, claim.sink, claim.query_id)
     committed = _newest(table, application)
-    standing = standing_of(table, claim.query_id, committed)
-    if standing.epoch == committed:
+    kept = kept_epochs(table, claim.query_id, committed)
+    if kept.epoch == committed:
         return None
-    rows = (table.transaction_version(f"{application}/rows") or 0) - standing.lost_rows
+    rows = (table.transaction_version(f"{application}/rows") or 0) - kept.lost_rows
     return CommitProperties(
-        custom_metadata={"cutwater": {"query_id": claim.query_id, "epoch": standing.epoch}},
+        custom_metadata={"cutwater": {"query_id": claim.query_id, "epoch": kept.epoch}},
         app_transactions=[
-            Transaction(application, standing.epoch),
+            Transaction(application, kept.epoch),
             Transaction(f"{application}/rows", max(rows, 0)),
         ],
     )
@@ -342,21 +348,21 @@ def _prefix(claim: Claim) -> str:
 
 
 def _is_before(name: str, prefix: str, mine: tuple[int, int]) -> bool:
-    """Is it a file that a task wrote in an earlier generation, or before an epoch of this one?"""
+    """Did a task write the file in an earlier generation, or before an epoch of this one?"""
     parts = name.removesuffix(".parquet").split("-")
     if "-".join(parts[:2]) != prefix or len(parts) != 5 or not (parts[2] + parts[3]).isdigit():
         return False
     return (int(parts[2]), int(parts[3])) < mine
 
 
-def _restored(sink: str, path: str, standing: int, shown: int) -> Problem:
-    has = f"has them up to epoch {standing}" if standing >= 0 else "has none"
+def _restored(sink: str, path: str, kept: int, shown: int) -> Problem:
+    has = f"has them up to epoch {kept}" if kept >= 0 else "has none"
     return Problem(
         "output-behind",
         f"sink '{sink}' has shown rows up to epoch {shown}, and {path} {has}: a RESTORE has taken "
         "the others back while the run was on, and they would stay missing",
-        "restore the table to its newest version; or the checkpoint of the same time too; or go "
-        f"on without these rows: --accept-gap {sink}",
+        "restore the table to its newest version; or the checkpoint of the same time too; or "
+        f"continue without these rows: --accept-gap {sink}",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a RESTORE of a table undid: its application transactions do not go back with it."""
+"""Finds what a RESTORE of a table undid: it does not roll back application transactions."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-__all__ = ["Standing", "standing_of"]
+__all__ = ["KeptEpochs", "kept_epochs"]
 
 _LOOKS = (1, 8, 128, None)
-"""So many of the newest versions are looked at; mostly the epoch is among the first."""
+"""How many of the newest versions to search, step by step; mostly the first one suffices."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What of the epochs of a checkpoint a table still has."""
+class KeptEpochs:
+    """The epochs of a checkpoint that a table still has."""
 
     epoch: int
-    """The newest one; -1: none."""
+    """The newest of them; -1: none."""
     lost_rows: int = 0
     """Rows of epochs that were undone."""
 
 
-def standing_of(table: DeltaTable, query_id: str, committed: int) -> Standing:
-    """What a table has of a checkpoint that committed epochs up to one, as far as its log goes."""
+def kept_epochs(table: DeltaTable, query_id: str, committed: int) -> KeptEpochs:
+    """What a table still has of a checkpoint whose newest committed epoch is `committed`."""
     if committed < 0:
-        return Standing(committed)
+        return KeptEpochs(committed)
     for limit in _LOOKS:
         history = table.history(limit)
-        found = _standing(history, query_id)
+        found = _by_newest_kept(history, query_id)
         if found is not None:
             return found
         if limit is None or len(history) < limit:
@@ -39,37 +39,39 @@ def standing_of(table: DeltaTable, query_id: str, committed: int) -> Standing:
     raise AssertionError("the last look is at all there is")
 
 
-def _standing(history: Sequence[Mapping[str, Any]], query_id: str) -> Standing | None:
-    """By the newest version that was not undone and tells of an epoch; None if there is none."""
+def _by_newest_kept(history: Sequence[Mapping[str, Any]], query_id: str) -> KeptEpochs | None:
+    """By the newest version with an epoch that was not undone; None if there is none."""
     lost, undone_above = 0, None
     for commit in history:
-        said = _said(commit, query_id)
+        info = _commit_info(commit, query_id)
         if undone_above is not None and commit["version"] > undone_above:
-            lost += said.get("rows", 0)
-        elif "epoch" in said:
-            return Standing(said["epoch"], lost)
+            lost += info.get("rows", 0)
+        elif "epoch" in info:
+            return KeptEpochs(info["epoch"], lost)
         elif commit.get("operation") == "RESTORE":
             undone_above = _target(commit, history)
     return None
 
 
-def _after_the_log(history: Sequence[Mapping[str, Any]], query_id: str, committed: int) -> Standing:
-    """Where the log no longer has what was gone back to: all epochs that it has were undone."""
-    undone = [said for commit in history if "epoch" in (said := _said(commit, query_id))]
-    oldest = min((said["epoch"] for said in undone), default=committed + 1)
-    return Standing(oldest - 1, sum(said.get("rows", 0) for said in undone))
+def _after_the_log(
+    history: Sequence[Mapping[str, Any]], query_id: str, committed: int
+) -> KeptEpochs:
+    """If the log no longer has the restored version: all epochs in the log were undone."""
+    undone = [info for commit in history if "epoch" in (info := _commit_info(commit, query_id))]
+    oldest = min((info["epoch"] for info in undone), default=committed + 1)
+    return KeptEpochs(oldest - 1, sum(info.get("rows", 0) for info in undone))
 
 
-def _said(commit: Mapping[str, Any], query_id: str) -> dict[str, int]:
-    """What a version tells of a checkpoint; what is damaged tells nothing."""
-    said = commit.get("cutwater")
-    if not isinstance(said, Mapping) or said.get("query_id") != query_id:
+def _commit_info(commit: Mapping[str, Any], query_id: str) -> dict[str, int]:
+    """The epoch and rows that a version records of a checkpoint; ignores damaged entries."""
+    info = commit.get("cutwater")
+    if not isinstance(info, Mapping) or info.get("query_id") != query_id:
         return {}
-    return {name: said[name] for name in ("epoch", "rows") if isinstance(said.get(name), int)}
+    return {name: info[name] for name in ("epoch", "rows") if isinstance(info.get(name), int)}
 
 
 def _target(commit: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> int:
-    """The version that a RESTORE went back to; -1 if the log does not say."""
+    """The version that a RESTORE returned to; -1 if the log does not say."""
     asked = commit.get("operationParameters") or {}
     if asked.get("version") not in (None, "null"):
         return int(asked["version"])
@@ -79,7 +81,7 @@ def _target(commit: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> 
 
 
 def _milliseconds(text: Any) -> float:
-    """A time as milliseconds, or as people write it; one that is not understood is before all."""
+    """A time in milliseconds, from a number or ISO 8601; minus infinity if it cannot be parsed."""
     try:
         return int(text)
     except (TypeError, ValueError):

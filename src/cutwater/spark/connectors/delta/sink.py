@@ -3,13 +3,13 @@
 ::
 
     table/
-      _delta_log/            what readers go by: versions, each whole
-      cutwater-*.parquet     what tasks write; nobody sees a file before the log names it
-      part-*.parquet         what compaction made of them
+      _delta_log/            versions, each atomic; readers see only files that these name
+      cutwater-*.parquet     written by tasks, invisible until the log names them
+      part-*.parquet         made of them by compaction
 
-The ledger lies in the table. Who writes to it is a property of the table, so that taking it is a
-change of its metadata, with which no transaction goes together that began before. How far it is,
-and how many rows it has, are application transactions, which are committed with the rows.
+The ledger is part of the table. Its owner is a table property, so a claim changes the metadata,
+which conflicts with every transaction that began before. The newest epoch and the number of rows
+are application transactions, which are committed with the rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cutwater.endings import kind_of_errno
 from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.merging import in_order
 from cutwater.spark.connectors.base.parquet_rows import (
-    column_problems,
+    parquet_column_problems,
     schema_of_record,
     write_parquet,
 )
@@ -38,12 +38,12 @@ from cutwater.spark.connectors.base.refusals import (
 )
 from cutwater.spark.connectors.base.sink import (
     EXACTLY_ONCE,
+    BucketRows,
     Claim,
     Guarantee,
-    Lane,
     Receipt,
     Release,
-    Sink,
+    SinkConnector,
 )
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.storage.durable import make_folder, why_unwritable
@@ -59,7 +59,7 @@ _NOT_SECRET = re.compile(r"_file$|_env$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class StagedFile(Receipt):
-    """A file that one attempt of one task wrote, and that no version of the table names yet."""
+    """A file that a task attempt wrote, and that no version of the table names yet."""
 
     name: str
     size: int
@@ -68,18 +68,18 @@ class StagedFile(Receipt):
 
 
 @dataclass(frozen=True)
-class Delta(Sink):
-    """A Delta table; it is made if it is not there."""
+class Delta(SinkConnector):
+    """A Delta table; it is created if it does not exist."""
 
     path: str
-    """Its folder, or its address in an object store (``s3://…``)."""
+    """Its folder, or its URL in an object store (``s3://…``)."""
     compact_every: int = 50
-    """After so many epochs small files are made one, and old ones are deleted; 0: never."""
+    """Epochs after which small files are compacted and old ones are deleted; 0: never."""
     keep_hours: int = 24
-    """So long a file stays that no new version names, for those who still read an older one."""
+    """Hours for which a file is kept that was removed, for readers of an older version."""
     storage_options: dict[str, str] = field(default_factory=dict)
-    """How an object store is reached; what is secret comes from the environment."""
-    takes: Literal["records"] = field(default="records", init=False)
+    """How to reach an object store; secrets come from the environment."""
+    accepts: Literal["records"] = field(default="records", init=False)
     release: Release = field(default="commit", init=False)
 
     def __post_init__(self) -> None:
@@ -88,23 +88,23 @@ class Delta(Sink):
 
     @property
     def is_local(self) -> bool:
-        """Does the table lie in a folder?"""
+        """Is the table in a folder of this machine?"""
         return "://" not in self.path
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The table."""
         return str(Path(self.path).resolve()) if self.is_local else self.path.rstrip("/")
 
     def guarantee(self) -> Guarantee:
-        """What readers of the table may rely on."""
+        """Exactly-once; in an object store, provided that it has conditional writes."""
         condition = "the store has conditional writes" if not self.is_local else ""
         return Guarantee(
             EXACTLY_ONCE, "commits the rows of an epoch and its number in one version", condition
         )
 
     def problems(self, name: str, record: Any) -> Iterator[Problem]:
-        """Settings, and records that are no rows of a table."""
+        """Why the settings cannot work, or records of the type cannot be rows of a table."""
         if find_spec("deltalake") is None:
             yield Problem(
                 "missing-package",
@@ -129,11 +129,11 @@ class Delta(Sink):
                     "settings are seen by many",
                     f"set it in the environment of driver and workers: {option.upper()}=…",
                 )
-        yield from column_problems(name, record)
+        yield from parquet_column_problems(name, record)
         yield from _no_durations(name, record)
 
     def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
-        """Why this table must not be written to by this checkpoint; nothing is changed."""
+        """Why this checkpoint must not write to the table; changes nothing."""
         hindrance = why_unwritable(Path(self.path)) if self.is_local else None
         if hindrance:
             return [unwritable(name, Path(self.path), hindrance)]
@@ -148,13 +148,13 @@ class Delta(Sink):
             return False
         return any(not _is_log_without_versions(path) for path in root.iterdir())
 
-    def misfits(self, name: str, record: Any) -> list[Problem]:
-        """The columns of the table that are not those of the records."""
+    def schema_problems(self, name: str, record: Any) -> list[Problem]:
+        """The columns in which the table and the records differ."""
         log = self._log(name)
-        return log.misfits(schema_of_record(name, record)) if log.exists() else []
+        return log.schema_problems(schema_of_record(name, record)) if log.exists() else []
 
-    def make_ready(self, name: str, record: Any) -> None:
-        """Make the table if it is not there."""
+    def prepare(self, name: str, record: Any) -> None:
+        """Create the table if it does not exist."""
         if self.is_local:
             try:
                 make_folder(Path(self.path))
@@ -164,52 +164,54 @@ class Delta(Sink):
         self._log(name).create(schema_of_record(name, record))
 
     def newest_epoch(self, name: str, query_id: str) -> int | None:
-        """By the application transactions, less what a RESTORE of the table has undone."""
+        """By the application transactions, without what a RESTORE of the table has undone."""
         log = self._log(name)
         ledger = log.ledger() if log.exists() else None
         if ledger is None or (ledger["query_id"], ledger["sink"]) != (query_id, name):
             return None
-        return log.newest_standing(ledger["flow"], name, query_id)
+        return log.newest_kept(ledger["flow"], name, query_id)
 
     def generation(self, name: str) -> int:
-        """The newest generation that took the table; 0 if none did."""
+        """The newest generation that claimed the table; 0 if none has."""
         log = self._log(name)
         ledger = log.ledger() if log.exists() else None
         return int(ledger["generation"]) if ledger else 0
 
-    def take(self, claim: Claim) -> None:
-        """Write this generation into the table, which fences all earlier ones; sweep orphans."""
+    def claim(self, claim: Claim) -> None:
+        """Write this generation to the table, which fences earlier ones; delete orphaned files."""
         log = self._log(claim.sink)
-        log.take(claim)
+        log.claim(claim)
         log.sweep(claim, before_epoch=0)
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
-        """Fence the other checkpoint; if not `keep`, taking the table then deletes all rows."""
+        """Fence the other checkpoint; if not `keep`, `claim` then deletes all rows."""
         self._log(claim.sink).take_over(claim, keep=keep)
 
-    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> StagedFile:
-        """Write rows to a file that no version of the table names."""
-        values = in_order(lanes)
+    def write(
+        self, claim: Claim, epoch: int, record: Any, buckets: Sequence[BucketRows]
+    ) -> StagedFile:
+        """Stage rows in a file that no version of the table names."""
+        values = in_order(buckets)
         assert isinstance(values, Records)
         name, size = self._log(claim.sink).write_file(
             claim, epoch, lambda file: write_parquet(file, claim.sink, record, values)
         )
-        last = max(lane.last_order for lane in lanes)
+        last = max(bucket.last_order for bucket in buckets)
         return StagedFile(claim.sink, name, size, len(values), last.hex())
 
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
-        """Commit an epoch as one version; one that is committed stays as it is."""
+        """Commit an epoch as one version; one that is committed already stays as it is."""
         staged = [receipt for receipt in receipts if isinstance(receipt, StagedFile)]
         self._log(claim.sink).commit(claim, epoch, sorted(staged, key=lambda s: s.last_order))
 
     def shown(self, claim: Claim, epoch: int) -> str | None:
-        """The rows of an epoch come with its number, in one version."""
+        """All of the epoch if its number is committed, which happens with its rows; else None."""
         log = self._log(claim.sink)
         newest = log.newest_epoch(claim.flow, claim.sink, claim.query_id) if log.exists() else -1
         return "all of it" if newest >= epoch else None
 
-    def rows(self, claim: Claim) -> int:
-        """How many rows this checkpoint has brought, by the ledger."""
+    def row_count(self, claim: Claim) -> int:
+        """The number of rows that this checkpoint has committed, by the ledger."""
         return self._log(claim.sink).rows(claim.flow, claim.sink, claim.query_id)
 
     def _log(self, sink: str) -> DeltaLog:
@@ -221,32 +223,32 @@ class Delta(Sink):
 def _ledger_problems(
     log: DeltaLog, name: str, query_id: str | None, next_epoch: int
 ) -> list[Problem]:
-    from cutwater.spark.connectors.delta.ledger import LEDGER_FORMAT
+    from cutwater.spark.connectors.delta.ledger import DELTA_LEDGER_FORMAT
 
     ledger, path = log.ledger(), log.path
     if ledger is None:
         return []
     found = ledger.get("format")
-    if found != LEDGER_FORMAT:
-        return [other_format(name, f"the ledger of {path}", found, LEDGER_FORMAT, "table")]
+    if found != DELTA_LEDGER_FORMAT:
+        return [other_format(name, f"the ledger of {path}", found, DELTA_LEDGER_FORMAT, "table")]
     owner = (ledger["flow"], ledger["sink"], ledger["query_id"])
     if ledger["query_id"] != query_id:
         return [other_checkpoint(name, path, f"has {many(log.rows(*owner), 'row')} of it", "table")]
     if ledger["sink"] != name:
         return [other_sink(name, path, ledger["sink"], "table")]
-    newest = log.newest_standing(*owner)
+    newest = log.newest_kept(*owner)
     return [ahead(name, path, newest, next_epoch)] if newest >= next_epoch else []
 
 
 def _is_log_without_versions(path: Path) -> bool:
-    """Is it what is left of a table whose making was cut off?"""
+    """Is it the remainder of a table whose creation was interrupted?"""
     return path.name == "_delta_log" and path.is_dir() and not any(path.glob("*.json"))
 
 
 def _no_table(sink: str, path: str) -> Problem:
     return Problem(
         "foreign-output",
-        f"sink '{sink}' goes to {path}, which has files and is no Delta table",
+        f"sink '{sink}' goes to {path}, which has files and is not a Delta table",
         "choose an empty folder or a Delta table, or move the files away",
     )
 

@@ -1,7 +1,7 @@
-"""Is a file still what it was when it was planned? Its size and time say so, and what it holds.
+"""Has a file changed since it was planned? Checked by size, modification time and fingerprint.
 
-A file that only grew still begins with what was read: the chunks of a source whose files grow carry
-a fingerprint of that beginning.
+A file that only grew still begins with what was read: if files grow, chunks carry a fingerprint of
+that beginning.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ __all__ = [
     "cannot_be_read",
     "changed",
     "check_unchanged",
+    "file_state_of",
     "fingerprint",
     "is_beginning_kept",
-    "state_of",
 ]
 
 _SAMPLE_BYTES = 4 << 10
-"""A fingerprint covers so much of the beginning of a file, and so much before its position."""
+"""Bytes that a fingerprint covers, both of the beginning of a file and before its position."""
 
 
-def state_of(found: os.stat_result) -> tuple[int, int]:
-    """What changes when a file does: its size, and its time of modification in nanoseconds."""
+def file_state_of(found: os.stat_result) -> tuple[int, int]:
+    """The size of a file, and its modification time in nanoseconds."""
     return found.st_size, found.st_mtime_ns
 
 
@@ -45,18 +45,18 @@ def fingerprint(path: str, end: int) -> str:
 
 
 def is_beginning_kept(about: Mapping[str, Any], found: os.stat_result) -> bool:
-    """Does a file still begin with what was read of it, as its chunk says?"""
+    """Does a file still begin with what was read, by the fingerprint of its chunk?"""
     if "print" not in about or found.st_size < about["size"]:
         return False
     return bool(fingerprint(about["path"], about["complete"]) == about["print"])
 
 
 def check_unchanged(chunk: Chunk) -> None:
-    """Raise `InputError` if what a chunk reads is not what it was when it was planned."""
+    """Raise `InputError` if what a chunk reads has changed since it was planned."""
     about = chunk.about
     try:
         now = Path(about["path"]).stat()
-        if state_of(now) == (about["size"], about["modified_ns"]):
+        if file_state_of(now) == (about["size"], about["modified_ns"]):
             return
         if is_beginning_kept(about, now):
             return
@@ -66,7 +66,7 @@ def check_unchanged(chunk: Chunk) -> None:
 
 
 def changed(path: str, size: int, size_now: int, *, grows: bool = False) -> Problem:
-    """What is said of a file that is not what it was."""
+    """The message for a file that has changed."""
     rule = (
         "a file of a source that grows is only appended to"
         if grows
@@ -81,7 +81,7 @@ def changed(path: str, size: int, size_now: int, *, grows: bool = False) -> Prob
 
 
 def cannot_be_read(path: str, error: OSError) -> CutwaterError:
-    """Why a file cannot be read: it is not there, or the machine fails."""
+    """The error for a file that cannot be read: it is missing, or the machine fails."""
     problem = Problem(
         "unreadable-file",
         f"{path} cannot be read: {error.strerror or error}",

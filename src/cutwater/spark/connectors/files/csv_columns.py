@@ -1,7 +1,7 @@
-"""Plain CSV as columns: numbers and text without quotes, read by Arrow and not row by row.
+"""Decodes plain CSV by column: numbers and text without quotes, parsed by Arrow.
 
-What is not plain is left to the reader of rows, which knows what is wrong with a row. Both agree on
-everything that is plain: a number is taken only if there is one way to write it.
+All other CSV is left to the row-by-row reader, which can say what is wrong with a row. Both agree
+on everything that is plain: an integer counts as plain only in its canonical form.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _ARROW = {int: pa.int64(), float: pa.float64()}
 
 
 def plain_layout(tp: Any) -> Layout | None:
-    """The columns of records that may be read in this way; None if a type is in the way."""
+    """The columns of records that Arrow may parse; None if a field has another type."""
     layout = Layout.of(tp)
     is_plain = layout.is_record and set(layout.declared.values()) <= {int, float, str}
     return layout if is_plain and not hasattr(tp, "__post_init__") else None
 
 
 class PlainRows(Sequence[bytes]):
-    """Lines that have not been looked at one by one."""
+    """Lines that are not split yet."""
 
     def __init__(self, data: bytes, starts: np.ndarray) -> None:
         self.data = data
@@ -51,7 +51,7 @@ class PlainRows(Sequence[bytes]):
 
 
 def plain_rows(data: bytes, run_bytes: int) -> Iterator[tuple[PlainRows, np.ndarray]] | None:
-    """Lines, about so many bytes at a time, and where each begins; None if they are not plain."""
+    """Lines, about `run_bytes` at a time, and the offset of each; None if they are not plain."""
     if b'"' in data or b"\r" in data or b"\n\n" in data or data.startswith(b"\n"):
         return None
     return _split(data, run_bytes)
@@ -71,7 +71,7 @@ def _split(data: bytes, run_bytes: int) -> Iterator[tuple[PlainRows, np.ndarray]
 def records_of(
     rows: PlainRows, layout: Layout, names: Sequence[str], delimiter: str
 ) -> Records | None:
-    """The records in lines whose columns have these names; None if one is not plain."""
+    """The records of lines whose columns have these names; None if a value is not plain."""
     try:
         table = csv.read_csv(
             pa.py_buffer(rows.data),

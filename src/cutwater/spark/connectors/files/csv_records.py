@@ -1,12 +1,12 @@
-"""Where the records of a CSV file end, found without holding one in memory that is too long.
+"""Finds where the records of a CSV file end, without loading overlong ones into memory.
 
-A quote that nobody closes makes the rest of a file one record, however large that is.
+A quote that is never closed makes the rest of a file one record, however large that is.
 
-Python's reader decides where a record ends, and it goes by very little: whether a character is a
-quote, a delimiter, a line end or another one. So once a record is too long, its lines are made
-short in ways that cannot change that answer: all other characters are one; of a stretch without
-quotes the first and the last character count; and of a part that is repeated, how often by 60 (the
-reader has five states, so what comes again leads through a cycle of at most five of them).
+Python's reader decides where a record ends, and distinguishes only whether a character is a quote,
+a delimiter, a line end or any other. So once a record is too long, its lines are shortened in ways
+that cannot change the answer: all other characters are mapped to one; of a stretch without quotes
+only the first and last character are kept; and a repeated part is kept as often as its count modulo
+60 requires (the reader has five states, so repetition leads through a cycle of at most five).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 _LONGEST_FIELD = (1 << 31) - 1
 LONGEST_OPEN = 1 << 20
-"""A quote of a file that grows is waited for so long; then what it opens is a bad record."""
+"""Bytes after which an open quote in a growing file is no longer awaited: the record is bad."""
 _PIECE = 1 << 20
 _STRETCH = re.compile(rb'([^"\r\n])[^"\r\n]+([^"\r\n])')
 _CYCLE = 60
@@ -40,7 +40,7 @@ _REPEATED = re.compile(rb'((?:"[^"\r\n]{0,2}){1,2})\1{%d,}' % (2 * _CYCLE))
 
 
 def csv_reader(lines: Any, delimiter: str) -> Any:
-    """Python's reader, which says what a record is."""
+    """Python's strict CSV reader, which defines what a record is."""
     csv.field_size_limit(_LONGEST_FIELD)
     return csv.reader(lines, delimiter=delimiter, strict=True)
 
@@ -48,7 +48,7 @@ def csv_reader(lines: Any, delimiter: str) -> Any:
 def records_until(
     path: str, start: int, end: int, amount: int, delimiter: str, longest: int
 ) -> tuple[int, int]:
-    """Where the records end that are at least an amount, and where the last of them begins."""
+    """The end of the first records that have at least `amount` bytes, and the begin of the last."""
     if start + amount < end:
         line_end = end_of_line(path, start + amount - 1, end)
         if not has_quotes(path, start, line_end):
@@ -60,7 +60,7 @@ def records_until(
 
 
 def first_records(file: BinaryIO, amount: int, delimiter: str, longest: int) -> tuple[int, int]:
-    """How many bytes the first records take, at least an amount, and how many all but the last."""
+    """The size of the first records with at least `amount` bytes, and without the last of them."""
     taken = last = 0
     for begin, end in _records(file, delimiter, longest):
         taken, last = end, begin
@@ -70,7 +70,7 @@ def first_records(file: BinaryIO, amount: int, delimiter: str, longest: int) -> 
 
 
 def complete_records(path: str, start: int, end: int, delimiter: str) -> int:
-    """Where the last record ends that has its end: a line end outside quotes."""
+    """The end of the last record that is complete: that has a line end outside quotes."""
     at = complete = start
 
     def lines() -> Iterator[str]:
@@ -96,7 +96,7 @@ def complete_records(path: str, start: int, end: int, delimiter: str) -> int:
 
 
 def has_quotes(path: str, start: int, end: int) -> bool:
-    """Is there a quote between two places of a file?"""
+    """Is there a quote between two offsets of a file?"""
     with Path(path).open("rb") as file:
         file.seek(start)
         parts = (file.read(min(RUN_BYTES, end - at)) for at in range(start, end, RUN_BYTES))
@@ -104,7 +104,7 @@ def has_quotes(path: str, start: int, end: int) -> bool:
 
 
 def _records(file: BinaryIO, delimiter: str, longest: int) -> Iterator[tuple[int, int]]:
-    """Where each record begins and ends; one that is never closed ends with the file."""
+    """The begin and end of each record; one with an unclosed quote ends with the file."""
     place = begin = 0
 
     def lines() -> Iterator[str]:
@@ -128,7 +128,7 @@ def _records(file: BinaryIO, delimiter: str, longest: int) -> Iterator[tuple[int
 
 
 def _line(file: BinaryIO, delimiter: str, longest: int) -> tuple[bytes, int]:
-    """The next line and its size; if it is too long, only what decides where a record ends."""
+    """The next line and its size; shortened if it is longer than `longest`."""
     kept, size = b"", 0
     while piece := file.readline(_PIECE):
         kept += piece
@@ -141,7 +141,7 @@ def _line(file: BinaryIO, delimiter: str, longest: int) -> tuple[bytes, int]:
 
 
 def _short(text: bytes, delimiter: str) -> bytes:
-    """As long as needed to lead the reader of records into the same state."""
+    """A shorter text that leads the CSV reader into the same state."""
     text = _STRETCH.sub(rb"\1\2", text.translate(_classes(delimiter)))
     return _REPEATED.sub(_fewer, text)
 
@@ -153,7 +153,7 @@ def _fewer(found: re.Match[bytes]) -> bytes:
 
 @lru_cache
 def _classes(delimiter: str) -> bytes:
-    """All characters that mean nothing to the reader as one."""
+    """A translation table that maps all characters without meaning to the reader to one."""
     other = ord("y" if delimiter == "x" else "x")
     kept = {ord(delimiter), *b'"\r\n'}
     return bytes(code if code in kept else other for code in range(256))

@@ -1,7 +1,7 @@
 """A folder of CSV files as a source: a header line in each file, quoted line ends, typed columns.
 
-A record is what Python's strict CSV reader takes for one, from the first record of a file on: so
-everyone who asks where a record ends gets the same answer, whatever is wrong with it.
+Python's strict CSV reader, run from the first record of a file on, defines where a record ends. So
+planning and reading always agree on that, however malformed the record is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cutwater.annotations import describe
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.defaults import filler_of
-from cutwater.spark.connectors.base.source import BadRecord, Chunk, RecordReader, Run
+from cutwater.spark.connectors.base.source import BadRecord, Chunk, RawBatch, RecordReader
 from cutwater.spark.connectors.files.csv_columns import (
     PlainRows,
     plain_layout,
@@ -46,10 +46,10 @@ from cutwater.spark.connectors.files.lines import (
 )
 from cutwater.spark.connectors.files.text import (
     RUN_BYTES,
-    TextFeed,
+    TextSource,
+    batches_of,
     bytes_of,
     last_line_end,
-    runs_of,
 )
 from cutwater.spark.exchange.batch import much_at_once
 
@@ -57,7 +57,7 @@ __all__ = ["Csv"]
 
 _BOM = b"\xef\xbb\xbf"
 _AT_ONCE = 32 << 20
-"""So much of a share is in memory at once, and a record."""
+"""Bytes of a task's share that are in memory at once, plus one record."""
 _SHOWN = 200
 _SCALARS = (
     mi.BoolType,
@@ -77,29 +77,28 @@ _SCALARS = (
 
 
 @dataclass(frozen=True)
-class Csv(TextFeed):
-    """A folder of CSV files in UTF-8: each appears whole and does not change after, or `grows`.
+class Csv(TextSource):
+    """A folder of CSV files in UTF-8: each appears atomically and does not change, or `grows`.
 
     The first line of each file names its columns; they are the fields of the source's records, in
-    any order. A field with a default may be left out. An empty place is None where the field may
-    be, else it is empty text. Line ends inside quotes belong to the value.
+    any order. A field with a default may be left out. An empty value is None if the field may be
+    None, else it is empty text. Line ends inside quotes belong to the value.
     """
 
     path: str
     delimiter: str = ","
     max_bytes_per_epoch: int = 32 << 20
-    """How much one epoch reads at the most; a bucket's share of it is sorted in memory."""
+    """The most bytes that one epoch reads; a bucket's share of it is sorted in memory."""
     idle_after: float | None = None
-    """Seconds without new input after which the source holds others back no longer."""
+    """Seconds without input after which the source no longer holds back the watermark of others."""
     grows: bool = False
-    """Are files appended to? Then what is new is read on; a line counts once it has its end."""
+    """Are files appended to? Then reading continues with what is new, up to the last line end."""
     recheck_every: float = 60.0
-    """Every file that was read is looked at again within so many seconds; a changed one is
-    refused."""
+    """Seconds within which every file that was read is checked again; a changed one is refused."""
     max_rows_per_epoch: int = MAX_ROWS_PER_EPOCH
     max_files_per_epoch: int = MAX_FILES_PER_EPOCH
     max_record_bytes: int = MAX_RECORD_BYTES
-    """A row with more bytes is a bad record, and is not held in memory."""
+    """A row with more bytes is a bad record, and is not loaded into memory."""
 
     kind: ClassVar[str] = "CSV"
 
@@ -158,7 +157,7 @@ class Csv(TextFeed):
 
 @dataclass(frozen=True)
 class _Malformed:
-    """What is no row of a CSV file."""
+    """A record that is not a valid row of CSV."""
 
     why: str
     text: bytes
@@ -182,13 +181,13 @@ class _Rows(RecordReader):
         self._columns: list[str] = []
         self._optional: list[int] = []
 
-    def turn_to(self, chunk: Chunk) -> None:
+    def enter(self, chunk: Chunk) -> None:
         self._columns = chunk.about["columns"]
         optional = (_is_optional(self._fields[column].type) for column in self._columns)
         self._optional = [place for place, is_optional in enumerate(optional) if is_optional]
 
-    def runs(self, chunk: Chunk) -> Iterator[Run]:
-        self.turn_to(chunk)
+    def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
+        self.enter(chunk)
         start = chunk.start
         while chunk.end - start > _AT_ONCE:
             where = chunk.about["path"], start, chunk.end
@@ -200,27 +199,27 @@ class _Rows(RecordReader):
             start = end
         yield from self._part(replace(chunk, start=start))
 
-    def _too_long(self, chunk: Chunk) -> Run:
-        """A record of which only the beginning is read."""
+    def _too_long(self, chunk: Chunk) -> RawBatch:
+        """A record that exceeds the limit; only its beginning is read."""
         text = bytes_of(replace(chunk, end=chunk.start + _SHOWN))
         why = too_long(chunk.end - chunk.start - 1, self._longest)
-        return Run([_Malformed(why, text)], [chunk.start])
+        return RawBatch([_Malformed(why, text)], [chunk.start])
 
-    def _part(self, chunk: Chunk) -> Iterator[Run]:
-        """Records that are in memory together."""
+    def _part(self, chunk: Chunk) -> Iterator[RawBatch]:
+        """Batches of a part of a chunk that fits into memory."""
         data = bytes_of(chunk)
         is_whole = self._plain is not None and len(self._columns) == len(self._fields)
         if len(data) > self._longest and longest_line(data) > self._longest:
             is_whole = False
         plain = plain_rows(data, RUN_BYTES) if is_whole else None
         if plain is not None:
-            return (Run(rows, (at + chunk.start).tolist()) for rows, at in plain)
+            return (RawBatch(rows, (at + chunk.start).tolist()) for rows, at in plain)
         with much_at_once():
             rows, positions = _rows(data, self._delimiter, self._longest)
-        return runs_of(rows, [chunk.start + position for position in positions])
+        return batches_of(rows, [chunk.start + position for position in positions])
 
-    def decode(self, run: Run) -> Sequence[Any]:
-        raws: Sequence[Any] = run.raws
+    def decode(self, raw_batch: RawBatch) -> Sequence[Any]:
+        raws: Sequence[Any] = raw_batch.raws
         if isinstance(raws, PlainRows) and self._plain:
             found = records_of(raws, self._plain, self._columns, self._delimiter)
             if found is not None:
@@ -256,10 +255,10 @@ class _Rows(RecordReader):
         return named
 
     def _row(self, raw: _Row | bytes) -> _Row:
-        """A row that may still be a line as it lies in the file."""
+        """The row; parses it first if it is still a raw line."""
         return _rows(raw, self._delimiter)[0][0] if isinstance(raw, bytes) else raw
 
-    def text(self, raw: _Row | bytes) -> bytes:
+    def preview(self, raw: _Row | bytes) -> bytes:
         if isinstance(raw, bytes):
             return raw
         if isinstance(raw, _Malformed):
@@ -270,7 +269,7 @@ class _Rows(RecordReader):
 def _rows(
     data: bytes, delimiter: str, longest: int = MAX_RECORD_BYTES
 ) -> tuple[list[_Row], list[int]]:
-    """The rows in some text, and where each begins; a blank line is none."""
+    """The rows in some text, and the offset of each; blank lines are skipped."""
     starts = list(accumulate((len(line) + 1 for line in data.split(b"\n")), initial=0))
     text, is_clean = _decoded(data)
     reader = csv_reader(io.StringIO(text, newline="\n"), delimiter)
@@ -303,7 +302,7 @@ def _rows(
 
 
 def _decoded(data: bytes) -> tuple[str, bool]:
-    """The text, and whether all of it is UTF-8; what is not becomes lone surrogates."""
+    """The text, and whether all of it is UTF-8; invalid bytes become lone surrogates."""
     try:
         return data.decode(), True
     except UnicodeDecodeError:
@@ -319,7 +318,7 @@ def _is_text(row: Sequence[str]) -> bool:
 
 
 def _header(path: str, delimiter: str) -> tuple[list[str], int]:
-    """The columns of a file, and where its first record begins."""
+    """The columns of a file, and the offset of its first record; raises `InputError` if none."""
     with Path(path).open("rb") as file:
         before = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
         file.seek(before)
@@ -344,27 +343,27 @@ def _header_problems(
 ) -> Iterator[Problem]:
     declared = [field.encode_name for field in fields]
     required = [field.encode_name for field in fields if field.required]
-    said = f"the first line of {path} names {', '.join(map(repr, columns))[:500]}"
+    message = f"the first line of {path} names {', '.join(map(repr, columns))[:500]}"
     for column in columns:
         if column not in declared:
             yield Problem(
                 "unknown-column",
-                f"{said}, but the record has no field {column!r}; it has: {', '.join(declared)}",
+                f"{message}, but the record has no field {column!r}; it has: {', '.join(declared)}",
                 "leave the column out, or add a field",
             )
         elif columns.count(column) > 1:
-            yield Problem("column-twice", f"{said}, {column!r} twice", "leave one of them out")
+            yield Problem("column-twice", f"{message}, {column!r} twice", "leave one of them out")
     for name in required:
         if name not in columns:
             yield Problem(
                 "missing-column",
-                f"{said}, but the record needs a column {name!r}",
+                f"{message}, but the record needs a column {name!r}",
                 f"add it to the file, or give the field a default: {name}: ... = ...",
             )
 
 
 def _fields_of(tp: Any) -> Sequence[mi.Field] | None:
-    """The fields of a type that a row can be; None if it can be none."""
+    """The fields of a record type; None if a row of CSV cannot be of this type."""
     try:
         found = mi.type_info(tp)
     except TypeError:
@@ -376,7 +375,7 @@ def _fields_of(tp: Any) -> Sequence[mi.Field] | None:
 
 
 def _scalar(tp: mi.Type) -> mi.Type | None:
-    """The type of the values of a column, but for None; None if it has no single one."""
+    """The scalar type of a column, without None; None if there is no single one."""
     types = [t for t in (tp.types if isinstance(tp, mi.UnionType) else (tp,)) if not _is_none(t)]
     return types[0] if len(types) == 1 and isinstance(types[0], _SCALARS) else None
 

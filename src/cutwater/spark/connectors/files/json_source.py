@@ -1,7 +1,7 @@
 """A folder of JSON-lines files as a source.
 
-Spark has no position for a line of text; here it is the number of the file and the byte offset,
-which also gives the line number of a bad record.
+Spark gives a line of text no position. Here it is the number of the file and the byte offset, from
+which the line number of a bad record follows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from cutwater.spark.connectors.base.defaults import filler_of
-from cutwater.spark.connectors.base.source import Chunk, RecordReader, Run
+from cutwater.spark.connectors.base.source import Chunk, RawBatch, RecordReader
 from cutwater.spark.connectors.files.lines import (
     MAX_FILES_PER_EPOCH,
     MAX_RECORD_BYTES,
@@ -22,29 +22,28 @@ from cutwater.spark.connectors.files.lines import (
     LongLine,
     lines_of,
 )
-from cutwater.spark.connectors.files.text import RUN_BYTES, TextFeed, runs_of, split_at_lines
+from cutwater.spark.connectors.files.text import RUN_BYTES, TextSource, batches_of, split_at_lines
 
 __all__ = ["JsonLines"]
 
 
 @dataclass(frozen=True)
-class JsonLines(TextFeed):
-    """A folder of JSON-lines files: each appears whole and does not change after, or `grows`."""
+class JsonLines(TextSource):
+    """A folder of JSON-lines files: each appears atomically and does not change, or `grows`."""
 
     path: str
     max_bytes_per_epoch: int = 32 << 20
-    """How much one epoch reads at the most; a bucket's share of it is sorted in memory."""
+    """The most bytes that one epoch reads; a bucket's share of it is sorted in memory."""
     idle_after: float | None = None
-    """Seconds without new input after which the source holds others back no longer."""
+    """Seconds without input after which the source no longer holds back the watermark of others."""
     grows: bool = False
-    """Are files appended to? Then what is new is read on; a line counts once it has its end."""
+    """Are files appended to? Then reading continues with what is new, up to the last line end."""
     recheck_every: float = 60.0
-    """Every file that was read is looked at again within so many seconds; a changed one is
-    refused."""
+    """Seconds within which every file that was read is checked again; a changed one is refused."""
     max_rows_per_epoch: int = MAX_ROWS_PER_EPOCH
     max_files_per_epoch: int = MAX_FILES_PER_EPOCH
     max_record_bytes: int = MAX_RECORD_BYTES
-    """A line with more bytes is a bad record, and is not held in memory."""
+    """A line with more bytes is a bad record, and is not loaded into memory."""
 
     kind: ClassVar[str] = "JSON lines"
 
@@ -60,39 +59,39 @@ class _Lines(RecordReader):
         self._decode = _decoder(tp)
         self._longest = longest
 
-    def runs(self, chunk: Chunk) -> Iterator[Run]:
+    def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
         for texts, places in lines_of(chunk, self._longest, RUN_BYTES):
             is_full = [bool(text) and not text.isspace() for text in texts]
-            yield from runs_of(list(compress(texts, is_full)), list(compress(places, is_full)))
+            yield from batches_of(list(compress(texts, is_full)), list(compress(places, is_full)))
 
-    def decode(self, run: Run) -> list[Any]:
-        _refuse_long(run.raws)
-        return list(map(self._decode, run.raws))
+    def decode(self, raw_batch: RawBatch) -> list[Any]:
+        _refuse_long(raw_batch.raws)
+        return list(map(self._decode, raw_batch.raws))
 
-    def times(self, run: Run, field: str) -> list[Any]:
-        _refuse_long(run.raws)
-        decode = self._decode  # records are let go at once: to keep them all takes longer
-        return [getattr(decode(raw), field) for raw in run.raws]
+    def times(self, raw_batch: RawBatch, field: str) -> list[Any]:
+        _refuse_long(raw_batch.raws)
+        decode = self._decode  # each record is freed at once: keeping all is slower
+        return [getattr(decode(raw), field) for raw in raw_batch.raws]
 
     def decode_one(self, raw: bytes) -> Any:
         _refuse_long([raw])
         return self._decode(raw)
 
-    def text(self, raw: bytes) -> bytes:
+    def preview(self, raw: bytes) -> bytes:
         return raw
 
-    def line(self, raw: bytes, value: Any) -> bytes:
+    def json_line(self, raw: bytes, value: Any) -> bytes:
         return raw.rstrip()
 
 
 def _refuse_long(raws: Sequence[bytes]) -> None:
-    """A line that is too long comes alone."""
+    """Raise `BadRecord` if the batch is a line that is too long: such a line comes alone."""
     if isinstance(raws[0], LongLine):
         raws[0].refuse()
 
 
 def _decoder(tp: Any) -> Callable[[bytes], Any]:
-    """Reads a record of a type from a line."""
+    """A function that decodes a line to a record of a type, defaults included."""
     decode, fill = msgspec.json.Decoder(tp).decode, filler_of(tp)
     if fill is None:
         return decode

@@ -1,4 +1,4 @@
-"""Lines of a file, some at a time: in memory is a block of them, and never more than one record."""
+"""Reads the lines of a file in blocks: a block is in memory, and at most one longer record."""
 
 from __future__ import annotations
 
@@ -27,43 +27,43 @@ __all__ = [
 ]
 
 MAX_ROWS_PER_EPOCH = 1_000_000
-"""A row that waits for its bucket takes about 250 bytes beyond itself, wherever it is: so an epoch
-of rows of one key is worked on in about a quarter of a gigabyte (``benchmarks/skew.py``)."""
+"""A buffered row has an overhead of about 250 bytes, so an epoch whose rows all have one key needs
+about a quarter of a gigabyte (``benchmarks/skew.py``)."""
 MAX_FILES_PER_EPOCH = 5_000
-"""A file takes a few hundred bytes in the log of its source, and in the plan of its epoch."""
+"""A file takes a few hundred bytes in the offset log, and in the plan of its epoch."""
 MAX_RECORD_BYTES = 16 << 20
-"""What is decoded, encoded and sent as one value is in memory several times."""
+"""A record is in memory several times while it is decoded, encoded and sent."""
 
 _BLOCK = 1 << 20
 _SHOWN = 200
 
 
 class LongLine(bytes):
-    """The beginning of a line that is too long to be a record; the rest was passed over."""
+    """The beginning of a line that is too long to be a record; the rest was skipped."""
 
     size: int
-    """How many bytes the line has."""
+    """The length of the line in bytes."""
     limit: int
 
     @classmethod
     def of(cls, beginning: bytes, size: int, limit: int) -> LongLine:
-        """A line, by what is kept of it."""
+        """A line of `size` bytes that begins so."""
         made = cls(beginning[:_SHOWN])
         made.size, made.limit = size, limit
         return made
 
     def refuse(self) -> None:
-        """Raise `BadRecord`: whatever it begins with, it is none."""
+        """Raise `BadRecord`: the line is too long."""
         raise BadRecord(too_long(self.size, self.limit))
 
 
 def too_long(size: int, limit: int) -> str:
-    """Why what is too long is no record."""
+    """Why a record that is too long is bad."""
     return f"it has {size} bytes, and a record has at most {limit} (max_record_bytes)"
 
 
 def longest_line(data: bytes) -> int:
-    """How many bytes the longest line has."""
+    """The length of the longest line in bytes."""
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
     return int(np.diff(ends, prepend=-1, append=len(data)).max()) - 1
 
@@ -71,9 +71,9 @@ def longest_line(data: bytes) -> int:
 def lines_of(
     chunk: Chunk, longest: int, block_size: int
 ) -> Iterator[tuple[list[bytes], list[int]]]:
-    """The lines of a chunk, and where each begins, about a block at a time.
+    """The lines of a chunk and their offsets, about a block at a time.
 
-    A line with more than `longest` bytes comes alone, as a `LongLine`. Raises `InputError` if the
+    A line of more than `longest` bytes comes alone, as a `LongLine`. Raises `InputError` if the
     file has changed.
     """
     check_unchanged(chunk)
@@ -90,7 +90,7 @@ def lines_of(
 def _lines(
     file: BinaryIO, start: int, end: int, longest: int, block_size: int
 ) -> Iterator[tuple[list[bytes], list[int]]]:
-    kept, size, begin = b"", 0, start  # of a line that is not over: its bytes, length and begin
+    kept, size, begin = b"", 0, start  # of the unfinished line: its bytes, length and offset
     place = start
     while place < end and (block := file.read(min(block_size, end - place))):
         place += len(block)
@@ -114,7 +114,7 @@ def _lines(
 
 
 def _parted(data: bytes, start: int, longest: int) -> Iterator[tuple[list[bytes], list[int]]]:
-    """Whole lines, of which some may be too long."""
+    """Complete lines and their offsets; each one that is too long comes alone."""
     texts = data.split(b"\n")
     places = list(accumulate((len(text) + 1 for text in texts), initial=start))[:-1]
     if max(map(len, texts)) <= longest:
@@ -132,7 +132,7 @@ def _parted(data: bytes, start: int, longest: int) -> Iterator[tuple[list[bytes]
 
 
 def end_of_line(path: str, place: int, end: int) -> int:
-    """The first end of a line at or after a place, or `end`."""
+    """The end of the line that contains an offset, or `end` if that comes first."""
     with Path(path).open("rb") as file:
         file.seek(place)
         while place < end and (block := file.read(_BLOCK)):
@@ -144,7 +144,7 @@ def end_of_line(path: str, place: int, end: int) -> int:
 
 
 def until_line(path: str, start: int, end: int, lines: int) -> tuple[int, int]:
-    """How many bytes from a place on hold so many lines or fewer, and how many lines they are."""
+    """The length of the first `lines` lines from `start` on, or of fewer, and their number."""
     place, count, is_open = start, 0, False
     with Path(path).open("rb") as file:
         file.seek(start)
@@ -159,7 +159,7 @@ def until_line(path: str, start: int, end: int, lines: int) -> tuple[int, int]:
 
 
 def line_starts(path: str, end: int) -> array[int]:
-    """Where the lines of a file begin; the file is not held in memory."""
+    """The offsets of the lines of a file; does not load the file into memory."""
     starts, place = array("Q", [0]), 0
     with Path(path).open("rb") as file:
         while place < end and (block := file.read(min(_BLOCK, end - place))):

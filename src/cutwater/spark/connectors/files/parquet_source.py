@@ -1,4 +1,4 @@
-"""A folder of Parquet files as a source: columns stay columns; a position is a row of a file."""
+"""A folder of Parquet files as a source: columns stay columns; a position is a row number."""
 
 from __future__ import annotations
 
@@ -21,52 +21,51 @@ import pyarrow.parquet as pq
 from cutwater.annotations import describe, members, plain_type
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
-from cutwater.spark.connectors.base.source import BadRecord, Chunk, RecordReader, Run
+from cutwater.spark.connectors.base.source import BadRecord, Chunk, RawBatch, RecordReader
 from cutwater.spark.connectors.files.changes import cannot_be_read, check_unchanged
 from cutwater.spark.connectors.files.lines import MAX_FILES_PER_EPOCH, MAX_RECORD_BYTES, too_long
-from cutwater.spark.connectors.files.listing import FilesFeed
+from cutwater.spark.connectors.files.listing import FileSource
 from cutwater.spark.connectors.files.row_sizes import row_sizes
 from cutwater.spark.exchange.arrow import misfit, records_in
 from cutwater.spark.exchange.columns import Records, objects
 from cutwater.vectors import Layout
 
-__all__ = ["NUMBERED_ROWS", "RUN_ROWS", "Parquet"]
+__all__ = ["NUMBERED_ROWS", "PARQUET_BATCH_ROWS", "Parquet"]
 
-RUN_ROWS = 50_000
-"""So many rows at the most are worked on together."""
+PARQUET_BATCH_ROWS = 50_000
+"""The most rows that are processed together."""
 NUMBERED_ROWS = 200_000
-"""And so many where the values of a field are numbered, which pays if they come again."""
+"""The same if a field is dictionary-encoded, which pays off the more its values repeat."""
 _NUMBERED_BYTES = 32 << 20
-"""If they are so many bytes at the most."""
+"""The most bytes of a batch with dictionary-encoded fields."""
 _DECODED_ROWS = 500
-"""So many rows are decoded at once: nobody knows before how large they are."""
+"""Rows that are decoded at once: their size is not known before."""
 _SAMPLED_GROUPS = 8
-"""The rows of so many groups of a file are looked at when it is planned."""
+"""Row groups of a file, approximately, that are sampled when it is planned."""
 
 
 @dataclass(frozen=True)
-class Parquet(FilesFeed):
-    """A folder of Parquet files: each file appears whole, and does not change after.
+class Parquet(FileSource):
+    """A folder of Parquet files: each appears atomically, and does not change after that.
 
-    Columns are the fields of the source's records, by name; others are left alone. A field with a
-    default may be left out.
+    Columns are the fields of the source's records, by name; other columns are ignored. A field with
+    a default may be left out.
     """
 
     path: str
     max_rows_per_epoch: int = 500_000
     max_bytes_per_epoch: int = 64 << 20
-    """How much one epoch reads at the most, as it is without compression, on an average of each
-    file; a bucket's share of it is sorted in memory."""
+    """The most bytes that one epoch reads, uncompressed and by the average row of each file; a
+    bucket's share of it is sorted in memory."""
     idle_after: float | None = None
-    """Seconds without new input after which the source holds others back no longer."""
+    """Seconds without input after which the source no longer holds back the watermark of others."""
     grows: bool = False
-    """Refused: the end of a Parquet file says what is in it, so nothing can be appended."""
+    """Refused: the footer of a Parquet file says what is in it, so nothing can be appended."""
     recheck_every: float = 60.0
-    """Every file that was read is looked at again within so many seconds; a changed one is
-    refused."""
+    """Seconds within which every file that was read is checked again; a changed one is refused."""
     max_files_per_epoch: int = MAX_FILES_PER_EPOCH
     max_record_bytes: int = MAX_RECORD_BYTES
-    """A row whose values have more bytes, all together, is a bad record."""
+    """A row whose values together have more bytes is a bad record."""
 
     kind: ClassVar[str] = "Parquet"
     unit: ClassVar[str] = "rows"
@@ -107,7 +106,7 @@ class Parquet(FilesFeed):
     def end_of(self, chunk: Chunk) -> Any:
         return chunk.about["rows"]
 
-    def amount(self, chunk: Chunk) -> int:
+    def weight(self, chunk: Chunk) -> int:
         return int((chunk.end - chunk.start) * chunk.about["row_bytes"])
 
     def cut(self, chunk: Chunk, amount: int) -> Any:
@@ -116,28 +115,28 @@ class Parquet(FilesFeed):
     def reader(self, tp: Any) -> RecordReader:
         return _Rows(tp, self.max_record_bytes)
 
-    def place(self, chunk: Chunk, position: int) -> str:
+    def location(self, chunk: Chunk, position: int) -> str:
         return f"row {position + 1} of {chunk.about['path']}"
 
-    def spot(self, chunk: Chunk, position: int) -> dict[str, Any]:
+    def coordinates(self, chunk: Chunk, position: int) -> dict[str, Any]:
         return {"file": chunk.about["path"], "row": position + 1}
 
 
 @contextmanager
 def _sound(path: str) -> Iterator[None]:
-    """Around reading a file: what is wrong inside it becomes a sentence."""
+    """Turn errors of reading a file into `InputError`, or what its errno implies."""
     try:
         yield
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, EOFError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # not what is in the file
+        if isinstance(error, OSError) and error.errno is not None:  # not the file's contents
             raise cannot_be_read(path, error) from None
-        said = str(error).strip().splitlines() or [type(error).__name__]
+        message = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
             Problem(
                 "damaged-parquet",
-                f"{path} cannot be read as Parquet: {said[0]}",
+                f"{path} cannot be read as Parquet: {message[0]}",
                 "write files elsewhere and move them in when they are complete; if it is damaged, "
                 "take it away",
             )
@@ -174,7 +173,7 @@ def _is_misfit(found: pa.DataType, tp: Any) -> bool:
 
 
 class _Defaults:
-    """The fields of a record that may be left out, and what they are then."""
+    """The fields of a record that have a default, and columns of these defaults."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -182,7 +181,7 @@ class _Defaults:
         self.fields = {field.name: field for field in fields if not field.required}
 
     def column(self, name: str, size: int) -> np.ndarray:
-        """The default of a field, so many times."""
+        """A column with the default of a field, `size` times."""
         field, kind = self.fields[name], self._layout.columns[name]
         if field.default is msgspec.NODEFAULT:
             return objects(field.default_factory() for _ in range(size))
@@ -192,7 +191,7 @@ class _Defaults:
 
 @dataclass(frozen=True)
 class _Batch(Sequence[pa.RecordBatch]):
-    """The rows of a batch, each as a batch of its own."""
+    """The rows of a batch, each as a batch of one row."""
 
     batch: pa.RecordBatch
 
@@ -201,7 +200,7 @@ class _Batch(Sequence[pa.RecordBatch]):
 
     @property
     def nbytes(self) -> int:
-        """What its columns take."""
+        """The size of its columns in bytes."""
         return int(self.batch.nbytes)
 
     def __getitem__(self, index: Any) -> Any:
@@ -219,10 +218,10 @@ class _Rows(RecordReader):
 
     @cached_property
     def _is_checked(self) -> bool:
-        """Does a record look at its own fields when it is made?"""
+        """Does the record type validate its fields in ``__post_init__``?"""
         return self._layout.is_record and hasattr(self._layout.type, "__post_init__")
 
-    def runs(self, chunk: Chunk) -> Iterator[Run]:
+    def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
         check_unchanged(chunk)
         path, first = chunk.about["path"], 0
         with _sound(path), pq.ParquetFile(path, read_dictionary=self._texts(path)) as file:
@@ -239,22 +238,22 @@ class _Rows(RecordReader):
         check_unchanged(chunk)
 
     def _texts(self, path: str) -> list[str]:
-        """The numbered fields that a file has as texts or bytes, whose values it numbers itself."""
+        """The fields to read as dictionaries: text or bytes that the file can encode itself."""
         texts = [name for name in self.numbered if self._layout.columns[name] == "object"]
         return [name for name in texts if name in pq.read_schema(path).names]
 
     def _rows_at_once(self, metadata: pq.FileMetaData) -> int:
-        """More where fields are numbered, as long as they are short."""
+        """The most rows of a batch: more with dictionary-encoded fields, if rows are short."""
         if not self.numbered or not metadata.num_rows:
-            return RUN_ROWS
+            return PARQUET_BATCH_ROWS
         groups = range(metadata.num_row_groups)
         size = sum(metadata.row_group(group).total_byte_size for group in groups)
         in_all = int(_NUMBERED_BYTES * metadata.num_rows // max(size, 1))
-        return min(max(in_all, RUN_ROWS), NUMBERED_ROWS)
+        return min(max(in_all, PARQUET_BATCH_ROWS), NUMBERED_ROWS)
 
-    def decode(self, run: Run) -> Sequence[Any]:
-        assert isinstance(run.raws, _Batch)
-        return self._records(run.raws.batch)
+    def decode(self, raw_batch: RawBatch) -> Sequence[Any]:
+        assert isinstance(raw_batch.raws, _Batch)
+        return self._records(raw_batch.raws.batch)
 
     def decode_one(self, raw: pa.RecordBatch) -> Any:
         return self._records(raw)[0]
@@ -297,7 +296,7 @@ class _Rows(RecordReader):
         }
         return Records(self._layout, columns, found.numberings)
 
-    def text(self, raw: pa.RecordBatch) -> bytes:
+    def preview(self, raw: pa.RecordBatch) -> bytes:
         row = {name: _shown(raw.column(name)) for name in raw.schema.names}
         return json.dumps(row, default=str).encode()
 
@@ -306,9 +305,9 @@ class _Rows(RecordReader):
 
 
 def _decoded_row_bytes(file: pq.ParquetFile, columns: Sequence[str]) -> int:
-    """What a row takes once it is decoded, by the first rows of some groups.
+    """The bytes of a decoded row, estimated from the first rows of some row groups.
 
-    The sizes that a file states are of what it encodes: a text that comes a million times counts
+    The sizes in the metadata are those of encoded values: a text that occurs a million times counts
     once there.
     """
     wanted = [column for column in columns if column in file.schema_arrow.names]
@@ -318,7 +317,7 @@ def _decoded_row_bytes(file: pq.ParquetFile, columns: Sequence[str]) -> int:
         try:
             batches = file.iter_batches(_DECODED_ROWS, row_groups=[group], columns=wanted)
             first = next(batches, None)
-        except (pa.ArrowException, OSError):  # whoever reads the rows says what is wrong
+        except (pa.ArrowException, OSError):  # reported when the rows are read
             continue
         if first is not None and first.num_rows:
             largest = max(largest, first.nbytes // first.num_rows)
@@ -326,7 +325,7 @@ def _decoded_row_bytes(file: pq.ParquetFile, columns: Sequence[str]) -> int:
 
 
 def _gathered(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of about so many, or of about so many bytes once decoded."""
+    """The same rows in batches of about `rows` rows, or of about `_NUMBERED_BYTES` decoded."""
     waiting: list[pa.RecordBatch] = []
     count = size = 0
     for batch in batches:
@@ -340,7 +339,7 @@ def _gathered(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Recor
 
 
 def _why(batch: pa.RecordBatch, error: Exception) -> str:
-    """What is wrong with a row: that of which Arrow says least is text that is not UTF-8."""
+    """What is wrong with a row; for invalid UTF-8 Arrow's own error says too little."""
     try:
         for column in batch.columns:
             _plain(column).validate(full=True)
@@ -349,21 +348,21 @@ def _why(batch: pa.RecordBatch, error: Exception) -> str:
     return str(error)
 
 
-def _between(batches: Iterator[pa.RecordBatch], first: int, chunk: Chunk) -> Iterator[Run]:
-    """The rows of a chunk among batches, the first of which begins at a row of the file."""
+def _between(batches: Iterator[pa.RecordBatch], first: int, chunk: Chunk) -> Iterator[RawBatch]:
+    """The rows of a chunk among batches; `first` is the row number at which these begin."""
     for batch in batches:
         start = max(chunk.start - first, 0)
         size = min(chunk.end - first, batch.num_rows) - start
         if size > 0:
             rows = range(first + start, first + start + size)
-            yield Run(_Batch(batch.slice(start, size)), rows)
+            yield RawBatch(_Batch(batch.slice(start, size)), rows)
         first += batch.num_rows
         if first >= chunk.end:
             return
 
 
 def _plain_type(tp: pa.DataType) -> pa.DataType:
-    """The type of a column once it is read: no dictionaries, and no nanoseconds."""
+    """The type of a column after decoding: no dictionaries, and no nanoseconds."""
     if pa.types.is_dictionary(tp):
         return _plain_type(tp.value_type)
     if pa.types.is_timestamp(tp):

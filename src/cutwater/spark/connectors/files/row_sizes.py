@@ -1,4 +1,4 @@
-"""How many bytes each row of a batch takes, whatever its columns hold."""
+"""The size of each row of a batch in bytes, for columns of any type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["row_sizes"]
 
 
 def row_sizes(batch: pa.RecordBatch) -> np.ndarray:
-    """The bytes of the values of each row: texts, numbers, and what lists and records hold.
+    """The bytes of the values of each row: text, numbers, and the contents of lists and records.
 
     >>> row_sizes(pa.record_batch({"a": ["xy", None], "b": [[1, 2, 3], []]})).tolist()
     [26, 0]
@@ -35,13 +35,13 @@ def _sizes(array: pa.Array) -> np.ndarray:
         return _none(array)
     try:
         return np.where(array.is_valid(), tp.bit_width // 8, 0)
-    except ValueError:  # it is as long as each value is: text or bytes
+    except ValueError:  # of variable width: text or bytes
         lengths = pc.binary_length(array).fill_null(0)
         return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int64)
 
 
 def _sizes_of_lists(array: pa.Array) -> np.ndarray:
-    # The values of a slice are those of all; its offsets say which are its own.
+    # A slice has the values of the whole array; its offsets select its own.
     items = (
         pa.StructArray.from_arrays([array.keys, array.items], ["k", "v"])
         if pa.types.is_map(array.type)

@@ -1,20 +1,20 @@
-"""The folder sink: an epoch appears by one rename of a directory, or not at all.
+"""The folder sink: publishes an epoch by one atomic rename of a directory.
 
 ::
 
     out/
       epoch=0/part-00000.jsonl      what readers see: whole epochs, each once (or .parquet)
-              _manifest.json        rows and last order of each lane, published with them
+              _manifest.json        rows and last order of each bucket, published with them
       epoch=1/…
-      _cutwater/ledger.json         whose output this is, the newest generation, and behind which
-                                    epochs its own begin if it was another's before
+      _cutwater/ledger.json         the owner of this output, the newest generation, and the number
+                                    of its first epoch if another checkpoint owned it before
       _cutwater/newest.json         the newest epoch, which stays when readers delete epochs
       _cutwater/staging/G-Q/        files of epochs that are not published yet, of generation G of
                                     the runs of checkpoint Q
 
-Ordinary readers pass over names that begin with an underscore. Whoever takes the output moves the
-folders of others out of staging, each by one rename. All that a run stages and gathers lies in its
-own, so from then on it has nothing to publish, wherever it was.
+Readers commonly ignore names that begin with an underscore. A run that claims the output moves the
+folders of other runs out of staging, each by one rename. All that a run stages and gathers is in
+its own folder, so a fenced run has nothing left to publish, however far it was.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cutwater.annotations import describe, fields_of
 from cutwater.endings import kind_of_errno
 from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.merging import in_order
-from cutwater.spark.connectors.base.parquet_rows import column_problems, write_parquet
+from cutwater.spark.connectors.base.parquet_rows import parquet_column_problems, write_parquet
 from cutwater.spark.connectors.base.refusals import (
     ANOTHER_CHECKPOINT,
     ahead,
@@ -42,14 +42,14 @@ from cutwater.spark.connectors.base.refusals import (
 )
 from cutwater.spark.connectors.base.sink import (
     EXACTLY_ONCE,
+    BucketRows,
     Claim,
     Guarantee,
-    Lane,
     Receipt,
     Release,
-    Sink,
+    SinkConnector,
     fenced,
-    refuse_if_taken,
+    refuse_if_claimed,
 )
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.storage.durable import (
@@ -64,58 +64,58 @@ from cutwater.spark.storage.durable import (
 from cutwater.spark.storage.local_paths import is_url
 from cutwater.spark.storage.notes import read_note, write_note
 
-__all__ = ["LEDGER_FORMAT", "Folder", "Staged"]
+__all__ = ["FOLDER_LEDGER_FORMAT", "Folder", "StagedPart"]
 
-LEDGER_FORMAT = 1
+FOLDER_LEDGER_FORMAT = 1
 
 _SUFFIXES = {"jsonl": ".jsonl", "parquet": ".parquet"}
 
 
 @dataclass(frozen=True)
-class Staged(Receipt):
-    """What one attempt of one task wrote for one sink, not yet published."""
+class StagedPart(Receipt):
+    """The file that a task attempt staged for one sink, not yet published."""
 
     path: str
-    lanes: tuple[tuple[int, int, str], ...]
-    """Label, rows and last order (as hex) of each lane in the file."""
+    buckets: tuple[tuple[int, int, str], ...]
+    """Label, rows and last order (as hex) of each bucket in the file."""
 
     def last_order(self) -> str:
-        """The order of the last row: where the parts of a lane follow one another, by this."""
-        return max((last for _, _, last in self.lanes), default="")
+        """The order of the last row, as hex; the parts of an epoch are sorted by it."""
+        return max((last for _, _, last in self.buckets), default="")
 
 
 @dataclass(frozen=True)
-class Folder(Sink):
-    """A folder of JSON lines or of Parquet, one directory for each epoch."""
+class Folder(SinkConnector):
+    """A folder of JSON lines or Parquet, with one directory per epoch."""
 
     path: str
     format: str = "jsonl"
-    """``"jsonl"``: lines of JSON; ``"parquet"``: a column for each field."""
-    takes: Literal["lines", "records"] = field(default="lines", init=False)
+    """``"jsonl"``: lines of JSON; ``"parquet"``: one column per field."""
+    accepts: Literal["lines", "records"] = field(default="lines", init=False)
     release: Release = field(default="commit", init=False)
 
     def __post_init__(self) -> None:
         if not is_url(self.path):
             object.__setattr__(self, "path", str(Path(self.path).absolute()))
         if self.format == "parquet":
-            object.__setattr__(self, "takes", "records")
+            object.__setattr__(self, "accepts", "records")
 
     def guarantee(self) -> Guarantee:
-        """What readers of the folder may rely on."""
+        """Exactly-once."""
         return Guarantee(EXACTLY_ONCE, "shows an epoch by one rename of a directory")
 
     def problems(self, name: str, record: Any) -> Iterator[Problem]:
-        """A place without renames, a format that there is not, records that are no columns."""
+        """Why it cannot work: an object store, an unknown format, records without columns."""
         if is_url(self.path):
             yield _object_store(name, self.path)
         if self.format not in _SUFFIXES:
             yield _unknown_format(name, self.format)
         if self.format == "parquet":
-            yield from column_problems(name, record)
+            yield from parquet_column_problems(name, record)
             yield from _epoch_twice(name, record)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The folder."""
         return str(self.root.resolve())
 
@@ -137,11 +137,11 @@ class Folder(Sink):
         return self.root / "_cutwater" / "staging"
 
     def _own_staging(self, claim: Claim) -> Path:
-        """Where one run stages; only `take` makes it, so that it does not come back."""
+        """Where one run stages; only `claim` creates it, so that a fenced run cannot."""
         return self._staging / f"{claim.generation}-{claim.query_id}"
 
     def directory(self, number: int) -> Path:
-        """Where an epoch is, by its number among all that are there."""
+        """The directory of an epoch, by its number among all epochs of the folder."""
         return self.root / f"epoch={number}"
 
     def published(self) -> list[int]:
@@ -153,10 +153,10 @@ class Folder(Sink):
         return sorted(int(name[6:]) for name in names if _is_epoch(name))
 
     def check(self, sink: str, query_id: str | None, next_epoch: int) -> list[Problem]:
-        """Why this output must not be written to by this checkpoint; nothing is changed.
+        """Why this checkpoint must not write to the folder; changes nothing.
 
         `query_id` is None for a checkpoint that does not exist yet; `next_epoch` is the first
-        epoch that the checkpoint knows nothing of.
+        epoch that the checkpoint has not planned.
         """
         hindrance = why_unwritable(self.root)
         if hindrance:
@@ -165,23 +165,27 @@ class Folder(Sink):
         published = self.published()
         if ledger is None:
             return [_foreign_output(sink, self.root)] if published else []
-        if ledger.get("format") != LEDGER_FORMAT:
-            return [other_format(sink, str(self._ledger), ledger.get("format"), LEDGER_FORMAT)]
+        if ledger.get("format") != FOLDER_LEDGER_FORMAT:
+            return [
+                other_format(sink, str(self._ledger), ledger.get("format"), FOLDER_LEDGER_FORMAT)
+            ]
         files = ledger.get("files", "jsonl")
-        misfits = [_other_files(sink, self.root, files, self.format)] * (files != self.format)
+        schema_problems = [_other_files(sink, self.root, files, self.format)] * (
+            files != self.format
+        )
         if ledger["query_id"] != query_id:
             shows = f"shows {many(len(published), 'epoch')} of it"
-            return [other_checkpoint(sink, str(self.root), shows), *misfits]
+            return [other_checkpoint(sink, str(self.root), shows), *schema_problems]
         if ledger["sink"] != sink:
             return [other_sink(sink, str(self.root), ledger["sink"])]
         beyond = _first(ledger) + next_epoch
-        is_whole = "takes_over" not in ledger  # what is there is still another's, for `take`
-        if not misfits and is_whole and published and published[-1] >= beyond:
+        is_whole = "takes_over" not in ledger  # else epochs are another's until `claim`
+        if not schema_problems and is_whole and published and published[-1] >= beyond:
             return [ahead(sink, str(self.root), published[-1], beyond)]
-        return misfits
+        return schema_problems
 
     def newest_epoch(self, name: str, query_id: str) -> int | None:
-        """By the directories, and by the note of those that are deleted."""
+        """By the directories, and by a note that outlives deleted ones."""
         ledger = read_json(self._ledger, "the ledger")
         if ledger is None or (ledger["query_id"], ledger["sink"]) != (query_id, name):
             return None
@@ -190,16 +194,16 @@ class Folder(Sink):
         return max(noted, *(number - _first(ledger) for number in self.published()), -1)
 
     def generation(self, name: str) -> int:
-        """The newest generation that took this output; 0 if none did."""
+        """The newest generation that claimed this output; 0 if none has."""
         ledger = read_json(self._ledger, "the ledger")
         return int(ledger["generation"]) if ledger else 0
 
-    def take(self, claim: Claim) -> None:
-        """Write this generation into the ledger, which fences all earlier ones; sweep orphans."""
+    def claim(self, claim: Claim) -> None:
+        """Write this generation to the ledger, which fences earlier ones; delete orphaned files."""
         with self._writing(claim):
             make_folder(self._staging)
             held = read_json(self._ledger, "the ledger") or {}
-            refuse_if_taken(str(self.root), claim, held)
+            refuse_if_claimed(str(self.root), claim, held)
             began = {name: held[name] for name in ("first", "takes_over") if name in held}
             self._enter(claim, **began)
             self._sweep()
@@ -209,7 +213,7 @@ class Folder(Sink):
             sync_folder(self._staging)
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
-        """Fence the other checkpoint; what is done with its epochs is done by `take`."""
+        """Fence the other checkpoint; `claim` then keeps or deletes its epochs."""
         with self._writing(claim):
             held = read_json(self._ledger, "the ledger") or {}
             if held.get("query_id") != claim.query_id:
@@ -217,13 +221,13 @@ class Folder(Sink):
 
     def _enter(self, claim: Claim, **more: Any) -> None:
         files = {"files": self.format}
-        write_json(self._ledger, claim.as_ledger(LEDGER_FORMAT) | files | more)
+        write_json(self._ledger, claim.as_ledger(FOLDER_LEDGER_FORMAT) | files | more)
 
     def _begin_behind_others(self, way: str) -> int:
-        """The number of the first epoch of this checkpoint, which has shown nothing yet.
+        """The number of the first epoch of this checkpoint, which has published nothing yet.
 
-        What the other was publishing is swept, so it shows nothing more. To be deleted, its epochs
-        disappear one by one, each whole.
+        The staging folder of the other checkpoint is gone, so it publishes nothing more. If its
+        epochs are to be deleted, they disappear one by one, each atomically.
         """
         published = self.published()
         if way == "fresh":
@@ -244,8 +248,8 @@ class Folder(Sink):
     def _sweep(self) -> None:
         """Delete what earlier runs staged.
 
-        A run that was taken for dead may still be publishing: its folder is moved by one rename
-        before it is emptied, so that an epoch is either published whole or not at all.
+        A zombie may still be publishing: its folder is moved by one rename before it is emptied, so
+        that an epoch is published whole or not at all.
         """
         for orphan in list(self._staging.iterdir()):
             doomed = self._staging / f"swept-{uuid.uuid4().hex}"
@@ -253,22 +257,26 @@ class Folder(Sink):
                 orphan.rename(doomed)
                 shutil.rmtree(doomed) if doomed.is_dir() else doomed.unlink()
 
-    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Staged:
-        """Write rows where no reader looks."""
+    def write(
+        self, claim: Claim, epoch: int, record: Any, buckets: Sequence[BucketRows]
+    ) -> StagedPart:
+        """Stage rows where no reader looks."""
         path = self._own_staging(claim) / f"{epoch}-{uuid.uuid4().hex}{_SUFFIXES[self.format]}"
-        values = in_order(lanes)
+        values = in_order(buckets)
         with self._fencing(claim, epoch), create_file(path) as file:
             if isinstance(values, Records):
                 write_parquet(file, claim.sink, record, values)
             else:
                 file.writelines(values)
             sync_file(file)
-        said = tuple((lane.label, len(lane.orders), lane.last_order.hex()) for lane in lanes)
-        return Staged(claim.sink, str(path), said)
+        message = tuple(
+            (bucket.label, len(bucket.orders), bucket.last_order.hex()) for bucket in buckets
+        )
+        return StagedPart(claim.sink, str(path), message)
 
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
-        """Show an epoch, at once and whole; one that is already shown stays as it is."""
-        staged = [receipt for receipt in receipts if isinstance(receipt, Staged)]
+        """Publish an epoch atomically; one that is published already stays as it is."""
+        staged = [receipt for receipt in receipts if isinstance(receipt, StagedPart)]
         target = self.directory(self._check_fence(claim, epoch) + epoch)
         if staged and target.exists():
             _refuse_of_another(claim, target)
@@ -280,18 +288,18 @@ class Folder(Sink):
         for part in staged:
             Path(part.path).unlink(missing_ok=True)
 
-    def _show(self, claim: Claim, epoch: int, staged: Sequence[Staged], target: Path) -> None:
-        """Gather the parts of an epoch in the run's own folder, and rename that into its place."""
+    def _show(self, claim: Claim, epoch: int, staged: Sequence[StagedPart], target: Path) -> None:
+        """Gather the parts of an epoch in a directory of this run, and rename it to `target`."""
         whole = self._own_staging(claim) / f"{target.name}.{uuid.uuid4().hex}"
         whole.mkdir(mode=0o700)
-        for number, part in enumerate(sorted(staged, key=Staged.last_order)):
+        for number, part in enumerate(sorted(staged, key=StagedPart.last_order)):
             Path(part.path).rename(whole / f"part-{number:05d}{_SUFFIXES[self.format]}")
         manifest = {
             "query_id": claim.query_id,
             "generation": claim.generation,
             "epoch": epoch,
-            "rows": sum(rows for part in staged for _, rows, _ in part.lanes),
-            "lanes": _whole_lanes(staged),
+            "rows": sum(rows for part in staged for _, rows, _ in part.buckets),
+            "buckets": _whole_buckets(staged),
         }
         write_json(whole / "_manifest.json", manifest)
         try:
@@ -304,7 +312,7 @@ class Folder(Sink):
 
     @contextlib.contextmanager
     def _fencing(self, claim: Claim, epoch: int) -> Iterator[None]:
-        """A run whose folder is gone has been overtaken; if it is not, the file is missing."""
+        """Raise `FencedError` for a missing file if a newer run has claimed the output."""
         try:
             yield
         except FileNotFoundError:
@@ -312,22 +320,22 @@ class Folder(Sink):
             raise
 
     def shown(self, claim: Claim, epoch: int) -> str | None:
-        """A directory is there whole or not at all."""
+        """All of the epoch if its directory exists, else None."""
         first = _first(read_json(self._ledger, "the ledger") or {})
         folder = self.directory(first + epoch)
         if not folder.exists():
             return None
         return f"all of it, {many((_manifest(folder) or {}).get('rows', 0), 'row')}"
 
-    def rows(self, claim: Claim) -> int:
-        """How many rows of this checkpoint readers see, by the manifests."""
+    def row_count(self, claim: Claim) -> int:
+        """The number of rows of this checkpoint that readers see, by the manifests."""
         first = _first(read_json(self._ledger, "the ledger") or {})
         own = [epoch for epoch in self.published() if epoch >= first]
         found = (_manifest(self.directory(epoch)) for epoch in own)
         return sum(manifest["rows"] for manifest in found if manifest)
 
     def _check_fence(self, claim: Claim, epoch: int) -> int:
-        """The number of the directory in which the epochs of this checkpoint begin."""
+        """The number of this checkpoint's first epoch; raises `FencedError` if it was fenced."""
         ledger = read_json(self._ledger, "the ledger") or {}
         held = (ledger.get("query_id"), ledger.get("generation"))
         if held != (claim.query_id, claim.generation):
@@ -336,7 +344,7 @@ class Folder(Sink):
 
 
 def _first(ledger: dict[str, Any]) -> int:
-    """The number of the directory of a checkpoint's first epoch: others may have been before."""
+    """The number of a checkpoint's first epoch; above 0 if it took over from another."""
     return int(ledger.get("first", 0))
 
 
@@ -346,7 +354,7 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def _refuse_of_another(claim: Claim, folder: Path) -> None:
-    """What is shown already is this checkpoint's, or its own epoch would be lost."""
+    """Raise `RefusedError` if another checkpoint published the epoch: this one would be lost."""
     manifest = _manifest(folder)
     if manifest and manifest["query_id"] != claim.query_id:
         raise RefusedError(
@@ -359,13 +367,13 @@ def _refuse_of_another(claim: Claim, folder: Path) -> None:
         )
 
 
-def _whole_lanes(staged: Sequence[Staged]) -> dict[int, tuple[int, str]]:
-    """Rows and last order of each lane; without an exchange a lane has a part in every task."""
-    lanes: dict[int, tuple[int, str]] = {}
-    for label, rows, last in (lane for part in staged for lane in part.lanes):
-        before = lanes.get(label, (0, ""))
-        lanes[label] = (before[0] + rows, max(before[1], last))
-    return lanes
+def _whole_buckets(staged: Sequence[StagedPart]) -> dict[int, tuple[int, str]]:
+    """Rows and last order of each bucket; without an exchange, tasks share a bucket."""
+    buckets: dict[int, tuple[int, str]] = {}
+    for label, rows, last in (bucket for part in staged for bucket in part.buckets):
+        before = buckets.get(label, (0, ""))
+        buckets[label] = (before[0] + rows, max(before[1], last))
+    return buckets
 
 
 def _is_epoch(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Files of text as sources: a record begins at a byte, and people look for it by its line."""
+"""Text files as sources: positions are byte offsets, shown to people as line numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from cutwater.spark.connectors.base.source import Chunk, Run
+from cutwater.spark.connectors.base.source import Chunk, RawBatch
 from cutwater.spark.connectors.files.changes import (
     cannot_be_read,
     check_unchanged,
@@ -19,26 +19,26 @@ from cutwater.spark.connectors.files.changes import (
     is_beginning_kept,
 )
 from cutwater.spark.connectors.files.lines import end_of_line, line_starts, until_line
-from cutwater.spark.connectors.files.listing import FilesFeed
+from cutwater.spark.connectors.files.listing import FileSource
 
 __all__ = [
+    "BATCH_ROWS",
     "RUN_BYTES",
-    "RUN_ROWS",
-    "TextFeed",
+    "TextSource",
+    "batches_of",
     "bytes_of",
     "last_line_end",
-    "runs_of",
     "split_at_lines",
 ]
 
 RUN_BYTES = 4 << 20
-"""About so many bytes of text are decoded and sent together."""
-RUN_ROWS = 50_000
-"""And so many records at the most: a short one takes a kilobyte while it is worked on."""
+"""Bytes of text that are decoded and sent together, approximately."""
+BATCH_ROWS = 50_000
+"""The most records of a batch: even a short one takes a kilobyte while it is processed."""
 
 
-class TextFeed(FilesFeed):
-    """A folder of text; positions are bytes of a file."""
+class TextSource(FileSource):
+    """A folder of text files; positions are byte offsets in a file."""
 
     def whole(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
         about = {"path": path, "size": found.st_size, "modified_ns": found.st_mtime_ns}
@@ -55,34 +55,34 @@ class TextFeed(FilesFeed):
         return replace(last, about={**about, **now, **more})
 
     def _as_far_as_complete(self, path: str, start: int, size: int) -> dict[str, Any]:
-        """How far a file that grows can be read, and what it begins with up to there."""
+        """How far a growing file can be read, and a fingerprint of it up to there."""
         complete = self.complete_end(path, start, size)
         return {"complete": complete, "print": fingerprint(path, complete)}
 
     def complete_end(self, path: str, start: int, size: int) -> int:
-        """Where the last record ends that is there whole; one begins at the start."""
+        """The end of the last complete record; a record begins at `start`."""
         return last_line_end(path, start, size)
 
     def end_of(self, chunk: Chunk) -> Any:
         return chunk.about.get("complete", chunk.about["size"])
 
     def within_rows(self, chunk: Chunk, rows: int) -> tuple[Chunk, int]:
-        """As many lines as that, or a few more where a record has several."""
+        """At most `rows` lines, or a few more where a record spans several."""
         size, count = until_line(chunk.about["path"], chunk.start, chunk.end, rows)
         return replace(chunk, end=self.cut(chunk, size)), count
 
-    def place(self, chunk: Chunk, position: int) -> str:
+    def location(self, chunk: Chunk, position: int) -> str:
         return f"{chunk.about['path']}:{_line_number(chunk, position)}"
 
-    def spot(self, chunk: Chunk, position: int) -> dict[str, Any]:
+    def coordinates(self, chunk: Chunk, position: int) -> dict[str, Any]:
         return {"file": chunk.about["path"], "byte": position}
 
-    def address(self, chunk: Chunk, position: int) -> dict[str, Any]:
+    def readable_coordinates(self, chunk: Chunk, position: int) -> dict[str, Any]:
         return {"file": chunk.about["path"], "line": _line_number(chunk, position)}
 
 
 def bytes_of(chunk: Chunk) -> bytes:
-    """What a chunk holds; raises `InputError` if its file has changed."""
+    """The bytes of a chunk; raises `InputError` if its file has changed."""
     check_unchanged(chunk)
     path = chunk.about["path"]
     try:
@@ -95,13 +95,13 @@ def bytes_of(chunk: Chunk) -> bytes:
     return data
 
 
-def runs_of(raws: list[Any], positions: list[int]) -> Iterator[Run]:
-    """Records of a file, about `RUN_BYTES` or `RUN_ROWS` at a time."""
+def batches_of(raws: list[Any], positions: list[int]) -> Iterator[RawBatch]:
+    """Records of a file, about `RUN_BYTES` or `BATCH_ROWS` at a time."""
     start = 0
     while start < len(raws):
         end = bisect_left(positions, positions[start] + RUN_BYTES, lo=start + 1)
-        end = min(end, start + RUN_ROWS)
-        yield Run(raws[start:end], positions[start:end])
+        end = min(end, start + BATCH_ROWS)
+        yield RawBatch(raws[start:end], positions[start:end])
         start = end
 
 
@@ -111,7 +111,7 @@ def split_at_lines(path: str, start: int, end: int, size: int) -> int:
 
 
 def last_line_end(path: str, start: int, end: int) -> int:
-    """Where the last line ends between two positions; `start` if none does."""
+    """The end of the last line that ends between two positions; `start` if none does."""
     with Path(path).open("rb") as file:
         while end > start:
             begin = max(start, end - RUN_BYTES)
@@ -124,11 +124,11 @@ def last_line_end(path: str, start: int, end: int) -> int:
 
 
 def _line_number(chunk: Chunk, position: int) -> int:
-    """The number of the line of a file that begins at a position; counted from 1."""
+    """The number of the line that begins at a position; counted from 1."""
     return bisect_left(_line_starts(chunk.about["path"], chunk.end), position) + 1
 
 
 @lru_cache(maxsize=8)
 def _line_starts(path: str, end: int) -> array[int]:
-    """Where the lines of a file begin; worked out once, however many records are bad."""
+    """The offsets of the lines of a file; cached, since a file may have many bad records."""
     return line_starts(path, end)

@@ -1,7 +1,7 @@
-"""Looking at a folder again and again, without looking at every file each time.
+"""Watches a folder without a stat of every file at each poll.
 
-A folder is listed anew only if its own time says that names came or went. The files that are known
-are gone round: each is looked at within a stated time, the newest ones at every poll.
+A folder is listed again only if its modification time says that names were added or removed. Known
+files are checked in turns: each within a given time, the newest ones at every poll.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pathlib import Path
 __all__ = ["FolderWatch", "RollingLook", "files_in"]
 
 _RECENT = 64
-"""So many of the newest files are looked at in every poll: those are the ones that change."""
+"""The newest files, which are checked at every poll: they are the ones that change."""
 _GRAIN_S = 2.0
-"""The coarsest clock of a file system in use: within it two changes may have the same time."""
+"""The coarsest timestamp of file systems in use: two changes within it may have the same time."""
 
 
 def files_in(folder: str, known: Container[str] = ()) -> list[str]:
-    """The files of a source that are not known, by name; a dot or underscore in front hides one."""
+    """The files that are not `known`, by name; a leading dot or underscore hides a file."""
     with os.scandir(folder) as found:
         new = (e for e in found if e.name[0] not in "._" and e.path not in known)
         return sorted(entry.path for entry in new if entry.is_file())
 
 
 class FolderWatch:
-    """Lists a folder, if it may have changed since it was listed last."""
+    """Lists a folder if it may have changed since the last listing."""
 
     def __init__(self, folder: str, within: float, now: Callable[[], float]) -> None:
         self._folder = folder
@@ -39,13 +39,14 @@ class FolderWatch:
         self._found: set[str] = set()
         self._is_settled = False
         self._is_dated = True
-        """Does the time of the folder tell that a name came? Some mounts keep none."""
+        """Does a new name change the folder's modification time? On some mounts it does not."""
 
     def news(self, known: Container[str]) -> list[str] | None:
-        """The files that are not known, by name; None if the folder is as it was.
+        """The files that are not `known`, by name; None if the folder has not changed.
 
-        A time that is younger than the file system's clock is fine does not count: a name may
-        still come at the same time. And once in a while the folder is listed whatever its time is.
+        A modification time that is more recent than the granularity of the file system is not
+        trusted: another name may still be added at the same time. And after `within` seconds the
+        folder is listed in any case.
         """
         modified_ns, now = Path(self._folder).stat().st_mtime_ns, self._now()
         is_same = self._is_settled and modified_ns == self._modified_ns
@@ -60,7 +61,7 @@ class FolderWatch:
 
 
 class RollingLook:
-    """Goes round the files that are known, so that each has its turn within a stated time."""
+    """Goes round the known files, so that each is checked within a given time."""
 
     def __init__(self, within: float, now: Callable[[], float]) -> None:
         self._within = within
@@ -72,12 +73,12 @@ class RollingLook:
         self._owed = 0.0
 
     def add(self, path: str) -> None:
-        """Look at a file too, from now on."""
+        """Include a file from now on."""
         self._files.append(path)
         self._recent.append(path)
 
     def favour(self, path: str) -> None:
-        """Look at a file in every poll for some time: it has changed."""
+        """Check a file that has changed at every poll for a while."""
         if path not in self._recent:
             self._recent.append(path)
 
@@ -86,7 +87,7 @@ class RollingLook:
         return list(self._files)
 
     def due(self) -> list[str]:
-        """The files to look at now: the recent ones, and as many others as the time asks for."""
+        """The files to check now: the recent ones, and others in proportion to the elapsed time."""
         now = self._now()
         elapsed, self._last = min(max(now - self._last, 0.0), self._within), now
         self._owed += len(self._files) * elapsed / self._within

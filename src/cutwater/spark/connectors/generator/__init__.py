@@ -1,4 +1,4 @@
-"""Records that are a function of their number, for demonstrations and benchmarks.
+"""Synthetic records: a function of their number, for demonstrations and benchmarks.
 
 Imports the contract of a source. Begin with `source`.
 """

@@ -1,8 +1,8 @@
-"""A source that is made up: records are a function of their number, for demonstrations."""
+"""A synthetic source for demonstrations: each record is a function of its number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,38 +13,38 @@ from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.source import (
     BadRecord,
     Chunk,
-    Feed,
     Planner,
+    RawBatch,
     RecordReader,
     Replay,
-    Run,
+    SourceConnector,
 )
 
-__all__ = ["RUN_ROWS", "Generated"]
+__all__ = ["GENERATOR_BATCH_ROWS", "Generated"]
 
-RUN_ROWS = 20_000
-"""So many rows are made and sent together."""
+GENERATOR_BATCH_ROWS = 20_000
+"""Rows that are generated and sent together."""
 
 
 @dataclass(frozen=True)
-class Generated(Feed):
-    """Records that a function makes of the numbers 0, 1, 2, …; the same each time it is asked."""
+class Generated(SourceConnector):
+    """Records that a function makes of the numbers 0, 1, 2, …; the same for a number each time."""
 
     record_of: Callable[[int], Any]
     """Makes the record of a number, or a dict of its fields."""
     total: int | None = None
-    """How many there are; None: as many as time brings."""
+    """The number of records; None: endless, limited only by the rate."""
     rows_per_second: float | None = None
-    """How many there are for each second since the source began; None: all at once."""
+    """Records per second since the source began; None: all at once."""
     max_rows_per_epoch: int = 100_000
-    """How many one epoch reads at the most."""
+    """The most records that one epoch reads."""
     idle_after: float | None = None
-    """Seconds without new input after which the source holds others back no longer."""
+    """Seconds without input after which the source no longer holds back the watermark of others."""
 
     kind: ClassVar[str] = "generator"
-    pieces: ClassVar[str] = "generators"
+    partitions_noun: ClassVar[str] = "generators"
     unit: ClassVar[str] = "rows"
-    smallest_share: ClassVar[int] = 1_000
+    min_task_weight: ClassVar[int] = 1_000
 
     def problems(self, name: str, step: Source) -> Iterator[Problem]:
         if self.total is None and self.rows_per_second is None:
@@ -73,39 +73,39 @@ class Generated(Feed):
         return _Clockwork(self, now)
 
     @classmethod
-    def piece(cls, chunk: Chunk) -> str:
+    def partition_name(cls, chunk: Chunk) -> str:
         return ""
 
     def reader(self, tp: Any) -> RecordReader:
         return _Maker(self.record_of, tp)
 
-    def place(self, chunk: Chunk, position: int) -> str:
+    def location(self, chunk: Chunk, position: int) -> str:
         return f"row {position}"
 
-    def spot(self, chunk: Chunk, position: int) -> dict[str, Any]:
+    def coordinates(self, chunk: Chunk, position: int) -> dict[str, Any]:
         return {"row": position}
 
 
 class _Clockwork(Planner):
-    """Counts rows, by the wall clock if there is a rate; what was due in a pause comes after it."""
+    """Counts rows, by the wall clock if there is a rate; rows due during a downtime follow it."""
 
-    def __init__(self, feed: Generated, now: Callable[[], float]) -> None:
-        self._feed = feed
+    def __init__(self, source: Generated, now: Callable[[], float]) -> None:
+        self._source = source
         self._now = now
         self._began = now()
         self._next = 0
         self._until: int | None = None
 
-    def note(self, chunk: Chunk) -> None:
+    def advance(self, chunk: Chunk) -> None:
         self._next = chunk.end
         self._began = chunk.about["began"]
 
     def freeze(self) -> None:
-        self._until = self._due() if self._feed.total is None else self._feed.total
+        self._until = self._due() if self._source.total is None else self._source.total
 
     def _due(self) -> int:
-        """How many rows there are now."""
-        total, rate = self._feed.total, self._feed.rows_per_second
+        """The number of rows available now."""
+        total, rate = self._source.total, self._source.rows_per_second
         if rate is None:
             return total or 0
         by_now = 1 + int(max(self._now() - self._began, 0) * rate)
@@ -114,21 +114,29 @@ class _Clockwork(Planner):
     def has_input(self) -> bool:
         return self._next < self._due()
 
-    def take(self) -> list[Chunk]:
+    def poll(self) -> list[Chunk]:
         until = self._due() if self._until is None else self._until
-        end = min(until, self._next + self._feed.max_rows_per_epoch)
+        end = min(until, self._next + self._source.max_rows_per_epoch)
         return [Chunk(0, self._next, end, {"began": self._began})] if end > self._next else []
 
 
 class _Maker(RecordReader):
     def __init__(self, record_of: Callable[[int], Any], tp: Any) -> None:
         self._record_of = record_of
-        self._type = tp
+        self._type, self._types = tp, list[tp]
 
-    def runs(self, chunk: Chunk) -> Iterator[Run]:
-        for start in range(chunk.start, chunk.end, RUN_ROWS):
-            numbers = range(start, min(start + RUN_ROWS, chunk.end))
-            yield Run(numbers, numbers)
+    def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
+        for start in range(chunk.start, chunk.end, GENERATOR_BATCH_ROWS):
+            numbers = range(start, min(start + GENERATOR_BATCH_ROWS, chunk.end))
+            yield RawBatch(numbers, numbers)
+
+    def decode(self, raw_batch: RawBatch) -> Sequence[Any]:
+        try:  # all at once: a call for each row would take as long as the function
+            made = list(map(self._record_of, raw_batch.raws))
+            found: list[Any] = msgspec.convert(msgspec.to_builtins(made), self._types)
+            return found
+        except (Exception, SystemExit):
+            return super().decode(raw_batch)  # raises with the cause
 
     def decode_one(self, raw: int) -> Any:
         try:
@@ -154,7 +162,7 @@ class _Maker(RecordReader):
                 )
             ) from error
 
-    def text(self, raw: int) -> bytes:
+    def preview(self, raw: int) -> bytes:
         try:
             return repr(self._made(raw)).encode("utf-8", "replace")
         except RecursionError:

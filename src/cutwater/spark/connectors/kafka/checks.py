@@ -1,4 +1,4 @@
-"""Looking at topics, and making them."""
+"""Inspects and creates topics."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _CALL_S = 30
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic that is there."""
+    """A topic that exists."""
 
     name: str
     identity: str
-    """What the cluster gave it when it was made; one of the same name made later has another."""
+    """The id that the cluster assigns; a topic that is deleted and recreated has another."""
     partitions: int
 
 
 _topics: dict[tuple[int, Cluster], Topics] = {}
-"""Kept by process: to connect takes longer than to ask."""
+"""Cached per process: connecting takes longer than a request."""
 
 
 def topics_of(cluster: Cluster) -> Topics:
-    """The topics of a cluster."""
+    """The topics of a cluster, with a connection that is cached per process."""
     key = os.getpid(), cluster
     if key not in _topics:
         _topics[key] = Topics(cluster)
@@ -40,7 +40,7 @@ def topics_of(cluster: Cluster) -> Topics:
 
 
 class Topics:
-    """The topics of a cluster, by one connection; raises what the client raises."""
+    """The topics of a cluster, over one connection; raises what the client raises."""
 
     def __init__(self, cluster: Cluster) -> None:
         from confluent_kafka import admin
@@ -54,7 +54,7 @@ class Topics:
         return self._admin.AdminClient(self._cluster.client(error_cb=self._told))
 
     def find(self, name: str) -> Topic | None:
-        """A topic; None if it is not there."""
+        """A topic; None if it does not exist."""
         kafka = client_module()
         with self._asking():
             try:
@@ -76,7 +76,7 @@ class Topics:
             return {key: str(entry.value) for key, entry in asked[wanted].result().items()}
 
     def make(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """Make a topic, with as many copies as the cluster has by default; one may be there."""
+        """Create a topic with the cluster's default replication factor, unless it exists."""
         kafka = client_module()
         new = self._admin.NewTopic(name, partitions, -1, config=dict(settings))
         with self._asking():
@@ -85,7 +85,7 @@ class Topics:
             except kafka.KafkaException as error:
                 if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
-        self._client = self._connect()  # the old one believes for a while that it is not there
+        self._client = self._connect()  # the old one caches that the topic does not exist
 
     def empty(self, name: str) -> None:
         """Delete all messages that a topic has now."""
@@ -101,13 +101,13 @@ class Topics:
                 future.result()
 
     def starts(self, name: str, partitions: Iterable[int]) -> dict[int, int]:
-        """The offset of the first message that is kept of each partition."""
+        """The offset of the oldest retained message of each partition."""
         return self._offsets(name, partitions, self._admin.OffsetSpec.earliest())
 
     def ends(
         self, name: str, partitions: Iterable[int], *, is_committed: bool = True
     ) -> dict[int, int]:
-        """The offset up to which it is decided what is committed; or the next that is given."""
+        """The last stable offset of each partition, or its log end if not `is_committed`."""
         level = client_module().IsolationLevel
         wanted = level.READ_COMMITTED if is_committed else level.READ_UNCOMMITTED
         latest = self._admin.OffsetSpec.latest()
@@ -136,9 +136,9 @@ class Topics:
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """Let errors say what the client was told in the background.
+        """Raise errors with the cause that the client reported in the background.
 
-        A client that erred is given up: what it remembers of leaders may be wrong for long.
+        A client that failed is replaced: the leaders that it has cached may be stale for long.
         """
         with self._told.explaining():
             try:

@@ -1,4 +1,4 @@
-"""What went wrong with Kafka, in a sentence with a way out."""
+"""Explains errors of the Kafka client: what failed, and what to do about it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FENCED = "_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH"
 
 
 class LastError:
-    """Remembers what a client was told in the background; a timeout alone says little."""
+    """The last error that a client reported in the background; a timeout alone says little."""
 
     def __init__(self) -> None:
         self.error: Any = None
@@ -43,24 +43,24 @@ class LastError:
         """Why a message was not delivered, if any was not."""
 
     def delivered(self, error: Any, message: Any) -> None:
-        """Take note of a message that was not delivered."""
+        """Record the error if a message was not delivered."""
         if error is not None:
             self.failed = error
 
     def __call__(self, error: Any) -> None:
-        """Take an error from the client; a refused login is kept, whatever comes after."""
+        """Record an error of the client; a refused login is not overwritten by later errors."""
         if self.error is None or not _is(self.error, _LOGIN):
             self.error = error
 
     def or_else(self, error: Any) -> Any:
-        """The error that explains more: the one that was remembered, if the other is a timeout."""
+        """The error that explains more: the recorded one if the given one is a mere timeout."""
         if self.error is not None and _is(error, _UNREACHABLE):
             return self.error
         return error
 
     @contextlib.contextmanager
     def explaining(self) -> Iterator[None]:
-        """Let errors of the client be those that explain most."""
+        """Replace errors that the client raises by the ones that explain most."""
         self.failed = None
         if self.error is not None and not _is(self.error, _LOGIN):
             self.error = None
@@ -68,8 +68,8 @@ class LastError:
         try:
             yield
         except (kafka.KafkaException, SystemError) as error:
-            # The client calls `delivered` with a fatal error raised already, which Python minds.
-            # Sometimes it loses the error on the way: then the connection is gone.
+            # After a fatal error the client calls `delivered` with the exception already set, which
+            # Python reports as a SystemError. If the cause got lost, the connection is gone.
             raised = error.__cause__ if isinstance(error, SystemError) else error
             if isinstance(raised, kafka.KafkaException):
                 cause = raised.args[0]
@@ -81,22 +81,22 @@ class LastError:
 
 
 def is_fenced(error: Any) -> bool:
-    """Has another producer with the same transactional id begun?"""
+    """Was the producer fenced by another one with the same transactional id?"""
     return _is(error, _FENCED)
 
 
 def is_down(error: Any) -> bool:
-    """Is there no connection at all? What took long is then not the sending."""
+    """Is there no connection at all? Then it is not sending that took long."""
     return _is(error, "_TRANSPORT _ALL_BROKERS_DOWN _RESOLVE")
 
 
 def is_hopeless(error: Any) -> bool:
-    """Will it be the same however often it is tried?"""
+    """Is a retry pointless?"""
     return kind_of_kafka(error.name()) is not ConnectorError and not _is(error, _UNKNOWN)
 
 
 def failure(who: str, cluster: Cluster, topic: str, error: Any) -> Problem:
-    """What is said of an error; `who` is the source or sink, in words."""
+    """The message for an error; `who` names the source or sink."""
     if _is(error, _LOGIN):
         return Problem(
             "kafka-login",
@@ -144,12 +144,12 @@ def failure(who: str, cluster: Cluster, topic: str, error: Any) -> Problem:
     return Problem(
         "kafka-failed",
         f"{who}: topic '{topic}' of {cluster.servers}: {error.name()}: {error.str()}",
-        "start again: what was written is in the ledger, and nothing is lost or doubled",
+        "start again: what was written is in the ledger, and nothing is lost or duplicated",
     )
 
 
 def overdue(who: str, cluster: Cluster, topic: str, epoch: int) -> Problem:
-    """What is said of an epoch that took longer to be sent than its transaction may be open."""
+    """The message for an epoch that took longer to send than its transaction may be open."""
     limit = cluster.transaction_timeout_ms
     return Problem(
         "transaction-timeout",
@@ -163,13 +163,13 @@ def overdue(who: str, cluster: Cluster, topic: str, epoch: int) -> Problem:
 
 
 def failed(who: str, cluster: Cluster, topic: str, error: Any) -> CutwaterError:
-    """An error of the client as one of ours: its class by its code, and its sentence."""
+    """A client error as one of Cutwater's: its class follows from the code, with a message."""
     return kind_of_kafka(error.name())(failure(who, cluster, topic, error))
 
 
 @contextlib.contextmanager
 def in_words(who: str, cluster: Cluster, topic: str) -> Iterator[None]:
-    """Turn errors of the client into sentences."""
+    """Turn errors of the client into errors of Cutwater with a message and a hint."""
     try:
         yield
     except client_module().KafkaException as error:

@@ -1,18 +1,18 @@
-"""The ledger of topics: who writes to each, and how far; a compacted topic of one partition.
+"""The ledger of topics: who owns each, and how far it is; a compacted topic of one partition.
 
 ==================================  ==============================================================
 key                                 value
 ==================================  ==============================================================
-[topic, sink, query id, "owner"]    format, newest generation, id of the topic; written by `take`,
+[topic, sink, query id, "owner"]    format, newest generation, id of the topic; written by `claim`,
                                     in a transaction of its own; "leaving" while another
-                                    checkpoint takes over, "gone" after it
-[…, "writer", generation, slot]     nothing more: this transactional id may have been used
-[…, "slot", slot]                   generation, epoch and its lanes, rows ever; written in the
-                                    transaction of the rows
+                                    checkpoint takes over, "gone" after that
+[…, "writer", generation, slot]     empty: this transactional id may have been used
+[…, "slot", slot]                   generation, epoch and its buckets, rows in total; written in
+                                    the transaction of the rows
 ==================================  ==============================================================
 
-A slot is what writes one transaction after the other: a partition of Spark, or the driver. All
-attempts of a task have the same slot, so that the newest fences the others.
+A slot is a sequence of transactions with one writer: a partition of Spark, or the driver. All
+attempts of a task share a slot, so the newest attempt fences the others.
 """
 
 from __future__ import annotations
@@ -28,30 +28,38 @@ from cutwater.spark.connectors.kafka.checks import topics_of
 from cutwater.spark.connectors.kafka.polling import polled
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
-__all__ = ["FORMAT", "Account", "Ledger", "Slot", "owner_key", "slot_key", "writer_key"]
+__all__ = [
+    "KAFKA_LEDGER_FORMAT",
+    "Account",
+    "KafkaLedger",
+    "Slot",
+    "owner_key",
+    "slot_key",
+    "writer_key",
+]
 
-FORMAT = 1
+KAFKA_LEDGER_FORMAT = 1
 _PATIENCE_S = 120
-"""How long the end of the ledger is waited for, if a transaction of another flow hides it."""
+"""Seconds to wait for the end of the ledger if an open transaction of another flow hides it."""
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """How far one slot is."""
+    """The progress of one slot."""
 
     generation: int
     epoch: int
-    lanes: list[int]
-    """The labels that have their rows of this epoch; all have those of the epochs before."""
+    buckets: list[int]
+    """Labels of the buckets whose rows of this epoch are written; earlier epochs are complete."""
     rows: int
-    """How many rows it wrote, ever."""
+    """The rows that it wrote in all epochs."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Whose rows: one sink of one checkpoint, in one topic."""
+    """The owner of rows: one sink of one checkpoint, in one topic."""
 
     topic: str
     sink: str
@@ -59,60 +67,60 @@ class Account:
 
 
 def owner_key(account: Account) -> bytes:
-    """The key of who writes."""
+    """The key of the entry that names the owner."""
     return _encode([account.topic, account.sink, account.query_id, "owner"])
 
 
 def writer_key(account: Account, generation: int, slot: str) -> bytes:
-    """The key that tells of a transactional id."""
+    """The key of the entry that announces a transactional id."""
     return _encode([account.topic, account.sink, account.query_id, "writer", generation, slot])
 
 
 def slot_key(account: Account, slot: str) -> bytes:
-    """The key of how far a slot is."""
+    """The key of a slot's progress."""
     return _encode([account.topic, account.sink, account.query_id, "slot", slot])
 
 
 @dataclass
-class Ledger:
-    """What the ledger says, as far as it was read; `read` goes on from there."""
+class KafkaLedger:
+    """The ledger as far as it was read; `read` continues from there."""
 
     cluster: Cluster
     name: str
     who: str
     is_committed: bool = True
-    """Is only what was committed read? Owners and writers are told by the rest too."""
+    """Read committed entries only? Owners and writers also count while uncommitted."""
     reached: int = 0
-    _said: dict[tuple[Any, ...], bytes] = field(default_factory=dict)
+    _records: dict[tuple[Any, ...], bytes] = field(default_factory=dict)
 
-    # --- what it says ----------------------------------------------------------------------------
+    # --- contents --------------------------------------------------------------------------------
 
     def owners(self, topic: str) -> dict[Account, dict[str, Any]]:
-        """Who ever took a topic, and their newest generations."""
+        """The owner entry, with the newest generation, of every account that claimed a topic."""
         return {
             Account(*key[:3]): _decode(value)
-            for key, value in self._said.items()
+            for key, value in self._records.items()
             if key[0] == topic and key[3] == "owner"
         }
 
     def generation(self, account: Account) -> int:
-        """The newest generation that took an account; 0 if none did."""
+        """The newest generation that claimed an account; 0 if none has."""
         owner = self.owners(account.topic).get(account)
         return int(owner["generation"]) if owner else 0
 
     def is_out(self, account: Account) -> bool:
-        """Has another checkpoint taken over from an account, or begun to?"""
+        """Has another checkpoint taken the topic over from an account, or begun to?"""
         return "state" in self.owners(account.topic).get(account, {})
 
     def writers(self, account: Account) -> list[tuple[int, str]]:
         """Generation and slot of each writer that may still have a transaction open."""
-        return [(key[4], key[5]) for key in self._said if self._is_of(key, account, "writer")]
+        return [(key[4], key[5]) for key in self._records if self._is_of(key, account, "writer")]
 
     def slots(self, account: Account) -> dict[str, Slot]:
-        """How far each slot is."""
+        """The progress of each slot."""
         return {
             key[4]: _decode(value, type=Slot)
-            for key, value in self._said.items()
+            for key, value in self._records.items()
             if self._is_of(key, account, "slot")
         }
 
@@ -124,17 +132,17 @@ class Ledger:
     def _is_of(key: tuple[Any, ...], account: Account, kind: str) -> bool:
         return key[:4] == (account.topic, account.sink, account.query_id, kind)
 
-    # --- reading it ------------------------------------------------------------------------------
+    # --- reading ---------------------------------------------------------------------------------
 
-    def read(self, *, to_end: bool = True) -> Ledger:
-        """Go on to the end.
+    def read(self, *, to_end: bool = True) -> KafkaLedger:
+        """Read on to the end of the ledger, and return it.
 
-        What was committed behind a transaction that is still open is hidden from readers. `to_end`
-        waits for that, since what is hidden decides; else what is hidden is left for the next
-        time.
+        An open transaction hides everything behind it from read_committed readers. With `to_end`
+        this waits until it is decided, or raises `ConnectorError`; without, hidden entries are left
+        for the next call.
         """
         end = topics_of(self.cluster).ends(self.name, [0], is_committed=False)[0]
-        if end < self.reached:  # a broker that has just started; whoever asked asks again
+        if end < self.reached:  # a broker that has just started; the caller retries
             kafka = client_module()
             raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError.LEADER_NOT_AVAILABLE))
         if end > self.reached:
@@ -175,9 +183,9 @@ class Ledger:
     def _note(self, key: bytes, value: bytes | None) -> None:
         name = tuple(_decode(key))
         if value is None:
-            self._said.pop(name, None)
+            self._records.pop(name, None)
         else:
-            self._said[name] = value
+            self._records[name] = value
 
 
 def _held_up(who: str, ledger: str, reached: int, end: int) -> Problem:

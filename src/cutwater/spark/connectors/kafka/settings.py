@@ -1,4 +1,4 @@
-"""How a cluster is reached: settings travel and are shown, the secret is looked up where used."""
+"""How to reach a cluster: settings are serialised and shown, secrets are looked up where used."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ OURS = frozenset(
         "transactional.id",
     }
 )
-"""Settings of the client that the guarantee rests on: they are not the user's."""
+"""Client settings that the guarantee rests on: Cutwater sets them, users must not."""
 
 _TIMEOUT = "transaction.timeout.ms"
 _TIMEOUT_MS = 300_000
-"""Longer than a slow link needs for an epoch; a third of what brokers allow unless told."""
+"""Longer than a slow link needs for an epoch; a third of the default limit of brokers."""
 
 _SECRET = ("password", "secret", "key.pem", "keystore", "oauthbearer.config", "credential")
 
@@ -48,7 +48,7 @@ logging.getLogger("cutwater.kafka").addHandler(logging.NullHandler())
 
 
 def client_module() -> ModuleType:
-    """The client of Kafka, which is an extra."""
+    """The Kafka client, an extra; raises `RefusedError` if it is not installed."""
     try:
         import confluent_kafka
     except ImportError:
@@ -64,7 +64,7 @@ def client_module() -> ModuleType:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Brokers and how to talk to them; the password stays where it is kept."""
+    """Brokers and how to connect to them; refers to the password, never holds it."""
 
     servers: str
     settings: tuple[tuple[str, Any], ...] = ()
@@ -87,7 +87,7 @@ class Cluster:
         return int(dict(self.settings).get(_TIMEOUT, _TIMEOUT_MS))
 
     def client(self, **own: Any) -> dict[str, Any]:
-        """What a client is made from; settings of `own` have underscores for their dots."""
+        """The configuration of a client; `own` names settings with underscores for dots."""
         found = {
             "bootstrap.servers": self.servers,
             "logger": logging.getLogger("cutwater.kafka"),
@@ -125,7 +125,7 @@ class Cluster:
         return None
 
     def problems(self, who: str) -> Iterator[Problem]:
-        """Settings that cannot be; `who` is the source or sink, in words."""
+        """What is wrong with the settings; `who` names the source or sink in messages."""
         if not self.servers or "@" in self.servers or "//" in self.servers:
             shown = self.servers.rpartition("@")[2]
             yield Problem(
@@ -147,8 +147,8 @@ class Cluster:
             elif name in OURS:
                 yield Problem(
                     "setting-not-yours",
-                    f"{who} has a setting {name!r}; the guarantee rests on it, so it is set for "
-                    "you",
+                    f"{who} has a setting {name!r}; the guarantee depends on "
+                    "it, so Cutwater sets it",
                     "leave it out",
                 )
             elif name == _TIMEOUT and not (str(value).isdigit() and int(value) >= 1000):
@@ -167,5 +167,5 @@ class Cluster:
 
 
 def _setting(name: str) -> str:
-    """The name of a setting; those of functions have underscores themselves."""
+    """The client's name of a setting; those of callbacks keep their underscores."""
     return name if name in ("error_cb", "on_delivery") else name.replace("_", ".")

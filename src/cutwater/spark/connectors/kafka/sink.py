@@ -1,12 +1,12 @@
-"""A topic of Kafka as a sink: rows and ledger are committed in one transaction.
+"""A Kafka topic as a sink: rows and ledger are committed in one transaction.
 
 ::
 
-    topic                    one message for each row: a line of JSON without its end
-    cutwater-ledger          how far each slot is, committed with the rows (`kafka.ledger`)
-    checkpoint/staging/sink  with release="commit": what tasks wrote and the driver has yet to send
+    topic                    one message per row: a line of JSON without its newline
+    cutwater-ledger          the progress of each slot, committed with the rows (`kafka.ledger`)
+    checkpoint/staging/sink  with release="commit": what tasks staged and the driver has yet to send
 
-Readers that read what is committed (``isolation.level=read_committed``) see every row once.
+Readers of committed messages (``isolation.level=read_committed``) see every row once.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from cutwater.spark.connectors.base.merging import in_order
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
 from cutwater.spark.connectors.base.sink import (
     EXACTLY_ONCE,
+    BucketRows,
     Claim,
     Guarantee,
-    Lane,
     Receipt,
     Release,
-    Sink,
+    SinkConnector,
     fenced,
 )
 from cutwater.spark.connectors.kafka.checks import topics_of
 from cutwater.spark.connectors.kafka.errors import in_words
-from cutwater.spark.connectors.kafka.ledger import Account, Ledger
+from cutwater.spark.connectors.kafka.ledger import Account, KafkaLedger
 from cutwater.spark.connectors.kafka.settings import Cluster
 from cutwater.spark.connectors.kafka.transactions import (
     DRIVER,
-    EVERY_LANE,
-    Desk,
+    WHOLE_EPOCH,
     Message,
+    WriteScope,
     fence,
     put,
     put_out,
 )
 from cutwater.spark.storage.durable import create_file, sync_file
 
-__all__ = ["LEDGER_SETTINGS", "KafkaTopic", "Staged", "keys_of"]
+__all__ = ["LEDGER_SETTINGS", "KafkaTopic", "StagedMessages", "keys_of"]
 
 LEDGER_SETTINGS = {
     "cleanup.policy": "compact",
@@ -61,16 +61,16 @@ LEDGER_SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Staged(Receipt):
-    """What one attempt of one task has for the driver to send."""
+class StagedMessages(Receipt):
+    """The file that a task attempt staged for the driver to send."""
 
     path: str
     last_order: str
 
 
 @dataclass(frozen=True)
-class KafkaTopic(Sink):
-    """A topic of Kafka, each row a message of JSON.
+class KafkaTopic(SinkConnector):
+    """A Kafka topic; each row is a message of JSON.
 
     Parameters
     ----------
@@ -78,18 +78,18 @@ class KafkaTopic(Sink):
         Where the rows go: ``servers="kafka-1:9092,kafka-2:9092"``.
     key
         The field that is the key of a message: rows with the same key are in one partition, in
-        order. A text is its UTF-8, anything else its JSON. None: no keys, and any partition.
+        order. Text is encoded as UTF-8, anything else as JSON. None: no keys, and any partition.
     release
-        ``"commit"``: an epoch appears when all of it is done. ``"early"``: the rows of each task
-        appear when the task is done.
+        ``"commit"``: an epoch becomes visible when all of it is done. ``"early"``: the rows of each
+        task become visible when the task is done.
     settings
         Settings of the client (librdkafka) such as ``security.protocol`` or ``compression.type``.
     password_env, password_file
-        Where the password (``sasl.password``) is kept: an environment variable or a file.
+        Where the password (``sasl.password``) is stored: an environment variable or a file.
     create, partitions
-        Make the topic, with so many partitions, if it is not there.
+        Whether to create the topic if it does not exist, and with how many partitions.
     ledger
-        The topic in which the progress of sinks is kept; flows may share it.
+        The topic that stores the progress of sinks; flows may share it.
     """
 
     topic: str
@@ -102,7 +102,7 @@ class KafkaTopic(Sink):
     create: bool = False
     partitions: int = 1
     ledger: str = "cutwater-ledger"
-    takes: Literal["lines"] = field(default="lines", init=False)
+    accepts: Literal["lines"] = field(default="lines", init=False)
 
     @property
     def cluster(self) -> Cluster:
@@ -110,12 +110,12 @@ class KafkaTopic(Sink):
         return Cluster.of(self.servers, self.settings, self.password_env, self.password_file)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The topic and the cluster."""
         return f"topic '{self.topic}' of {self.servers}"
 
     @property
-    def ledger_place(self) -> str:
+    def ledger_location(self) -> str:
         """The topic of the ledger."""
         return f"topic '{self.ledger}' of {self.servers}"
 
@@ -124,7 +124,7 @@ class KafkaTopic(Sink):
         return "commit", "early"
 
     def guarantee(self) -> Guarantee:
-        """What readers of the topic may rely on."""
+        """Exactly-once, for readers with read_committed."""
         return Guarantee(
             EXACTLY_ONCE,
             "commits rows and ledger in one transaction",
@@ -134,7 +134,7 @@ class KafkaTopic(Sink):
     # --- before it starts ------------------------------------------------------------------------
 
     def problems(self, name: str, record: Any) -> Iterator[Problem]:
-        """Settings that cannot work."""
+        """What is wrong with the settings."""
         who = f"sink '{name}'"
         yield from self.cluster.problems(who)
         if self.release not in ("commit", "early"):
@@ -147,7 +147,7 @@ class KafkaTopic(Sink):
         if self.key is not None and fields is not None and self.key not in fields:
             yield Problem(
                 "unknown-field",
-                f"{who} has key={self.key!r}, which is no field of {describe(record)}",
+                f"{who} has key={self.key!r}, which is not a field of {describe(record)}",
                 f"it has: {', '.join(fields)}" if fields else "leave key out",
             )
         if self.partitions < 1:
@@ -165,7 +165,7 @@ class KafkaTopic(Sink):
             )
 
     def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
-        """Why a checkpoint must not write to the topic; nothing is changed."""
+        """Why a checkpoint must not write to the topic; changes nothing."""
         with self._speaking(name):
             return list(self._hindrances(name, query_id, next_epoch))
 
@@ -184,7 +184,7 @@ class KafkaTopic(Sink):
             yield Problem(
                 "ledger-forgets",
                 f"sink '{name}': the ledger '{self.ledger}' has cleanup.policy={policy}; it must "
-                "keep the newest record of every key for ever",
+                "keep the newest record of every key forever",
                 "set cleanup.policy=compact for it",
             )
         told = self._look(name, is_committed=False)
@@ -198,11 +198,11 @@ class KafkaTopic(Sink):
             if newest >= next_epoch:
                 yield _ahead(name, self.topic, newest, next_epoch)
 
-    def _newest_epoch(self, name: str, query_id: str, next_epoch: int, told: Ledger) -> int:
-        """The newest epoch that readers see or will see, as far as it is ahead.
+    def _newest_epoch(self, name: str, query_id: str, next_epoch: int, told: KafkaLedger) -> int:
+        """The newest epoch that readers see or will see; exact if it is ahead of the checkpoint.
 
-        What was committed may still be hidden behind a transaction of another flow, but not from
-        `told`, which has what was not committed too. So the end is waited for only if it matters.
+        An open transaction of another flow may hide committed entries, but not from `told`, which
+        includes uncommitted ones. So this waits for that transaction only if `told` is ahead.
         """
         account = Account(self.topic, name, query_id)
         if told.newest_epoch(account) < next_epoch:
@@ -210,9 +210,9 @@ class KafkaTopic(Sink):
         return self._look(name, to_end=True).newest_epoch(account)
 
     def newest_epoch(self, name: str, query_id: str) -> int | None:
-        """By the slots of the ledger, if the topic is still the one that they are about.
+        """By the slots of the ledger; -1 if the topic was deleted or recreated since.
 
-        What was not committed counts: it may be hidden only by a transaction of another flow.
+        Uncommitted entries count: they may be hidden only by a transaction of another flow.
         """
         account = Account(self.topic, name, query_id)
         with self._speaking(name):
@@ -225,7 +225,7 @@ class KafkaTopic(Sink):
         return told.newest_epoch(account) if is_same else -1
 
     def generation(self, name: str) -> int:
-        """The newest generation that took the topic; 0 if none did."""
+        """The newest generation that claimed the topic; 0 if none has."""
         with self._speaking(name):
             owners = self._look(name, is_committed=False).owners(self.topic)
         found = (
@@ -235,58 +235,65 @@ class KafkaTopic(Sink):
         )
         return max(found, default=0)
 
-    def take(self, claim: Claim) -> None:
-        """Fence all earlier generations; make what is missing; sweep what they staged."""
+    def claim(self, claim: Claim) -> None:
+        """Fence all earlier generations, create missing topics, and delete what was staged."""
         with self._speaking(claim.sink):
             topics = topics_of(self.cluster)
             if topics.find(self.ledger) is None:
                 topics.make(self.ledger, 1, LEDGER_SETTINGS)
             if self.create and topics.find(self.topic) is None:
                 topics.make(self.topic, self.partitions, {})
-        fence(self._desk(claim))
+        fence(self._scope(claim))
         shutil.rmtree(claim.staging, ignore_errors=True)
         if self.release == "commit":
             claim.staging.mkdir(parents=True, mode=0o700)
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
-        """Put others out, and delete all messages if not `keep`; then they are not in the way."""
+        """Fence the other checkpoints for good, and delete all messages if not `keep`.
+
+        Raises `RefusedError` if messages are to be deleted and the topic is compacted.
+        """
         with self._speaking(claim.sink):
             topics = topics_of(self.cluster)
             is_emptied = not keep and topics.find(self.topic) is not None
             policy = topics.settings(self.topic).get("cleanup.policy") if is_emptied else None
             if policy and "delete" not in policy:
                 raise RefusedError(_never_deleted(claim.sink, self.topic, policy))
-            fence(self._desk(claim))
+            fence(self._scope(claim))
             owners = self._look(claim.sink, is_committed=False).owners(self.topic)
             others = [
-                replace(self._desk(claim), account=account)
+                replace(self._scope(claim), account=account)
                 for account, owner in owners.items()
                 if _is_in_the_way(account, owner, claim.sink, claim.query_id)
             ]
-            for desk in others:
-                put_out(desk, "leaving")
+            for scope in others:
+                put_out(scope, "leaving")
             if others and is_emptied:
                 topics.empty(self.topic)
-            for desk in others:
-                put_out(desk, "gone")
+            for scope in others:
+                put_out(scope, "gone")
 
     # --- while it runs ---------------------------------------------------------------------------
 
-    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Receipt:
-        """In a task: commit its rows, or stage them."""
+    def write(
+        self, claim: Claim, epoch: int, record: Any, buckets: Sequence[BucketRows]
+    ) -> Receipt:
+        """In a task: commit its rows if they are released early, else stage them."""
         if self.release == "early":
-            found = {lane.label: self._messages(lane.values) for lane in lanes}
-            put(self._desk(claim), _slot_of_task(lanes), epoch, found)
+            found = {bucket.label: self._messages(bucket.values) for bucket in buckets}
+            put(self._scope(claim), _slot_of_task(buckets), epoch, found)
             return Receipt(claim.sink)
         path = claim.staging / f"{epoch}-{uuid.uuid4().hex}.jsonl"
         with create_file(path) as file:
-            file.writelines(in_order(lanes))
+            file.writelines(in_order(buckets))
             sync_file(file)
-        return Staged(claim.sink, str(path), max(lane.last_order for lane in lanes).hex())
+        return StagedMessages(
+            claim.sink, str(path), max(bucket.last_order for bucket in buckets).hex()
+        )
 
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
-        """In the driver: send what tasks staged, the whole epoch at once."""
-        staged = [receipt for receipt in receipts if isinstance(receipt, Staged)]
+        """In the driver: send what tasks staged, the whole epoch in one transaction."""
+        staged = [receipt for receipt in receipts if isinstance(receipt, StagedMessages)]
         if not staged:
             return
         staged.sort(key=lambda part: part.last_order)
@@ -297,8 +304,8 @@ class KafkaTopic(Sink):
             newest = self.generation(claim.sink)
             if newest == claim.generation:
                 raise
-            raise fenced(epoch, self.place, claim, newest) from None  # who took over swept it
-        put(self._desk(claim), DRIVER, epoch, {EVERY_LANE: messages})
+            raise fenced(epoch, self.location, claim, newest) from None  # the newer run deleted it
+        put(self._scope(claim), DRIVER, epoch, {WHOLE_EPOCH: messages})
         for path in paths:
             path.unlink(missing_ok=True)
 
@@ -307,14 +314,16 @@ class KafkaTopic(Sink):
         account = Account(self.topic, claim.sink, claim.query_id)
         with self._speaking(claim.sink):
             slots = self._look(claim.sink, to_end=True).slots(account)
-        lanes = {label for slot in slots.values() if slot.epoch >= epoch for label in slot.lanes}
-        if not lanes:
+        buckets = {
+            label for slot in slots.values() if slot.epoch >= epoch for label in slot.buckets
+        }
+        if not buckets:
             return None
-        is_whole = EVERY_LANE in lanes
-        return "all of it" if is_whole else f"what {many(len(lanes), 'bucket')} had for it"
+        is_whole = WHOLE_EPOCH in buckets
+        return "all of it" if is_whole else f"what {many(len(buckets), 'bucket')} had for it"
 
-    def rows(self, claim: Claim) -> int:
-        """How many rows of this checkpoint readers see."""
+    def row_count(self, claim: Claim) -> int:
+        """The number of rows of this checkpoint that readers see."""
         account = Account(self.topic, claim.sink, claim.query_id)
         with self._speaking(claim.sink):
             ledger = self._look(claim.sink, to_end=True)
@@ -329,20 +338,20 @@ class KafkaTopic(Sink):
             for value, key in zip(values, keys_of(values, self.key), strict=True)
         ]
 
-    def _desk(self, claim: Claim) -> Desk:
-        return Desk(
+    def _scope(self, claim: Claim) -> WriteScope:
+        return WriteScope(
             f"sink '{claim.sink}'",
             self.cluster,
             self.ledger,
             Account(self.topic, claim.sink, claim.query_id),
             claim.generation,
             "murmur2_random" if self.key is None else "murmur2",
-            claim.is_in_lockstep,
+            claim.is_bulk_synchronous,
         )
 
-    def _look(self, name: str, is_committed: bool = True, to_end: bool = False) -> Ledger:
-        """The ledger as it is now; what an open transaction hides is waited for if asked to."""
-        ledger = Ledger(self.cluster, self.ledger, f"sink '{name}'", is_committed)
+    def _look(self, name: str, is_committed: bool = True, to_end: bool = False) -> KafkaLedger:
+        """The ledger as it is now; `to_end` waits for what an open transaction hides."""
+        ledger = KafkaLedger(self.cluster, self.ledger, f"sink '{name}'", is_committed)
         is_there = topics_of(self.cluster).find(self.ledger) is not None
         return ledger.read(to_end=to_end) if is_there else ledger
 
@@ -351,7 +360,7 @@ class KafkaTopic(Sink):
 
 
 def keys_of(values: Sequence[bytes], name: str) -> list[bytes | None]:
-    """The keys of messages: the text of a field, or its JSON; a null is no key."""
+    """The keys of messages: a field as UTF-8 if it is text, else as JSON; null is no key."""
     fields = [("key", msgspec.Raw, msgspec.Raw(b"null"))]
     keyed: Any = msgspec.defstruct("Keyed", fields, rename={"key": name})
     decode = msgspec.json.Decoder(keyed).decode
@@ -364,16 +373,20 @@ def _key(raw: bytes) -> bytes | None:
     return msgspec.json.decode(raw, type=str).encode() if raw[:1] == b'"' else raw
 
 
-def _slot_of_task(lanes: Sequence[Lane]) -> str:
-    """The slot of a task: the same for all its attempts, and another for every other task."""
+def _slot_of_task(buckets: Sequence[BucketRows]) -> str:
+    """The slot of a task: shared by all its attempts, and unique among tasks."""
     context = TaskContext.get()
-    return f"{context.partitionId()}" if context else f"lane-{min(lane.label for lane in lanes)}"
+    return (
+        f"{context.partitionId()}"
+        if context
+        else f"bucket-{min(bucket.label for bucket in buckets)}"
+    )
 
 
 def _is_in_the_way(
     account: Account, owner: Mapping[str, Any], sink: str, query_id: str | None
 ) -> bool:
-    """Is it the same sink of another checkpoint, from which nobody has taken over?"""
+    """Is it the same sink of another checkpoint, which has not been taken over for good?"""
     is_anothers = account.sink == sink and account.query_id != query_id
     return is_anothers and owner.get("state") != "gone"
 
@@ -396,8 +409,8 @@ def _other_checkpoint(sink: str, topic: str, ledger: str, generation: int) -> Pr
     return Problem(
         ANOTHER_CHECKPOINT,
         f"sink '{sink}' goes to topic '{topic}', which belongs to another checkpoint (generation "
-        f"{generation} in the ledger '{ledger}'); epochs begin anew with this checkpoint, so its "
-        "rows would be doubled",
+        f"{generation} in the ledger '{ledger}'); this checkpoint counts epochs from the start, "
+        "so its rows would be duplicated",
         "run with the checkpoint that wrote it; or, if that is gone, use a new topic, or "
         f"{TAKE_OVER}",
     )

@@ -1,11 +1,11 @@
-"""A topic of Kafka as a source: each message a record of JSON, its position its offset.
+"""A Kafka topic as a source: each message is a record of JSON, its position is its offset.
 
-A chunk is a run of offsets of one partition, up to the last one of which it is decided whether it
-was committed; so it holds the same messages whenever it is read.
+A chunk is a range of offsets of one partition. It never extends beyond the last stable offset, so
+it holds the same messages whenever it is read.
 
-A source that begins after the latest message first logs where that is: chunks that have an end and
-no start, and read nothing. Else a run that ends before it has read a message would leave no trace,
-and the next one would pass over what came meanwhile.
+A source that begins after the latest message first logs these offsets, as chunks with an end but no
+start, which read nothing. Otherwise a run that ends before its first message would leave no trace,
+and the next run would skip what arrived in between.
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ from cutwater.spark.connectors.base.defaults import filler_of
 from cutwater.spark.connectors.base.source import (
     BadRecord,
     Chunk,
-    Feed,
     Planner,
+    RawBatch,
     RecordReader,
     Replay,
-    Run,
+    SourceConnector,
 )
 from cutwater.spark.connectors.kafka.checks import Topic, topics_of
 from cutwater.spark.connectors.kafka.errors import failed, in_words, is_hopeless
 from cutwater.spark.connectors.kafka.polling import polled
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
-__all__ = ["RUN_ROWS", "KafkaMessages"]
+__all__ = ["KAFKA_BATCH_ROWS", "KafkaMessages"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _PATIENCE_S = 120
-"""How long a broker that does not answer is waited for."""
-RUN_ROWS = 20_000
+"""Seconds to wait for a broker that does not answer."""
+KAFKA_BATCH_ROWS = 20_000
 _SAMPLE_ROWS = 200
 _SAMPLE_EVERY = 100
 
 
 @dataclass(frozen=True)
-class KafkaMessages(Feed):
-    """The messages of a topic, each a record of JSON; read as far as they are committed.
+class KafkaMessages(SourceConnector):
+    """The committed messages of a topic, each a record of JSON.
 
     Parameters
     ----------
     topic, servers
-        What is read: ``servers="kafka-1:9092,kafka-2:9092"``.
+        The topic and its brokers: ``servers="kafka-1:9092,kafka-2:9092"``.
     begin
-        Where a new checkpoint begins: with the ``"earliest"`` message that is there, or after the
+        Where a new checkpoint begins: with the ``"earliest"`` retained message, or after the
         ``"latest"``. Partitions that are added later are always read from their beginning.
     max_rows_per_epoch, max_bytes_per_epoch
-        How much one epoch reads at the most, of all partitions; bytes by the size of a sample.
+        The most that one epoch reads from all partitions; bytes are estimated from a sample.
     idle_after
-        Seconds without new input after which the source holds others back no longer, and a
-        partition the source.
+        Seconds without input after which the source no longer holds back the watermark of others,
+        and a partition no longer that of the source.
     settings
         Settings of the client (librdkafka), such as ``security.protocol``.
     password_env, password_file
-        Where the password (``sasl.password``) is kept: an environment variable or a file.
+        Where the password (``sasl.password``) is stored: an environment variable or a file.
     """
 
     topic: str
@@ -78,9 +78,9 @@ class KafkaMessages(Feed):
     password_file: str | None = None
 
     kind: ClassVar[str] = "Kafka"
-    pieces: ClassVar[str] = "partitions"
+    partitions_noun: ClassVar[str] = "partitions"
     unit: ClassVar[str] = "rows"
-    smallest_share: ClassVar[int] = 2_000
+    min_task_weight: ClassVar[int] = 2_000
     has_partitions: ClassVar[bool] = True
 
     @property
@@ -119,7 +119,7 @@ class KafkaMessages(Feed):
                 )
 
     def replay(self) -> Replay:
-        """A topic that is compacted loses messages that an epoch may have to read again."""
+        """Replayable unless the topic is compacted: compaction deletes messages of old epochs."""
         with in_words(self._who, self.cluster, self.topic):
             policy = topics_of(self.cluster).settings(self.topic).get("cleanup.policy", "")
         if "compact" in policy:
@@ -145,26 +145,26 @@ class KafkaMessages(Feed):
     def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
         return _Positions(self)
 
-    def amount(self, chunk: Chunk) -> int:
-        return self.tally(chunk)
+    def weight(self, chunk: Chunk) -> int:
+        return self.measure(chunk)
 
     def cut(self, chunk: Chunk, amount: int) -> Any:
         return chunk.end if _is_beginning(chunk) else super().cut(chunk, amount)
 
     @classmethod
     def merge(cls, before: Chunk, after: Chunk) -> Chunk:
-        """The first chunk of all says where partitions began that have had no message yet."""
+        """Keeps ``began``: where partitions began that have had no message yet."""
         began = before.about.get("began", {}) | after.about.get("began", {})
         start = after.start if _is_beginning(before) else before.start
         about = {**after.about, "began": began} if began else after.about
         return replace(after, start=start, about=about)
 
     @classmethod
-    def tally(cls, chunk: Chunk) -> int:
-        return 0 if _is_beginning(chunk) else super().tally(chunk)
+    def measure(cls, chunk: Chunk) -> int:
+        return 0 if _is_beginning(chunk) else super().measure(chunk)
 
     @classmethod
-    def piece(cls, chunk: Chunk) -> str:
+    def partition_name(cls, chunk: Chunk) -> str:
         return f"{chunk.about.get('topic', '')} {chunk.number}"
 
     # --- reading ---------------------------------------------------------------------------------
@@ -172,23 +172,23 @@ class KafkaMessages(Feed):
     def reader(self, tp: Any) -> RecordReader:
         return _Messages(self, tp)
 
-    def place(self, chunk: Chunk, position: int) -> str:
+    def location(self, chunk: Chunk, position: int) -> str:
         return f"topic '{self.topic}', partition {chunk.number}, offset {position}"
 
-    def spot(self, chunk: Chunk, position: int) -> dict[str, Any]:
+    def coordinates(self, chunk: Chunk, position: int) -> dict[str, Any]:
         return {"topic": self.topic, "partition": chunk.number, "offset": position}
 
 
 def _is_beginning(chunk: Chunk) -> bool:
-    """Does it read nothing, and only say where its partition began?"""
+    """Does the chunk read nothing, and only log where its partition began?"""
     return chunk.start is None
 
 
 class _Positions(Planner):
-    """Where each partition is, and how far it can be read."""
+    """The position of each partition, and how far it can be read."""
 
-    def __init__(self, feed: KafkaMessages) -> None:
-        self._feed = feed
+    def __init__(self, source: KafkaMessages) -> None:
+        self._source = source
         self._identity: str | None = None
         self._next: dict[int, int] = {}
         self._until: dict[int, int] | None = None
@@ -197,7 +197,7 @@ class _Positions(Planner):
         self._row_bytes = 0.0
         self._takes = 0
 
-    def note(self, chunk: Chunk) -> None:
+    def advance(self, chunk: Chunk) -> None:
         self._identity = chunk.about["topic_id"]
         self._ends_before[chunk.number] = max(chunk.end, self._ends_before.get(chunk.number, 0))
         for partition, offset in chunk.about.get("began", {}).items():
@@ -210,11 +210,11 @@ class _Positions(Planner):
     def has_input(self) -> bool:
         return any(end > self._next[number] for number, end in self._ends().items())
 
-    def take(self) -> list[Chunk]:
+    def poll(self) -> list[Chunk]:
         is_first = self._identity is None
         ends = self._ends()
-        about: dict[str, Any] = {"topic": self._feed.topic, "topic_id": self._topic.identity}
-        if is_first and self._feed.begin == "latest":
+        about: dict[str, Any] = {"topic": self._source.topic, "topic_id": self._topic.identity}
+        if is_first and self._source.begin == "latest":
             return [Chunk(n, None, offset, about) for n, offset in sorted(self._next.items())]
         if self._until is not None:
             ends = {n: min(end, self._until.get(n, 0)) for n, end in ends.items()}
@@ -225,35 +225,40 @@ class _Positions(Planner):
             Chunk(number, self._next[number], self._next[number] + rows, about)
             for number, rows in sorted(_fair(backlog, self._limit(backlog)).items())
         ]
-        if is_first:  # once is enough, however many partitions there are
+        if is_first:  # one chunk is enough to carry the beginnings of all partitions
             began = {str(number): offset for number, offset in self._next.items()}
             chunks[0] = replace(chunks[0], about={**about, "began": began})
         return chunks
 
     def _limit(self, backlog: Mapping[int, int]) -> int:
-        """How many rows an epoch may read; how large they are is guessed by some of them.
+        """The most rows that an epoch may read; their size is estimated from a sample.
 
-        At least one of each partition: one that is passed over would not count for watermarks.
+        At least one row per partition: a partition that is skipped would not count for watermarks.
         """
         if sum(backlog.values()) > _SAMPLE_ROWS and self._takes % _SAMPLE_EVERY == 0:
             number = max(backlog, key=backlog.__getitem__)
             start = self._next[number]
             end = start + min(_SAMPLE_ROWS, backlog[number])
             sample = Chunk(number, start, end, {"topic_id": self._topic.identity})
-            sizes = [len(raw or b"") for run in _messages(self._feed, sample) for raw in run.raws]
+            sizes = [
+                len(raw or b"")
+                for raw_batch in _messages(self._source, sample)
+                for raw in raw_batch.raws
+            ]
             self._row_bytes = sum(sizes) / len(sizes) if sizes else 0.0
         self._takes += 1
-        by_bytes = self._feed.max_bytes_per_epoch / max(self._row_bytes, 1.0)
-        return max(len(backlog), min(self._feed.max_rows_per_epoch, int(by_bytes)))
+        by_bytes = self._source.max_bytes_per_epoch / max(self._row_bytes, 1.0)
+        return max(len(backlog), min(self._source.max_rows_per_epoch, int(by_bytes)))
 
     def _ends(self) -> dict[int, int]:
-        """How far each partition can be read; those that are new have a position from now on.
+        """How far each partition can be read; gives new partitions a position.
 
-        No topic becomes smaller. A broker that says so has just started, and is asked again.
+        End offsets never decrease. A broker that reports so has just started, so this retries, and
+        raises `InputError` when that lasts too long.
         """
         deadline = time.monotonic() + _PATIENCE_S
         while True:
-            ends = _patiently(self._feed, self._looked_up)
+            ends = _patiently(self._source, self._looked_up)
             shrunk = [n for n, end in self._ends_before.items() if ends.get(n, 0) < end]
             if not shrunk:
                 self._ends_before = ends
@@ -261,13 +266,13 @@ class _Positions(Planner):
             if time.monotonic() > deadline:
                 number = shrunk[0]
                 before, now = self._ends_before[number], ends.get(number, 0)
-                raise InputError(_shrunk(self._feed, number, before, now))
+                raise InputError(_shrunk(self._source, number, before, now))
             time.sleep(0.1)
 
     def _looked_up(self) -> dict[int, int]:
-        name = self._feed.topic
-        topics = topics_of(self._feed.cluster)
-        self._topic = _same_topic(self._feed, topics.find(name), self._identity)
+        name = self._source.topic
+        topics = topics_of(self._source.cluster)
+        self._topic = _same_topic(self._source, topics.find(name), self._identity)
         numbers = range(self._topic.partitions)
         ends = topics.ends(name, numbers)
         new = [number for number in numbers if number not in self._next]
@@ -276,17 +281,17 @@ class _Positions(Planner):
         return ends
 
     def _begin(self, new: list[int], starts: dict[int, int], ends: dict[int, int]) -> None:
-        """Give new partitions a position, if all others have theirs still to read."""
+        """Give new partitions a position; raises `InputError` if unread messages have expired."""
         for number, position in self._next.items():
             if starts.get(number, 0) > position:
-                raise InputError(_expired(self._feed, number, position, starts[number]))
-        is_late = self._feed.begin == "latest" and self._identity is None and not self._next
+                raise InputError(_expired(self._source, number, position, starts[number]))
+        is_late = self._source.begin == "latest" and self._identity is None and not self._next
         self._next.update({n: ends[n] if is_late else starts[n] for n in new})
         self._is_fresh = False
 
 
 def _fair(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
-    """Shares of a limit: the same for all who have so much, and what others leave is shared.
+    """Max-min fair shares of a limit: what small backlogs leave is split among the others.
 
     >>> _fair({0: 5, 1: 100, 2: 100}, 65)
     {0: 5, 1: 30, 2: 30}
@@ -301,8 +306,8 @@ def _fair(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
     return shares
 
 
-def _patiently(feed: KafkaMessages, look: Callable[[], T]) -> T:
-    """Ask until a broker answers; one that is started anew is waited for."""
+def _patiently(source: KafkaMessages, look: Callable[[], _T]) -> _T:
+    """Retry until a broker answers, so that a restart of brokers is survived; then raise."""
     kafka = client_module()
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -310,18 +315,18 @@ def _patiently(feed: KafkaMessages, look: Callable[[], T]) -> T:
             return look()
         except kafka.KafkaException as error:
             if is_hopeless(error.args[0]) or time.monotonic() > deadline:
-                raise failed(feed._who, feed.cluster, feed.topic, error.args[0]) from None
+                raise failed(source._who, source.cluster, source.topic, error.args[0]) from None
             time.sleep(0.5)
 
 
 class _Messages(RecordReader):
-    def __init__(self, feed: KafkaMessages, tp: Any) -> None:
-        self._feed = feed
+    def __init__(self, source: KafkaMessages, tp: Any) -> None:
+        self._source = source
         self._decode = msgspec.json.Decoder(tp).decode
         self._fill = filler_of(tp)
 
-    def runs(self, chunk: Chunk) -> Iterator[Run]:
-        return iter(()) if _is_beginning(chunk) else _messages(self._feed, chunk)
+    def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
+        return iter(()) if _is_beginning(chunk) else _messages(self._source, chunk)
 
     def decode_one(self, raw: bytes | None) -> Any:
         if raw is None:
@@ -331,21 +336,21 @@ class _Messages(RecordReader):
             self._fill(value)
         return value
 
-    def text(self, raw: bytes | None) -> bytes:
+    def preview(self, raw: bytes | None) -> bytes:
         return b"null" if raw is None else raw
 
-    def line(self, raw: bytes, value: Any) -> bytes:
+    def json_line(self, raw: bytes, value: Any) -> bytes:
         return msgspec.json.encode(value) if b"\n" in raw else raw
 
 
-def _messages(feed: KafkaMessages, chunk: Chunk) -> Iterator[Run]:
-    """The messages of a chunk, some at a time.
+def _messages(source: KafkaMessages, chunk: Chunk) -> Iterator[RawBatch]:
+    """The messages of a chunk, in batches.
 
-    The consumer is a new one: one that read before may still bring what it had fetched for that.
+    Each chunk gets a new consumer: a used one may still deliver what it had prefetched.
     """
     kafka = client_module()
-    consumer = _consumer(feed, chunk)
-    consumer.assign([kafka.TopicPartition(feed.topic, chunk.number, chunk.start)])
+    consumer = _consumer(source, chunk)
+    consumer.assign([kafka.TopicPartition(source.topic, chunk.number, chunk.start)])
     raws: list[bytes | None] = []
     positions: list[int] = []
     reached = chunk.start
@@ -354,9 +359,9 @@ def _messages(feed: KafkaMessages, chunk: Chunk) -> Iterator[Run]:
         while reached < chunk.end:
             for message in polled(consumer, 1.0):
                 if message.error() is not None:
-                    reached = max(reached, _reached_at(feed, chunk, message))
+                    reached = max(reached, _reached_at(source, chunk, message))
                     continue
-                if message.offset() < reached:  # fetched again after a broker went away
+                if message.offset() < reached:  # fetched again after a broker restarted
                     continue
                 deadline = time.monotonic() + _PATIENCE_S
                 reached = message.offset() + 1
@@ -364,59 +369,60 @@ def _messages(feed: KafkaMessages, chunk: Chunk) -> Iterator[Run]:
                     break
                 raws.append(message.value())
                 positions.append(message.offset())
-            if len(raws) >= RUN_ROWS:
-                yield Run(raws, positions)
+            if len(raws) >= KAFKA_BATCH_ROWS:
+                yield RawBatch(raws, positions)
                 raws, positions = [], []
             if time.monotonic() > deadline:
-                raise ConnectorError(_no_progress(feed, chunk, reached))
+                raise ConnectorError(_no_progress(source, chunk, reached))
     finally:
         consumer.close()
     if raws:
-        yield Run(raws, positions)
+        yield RawBatch(raws, positions)
 
 
-def _consumer(feed: KafkaMessages, chunk: Chunk) -> Any:
-    """A consumer of the topic that the chunk is of."""
-    found = _patiently(feed, lambda: topics_of(feed.cluster).find(feed.topic))
-    _same_topic(feed, found, chunk.about["topic_id"])
-    with in_words(feed._who, feed.cluster, feed.topic):
+def _consumer(source: KafkaMessages, chunk: Chunk) -> Any:
+    """A consumer for a chunk; raises `InputError` if the topic was deleted or recreated."""
+    found = _patiently(source, lambda: topics_of(source.cluster).find(source.topic))
+    _same_topic(source, found, chunk.about["topic_id"])
+    with in_words(source._who, source.cluster, source.topic):
         return client_module().Consumer(
-            feed.cluster.client(
+            source.cluster.client(
                 group_id="cutwater",
                 enable_auto_commit=False,
                 enable_partition_eof=True,
                 auto_offset_reset="error",
                 isolation_level="read_committed",
                 fetch_wait_max_ms=20,
-                queued_min_messages=RUN_ROWS,
+                queued_min_messages=KAFKA_BATCH_ROWS,
             )
         )
 
 
-def _reached_at(feed: KafkaMessages, chunk: Chunk, message: Any) -> int:
-    """How far a partition is read when its consumer says that it ended; raises if it failed.
+def _reached_at(source: KafkaMessages, chunk: Chunk, message: Any) -> int:
+    """The offset that is reached if the consumer reports the end of the partition; 0: none.
 
-    The last offsets of a chunk may be of messages that were aborted, and of markers.
+    Raises if the consumer failed. The end must count, since the last offsets of a chunk may belong
+    to aborted messages and transaction markers, which are never delivered.
     """
     kafka = client_module()
     error = message.error()
     if error.code() == kafka.KafkaError._PARTITION_EOF:
         return int(message.offset())
     if error.code() in (kafka.KafkaError._AUTO_OFFSET_RESET, kafka.KafkaError.OFFSET_OUT_OF_RANGE):
-        topics = topics_of(feed.cluster)
-        starts = _patiently(feed, lambda: topics.starts(feed.topic, [chunk.number]))
-        raise InputError(_expired(feed, chunk.number, chunk.start, starts[chunk.number]))
+        topics = topics_of(source.cluster)
+        starts = _patiently(source, lambda: topics.starts(source.topic, [chunk.number]))
+        raise InputError(_expired(source, chunk.number, chunk.start, starts[chunk.number]))
     if is_hopeless(error):
-        raise failed(feed._who, feed.cluster, feed.topic, error)
+        raise failed(source._who, source.cluster, source.topic, error)
     return 0
 
 
-def _same_topic(feed: KafkaMessages, found: Topic | None, identity: str | None) -> Topic:
+def _same_topic(source: KafkaMessages, found: Topic | None, identity: str | None) -> Topic:
     if found is None:
         raise InputError(
             Problem(
                 "unknown-topic",
-                f"topic '{feed.topic}' is not there any more at {feed.servers}",
+                f"topic '{source.topic}' is not there any more at {source.servers}",
                 "if it was deleted, start with a new topic and a new checkpoint",
             )
         )
@@ -424,7 +430,7 @@ def _same_topic(feed: KafkaMessages, found: Topic | None, identity: str | None) 
         raise InputError(
             Problem(
                 "another-topic",
-                f"topic '{feed.topic}' was deleted and made again since the checkpoint began "
+                f"topic '{source.topic}' was deleted and made again since the checkpoint began "
                 f"(its id is {found.identity}, it was {identity}); offsets mean other messages now",
                 "start with a new checkpoint",
             )
@@ -432,29 +438,29 @@ def _same_topic(feed: KafkaMessages, found: Topic | None, identity: str | None) 
     return found
 
 
-def _expired(feed: KafkaMessages, partition: int, position: int, start: int) -> Problem:
+def _expired(source: KafkaMessages, partition: int, position: int, start: int) -> Problem:
     return Problem(
         "expired-input",
-        f"topic '{feed.topic}', partition {partition}: offset {position} is to be read next, but "
+        f"topic '{source.topic}', partition {partition}: offset {position} is to be read next, but "
         f"messages before offset {start} are deleted; {start - position} offsets are lost",
-        "keep messages longer (retention.ms, retention.bytes) than the flow may be down; to go on "
-        "without the lost ones, start with a new checkpoint",
+        "keep messages longer (retention.ms, retention.bytes) than the flow may be down; to "
+        "continue without the lost ones, start with a new checkpoint",
     )
 
 
-def _shrunk(feed: KafkaMessages, partition: int, before: int, now: int) -> Problem:
+def _shrunk(source: KafkaMessages, partition: int, before: int, now: int) -> Problem:
     return Problem(
         "messages-lost",
-        f"topic '{feed.topic}', partition {partition}: it ended at offset {before} and ends at "
-        f"{now} now; {feed.servers} has lost messages that it had acknowledged",
+        f"topic '{source.topic}', partition {partition}: it ended at offset {before} and ends at "
+        f"{now} now; {source.servers} has lost messages that it had acknowledged",
         "see why (an unclean election of a leader?); start with a new checkpoint",
     )
 
 
-def _no_progress(feed: KafkaMessages, chunk: Chunk, reached: int) -> Problem:
+def _no_progress(source: KafkaMessages, chunk: Chunk, reached: int) -> Problem:
     return Problem(
         "kafka-unreachable",
-        f"topic '{feed.topic}', partition {chunk.number}: nothing came from {feed.servers} for "
+        f"topic '{source.topic}', partition {chunk.number}: nothing came from {source.servers} for "
         f"{_PATIENCE_S} seconds at offset {reached}; {chunk.end} is the end",
         "see that the brokers run; start again, and the same offsets are read",
     )

@@ -1,17 +1,16 @@
-"""Rows and their ledger in one transaction, once, whoever tries it and however often.
+"""Commits rows and their ledger entry in one transaction: once, for any number of attempts.
 
-A slot has one transactional id for each generation. Whoever begins with an id ends what another
-left open under it, and the other can commit no more; only then is the ledger read, so nobody can
-add to what it says of this slot. From then on the ledger in memory is the ledger: it need not be
-read again for the next epoch.
+A slot has one transactional id per generation. A producer that initialises with an id aborts what
+another left open under it and fences that one. Only then is the ledger read, so no other producer
+can change the entry of this slot, and the copy in memory stays valid: it need not be read again
+for the next epoch.
 
-A run that takes over (`fence`) writes its generation first and then begins with every id that
-earlier ones told of. A writer tells of its id before it reads the ledger. So an old writer either
-reads the new generation, or told of its id early enough to be ended by it.
+A run that takes over (`fence`) first writes its generation, then initialises a producer with every
+id that earlier runs announced. A writer announces its id before it reads the ledger. So an old
+writer either reads the new generation, or announced its id early enough to be fenced.
 
-All generations are written under one transactional id, and in the same way: begin, read the
-ledger, write. So generations only grow: a run that slept meanwhile reads that it is too late, or
-can commit no more.
+All generations are written under one transactional id, in the same steps: initialise, read the
+ledger, write. So generations only grow: a zombie reads that it is too late, or cannot commit.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ from cutwater.spark.connectors.kafka.errors import (
     overdue,
 )
 from cutwater.spark.connectors.kafka.ledger import (
-    FORMAT,
+    KAFKA_LEDGER_FORMAT,
     Account,
-    Ledger,
+    KafkaLedger,
     Slot,
     owner_key,
     slot_key,
@@ -47,34 +46,34 @@ from cutwater.spark.connectors.kafka.ledger import (
 )
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
-__all__ = ["DRIVER", "EVERY_LANE", "Desk", "Message", "fence", "put", "put_out"]
+__all__ = ["DRIVER", "WHOLE_EPOCH", "Message", "WriteScope", "fence", "put", "put_out"]
 
 _PATIENCE_S = 120
-"""How long an epoch is tried again: a broker is started anew in that time."""
+"""Seconds for which an epoch is retried: enough to restart a broker."""
 _OTHER_S = 30
-"""How long an attempt that was overtaken waits for the other to be done."""
+"""Seconds for which a fenced attempt waits for the attempt that fenced it."""
 _CALL_S = 30
 DRIVER = "driver"
-"""The slot of what the driver publishes."""
-EVERY_LANE = -1
-"""In the place of a lane: the whole epoch."""
+"""The slot of epochs that the driver publishes."""
+WHOLE_EPOCH = -1
+"""Stands for all buckets of an epoch, in place of a label."""
 _QUEUE = 50_000
 _RETRY_MS = 250
 _REPEATS_AFTER_S = 0.8 * _RETRY_MS / 1000
-"""The client sends a request again after its back-off, which it shortens by a fifth at the most.
+"""The client retries a request after its back-off, which jitter shortens by at most a fifth.
 
-An EndTxn that was answered sooner was sent once. One that was sent again may have a twin on its
-way, which would end the next transaction of the same producer epoch: this client asks for no new
-one with each transaction (KIP-890).
+An EndTxn that was answered sooner was sent once. One that was retried may have a duplicate in
+flight, which would end the next transaction of the same producer epoch: this client does not bump
+the epoch with each transaction (KIP-890).
 """
 
 Message = dict[str, Any]
-"""What is produced: its value, and its key if it has one."""
+"""A record to produce: its value, and its key if it has one."""
 
 
 @dataclass(frozen=True)
-class Desk:
-    """Where a generation writes: whose rows go to which topic, and where that is noted."""
+class WriteScope:
+    """Where a generation writes: the topic, the ledger, and the transactional ids it uses."""
 
     who: str
     cluster: Cluster
@@ -82,83 +81,86 @@ class Desk:
     account: Account
     generation: int
     partitioner: str
-    is_in_lockstep: bool = True
-    """Is an epoch begun only when all slots have finished the one before?"""
+    is_bulk_synchronous: bool = True
+    """Does an epoch begin only when all slots have finished the previous one?"""
 
     def transactional_id(self, generation: int, slot: str) -> str:
-        """The id under which a slot of a generation writes."""
+        """The transactional id of a slot in a generation."""
         own = self.account
         return f"cutwater-{own.query_id}-{own.sink}-{own.topic}-{generation}-{slot}"
 
     @property
     def owner_id(self) -> str:
-        """The id under which every generation takes over."""
+        """The transactional id under which every generation claims the account."""
         own = self.account
         return f"cutwater-{own.query_id}-{own.sink}-{own.topic}-owner"
 
 
-def put(desk: Desk, slot: str, epoch: int, lanes: Mapping[int, Sequence[Message]]) -> None:
-    """Write the rows of lanes, each lane once for an epoch; try until it is sure that they are.
+def put(scope: WriteScope, slot: str, epoch: int, buckets: Mapping[int, Sequence[Message]]) -> None:
+    """Write the rows of buckets, each bucket once per epoch; retry until the outcome is known.
 
-    Whatever goes wrong, the producer is given up and a new one begins: that settles what became
-    of the old one's transaction, and the ledger tells.
+    After any failure a new producer replaces the old one. Its start aborts or completes the old
+    transaction, so the ledger then tells whether that was committed.
     """
     kafka = client_module()
     deadline = time.monotonic() + _PATIENCE_S
     while True:
-        is_new = (os.getpid(), desk, slot) not in _writers
+        is_new = (os.getpid(), scope, slot) not in _writers
         began = time.monotonic()
         try:
-            writer = _writer(desk, slot)
+            writer = _writer(scope, slot)
             began = time.monotonic()
-            writer.put(epoch, lanes)
+            writer.put(epoch, buckets)
             return
         except kafka.KafkaException as error:
             cause = error.args[0]
-            _writers.pop((os.getpid(), desk, slot), None)
+            _writers.pop((os.getpid(), scope, slot), None)
         now = time.monotonic()
-        is_overdue = now - began > desk.cluster.transaction_timeout_ms / 1000 and not is_down(cause)
+        is_overdue = now - began > scope.cluster.transaction_timeout_ms / 1000 and not is_down(
+            cause
+        )
         if is_hopeless(cause) or now > deadline:
-            say = (desk.who, desk.cluster, desk.account.topic)
+            say = (scope.who, scope.cluster, scope.account.topic)
             raise ConnectorError(overdue(*say, epoch)) if is_overdue else failed(*say, cause)
         if is_overdue or not is_fenced(cause):
             time.sleep(0.5)
-        elif is_new and _was_done_by_another(desk, slot, epoch, lanes):
+        elif is_new and _was_done_by_another(scope, slot, epoch, buckets):
             return
 
 
-def fence(desk: Desk) -> None:
-    """Take over from all earlier generations: none of them can commit anything any more."""
-    account = desk.account
-    with in_words(desk.who, desk.cluster, desk.ledger):
-        _until_not_overtaken(lambda: _enter(desk))
-        writers = _all_told(desk).writers(account)
-        _end_all(desk, [each for each in writers if each[0] < desk.generation])
+def fence(scope: WriteScope) -> None:
+    """Claim the account and fence all earlier generations: none of them can commit any more."""
+    account = scope.account
+    with in_words(scope.who, scope.cluster, scope.ledger):
+        _until_not_overtaken(lambda: _enter(scope))
+        writers = _all_told(scope).writers(account)
+        _end_all(scope, [each for each in writers if each[0] < scope.generation])
 
 
-def put_out(desk: Desk, state: Literal["leaving", "gone"]) -> None:
-    """Take an account from all its generations, for good: none can take it or commit any more.
+def put_out(scope: WriteScope, state: Literal["leaving", "gone"]) -> None:
+    """Fence all generations of an account for good: none can claim it or commit any more.
 
-    One that is leaving is still in the way of others; of one that is gone only that is known.
+    An account that is leaving still blocks other checkpoints. One that is gone does not, and its
+    slots are deleted from the ledger.
     """
-    _until_not_overtaken(lambda: _enter_state(desk, state))
-    found = _read_all(desk)
-    _end_all(desk, found.writers(desk.account))
+    _until_not_overtaken(lambda: _enter_state(scope, state))
+    found = _read_all(scope)
+    _end_all(scope, found.writers(scope.account))
     if state == "gone":
-        _write_notes(desk, {slot_key(desk.account, s): None for s in found.slots(desk.account)})
+        _write_notes(scope, {slot_key(scope.account, s): None for s in found.slots(scope.account)})
 
 
-def _enter_state(desk: Desk, state: str) -> None:
-    """Write what becomes of an account, in a generation that none of its runs has."""
+def _enter_state(scope: WriteScope, state: str) -> None:
+    """Write the state of an account, with a generation above those of all its runs."""
     told = LastError()
     with told.explaining():
-        producer = _producer(desk, desk.owner_id, told)
-        newest = _read_all(desk).generation(desk.account)
-        _commit_owner(desk, producer, {"generation": newest + 1, "state": state})
+        producer = _producer(scope, scope.owner_id, told)
+        newest = _read_all(scope).generation(scope.account)
+        _commit_owner(scope, producer, {"generation": newest + 1, "state": state})
 
 
 def _until_not_overtaken(enter: Callable[[], None]) -> None:
-    """Write to who owns an account; one that was overtaken looks again who is newer."""
+    """Retry writing the owner of an account while other producers fence this one."""
     kafka = client_module()
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -169,58 +171,58 @@ def _until_not_overtaken(enter: Callable[[], None]) -> None:
                 raise
 
 
-def _enter(desk: Desk) -> None:
-    """Write this generation, unless a newer one is there or comes before it is committed."""
+def _enter(scope: WriteScope) -> None:
+    """Write this generation; raises if a newer one is in the ledger or fences this producer."""
     told = LastError()
     with told.explaining():
-        producer = _producer(desk, desk.owner_id, told)
-        _all_told(desk)
-        topic = topics_of(desk.cluster).find(desk.account.topic)
-        said = {"generation": desk.generation, "topic_id": topic.identity if topic else ""}
-        _commit_owner(desk, producer, said)
+        producer = _producer(scope, scope.owner_id, told)
+        _all_told(scope)
+        topic = topics_of(scope.cluster).find(scope.account.topic)
+        record = {"generation": scope.generation, "topic_id": topic.identity if topic else ""}
+        _commit_owner(scope, producer, record)
 
 
-def _commit_owner(desk: Desk, producer: Any, said: Mapping[str, Any]) -> None:
-    owner = msgspec.json.encode({"format": FORMAT, **said})
+def _commit_owner(scope: WriteScope, producer: Any, record: Mapping[str, Any]) -> None:
+    owner = msgspec.json.encode({"format": KAFKA_LEDGER_FORMAT, **record})
     producer.begin_transaction()
-    producer.produce(desk.ledger, owner, owner_key(desk.account), 0)
+    producer.produce(scope.ledger, owner, owner_key(scope.account), 0)
     producer.commit_transaction(_CALL_S)
 
 
-def _all_told(desk: Desk) -> Ledger:
-    """The ledger, with what is not committed; refused if a newer generation is in it."""
-    found = _read_all(desk)
-    _refuse_if_newer(desk, found)
+def _all_told(scope: WriteScope) -> KafkaLedger:
+    """The ledger with uncommitted entries; raises `FencedError` if it has a newer generation."""
+    found = _read_all(scope)
+    _refuse_if_newer(scope, found)
     return found
 
 
-def _read_all(desk: Desk) -> Ledger:
-    return Ledger(desk.cluster, desk.ledger, desk.who, is_committed=False).read()
+def _read_all(scope: WriteScope) -> KafkaLedger:
+    return KafkaLedger(scope.cluster, scope.ledger, scope.who, is_committed=False).read()
 
 
-def _refuse_if_newer(desk: Desk, ledger: Ledger) -> None:
-    newest = ledger.generation(desk.account)
-    if newest > desk.generation or ledger.is_out(desk.account):
-        raise _taken_over(desk, newest)
+def _refuse_if_newer(scope: WriteScope, ledger: KafkaLedger) -> None:
+    newest = ledger.generation(scope.account)
+    if newest > scope.generation or ledger.is_out(scope.account):
+        raise _taken_over(scope, newest)
 
 
-def _end_all(desk: Desk, writers: Sequence[tuple[int, str]]) -> None:
-    """End what writers have open; the ledger need not tell of them any more."""
+def _end_all(scope: WriteScope, writers: Sequence[tuple[int, str]]) -> None:
+    """Abort the open transactions of writers and fence them, then delete their announcements."""
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda each: _end(desk, *each), writers))
-    _write_notes(desk, {writer_key(desk.account, *each): None for each in writers})
+        list(pool.map(lambda each: _end(scope, *each), writers))
+    _write_notes(scope, {writer_key(scope.account, *each): None for each in writers})
 
 
-def _end(desk: Desk, generation: int, slot: str) -> None:
-    """End what is open under an id; who began with it before can commit no more."""
-    _producer(desk, desk.transactional_id(generation, slot), LastError())
+def _end(scope: WriteScope, generation: int, slot: str) -> None:
+    """Abort what is open under an id; earlier producers with this id are fenced."""
+    _producer(scope, scope.transactional_id(generation, slot), LastError())
 
 
-def _write_notes(desk: Desk, notes: Mapping[bytes, bytes | None]) -> None:
-    """Write to the ledger, in no transaction; a note that comes twice says no more."""
+def _write_notes(scope: WriteScope, notes: Mapping[bytes, bytes | None]) -> None:
+    """Write to the ledger without a transaction; a duplicate is harmless."""
     kafka = client_module()
     told = LastError()
-    settings = desk.cluster.client(
+    settings = scope.cluster.client(
         acks="all",
         message_timeout_ms=_CALL_S * 1000,
         error_cb=told,
@@ -228,20 +230,20 @@ def _write_notes(desk: Desk, notes: Mapping[bytes, bytes | None]) -> None:
     )
     producer = kafka.Producer(settings)
     for key, value in notes.items():
-        producer.produce(desk.ledger, value, key, 0)
+        producer.produce(scope.ledger, value, key, 0)
     producer.flush()
     if told.failed:
         raise kafka.KafkaException(told.or_else(told.failed))
 
 
-def _producer(desk: Desk, transactional_id: str, told: LastError) -> Any:
+def _producer(scope: WriteScope, transactional_id: str, told: LastError) -> Any:
     producer = client_module().Producer(
-        desk.cluster.client(
+        scope.cluster.client(
             transactional_id=transactional_id,
-            transaction_timeout_ms=desk.cluster.transaction_timeout_ms,
+            transaction_timeout_ms=scope.cluster.transaction_timeout_ms,
             retry_backoff_ms=_RETRY_MS,
             retry_backoff_max_ms=4 * _RETRY_MS,
-            partitioner=desk.partitioner,
+            partitioner=scope.partitioner,
             queue_buffering_max_messages=0,
             queue_buffering_max_kbytes=2147483647,
             delivery_report_only_error=True,
@@ -249,13 +251,13 @@ def _producer(desk: Desk, transactional_id: str, told: LastError) -> Any:
             error_cb=told,
         )
     )
-    producer.list_topics(desk.ledger, _CALL_S)  # unconnected, it would look again in half a second
+    producer.list_topics(scope.ledger, _CALL_S)  # else init polls for a broker every half second
     producer.init_transactions(_CALL_S)
     return producer
 
 
 def _commit(producer: Any) -> bool:
-    """Commit a transaction; could its end have been sent twice? Then the producer is used up."""
+    """Commit a transaction; True if EndTxn may have been sent twice: replace the producer then."""
     producer.flush()
     began = time.monotonic()
     producer.commit_transaction(_CALL_S)
@@ -263,55 +265,55 @@ def _commit(producer: Any) -> bool:
 
 
 class _Writer:
-    """The producer of a slot that began last, and what the ledger says."""
+    """The newest producer of a slot, with the ledger's slots in memory."""
 
-    def __init__(self, desk: Desk, slot: str) -> None:
-        self._desk = desk
+    def __init__(self, scope: WriteScope, slot: str) -> None:
+        self._scope = scope
         self._slot = slot
         self._told = LastError()
         with self._told.explaining():
             self._begin()
 
     def _begin(self) -> None:
-        desk, slot = self._desk, self._slot
-        own_id = desk.transactional_id(desk.generation, slot)
-        self._producer = _producer(desk, own_id, self._told)
+        scope, slot = self._scope, self._slot
+        own_id = scope.transactional_id(scope.generation, slot)
+        self._producer = _producer(scope, own_id, self._told)
         self.is_used_up = False
-        ledger = _ledger(desk)
-        if (desk.generation, slot) not in ledger.writers(desk.account):
+        ledger = _ledger(scope)
+        if (scope.generation, slot) not in ledger.writers(scope.account):
             self._producer.begin_transaction()
-            self._note(writer_key(desk.account, desk.generation, slot), b"{}")
+            self._note(writer_key(scope.account, scope.generation, slot), b"{}")
             if _commit(self._producer):
-                self._producer = _producer(desk, own_id, self._told)
+                self._producer = _producer(scope, own_id, self._told)
         ledger.read()
-        if ledger.generation(desk.account) != desk.generation:
-            raise _taken_over(desk, ledger.generation(desk.account))
-        self._slots = ledger.slots(desk.account)
+        if ledger.generation(scope.account) != scope.generation:
+            raise _taken_over(scope, ledger.generation(scope.account))
+        self._slots = ledger.slots(scope.account)
 
-    def put(self, epoch: int, lanes: Mapping[int, Sequence[Message]]) -> None:
-        """Write the lanes that are not written yet, and that they are, or nothing."""
-        done = _done(self._slots, self._slot, epoch, lanes, self._desk)
-        missing = {label: messages for label, messages in lanes.items() if label not in done}
+    def put(self, epoch: int, buckets: Mapping[int, Sequence[Message]]) -> None:
+        """Write the missing buckets and their ledger entry, atomically."""
+        done = _done(self._slots, self._slot, epoch, buckets, self._scope)
+        missing = {label: messages for label, messages in buckets.items() if label not in done}
         if not missing:
             return
         own = self._slots.get(self._slot)
         slot = Slot(
-            self._desk.generation,
+            self._scope.generation,
             epoch,
-            sorted({*missing, *(own.lanes if own and own.epoch == epoch else ())}),
+            sorted({*missing, *(own.buckets if own and own.epoch == epoch else ())}),
             (own.rows if own else 0) + sum(map(len, missing.values())),
         )
         with self._told.explaining():
             self._producer.begin_transaction()
             for messages in missing.values():
                 self._produce(messages)
-            self._producer.flush()  # an open transaction hides the ledger from others: not for long
-            self._note(slot_key(self._desk.account, self._slot), msgspec.json.encode(slot))
+            self._producer.flush()  # the ledger entry comes last: until commit it hides later ones
+            self._note(slot_key(self._scope.account, self._slot), msgspec.json.encode(slot))
             self.is_used_up = _commit(self._producer)
         self._slots[self._slot] = slot
 
     def _produce(self, messages: Sequence[Message]) -> None:
-        topic = self._desk.account.topic
+        topic = self._scope.account.topic
         for start in range(0, len(messages), _QUEUE):
             batch = list(messages[start : start + _QUEUE])
             while len(self._producer) > _QUEUE:
@@ -321,72 +323,81 @@ class _Writer:
                 raise client_module().KafkaException(refused)
 
     def _note(self, key: bytes, value: bytes) -> None:
-        self._producer.produce(self._desk.ledger, value, key, 0)
+        self._producer.produce(self._scope.ledger, value, key, 0)
 
 
-_writers: dict[tuple[int, Desk, str], _Writer] = {}
-"""Kept for the next epoch, by process: a producer does not survive a fork."""
-_ledgers: dict[tuple[int, Any, str], Ledger] = {}
+_writers: dict[tuple[int, WriteScope, str], _Writer] = {}
+"""Cached across epochs, per process: a producer does not survive a fork."""
+_ledgers: dict[tuple[int, Any, str], KafkaLedger] = {}
 
 
-def _writer(desk: Desk, slot: str) -> _Writer:
-    key = os.getpid(), desk, slot
+def _writer(scope: WriteScope, slot: str) -> _Writer:
+    key = os.getpid(), scope, slot
     if key not in _writers or _writers[key].is_used_up:
-        for old in [k for k in _writers if k[1].account == desk.account and k[1] != desk]:
+        for old in [k for k in _writers if k[1].account == scope.account and k[1] != scope]:
             del _writers[old]
-        _writers[key] = _Writer(desk, slot)
+        _writers[key] = _Writer(scope, slot)
     return _writers[key]
 
 
-def _ledger(desk: Desk) -> Ledger:
-    key = os.getpid(), desk.cluster, desk.ledger
+def _ledger(scope: WriteScope) -> KafkaLedger:
+    key = os.getpid(), scope.cluster, scope.ledger
     if key not in _ledgers:
-        _ledgers[key] = Ledger(desk.cluster, desk.ledger, desk.who)
+        _ledgers[key] = KafkaLedger(scope.cluster, scope.ledger, scope.who)
     return _ledgers[key]
 
 
 def _done(
-    slots: Mapping[str, Slot], slot: str, epoch: int, lanes: Mapping[int, Any], desk: Desk
+    slots: Mapping[str, Slot], slot: str, epoch: int, buckets: Mapping[int, Any], scope: WriteScope
 ) -> set[int]:
-    """The lanes of a slot that have their rows of an epoch.
+    """The buckets whose rows of an epoch are written.
 
-    A slot goes from epoch to epoch. Another one that is further says something of this one only if
-    they go together.
+    A slot writes epochs in order. That another slot is ahead says something about this one only if
+    epochs are bulk-synchronous.
     """
-    heard = slots if desk.is_in_lockstep else {s: found for s, found in slots.items() if s == slot}
+    heard = (
+        slots
+        if scope.is_bulk_synchronous
+        else {s: found for s, found in slots.items() if s == slot}
+    )
     if any(found.epoch > epoch for found in heard.values()):
-        return set(lanes)
-    there = {label for found in slots.values() if found.epoch == epoch for label in found.lanes}
-    if EVERY_LANE in there:
-        return set(lanes)
-    if EVERY_LANE in lanes and there:
-        raise RefusedError(_released_early(desk, epoch))
-    return there & set(lanes)
+        return set(buckets)
+    there = {label for found in slots.values() if found.epoch == epoch for label in found.buckets}
+    if WHOLE_EPOCH in there:
+        return set(buckets)
+    if WHOLE_EPOCH in buckets and there:
+        raise RefusedError(_released_early(scope, epoch))
+    return there & set(buckets)
 
 
-def _was_done_by_another(desk: Desk, slot: str, epoch: int, lanes: Mapping[int, Any]) -> bool:
-    """Wait for the attempt that overtook this one; True when it has written all lanes."""
-    ledger = _ledger(desk)
+def _was_done_by_another(
+    scope: WriteScope, slot: str, epoch: int, buckets: Mapping[int, Any]
+) -> bool:
+    """Wait for the attempt that fenced this one; True once all buckets are written.
+
+    False after a timeout; raises `FencedError` if a newer generation has claimed the account.
+    """
+    ledger = _ledger(scope)
     deadline = time.monotonic() + _OTHER_S
     while time.monotonic() < deadline:
-        _refuse_if_newer(desk, ledger.read(to_end=False))
-        if len(_done(ledger.slots(desk.account), slot, epoch, lanes, desk)) == len(lanes):
+        _refuse_if_newer(scope, ledger.read(to_end=False))
+        if len(_done(ledger.slots(scope.account), slot, epoch, buckets, scope)) == len(buckets):
             return True
         time.sleep(0.2)
     return False
 
 
-def _taken_over(desk: Desk, newest: int) -> FencedError:
+def _taken_over(scope: WriteScope, newest: int) -> FencedError:
     return FencedError.because(
-        f"{desk.who} wrote nothing to topic '{desk.account.topic}': generation {newest} has taken "
-        f"over from generation {desk.generation}",
+        f"{scope.who} wrote nothing to topic '{scope.account.topic}': generation {newest} has "
+        f"taken over from generation {scope.generation}",
     )
 
 
-def _released_early(desk: Desk, epoch: int) -> Problem:
+def _released_early(scope: WriteScope, epoch: int) -> Problem:
     return Problem(
         "released-early",
-        f"{desk.who}: some rows of epoch {epoch} are in topic '{desk.account.topic}' already, by "
-        "release='early'; the whole epoch would double them",
+        f"{scope.who}: some rows of epoch {epoch} are in topic '{scope.account.topic}' already, by "
+        "release='early'; the whole epoch would duplicate them",
         "run with release='early' until that epoch is finished, then change it",
     )

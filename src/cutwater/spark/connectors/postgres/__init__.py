@@ -1,7 +1,7 @@
-"""PostgreSQL: a table that rows go to, and one that they come from. Needs the extra `postgres`.
+"""PostgreSQL: a table as a sink, and a table as a source. Needs the extra `postgres`.
 
-`transactions` writes rows and `ledger` together, `packed_rows` holds rows ready to be sent,
-`fields` and `tables` are types and catalog, `connections` keeps and retries; `bindings` is what
+`transactions` writes rows and `ledger` together, `packed_rows` encodes rows for sending, `fields`
+and `tables` map types and read the catalog, `connections` pools and retries; `bindings` is what
 users call, and imports no psycopg. Begin with `sink` or `source`.
 """
 

@@ -1,4 +1,4 @@
-"""What a user binds a sink or a source to."""
+"""The functions with which users bind a sink or a source to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ def postgres_table(
     ledger_schema: str | None = None,
     create: bool = False,
 ) -> PostgresTable:
-    """A table of PostgreSQL as a sink: rows and ledger commit together.
+    """A PostgreSQL table as a sink: rows and ledger commit together.
 
     Parameters
     ----------
     table
         Its name, ``total`` or ``sales.total``; a name without a schema is in ``public``.
     dsn
-        Where the database is, as libpq takes it, without a password.
+        The connection string for libpq, without a password.
     mode
         ``append`` adds rows; ``upsert`` replaces the row that has the same `keys`.
     keys
-        The columns by which rows are replaced; a constraint makes them unique.
+        The columns by which rows are replaced; a constraint must make them unique.
     release
-        ``early``: tasks write rows, before the epoch is finished; ``commit``: the driver writes
-        the whole epoch at once, when it is.
+        ``early``: tasks commit rows before the epoch is finished; ``commit``: the driver commits
+        the whole epoch at once when it is.
     password_env, password_file
-        The variable or the file that holds the password. Without either libpq looks where it does.
+        The environment variable or the file that holds the password. Without either, libpq looks
+        in its usual places.
     ledger_schema
-        The schema of the ledger; that of the table if not told.
+        The schema of the ledger; None: that of the table.
     create
-        Make the table if it is missing, with a column for each field.
+        Create the table if it is missing, with a column for each field.
     """
     _need_psycopg(f"table {table}")
     from cutwater.spark.connectors.postgres.sink import PostgresTable
@@ -76,26 +77,27 @@ def postgres_rows(
     password_env: str | None = None,
     password_file: str | None = None,
 ) -> PostgresRows:
-    """The rows of a table as a source: each row that was added, once.
+    """The rows of a table as a source: reads each row that is added, once.
 
     Parameters
     ----------
     table
         Its name, ``orders`` or ``sales.orders``; a name without a schema is in ``public``.
     dsn
-        Where the database is, as libpq takes it, without a password.
+        The connection string for libpq, without a password.
     key
-        The column that tells rows apart: whole numbers or UUIDs, unique.
+        The column that identifies rows: integers or UUIDs, unique.
     transaction
         The column that says which transaction added a row: ``xid8 NOT NULL DEFAULT
-        pg_current_xact_id()``. Without it rows are read by the key alone, and one that commits
-        after a row with a larger key is left out.
+        pg_current_xact_id()``. Without it rows are read by the key alone, and a row that commits
+        after one with a larger key is missed.
     max_rows_per_epoch
-        How much one epoch reads at the most; a bucket's share of it is sorted in memory.
+        The most rows that one epoch reads; a bucket's share of it is sorted in memory.
     idle_after
-        Seconds without new input after which the source holds others back no longer.
+        Seconds without input after which the source no longer holds back the watermark of others.
     password_env, password_file
-        The variable or the file that holds the password. Without either libpq looks where it does.
+        The environment variable or the file that holds the password. Without either, libpq looks
+        in its usual places.
     """
     _need_psycopg(f"table {table}")
     return PostgresRows(

@@ -1,4 +1,4 @@
-"""What is wrong with a table, for the records that are to go there, in sentences."""
+"""Checks whether a table can be the target of a sink."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cutwater.errors import Problem
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
 from cutwater.spark.connectors.postgres.fields import Field, holds
-from cutwater.spark.connectors.postgres.ledger import FORMAT, Header
+from cutwater.spark.connectors.postgres.ledger import POSTGRES_LEDGER_FORMAT, Header
 from cutwater.spark.connectors.postgres.settings import TableName
 from cutwater.spark.connectors.postgres.tables import Table
 
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 def missing_table(sink: str, name: TableName, definition: str) -> Problem:
-    """There is nothing to write to."""
+    """The table does not exist."""
     return Problem(
         "missing-table",
         f"sink '{sink}' goes to {name}, and there is no such table, or this role cannot see it",
@@ -36,7 +36,7 @@ def missing_table(sink: str, name: TableName, definition: str) -> Problem:
 def table_problems(
     sink: str, table: Table, fields: Sequence[Field], keys: Sequence[str]
 ) -> Iterator[Problem]:
-    """Why rows with these fields cannot go to a table."""
+    """Why a table cannot hold rows with these fields."""
     if table.kind not in ("r", "p"):
         yield Problem(
             "no-table",
@@ -112,14 +112,14 @@ def _unfilled(sink: str, table: Table, filled: set[str]) -> Iterator[Problem]:
 def ledger_problems(
     sink: str, name: TableName, held: Header | None, query_id: str | None, next_epoch: int
 ) -> Iterator[Problem]:
-    """Why a checkpoint must not write to a table, by the ledger."""
+    """Why a checkpoint must not write to a table, according to its ledger."""
     if held is None:
         return
-    if held.format != FORMAT:
+    if held.format != POSTGRES_LEDGER_FORMAT:
         yield Problem(
             "ledger-format",
             f"sink '{sink}': the ledger of {name} has format {held.format}; this version writes "
-            f"format {FORMAT}",
+            f"format {POSTGRES_LEDGER_FORMAT}",
             "use the version that wrote it, or another table",
         )
     elif held.query_id != query_id:
@@ -127,7 +127,7 @@ def ledger_problems(
             ANOTHER_CHECKPOINT,
             f"sink '{sink}' goes to {name}, which belongs to another checkpoint of flow "
             f"'{held.flow}' and has rows up to epoch {held.newest_epoch}; epochs begin anew with "
-            "this checkpoint, so rows would be dropped or doubled",
+            "this checkpoint, so rows would be dropped or duplicated",
             "run with the checkpoint that wrote it; or, if that is gone, choose another table, or "
             f"{TAKE_OVER}",
         )
@@ -143,5 +143,5 @@ def ledger_problems(
             "output-ahead",
             f"sink '{sink}': {name} has rows of epoch {held.newest_epoch}, but the checkpoint "
             f"knows only the epochs before {next_epoch}; the checkpoint is older than its output",
-            "restore the newest checkpoint, or begin anew with another table and a new checkpoint",
+            "restore the newest checkpoint, or start over with another table and a new checkpoint",
         )

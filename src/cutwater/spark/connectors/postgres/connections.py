@@ -1,14 +1,17 @@
-"""Connections that are kept for the next epoch; what is tried again, how often and how long.
+"""Pools connections across epochs, and retries with back-off.
 
-Nothing waits without end. What each wait is bounded by:
+Every wait has a timeout:
 
 ==========================================  ==================================================
-until a connection stands                   ``connect_timeout`` of the dsn, else 10 s
-an answer, while the server's machine lives `Connection.wait`: the session's statement_timeout
-                                            and 10 s more; 120 s if it has none
-an answer, when the machine is gone         ``tcp_user_timeout`` and keepalives: 30 s
+establishing a connection                   ``connect_timeout`` of the dsn, else 10 s
+an answer, while the server's host is up    `Connection.wait`: the session's statement_timeout
+                                            plus 10 s; 120 s if it has none
+an answer, when the host is down            ``tcp_user_timeout`` and keepalives: 30 s
 all attempts together                       `PAUSES_S` in number, `GIVE_UP_S` in time
 ==========================================  ==================================================
+
+The pool is a list and not `psycopg_pool`, whose threads do not survive the fork of a Python worker.
+The retries are a loop and not `tenacity`, since each failed attempt also empties the pool.
 """
 
 from __future__ import annotations
@@ -26,22 +29,22 @@ from cutwater.endings import kind_of_sqlstate
 from cutwater.errors import ConnectorError, CutwaterError, Problem, RefusedError, many
 from cutwater.spark.connectors.postgres.settings import Database
 
-__all__ = ["GIVE_UP_S", "PAUSES_S", "Connection", "connected", "persist", "said"]
+__all__ = ["GIVE_UP_S", "PAUSES_S", "Connection", "connected", "persist", "server_message"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 PAUSES_S = (0.0, 0.1, 0.2, 0.5, *[1.0] * 30)
-"""How long to wait before each further attempt; a server takes some seconds to come back."""
+"""The back-off before each retry, in seconds; a server takes some seconds to restart."""
 
 GIVE_UP_S = 120.0
-"""No further attempt is made after so long: each may wait for an answer, too."""
+"""Seconds after which there is no further retry: each attempt may wait for an answer, too."""
 
 _ANSWER_S = 120.0
-"""How long a server may take for a statement, if its role has no statement_timeout."""
+"""Seconds that a server may take for a statement if its role has no statement_timeout."""
 _SPARE_S = 10.0
-"""How much longer than the server a client waits, so that the server says it first."""
+"""Seconds that the client waits longer than the server, so that the server reports first."""
 
-_UNLESS_SAID = {
+_CONNECTION_DEFAULTS = {
     "connect_timeout": 10,
     "keepalives": 1,
     "keepalives_idle": 10,
@@ -49,32 +52,32 @@ _UNLESS_SAID = {
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
 }
-"""Settings of a connection that a dsn may have otherwise."""
+"""Default settings of a connection, which a dsn may override."""
 
 _SESSION = [
-    # Spark goes on when a transaction is done: one that the server may still lose is not done.
+    # Spark moves on once a transaction is committed, so the server must not lose it after that.
     ("synchronous_commit", "off", "on"),
-    # A process that is paused in the middle of a transaction must not hold up its successor.
+    # A process that is paused in the middle of a transaction must not block its successor.
     ("idle_in_transaction_session_timeout", "0", "60s"),
 ]
-"""Settings of a session: what each is not left at, and what it is then."""
+"""Settings of a session: the value that is not acceptable, and the one that replaces it."""
 
 _TOO_MANY = ("too many", "connection slots")
-"""Libpq hands over no SQLSTATE of a connection that was refused; so PostgreSQL says 53300."""
+"""Messages of SQLSTATE 53300: libpq passes on no SQLSTATE of a refused connection."""
 
 
 class Connection(psycopg.Connection[Any]):
-    """A connection that waits for an answer only so long."""
+    """A connection with a timeout for answers."""
 
     answer_s = _ANSWER_S
-    """How long it waits for the server to go on."""
+    """The timeout in seconds."""
 
     def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
-        """Wait as psycopg does, but not longer than for `answer_s`."""
+        """Wait as psycopg does, but for at most `answer_s`; then close and raise."""
         try:
             return super().wait(_bounded(gen, self.answer_s), *arguments, **options)
         except _NoAnswer:
-            self.close()  # else a rollback would wait as long once more
+            self.close()  # else a rollback would wait for the timeout again
             raise
 
 
@@ -82,10 +85,10 @@ class _NoAnswer(psycopg.OperationalError):
     """The server did not answer in time."""
 
 
-def _bounded(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any, T]:
-    """The same exchange with the server, given up if it takes too long.
+def _bounded(gen: Generator[Any, Any, _T], seconds: float) -> Generator[Any, Any, _T]:
+    """The same exchange with the server, with a timeout.
 
-    A server that is frozen keeps its end of the connection open: only a clock tells.
+    A frozen server keeps its end of the connection open: only a clock can detect that.
     """
     deadline = time.monotonic() + seconds
     try:
@@ -96,17 +99,17 @@ def _bounded(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any,
                 raise _NoAnswer(f"no answer for {seconds:.0f} s")
             wanted = gen.send(ready)
     except StopIteration as end:
-        result: T = end.value
+        result: _T = end.value
         return result
 
 
 _idle: dict[tuple[int, Database], list[Connection]] = {}
-"""Connections nobody uses at the moment, by process: one that was forked has none of them."""
+"""Idle connections, by process: a forked process must not reuse those of its parent."""
 
 
 @contextlib.contextmanager
 def connected(database: Database, owner: str) -> Iterator[Connection]:
-    """A connection, kept from an earlier time or new; it is kept again unless something failed."""
+    """A connection from the pool or a new one; returned to the pool unless something failed."""
     idle = _idle.setdefault((os.getpid(), database), [])
     try:
         connection = idle.pop()
@@ -124,9 +127,9 @@ def _opened(database: Database, owner: str) -> Connection:
     settings = conninfo_to_dict(
         database.dsn, fallback_application_name="cutwater", password=database.password(owner)
     )
-    conninfo = make_conninfo("", **{**_UNLESS_SAID, **settings})
+    conninfo = make_conninfo("", **{**_CONNECTION_DEFAULTS, **settings})
     connection = _logged_in(conninfo, owner)
-    # What a statement waits for is seen by the next: whatever the server's default is.
+    # A statement must see what the previous one waited for, whatever the server's default is.
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     for name, unwanted, wanted in _SESSION:
         connection.execute(
@@ -145,10 +148,10 @@ def _answer_s(connection: Connection) -> float:
 
 
 def _logged_in(conninfo: str, owner: str) -> Connection:
-    """A new connection. A login is refused if it fails while the server accepts connections.
+    """A new connection; raises `RefusedError` if the login fails on a server that is up.
 
-    The first error alone does not tell: a server that was just starting may accept
-    connections a moment later. So the login is tried once more when it does.
+    The first error alone does not tell: a server that was just starting may accept connections a
+    moment later. So the login is retried once when it does.
     """
     try:
         return Connection.connect(conninfo, autocommit=True)
@@ -172,15 +175,17 @@ def _accepts_connections(conninfo: str) -> bool:
     return psycopg.pq.PGconn.ping(conninfo.encode()) == psycopg.pq.Ping.OK
 
 
-def persist(database: Database, owner: str, doing: str, work: Callable[[Connection], T]) -> T:
-    """Do work that may be done again, until the server lets it; a sentence if it does not.
+def persist(database: Database, owner: str, doing: str, work: Callable[[Connection], _T]) -> _T:
+    """Retry idempotent work with back-off while the server is unavailable.
+
+    Raises `ConnectorError` when all attempts failed, and at once what another error implies.
 
     Parameters
     ----------
     owner
-        Whose work it is: ``sink 'total'``.
+        Whose work it is, for messages: ``sink 'total'``.
     doing
-        What could not be done, if so: ``write epoch 3 to public.total``.
+        What is done, for messages: ``write epoch 3 to public.total``.
     """
     started = time.monotonic()
     for attempt, pause in enumerate((*PAUSES_S, None), 1):
@@ -194,7 +199,7 @@ def persist(database: Database, owner: str, doing: str, work: Callable[[Connecti
             seconds = time.monotonic() - started
             if pause is None or seconds > GIVE_UP_S:
                 raise kind(_unavailable(owner, doing, error, attempt, seconds)) from None
-            _close_idle(database)  # they are as old as the one that broke
+            _close_idle(database)  # they are likely as broken as this one
             time.sleep(pause)
     raise AssertionError("the last attempt returns or raises")
 
@@ -211,8 +216,8 @@ def _close_idle(database: Database) -> None:
             idle.pop().close()
 
 
-def said(error: psycopg.Error) -> str:
-    """What the server said, on one line."""
+def server_message(error: psycopg.Error) -> str:
+    """The server's message, on one line."""
     primary = error.diag.message_primary or str(error).strip()
     parts = [part for part in (primary, error.diag.message_detail) if part]
     text = "; ".join(" ".join(part.split()) for part in parts) or type(error).__name__
@@ -220,7 +225,7 @@ def said(error: psycopg.Error) -> str:
 
 
 def _refused(owner: str, doing: str, error: psycopg.Error) -> Problem:
-    """What the server does not let someone do, and what it says."""
+    """The message for work that the server refused, with the server's reason."""
     hints: dict[type[psycopg.Error], str] = {
         psycopg.errors.InsufficientPrivilege: "grant the role what docs/postgres.md lists",
         psycopg.errors.UniqueViolation: "to replace rows with the same key, use mode='upsert'",
@@ -230,7 +235,7 @@ def _refused(owner: str, doing: str, error: psycopg.Error) -> Problem:
     hint = next((text for kind, text in hints.items() if isinstance(error, kind)), "")
     return Problem(
         "refused-by-postgres",
-        f"{owner} could not {doing}: PostgreSQL says: {said(error)}",
+        f"{owner} could not {doing}: PostgreSQL says: {server_message(error)}",
         hint or "correct what it names, and run it again: nothing is lost",
     )
 
@@ -238,7 +243,7 @@ def _refused(owner: str, doing: str, error: psycopg.Error) -> Problem:
 def _turned_away(owner: str, error: psycopg.Error) -> Problem:
     return Problem(
         "login-refused",
-        f"{owner} cannot connect, though the server runs: {said(error)}",
+        f"{owner} cannot connect, though the server runs: {server_message(error)}",
         "correct the dsn, the role or the password",
     )
 
@@ -248,7 +253,7 @@ def _unavailable(
 ) -> Problem:
     return Problem(
         "database-unavailable",
-        f"{owner} could not {doing}: {said(error)} (tried {many(attempts, 'time')} in "
+        f"{owner} could not {doing}: {server_message(error)} (tried {many(attempts, 'time')} in "
         f"{seconds:.0f} s)",
         "see that the server runs and can be reached, and run it again: nothing is lost",
     )

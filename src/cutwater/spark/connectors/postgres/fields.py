@@ -1,8 +1,8 @@
-"""Which column can hold which field, and values in the form in which PostgreSQL reads them.
+"""Maps fields to columns, and encodes values as PostgreSQL parses them.
 
-A *kind* is what an annotation comes down to: ``int``, ``str`` and so on, and ``json`` for all that
-has parts. Values are written as elements of an array literal, which the column's own type reads:
-nothing is converted on the way, and nothing is rounded that the column can hold.
+A *kind* is what an annotation reduces to: ``int``, ``str`` and so on, and ``json`` for composite
+types. Values become elements of an array literal, which the column's own type parses: nothing is
+converted on the way, and no value is rounded that the column can hold.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any
 import msgspec
 
 from cutwater.annotations import fields_of, members, plain_type
-from cutwater.spark.connectors.postgres.tables import Column
+from cutwater.spark.connectors.postgres.tables import TableColumn
 
 __all__ = ["VALUE", "Field", "Unwritable", "array_literal", "fields_of_record", "holds"]
 
 VALUE = "value"
-"""The column of records that have no fields: numbers, texts."""
+"""The column of records that have no fields: numbers, text."""
 
 
 class Unwritable(ValueError):
-    """Values of which one cannot be written; says which and why."""
+    """One of several values cannot be written; `index` says which, the text why."""
 
     def __init__(self, index: int, why: str) -> None:
         super().__init__(why)
@@ -38,7 +38,7 @@ class Unwritable(ValueError):
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a record: what it is called, what it comes down to, whether it may be None."""
+    """A field of a record: its name, its kind, and whether it may be None."""
 
     name: str
     kind: str
@@ -51,7 +51,7 @@ class Field:
 
     @property
     def sql_type(self) -> str:
-        """The type of the column that is made for it."""
+        """The type of the column that is created for it."""
         return _MADE[self.kind]
 
 
@@ -100,7 +100,7 @@ _JSON = ("json", "jsonb")
 
 
 def fields_of_record(record: Any) -> list[Field] | None:
-    """The fields of a record type, or the one value it is; None if its type is not known."""
+    """The fields of a record type, or one field for a plain value; None if the type is unknown."""
     plain = plain_type(record)
     declared = fields_of(record) if len(members(plain)) == 1 else {}
     if declared is None:
@@ -109,7 +109,7 @@ def fields_of_record(record: Any) -> list[Field] | None:
 
 
 def _kind(tp: Any) -> tuple[str, bool]:
-    """What a type comes down to, and whether None is of it."""
+    """The kind of a type, and whether it includes None."""
     found = [plain_type(member) for member in members(plain_type(tp))]
     is_optional = type(None) in found or Any in found
     kinds = {_kind_of_one(member) for member in found if member is not type(None)}
@@ -124,20 +124,20 @@ def _kind_of_one(tp: Any) -> str:
     if issubclass(tp, enum.Enum):
         kinds = {_KINDS.get(type(member.value), "json") for member in tp}
         return kinds.pop() if kinds in ({"str"}, {"int"}) else "json"
-    if issubclass(tp, dt.datetime):  # which is a date, too
+    if issubclass(tp, dt.datetime):  # a subclass of date
         return "datetime"
     return next((kind for known, kind in _KINDS.items() if issubclass(tp, known)), "json")
 
 
-def holds(column: Column, field: Field) -> bool:
-    """Can a column hold every value of a field that is within its range?"""
+def holds(column: TableColumn, field: Field) -> bool:
+    """Can a column hold every value of a field, within the range of its type?"""
     if column.base in _JSON or column.base in _HELD[field.kind]:
         return True
     return column.is_enum and field.kind == "str"
 
 
-def array_literal(field: Field, column: Column, values: Sequence[Any]) -> str:
-    """Values as the text of an array; raises `Unwritable` for the first that cannot be written."""
+def array_literal(field: Field, column: TableColumn, values: Sequence[Any]) -> str:
+    """Values as an array literal; raises `Unwritable` for the first that cannot be written."""
     write = _writer(field.kind, column.base)
     try:
         literal = "{" + ",".join(["NULL" if v is None else write(v) for v in values]) + "}"
@@ -169,7 +169,7 @@ def _short(value: Any) -> str:
 
 
 def _writer(kind: str, base: str) -> Callable[[Any], str]:
-    """How a value is written as an element of an array."""
+    """The function that encodes a value as an element of an array literal."""
     if base in _JSON:
         return _json
     if kind == "datetime":
@@ -187,13 +187,13 @@ def _member(value: Any) -> Any:
 
 
 def _instant(value: dt.datetime) -> str:
-    """A time without a zone is taken for UTC."""
+    """For a column with time zone: a time without a zone is assumed to be UTC."""
     aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
     return _quote(aware.isoformat())
 
 
 def _utc(value: dt.datetime) -> str:
-    """A column without time zones holds UTC."""
+    """For a column without time zone: it holds UTC."""
     naive = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
     return _quote(naive.isoformat())
 

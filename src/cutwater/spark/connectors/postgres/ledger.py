@@ -1,10 +1,9 @@
-"""Whose table it is, and how far each lane is: two tables beside it.
+"""The ledger of a table: its owner, and the progress of each bucket, in two tables beside it.
 
 ``cutwater_ledger`` has a row for each table that a flow writes to, with the checkpoint and the
-newest generation that took it. ``cutwater_lanes`` has a row for each lane, with the newest epoch
-that was written of it. An epoch of a lane is claimed in the transaction that writes its rows: what
-was written once is not claimed again, whoever tries, and a generation that was overtaken claims
-nothing.
+newest generation that claimed it. ``cutwater_buckets`` has a row for each bucket, with its newest
+committed epoch. An epoch of a bucket is claimed in the transaction that writes its rows: it can be
+claimed only once, by any number of attempts, and a fenced generation cannot claim at all.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from cutwater.spark.connectors.postgres.connections import Connection
 from cutwater.spark.connectors.postgres.settings import TableName
 from cutwater.spark.connectors.postgres.tables import beside_parameters, quoted
 
-__all__ = ["FORMAT", "Entry", "Header", "Ledger"]
+__all__ = ["POSTGRES_LEDGER_FORMAT", "Header", "LedgerEntry", "PostgresLedger"]
 
-FORMAT = 1
+POSTGRES_LEDGER_FORMAT = 1
 _LOCK = 0x6375747761746572
-"""Held while the tables are made, which two transactions cannot do at once."""
+"""Advisory lock for creating the tables: two transactions cannot do that concurrently."""
 
 _TABLES = """
 CREATE TABLE {ledger} (
@@ -33,10 +32,10 @@ CREATE TABLE {ledger} (
     query_id text NOT NULL, generation bigint NOT NULL,
     taken_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-CREATE TABLE {lanes} (
-    target text NOT NULL REFERENCES {ledger} ON DELETE CASCADE, lane bigint NOT NULL,
+CREATE TABLE {buckets} (
+    target text NOT NULL REFERENCES {ledger} ON DELETE CASCADE, bucket bigint NOT NULL,
     epoch bigint NOT NULL, last_order bytea NOT NULL, rows bigint NOT NULL,
-    PRIMARY KEY (target, lane)
+    PRIMARY KEY (target, bucket)
 ) WITH (fillfactor = 50);
 """
 
@@ -60,24 +59,24 @@ _CLAIM = """
 WITH held AS (
     SELECT query_id, generation FROM {ledger} WHERE target = %(target)s FOR SHARE
 ), claimed AS (
-    INSERT INTO {lanes} AS known (target, lane, epoch, last_order, rows)
-    SELECT %(target)s::text, entry.lane, %(epoch)s::bigint, entry.last_order, entry.rows
+    INSERT INTO {buckets} AS known (target, bucket, epoch, last_order, rows)
+    SELECT %(target)s::text, entry.bucket, %(epoch)s::bigint, entry.last_order, entry.rows
     FROM unnest(%(labels)s::bigint[], %(orders)s::bytea[], %(rows)s::bigint[])
-        AS entry (lane, last_order, rows)
+        AS entry (bucket, last_order, rows)
     WHERE (%(query_id)s::text, %(generation)s::bigint) = (SELECT query_id, generation FROM held)
-    ORDER BY entry.lane
-    ON CONFLICT (target, lane) DO UPDATE
+    ORDER BY entry.bucket
+    ON CONFLICT (target, bucket) DO UPDATE
     SET epoch = excluded.epoch, last_order = excluded.last_order, rows = known.rows + excluded.rows
     WHERE known.epoch < excluded.epoch
-    RETURNING lane
+    RETURNING bucket
 )
-SELECT (SELECT query_id FROM held), (SELECT generation FROM held), ARRAY(SELECT lane FROM claimed)
+SELECT (SELECT query_id FROM held), (SELECT generation FROM held), ARRAY(SELECT bucket FROM claimed)
 """
 
 
 @dataclass(frozen=True)
 class Header:
-    """Who holds a table."""
+    """The owner of a table, and how far it is."""
 
     format: int
     flow: str
@@ -85,19 +84,19 @@ class Header:
     query_id: str
     generation: int
     newest_epoch: int
-    """The newest epoch of any lane; -1 if nothing was written."""
+    """The newest epoch of any bucket; -1 if nothing was written."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """How much of an epoch a lane has, and the order of its last row."""
+class LedgerEntry:
+    """The rows of a bucket in an epoch, and the order of the last one."""
 
     label: int
     rows: int
     last_order: bytes
 
 
-class Ledger:
+class PostgresLedger:
     """The ledger of a table, in a schema."""
 
     def __init__(self, schema: str, target: str) -> None:
@@ -105,32 +104,35 @@ class Ledger:
         self._target = target
         self._tables = {
             "ledger": Identifier(schema, "cutwater_ledger"),
-            "lanes": Identifier(schema, "cutwater_lanes"),
+            "buckets": Identifier(schema, "cutwater_buckets"),
         }
 
     def _sql(self, text: str) -> Composed:
-        """A statement that has parameters."""
+        """A statement with parameters, with the names of the tables filled in."""
         named = {name: beside_parameters(table) for name, table in self._tables.items()}
         return SQL(text).format(**named)
 
     def _is_there(self, connection: Connection) -> bool:
-        query = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'cutwater_lanes'"
+        query = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'cutwater_buckets'"
         return connection.execute(query, (self._schema,)).fetchone() is not None
 
     def read(self, connection: Connection) -> Header | None:
-        """Who holds the table; None if nobody ever did."""
+        """The owner of the table; None if it was never claimed."""
         if not self._is_there(connection):
             return None
         query = """
             SELECT format, flow, sink, query_id, generation,
-                (SELECT coalesce(max(epoch), -1) FROM {lanes} WHERE target = %(target)s)
+                (SELECT coalesce(max(epoch), -1) FROM {buckets} WHERE target = %(target)s)
             FROM {ledger} WHERE target = %(target)s
         """
         found = connection.execute(self._sql(query), {"target": self._target}).fetchone()
         return Header(*found) if found else None
 
-    def take(self, connection: Connection, claim: Claim) -> None:
-        """Enter a generation: waits for transactions of earlier ones, which then claim nothing."""
+    def claim(self, connection: Connection, claim: Claim) -> None:
+        """Write a generation; waits for open transactions of earlier ones, which are then fenced.
+
+        Raises `FencedError` if a newer generation or another checkpoint has claimed the table.
+        """
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             if not self._is_there(connection):
@@ -140,25 +142,29 @@ class Ledger:
                 raise _taken(self._target, claim, self.read(connection))
 
     def take_over(self, connection: Connection, claim: Claim, emptied: TableName | None) -> None:
-        """Enter another checkpoint, and delete all rows if asked to, in one transaction.
+        """Write another checkpoint, and delete the rows of `emptied`, in one transaction.
 
-        Waits for the transactions of the checkpoint that had it, which claims nothing from then on.
+        Waits for open transactions of the previous owner, which is then fenced. Does nothing if the
+        table belongs to this checkpoint already.
         """
         with connection.transaction():
             if not connection.execute(self._sql(_TAKE_OVER), self._values(claim)).rowcount:
                 return
-            forget = self._sql("DELETE FROM {lanes} WHERE target = %s")
+            forget = self._sql("DELETE FROM {buckets} WHERE target = %s")
             connection.execute(forget, (self._target,))
             if emptied:
                 connection.execute(SQL("DELETE FROM {}").format(quoted(emptied)))
 
     def _values(self, claim: Claim) -> dict[str, Any]:
-        return {"target": self._target, **claim.as_ledger(FORMAT)}
+        return {"target": self._target, **claim.as_ledger(POSTGRES_LEDGER_FORMAT)}
 
-    def claim(
-        self, connection: Connection, claim: Claim, epoch: int, entries: Sequence[Entry]
+    def claim_epoch(
+        self, connection: Connection, claim: Claim, epoch: int, entries: Sequence[LedgerEntry]
     ) -> list[int]:
-        """Claim an epoch of lanes within a transaction; the lanes of which it was not claimed."""
+        """Claim an epoch of buckets within a transaction; returns the buckets that are new to it.
+
+        Raises `FencedError` if another generation or checkpoint owns the table.
+        """
         values = {
             "target": self._target,
             "query_id": claim.query_id,
@@ -170,17 +176,17 @@ class Ledger:
         }
         found = connection.execute(self._sql(_CLAIM), values).fetchone()
         assert found is not None, "a query without FROM has one row"
-        query_id, generation, lanes = found
+        query_id, generation, buckets = found
         if (query_id, generation) != (claim.query_id, claim.generation):
             raise fenced(epoch, f"table {self._target}", claim, generation)
-        return list(lanes)
+        return list(buckets)
 
-    def lanes_at(self, connection: Connection, query_id: str, epoch: int) -> int:
-        """How many lanes of a checkpoint have their rows of an epoch."""
+    def buckets_at(self, connection: Connection, query_id: str, epoch: int) -> int:
+        """The number of buckets of a checkpoint whose rows of an epoch are written."""
         if not self._is_there(connection):
             return 0
         query = """
-            SELECT count(*) FROM {lanes} WHERE target = %(target)s AND epoch >= %(epoch)s
+            SELECT count(*) FROM {buckets} WHERE target = %(target)s AND epoch >= %(epoch)s
             AND %(query_id)s = (SELECT query_id FROM {ledger} WHERE target = %(target)s)
         """
         values = {"target": self._target, "epoch": epoch, "query_id": query_id}
@@ -188,8 +194,8 @@ class Ledger:
         return int(found[0]) if found else 0
 
     def rows(self, connection: Connection) -> int:
-        """How many rows were written, all in all."""
-        query = "SELECT coalesce(sum(rows), 0)::bigint FROM {lanes} WHERE target = %s"
+        """The number of rows written in all epochs."""
+        query = "SELECT coalesce(sum(rows), 0)::bigint FROM {buckets} WHERE target = %s"
         found = connection.execute(self._sql(query), (self._target,)).fetchone()
         return int(found[0]) if found else 0
 

@@ -1,4 +1,4 @@
-"""Rows as arrays, ready to be sent: to the server at once, or to a file until they may be shown."""
+"""Rows encoded as arrays: sent to the server at once, or staged in a file until published."""
 
 from __future__ import annotations
 
@@ -10,54 +10,60 @@ from typing import Any
 import msgspec
 
 from cutwater.errors import Problem, StepError
-from cutwater.spark.connectors.base.sink import Lane
+from cutwater.spark.connectors.base.sink import BucketRows
 from cutwater.spark.connectors.postgres.fields import Field, Unwritable, array_literal
-from cutwater.spark.connectors.postgres.tables import Column
+from cutwater.spark.connectors.postgres.tables import TableColumn
 from cutwater.spark.exchange.columns import Records, joined_values
 from cutwater.spark.storage.durable import create_file
 
-__all__ = ["Parcel", "parcels_of", "read_parcels", "stage_parcels"]
+__all__ = ["RowBatch", "read_row_batches", "row_batches_of", "stage_row_batches"]
 
 _MAX_ROWS = 5_000
 _MAX_BYTES = 32 << 20
 
 
-class Parcel(msgspec.Struct, frozen=True):
-    """Some rows, in order: which lane each belongs to, and an array for each column."""
+class RowBatch(msgspec.Struct, frozen=True):
+    """Some rows, in order: the label of each row's bucket, and an array literal per column."""
 
     columns: tuple[str, ...]
     labels: list[int]
     arrays: list[str]
 
 
-def parcels_of(
-    fields: Sequence[Field], columns: dict[str, Column], lanes: Sequence[Lane], owner: str
-) -> Iterator[Parcel]:
-    """The rows of all lanes by their orders, in parcels of a limited size."""
-    values, labels = _merged(lanes)
+def row_batches_of(
+    fields: Sequence[Field],
+    columns: dict[str, TableColumn],
+    buckets: Sequence[BucketRows],
+    owner: str,
+) -> Iterator[RowBatch]:
+    """The rows of all buckets, sorted by order, in batches of a limited size.
+
+    Raises `StepError` if a value cannot be written to its column.
+    """
+    values, labels = _merged(buckets)
     for start in range(0, len(labels), _MAX_ROWS):
         part = slice(start, start + _MAX_ROWS)
-        yield from _parcels(fields, columns, values[part], labels[part], owner)
+        yield from _row_batches(fields, columns, values[part], labels[part], owner)
 
 
-def _merged(lanes: Sequence[Lane]) -> tuple[Sequence[Any], list[int]]:
-    values = joined_values([lane.values for lane in lanes])
-    labels = [lane.label for lane in lanes for _ in lane.orders]
-    if len(lanes) == 1:
+def _merged(buckets: Sequence[BucketRows]) -> tuple[Sequence[Any], list[int]]:
+    values = joined_values([bucket.values for bucket in buckets])
+    labels = [bucket.label for bucket in buckets for _ in bucket.orders]
+    if len(buckets) == 1:
         return values, labels
-    orders = [order for lane in lanes for order in lane.orders]
+    orders = [order for bucket in buckets for order in bucket.orders]
     places = sorted(range(len(orders)), key=orders.__getitem__)
     in_order = values.take(places) if isinstance(values, Records) else [values[i] for i in places]
     return in_order, [labels[i] for i in places]
 
 
-def _parcels(
+def _row_batches(
     fields: Sequence[Field],
-    columns: dict[str, Column],
+    columns: dict[str, TableColumn],
     values: Sequence[Any],
     labels: list[int],
     owner: str,
-) -> Iterator[Parcel]:
+) -> Iterator[RowBatch]:
     arrays = []
     for field in fields:
         try:
@@ -67,10 +73,10 @@ def _parcels(
             raise StepError(_unwritable(owner, field, values[error.index], error)) from None
     if sum(map(len, arrays)) > _MAX_BYTES and len(labels) > 1:
         middle = len(labels) // 2
-        yield from _parcels(fields, columns, values[:middle], labels[:middle], owner)
-        yield from _parcels(fields, columns, values[middle:], labels[middle:], owner)
+        yield from _row_batches(fields, columns, values[:middle], labels[:middle], owner)
+        yield from _row_batches(fields, columns, values[middle:], labels[middle:], owner)
     else:
-        yield Parcel(tuple(field.column for field in fields), labels, arrays)
+        yield RowBatch(tuple(field.column for field in fields), labels, arrays)
 
 
 def _values_of(field: Field, values: Sequence[Any]) -> list[Any]:
@@ -90,21 +96,21 @@ def _unwritable(owner: str, field: Field, row: Any, error: Unwritable) -> Proble
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Parcel]).decode
+_decode = msgspec.msgpack.Decoder(list[RowBatch]).decode
 
 
-def stage_parcels(folder: Path, epoch: int, parcels: Iterable[Parcel]) -> Path:
-    """Write rows where no reader looks, and only this user may.
+def stage_row_batches(folder: Path, epoch: int, batches: Iterable[RowBatch]) -> Path:
+    """Write rows to a new file that only this user can read.
 
-    The file need not survive the end of the machine: an epoch that is not shown is done again.
+    The file is not synced: an epoch that was not published is repeated after a crash.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{epoch}-{uuid.uuid4().hex}.rows"
     with create_file(path) as file:
-        file.write(_encode(list(parcels)))
+        file.write(_encode(list(batches)))
     return path
 
 
-def read_parcels(path: Path) -> list[Parcel]:
-    """What was staged."""
+def read_row_batches(path: Path) -> list[RowBatch]:
+    """The batches of a staged file."""
     return _decode(path.read_bytes())

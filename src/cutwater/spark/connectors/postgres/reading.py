@@ -1,4 +1,4 @@
-"""Reading the rows of a table: what is unread, and the rows of a chunk."""
+"""Reads the rows of a table: plans chunks of unread rows, and reads chunks."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 from cutwater.errors import InputError, Problem, RefusedError
 from cutwater.schema import schema_of
 from cutwater.spark.connectors.base.defaults import filler_of
-from cutwater.spark.connectors.base.source import Chunk, Planner, RecordReader, Run
+from cutwater.spark.connectors.base.source import Chunk, Planner, RawBatch, RecordReader
 from cutwater.spark.connectors.postgres.connections import Connection, persist
 from cutwater.spark.connectors.postgres.fields import Field, fields_of_record
 from cutwater.spark.connectors.postgres.source import PostgresRows
-from cutwater.spark.connectors.postgres.tables import Column, Table, quoted, read_table
+from cutwater.spark.connectors.postgres.tables import Table, TableColumn, quoted, read_table
 
-__all__ = ["RowsPlanner", "RowsReader", "table_problems"]
+__all__ = ["RowsPlanner", "RowsReader", "source_table_problems"]
 
 _ROWS_PER_CHUNK = 5_000
 _BEGIN = [0, None]
-"""The position before all others: before every key of transaction 0."""
+"""The lowest position: before every key of transaction 0."""
 
 _INTEGERS = ("int2", "int4", "int8")
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 _Position = Sequence[Any]
-"""A transaction and a key; None stands before every key."""
+"""A transaction and a key; a key of None sorts before every other."""
 
 
 class _Query:
-    """The parts of statements about a table that is read by (transaction, key), or by key."""
+    """Parts of statements for a table that is read by (transaction, key), or by key alone."""
 
-    def __init__(self, feed: PostgresRows) -> None:
-        self.table = quoted(feed.name)
-        self.key = Identifier(feed.key)
-        self._transaction = Identifier(feed.transaction) if feed.transaction else None
-        # without transactions every row is of one that is long over
+    def __init__(self, source: PostgresRows) -> None:
+        self.table = quoted(source.name)
+        self.key = Identifier(source.key)
+        self._transaction = Identifier(source.transaction) if source.transaction else None
+        # without the column, every row counts as one of a transaction that ended long ago
         self.xid: Composable = self._transaction or SQL("'0'::xid8")
         both = SQL("{}, {}").format(self.xid, self.key)
-        self.order = both if feed.transaction else SQL("{}").format(self.key)
+        self.order = both if source.transaction else SQL("{}").format(self.key)
 
     def at_or_after(self, position: _Position) -> Composed:
-        """The rows from a position on."""
+        """The condition for rows at or after a position."""
         return self._beside(position, ">=")
 
     def before(self, position: _Position) -> Composed:
-        """The rows up to a position, without it."""
+        """The condition for rows before a position."""
         return self._beside(position, "<")
 
     def _beside(self, position: _Position, sign: str) -> Composed:
@@ -65,17 +65,17 @@ class _Query:
 
 
 class RowsPlanner(Planner):
-    """Takes what is below the oldest transaction that is under way."""
+    """Plans rows below the oldest transaction that is still running."""
 
-    def __init__(self, feed: PostgresRows) -> None:
-        self._feed = feed
-        self._query = _Query(feed)
+    def __init__(self, source: PostgresRows) -> None:
+        self._source = source
+        self._query = _Query(source)
         self._next: _Position = _BEGIN
         self._until: _Position | None = None
 
-    def note(self, chunk: Chunk) -> None:
-        if chunk.about["table"] != str(self._feed.name):
-            raise InputError(_another_table(self._feed, chunk))
+    def advance(self, chunk: Chunk) -> None:
+        if chunk.about["table"] != str(self._source.name):
+            raise InputError(_another_table(self._source, chunk))
         self._next = chunk.end
 
     def freeze(self) -> None:
@@ -84,15 +84,17 @@ class RowsPlanner(Planner):
     def has_input(self) -> bool:
         return self._ask(self._has_unread)
 
-    def take(self) -> list[Chunk]:
+    def poll(self) -> list[Chunk]:
         return self._ask(self._unread)
 
-    def _ask(self, work: Callable[[Connection], T]) -> T:
-        return persist(self._feed.database, f"source {self._feed.name}", "see what is new", work)
+    def _ask(self, work: Callable[[Connection], _T]) -> _T:
+        return persist(
+            self._source.database, f"source {self._source.name}", "see what is new", work
+        )
 
     def _end(self, connection: Connection) -> _Position:
-        """The position behind all that can be read now."""
-        if self._feed.transaction:
+        """The position after all rows that can be read now."""
+        if self._source.transaction:
             horizon = SQL("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")
             return [int(_one(connection, horizon)[0]), None]
         newest = SQL("SELECT coalesce(max({}), -1) + 1 FROM {}")
@@ -104,9 +106,9 @@ class RowsPlanner(Planner):
         return bool(_one(connection, unread)[0])
 
     def _unread(self, connection: Connection) -> list[Chunk]:
-        """Chunks of the rows that an epoch may read.
+        """The chunks of the next epoch.
 
-        One statement has one snapshot: it sees every row below the horizon that it takes from it.
+        A statement has one snapshot, so it sees every row below the horizon of that snapshot.
         """
         query = SQL("""
             WITH unread AS (
@@ -125,7 +127,7 @@ class RowsPlanner(Planner):
             table=self._query.table,
             rest=self._query.at_or_after(self._next),
             until=SQL("true") if self._until is None else self._query.before(self._until),
-            limit=self._feed.max_rows_per_epoch + 1,
+            limit=self._source.max_rows_per_epoch + 1,
             size=_ROWS_PER_CHUNK,
         )
         found = [
@@ -135,18 +137,18 @@ class RowsPlanner(Planner):
         return self._chunks(found) if found else []
 
     def _chunks(self, found: list[tuple[int, list[Any], int]]) -> list[Chunk]:
-        """Chunks from the places of some rows: of every first one of a chunk, and of the last."""
+        """Chunks from the positions of some rows: of the first row of each chunk, and the last."""
         last, place, horizon = found[-1]
-        limit = self._feed.max_rows_per_epoch
-        if last == limit:  # one more than an epoch may read: the next one begins there
+        limit = self._source.max_rows_per_epoch
+        if last == limit:  # one row more than an epoch reads: the next begins there
             end = place
-        elif self._feed.transaction:
+        elif self._source.transaction:
             end = [min(horizon, self._until[0]) if self._until else horizon, None]
         else:
             end = [0, place[1] + 1]
         begins = [(n, at) for n, at, _ in found if n % _ROWS_PER_CHUNK == 0 and n < limit]
         ends = [*begins[1:], (min(last + 1, limit), end)]
-        about = {"table": str(self._feed.name)}
+        about = {"table": str(self._source.name)}
         return [
             Chunk(0, start, stop, {**about, "rows": until - first})
             for (first, start), (until, stop) in zip(begins, ends, strict=True)
@@ -164,35 +166,35 @@ def _plain(key: Any) -> Any:
 
 
 class RowsReader(RecordReader):
-    """Reads rows as records, by the names of columns."""
+    """Reads rows as records; columns are matched to fields by name."""
 
-    def __init__(self, feed: PostgresRows, tp: Any) -> None:
-        self._feed = feed
-        self._query = _Query(feed)
+    def __init__(self, source: PostgresRows, tp: Any) -> None:
+        self._source = source
+        self._query = _Query(source)
         self._type = tp
         self._fields = fields_of_record(tp) or []
         self._is_record = bool(self._fields and self._fields[0].name)
         self._fill = filler_of(tp)
-        self._columns: dict[str, Column] | None = None
+        self._columns: dict[str, TableColumn] | None = None
 
-    def runs(self, chunk: Chunk) -> Iterator[Run]:
-        owner = f"source {self._feed.name}"
+    def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
+        owner = f"source {self._source.name}"
         rows = persist(
-            self._feed.database, owner, "read rows", lambda found: self._rows(found, chunk)
+            self._source.database, owner, "read rows", lambda found: self._rows(found, chunk)
         )
         if len(rows) != chunk.about["rows"]:
-            raise InputError(_changed(self._feed, chunk, len(rows)))
+            raise InputError(_changed(self._source, chunk, len(rows)))
         positions = [(int(row.pop("xid of it")), _plain(row.pop("key of it"))) for row in rows]
         raws = rows if self._is_record else [row[self._fields[0].column] for row in rows]
         if raws:
-            yield Run(raws, positions)
+            yield RawBatch(raws, positions)
 
     def count(self, chunk: Chunk) -> int:
         return int(chunk.about["rows"])
 
     def _rows(self, connection: Connection, chunk: Chunk) -> list[dict[str, Any]]:
         if self._columns is None:
-            table = read_table(connection, self._feed.name)
+            table = read_table(connection, self._source.name)
             self._columns = table.columns if table else {}
         query = SQL(
             "SELECT {picked} {xid}::text AS {xid_name}, {key} AS {key_name} FROM {table}"
@@ -215,17 +217,17 @@ class RowsReader(RecordReader):
                 row[name] = _whole(row[name])
         return rows
 
-    def _whole_numbers(self, columns: dict[str, Column]) -> list[str]:
-        """The fields that are whole numbers in columns that hold others, too."""
+    def _whole_numbers(self, columns: dict[str, TableColumn]) -> list[str]:
+        """The integer fields whose column is numeric, and so may hold fractions."""
         whole = [field.column for field in self._fields if field.kind == "int"]
         return [name for name in whole if name in columns and columns[name].base == "numeric"]
 
-    def _picked(self, columns: dict[str, Column]) -> list[Composable]:
+    def _picked(self, columns: dict[str, TableColumn]) -> list[Composable]:
         there = [field for field in self._fields if field.column in columns]
         return [_as_declared(field, columns[field.column]) + SQL(", ") for field in there]
 
-    def decode(self, run: Run) -> list[Any]:
-        found = msgspec.convert(list(run.raws), list[self._type])  # type: ignore[name-defined]
+    def decode(self, raw_batch: RawBatch) -> list[Any]:
+        found = msgspec.convert(list(raw_batch.raws), list[self._type])  # type: ignore[name-defined]
         for value in found if self._fill else ():
             self._filled(value)
         return found
@@ -238,12 +240,12 @@ class RowsReader(RecordReader):
             self._fill(value)
         return value
 
-    def text(self, raw: Any) -> bytes:
+    def preview(self, raw: Any) -> bytes:
         return json.dumps(raw, default=str, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _as_declared(field: Field, column: Column) -> Composed:
-    """A column; numbers of other kinds as floats, if that is what the record has."""
+def _as_declared(field: Field, column: TableColumn) -> Composed:
+    """The expression for a column; casts numbers to float8 if the record declares a float."""
     name = Identifier(column.name)
     if field.kind == "float" and column.base in (*_INTEGERS, "numeric"):
         return SQL("{0}::float8 AS {0}").format(name)
@@ -251,89 +253,89 @@ def _as_declared(field: Field, column: Column) -> Composed:
 
 
 def _whole(value: Decimal | None) -> Any:
-    """A whole number as such; anything else as it is, which is then no record."""
+    """An integral value as int; any other is left as it is, which makes the record bad."""
     is_whole = value is not None and value.is_finite() and value == value.to_integral_value()
     return int(value) if is_whole and value is not None else value
 
 
-def _another_table(feed: PostgresRows, chunk: Chunk) -> Problem:
+def _another_table(source: PostgresRows, chunk: Chunk) -> Problem:
     return Problem(
         "another-table",
-        f"the checkpoint has read {chunk.about['table']} up to {_said(chunk.end)}, and the source "
-        f"is bound to {feed.name}; what was read of one table says nothing of another",
+        f"the checkpoint has read {chunk.about['table']} up to {_position(chunk.end)}, and the "
+        f"source is bound to {source.name}; what was read of one table says nothing of another",
         "bind the source to the table it had, or start with a new checkpoint",
     )
 
 
-def _changed(feed: PostgresRows, chunk: Chunk, found: int) -> Problem:
+def _changed(source: PostgresRows, chunk: Chunk, found: int) -> Problem:
     return Problem(
         "changed-table",
-        f"{feed.name} had {chunk.about['rows']} rows from {_said(chunk.start)} to before "
-        f"{_said(chunk.end)} when its epoch was planned, and has {found}; rows of a source do not "
-        "change before they are read",
+        f"{source.name} had {chunk.about['rows']} rows from {_position(chunk.start)} to before "
+        f"{_position(chunk.end)} when its epoch was planned, and has {found}; rows of a source do "
+        "not change before they are read",
         "put them back, or start with a new checkpoint; delete rows only behind what was read",
     )
 
 
-def _said(position: _Position) -> str:
+def _position(position: _Position) -> str:
     xid, key = position
     return f"transaction {xid}" if key is None else f"(transaction {xid}, key {key})"
 
 
-def table_problems(feed: PostgresRows, name: str, tp: Any) -> list[Problem]:
-    """Why a table cannot be a source of records of a type, by a look at it."""
+def source_table_problems(source: PostgresRows, name: str, tp: Any) -> list[Problem]:
+    """Why a table cannot be a source of records of a type, by the catalog."""
     owner = f"source '{name}'"
 
     def look(connection: Connection) -> list[Problem]:
-        table = read_table(connection, feed.name)
+        table = read_table(connection, source.name)
         if table is None:
-            return [_missing_table(owner, feed)]
-        return [*_column_problems(owner, feed, table), *_field_problems(owner, table, tp)]
+            return [_missing_table(owner, source)]
+        return [*_column_problems(owner, source, table), *_field_problems(owner, table, tp)]
 
     try:
-        return persist(feed.database, owner, f"look at {feed.name}", look)
+        return persist(source.database, owner, f"look at {source.name}", look)
     except RefusedError as error:
         return list(error.problems)
 
 
-def _missing_table(owner: str, feed: PostgresRows) -> Problem:
+def _missing_table(owner: str, source: PostgresRows) -> Problem:
     return Problem(
         "missing-table",
-        f"{owner} reads {feed.name}, and there is no such table, or this role cannot see it",
+        f"{owner} reads {source.name}, and there is no such table, or this role cannot see it",
         "correct the name, or make the table",
     )
 
 
-def _column_problems(owner: str, feed: PostgresRows, table: Table) -> Iterator[Problem]:
-    key = table.columns.get(feed.key)
-    allowed = (*_INTEGERS, "uuid") if feed.transaction else _INTEGERS
+def _column_problems(owner: str, source: PostgresRows, table: Table) -> Iterator[Problem]:
+    key = table.columns.get(source.key)
+    allowed = (*_INTEGERS, "uuid") if source.transaction else _INTEGERS
     if key is None or key.base not in allowed or not key.is_required:
         is_there = "is missing" if key is None else f"is {key.type}"
         yield Problem(
             "source-key",
-            f"{owner} reads {feed.name} by '{feed.key}', which {is_there}; a key is NOT NULL and "
-            f"of type {', '.join(allowed)}",
+            f"{owner} reads {source.name} by '{source.key}', which {is_there}; a key is NOT NULL "
+            f"and of type {', '.join(allowed)}",
             "name the primary key",
         )
-    elif not {frozenset([feed.key]), frozenset([feed.key, feed.transaction])} & table.unique:
+    elif not {frozenset([source.key]), frozenset([source.key, source.transaction])} & table.unique:
         yield Problem(
             "source-key",
-            f"{owner} reads {feed.name} by '{feed.key}', which nothing makes unique, so rows have "
-            "no order",
-            f"ALTER TABLE {feed.name} ADD UNIQUE ({feed.key}), or name the primary key",
+            f"{owner} reads {source.name} by '{source.key}', which nothing makes unique, so rows "
+            "have no order",
+            f"ALTER TABLE {source.name} ADD UNIQUE ({source.key}), or name the primary key",
         )
-    if feed.transaction is not None:
-        yield from _transaction_problems(owner, feed, table)
+    if source.transaction is not None:
+        yield from _transaction_problems(owner, source, table)
 
 
-def _transaction_problems(owner: str, feed: PostgresRows, table: Table) -> Iterator[Problem]:
-    column = table.columns.get(feed.transaction or "")
+def _transaction_problems(owner: str, source: PostgresRows, table: Table) -> Iterator[Problem]:
+    column = table.columns.get(source.transaction or "")
     if column is None or column.base != "xid8" or not column.is_required or not column.has_default:
         yield Problem(
             "source-transaction",
-            f"{owner} reads {feed.name} by '{feed.transaction}', which is no column of type xid8 "
-            "that is NOT NULL and filled by default",
-            f"ALTER TABLE {feed.name} ADD {feed.transaction} xid8 NOT NULL DEFAULT "
+            f"{owner} reads {source.name} by '{source.transaction}', which is no column of type "
+            "xid8 that is NOT NULL and filled by default",
+            f"ALTER TABLE {source.name} ADD {source.transaction} xid8 NOT NULL DEFAULT "
             "pg_current_xact_id()",
         )
 

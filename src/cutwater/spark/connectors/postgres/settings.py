@@ -1,4 +1,4 @@
-"""Where a database is, and where its password is found: settings that hold no secret."""
+"""How to reach a database, and where its password is stored: settings that hold no secret."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Database:
     password_env: str | None = None
     """The environment variable that holds the password."""
     password_file: str | None = None
-    """The file that holds the password, and nothing else but the end of its line."""
+    """The file that holds the password and nothing else but a final newline."""
 
     def __str__(self) -> str:
-        """Where it is, in words, with nothing secret."""
+        """Where it is, for people, without secrets."""
         from psycopg import ProgrammingError
         from psycopg.conninfo import conninfo_to_dict
 
@@ -58,7 +58,7 @@ class Database:
         return f"PostgreSQL at {host}:{port}/{given.get('dbname') or ''}"
 
     def problems(self, owner: str) -> Iterator[Problem]:
-        """What is wrong with the settings; `owner` says whose they are: ``sink 'total'``."""
+        """What is wrong with the settings; `owner` names theirs in messages: ``sink 'total'``."""
         if self.password_env and self.password_file:
             yield Problem(
                 "two-passwords",
@@ -74,7 +74,7 @@ class Database:
 
         try:
             given = conninfo_to_dict(self.dsn)
-        except ProgrammingError:  # its text may quote what is secret
+        except ProgrammingError:  # its message may quote a secret
             yield Problem(
                 "unreadable-dsn",
                 f"{owner} has a dsn that libpq cannot read",
@@ -91,7 +91,10 @@ class Database:
                 )
 
     def password(self, owner: str) -> str | None:
-        """The password, read anew; None if libpq is to find it (PGPASSWORD, ~/.pgpass) or none."""
+        """The password, read at each call; None: left to libpq (PGPASSWORD, ~/.pgpass), or none.
+
+        Raises `RefusedError` if the variable is not set or the file cannot be read.
+        """
         if self.password_env:
             if self.password_env not in os.environ:
                 raise RefusedError(

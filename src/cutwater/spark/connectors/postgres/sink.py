@@ -1,4 +1,4 @@
-"""The PostgreSQL sink, as the runtime asks for it."""
+"""The PostgreSQL sink: rows and ledger are committed in one transaction."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from cutwater.annotations import describe
 from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.sink import (
     EXACTLY_ONCE,
+    BucketRows,
     Claim,
     Guarantee,
-    Lane,
     Receipt,
     Release,
-    Sink,
+    SinkConnector,
 )
 from cutwater.spark.connectors.postgres.checks import ledger_problems, missing_table, table_problems
 from cutwater.spark.connectors.postgres.connections import Connection, persist
 from cutwater.spark.connectors.postgres.fields import fields_of_record
-from cutwater.spark.connectors.postgres.ledger import Entry, Ledger
+from cutwater.spark.connectors.postgres.ledger import LedgerEntry, PostgresLedger
 from cutwater.spark.connectors.postgres.packed_rows import (
-    Parcel,
-    parcels_of,
-    read_parcels,
-    stage_parcels,
+    RowBatch,
+    read_row_batches,
+    row_batches_of,
+    stage_row_batches,
 )
 from cutwater.spark.connectors.postgres.settings import Database, TableName
 from cutwater.spark.connectors.postgres.tables import read_table
@@ -40,24 +40,24 @@ from cutwater.spark.connectors.postgres.transactions import (
 __all__ = ["PostgresTable", "Written"]
 
 _Mode = Literal["append", "upsert"]
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Written(Receipt):
-    """What one attempt of one task staged; nothing, if its rows left at once."""
+    """What a task attempt staged; nothing if its rows were released early."""
 
     path: str = ""
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
 
     def last_order(self) -> bytes:
-        """The order of the last row: where the parts of a lane follow one another, by this."""
+        """The order of the last row; the parts of an epoch are sorted by it."""
         return max((entry.last_order for entry in self.entries), default=b"")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PostgresTable(Sink):
-    """A table of PostgreSQL, whose ledger commits with its rows; see `postgres_table`."""
+class PostgresTable(SinkConnector):
+    """A PostgreSQL table whose ledger commits with its rows; see `postgres_table`."""
 
     table: str
     dsn: str = field(repr=False)
@@ -68,7 +68,7 @@ class PostgresTable(Sink):
     password_file: str | None = None
     ledger_schema: str | None = None
     create: bool = False
-    takes: Literal["records"] = field(default="records", init=False)
+    accepts: Literal["records"] = field(default="records", init=False)
 
     @property
     def name(self) -> TableName:
@@ -76,17 +76,17 @@ class PostgresTable(Sink):
         return TableName.of(self.table)
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> PostgresLedger:
         """The ledger of the table."""
-        return Ledger(self.ledger_schema or self.name.schema, str(self.name))
+        return PostgresLedger(self.ledger_schema or self.name.schema, str(self.name))
 
     @property
-    def place(self) -> str:
-        """The table and its database, in words."""
+    def location(self) -> str:
+        """The table and its database, as a phrase."""
         return f"table {self.name} of {self._database}"
 
     @property
-    def ledger_place(self) -> str:
+    def ledger_location(self) -> str:
         """The schema of the ledger."""
         return f"schema {self.ledger_schema or self.name.schema} of {self._database}"
 
@@ -95,18 +95,18 @@ class PostgresTable(Sink):
         return "commit", "early"
 
     def guarantee(self) -> Guarantee:
-        """What readers of the table may rely on."""
+        """Exactly-once; with keys, provided that each belongs to one key of the flow."""
         keys = ", ".join(self.keys)
         same = f"rows with the same {keys} come from the same key of the flow" if keys else ""
         return Guarantee(EXACTLY_ONCE, "commits rows and ledger together", same)
 
     def problems(self, name: str, record: Any) -> Iterator[Problem]:
-        """Settings that cannot work with records of a type, seen without a connection."""
+        """Why the settings cannot work with records of a type; makes no connection."""
         owner = _owner(name)
         if self.table.count(".") > 1 or not self.name.name:
             yield Problem(
                 "table-name",
-                f"{owner} goes to '{self.table}', which is no name of a table",
+                f"{owner} goes to '{self.table}', which is not a table name",
                 "write it as table or schema.table",
             )
         for setting, value, known in (
@@ -146,12 +146,12 @@ class PostgresTable(Sink):
             if fields and key not in columns:
                 yield Problem(
                     "unknown-key",
-                    f"{owner} replaces rows by '{key}', which is no field of {describe(record)}",
+                    f"{owner} replaces rows by '{key}', which is not a field of {describe(record)}",
                     f"it has: {', '.join(columns)}",
                 )
 
     def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
-        """Why this table must not be written to by a checkpoint; nothing is changed."""
+        """Why a checkpoint must not write to this table; changes nothing."""
 
         def look(connection: Connection) -> Iterable[Problem]:
             held = self.ledger.read(connection)
@@ -159,8 +159,8 @@ class PostgresTable(Sink):
 
         return self._looked(name, look)
 
-    def misfits(self, name: str, record: Any) -> list[Problem]:
-        """Why records of a type cannot go to the table, by a look at it."""
+    def schema_problems(self, name: str, record: Any) -> list[Problem]:
+        """Why the table cannot hold records of a type, by the catalog."""
         fields = fields_of_record(record) or []
 
         def look(connection: Connection) -> Iterable[Problem]:
@@ -173,14 +173,14 @@ class PostgresTable(Sink):
         return self._looked(name, look)
 
     def _looked(self, name: str, look: Callable[[Connection], Iterable[Problem]]) -> list[Problem]:
-        """What is wrong, by a look; a server that is away is waited for, and then raises."""
+        """The problems that a query finds; retries if the server is unavailable, then raises."""
         try:
             return self._persist(name, f"look at {self.name}", lambda c: list(look(c)))
         except RefusedError as error:
             return list(error.problems)
 
-    def make_ready(self, name: str, record: Any) -> None:
-        """Make the table, if it is missing and that is wanted."""
+    def prepare(self, name: str, record: Any) -> None:
+        """Create the table if it is missing and `create` is set."""
         if self.create:
             fields = fields_of_record(record) or []
             self._persist(
@@ -190,7 +190,7 @@ class PostgresTable(Sink):
             )
 
     def newest_epoch(self, name: str, query_id: str) -> int | None:
-        """By the lanes of the ledger; a table that is not there has none."""
+        """By the buckets of the ledger; -1 if the table does not exist."""
 
         def look(connection: Connection) -> int | None:
             held = self.ledger.read(connection)
@@ -201,22 +201,22 @@ class PostgresTable(Sink):
         return self._persist(name, f"read the ledger of {self.name}", look)
 
     def generation(self, name: str) -> int:
-        """The newest generation that took this table; 0 if none did."""
+        """The newest generation that claimed this table; 0 if none has."""
         held = self._persist(name, f"read the ledger of {self.name}", self.ledger.read)
         return held.generation if held else 0
 
-    def take(self, claim: Claim) -> None:
-        """Write this generation into the ledger, which fences all earlier ones; sweep orphans."""
+    def claim(self, claim: Claim) -> None:
+        """Write this generation to the ledger, which fences earlier ones; delete staged files."""
         self._persist(
             claim.sink,
             f"take table {self.name}",
-            lambda connection: self.ledger.take(connection, claim),
+            lambda connection: self.ledger.claim(connection, claim),
         )
         for orphan in claim.staging.glob("*.rows"):
             orphan.unlink(missing_ok=True)
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
-        """Write another checkpoint into the ledger; if not `keep`, delete all rows with that."""
+        """Make this checkpoint the owner; if not `keep`, delete all rows, in one transaction."""
         self._persist(
             claim.sink,
             f"take over table {self.name}",
@@ -225,27 +225,31 @@ class PostgresTable(Sink):
             ),
         )
 
-    def write(self, claim: Claim, epoch: int, record: Any, lanes: Sequence[Lane]) -> Written:
-        """Write rows with their entries in the ledger, or stage them where no reader looks."""
-        if not lanes:
+    def write(
+        self, claim: Claim, epoch: int, record: Any, buckets: Sequence[BucketRows]
+    ) -> Written:
+        """Commit rows with their ledger entries if released early, else stage them in a file."""
+        if not buckets:
             return Written(claim.sink)
         owner = _owner(claim.sink)
         columns = known_table(self._database, self.name, claim).columns
-        parcels = list(parcels_of(fields_of_record(record) or [], columns, lanes, owner))
-        entries = tuple(Entry(lane.label, len(lane.orders), lane.last_order) for lane in lanes)
+        batches = list(row_batches_of(fields_of_record(record) or [], columns, buckets, owner))
+        entries = tuple(
+            LedgerEntry(bucket.label, len(bucket.orders), bucket.last_order) for bucket in buckets
+        )
         if self.release == "early":
-            self._show(claim, epoch, entries, parcels)
+            self._show(claim, epoch, entries, batches)
             return Written(claim.sink)
-        path = stage_parcels(claim.staging, epoch, parcels)
+        path = stage_row_batches(claim.staging, epoch, batches)
         return Written(claim.sink, str(path), entries)
 
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
-        """Write what was staged with its entries in the ledger; what is written stays as it is."""
+        """Commit what was staged with its ledger entries; skips what is committed already."""
         staged = [part for part in receipts if isinstance(part, Written) and part.path]
         if not staged:
             return
         paths = [Path(part.path) for part in sorted(staged, key=Written.last_order)]
-        self._show(claim, epoch, _whole_lanes(staged), _Staged(paths))
+        self._show(claim, epoch, _whole_buckets(staged), _Staged(paths))
         for path in paths:
             path.unlink(missing_ok=True)
 
@@ -254,25 +258,25 @@ class PostgresTable(Sink):
         count = self._persist(
             claim.sink,
             f"read the ledger of {self.name}",
-            lambda connection: self.ledger.lanes_at(connection, claim.query_id, epoch),
+            lambda connection: self.ledger.buckets_at(connection, claim.query_id, epoch),
         )
         if not count:
             return None
         buckets = many(count, "bucket")
         return "all of it" if self.release == "commit" else f"what {buckets} had for it"
 
-    def rows(self, claim: Claim) -> int:
-        """How many rows were written, by the ledger."""
+    def row_count(self, claim: Claim) -> int:
+        """The number of rows written, by the ledger."""
         return self._persist(claim.sink, f"read the ledger of {self.name}", self.ledger.rows)
 
     def _show(
-        self, claim: Claim, epoch: int, entries: Sequence[Entry], parcels: Iterable[Parcel]
+        self, claim: Claim, epoch: int, entries: Sequence[LedgerEntry], batches: Iterable[RowBatch]
     ) -> None:
-        """Rows and ledger in one transaction; again if its end was not heard of."""
+        """Commit rows and ledger in one transaction; retries if the outcome is unknown."""
         table = known_table(self._database, self.name, claim)
 
         def work(connection: Connection) -> None:
-            write_rows(connection, table, self.keys, self.ledger, claim, epoch, entries, parcels)
+            write_rows(connection, table, self.keys, self.ledger, claim, epoch, entries, batches)
 
         self._persist(claim.sink, f"write epoch {epoch} to {self.name}", work)
 
@@ -280,30 +284,30 @@ class PostgresTable(Sink):
     def _database(self) -> Database:
         return Database(self.dsn, self.password_env, self.password_file)
 
-    def _persist(self, sink: str, doing: str, work: Callable[[Connection], T]) -> T:
+    def _persist(self, sink: str, doing: str, work: Callable[[Connection], _T]) -> _T:
         return persist(self._database, _owner(sink), doing, work)
 
 
 @dataclass(frozen=True)
 class _Staged:
-    """The parcels of files, read when they are asked for."""
+    """The batches of staged files, read lazily."""
 
     paths: Sequence[Path]
 
-    def __iter__(self) -> Iterator[Parcel]:
+    def __iter__(self) -> Iterator[RowBatch]:
         for path in self.paths:
-            yield from read_parcels(path)
+            yield from read_row_batches(path)
 
 
 def _owner(sink: str) -> str:
     return f"sink '{sink}'"
 
 
-def _whole_lanes(staged: Sequence[Written]) -> list[Entry]:
-    """What each lane has; without an exchange a lane has a part in every task."""
-    lanes: dict[int, Entry] = {}
+def _whole_buckets(staged: Sequence[Written]) -> list[LedgerEntry]:
+    """The ledger entry of each bucket; without an exchange, tasks share a bucket."""
+    buckets: dict[int, LedgerEntry] = {}
     for entry in (entry for part in staged for entry in part.entries):
-        before = lanes.get(entry.label, Entry(entry.label, 0, b""))
+        before = buckets.get(entry.label, LedgerEntry(entry.label, 0, b""))
         last = max(before.last_order, entry.last_order)
-        lanes[entry.label] = Entry(entry.label, before.rows + entry.rows, last)
-    return list(lanes.values())
+        buckets[entry.label] = LedgerEntry(entry.label, before.rows + entry.rows, last)
+    return list(buckets.values())

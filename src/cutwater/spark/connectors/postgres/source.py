@@ -1,9 +1,9 @@
 """The rows of a table as a source.
 
-A key alone does not say what is unread: keys are given out before their transactions commit, so a
-smaller one may appear after a larger one was read. What is finished is known of transactions:
-everything below the oldest one that is still under way. Rows are therefore read by (transaction,
-key), as far as that goes, and such a part of a table never gets another row.
+A key alone does not tell what is unread: keys are assigned before their transactions commit, so a
+smaller one may appear after a larger one was read. For transactions there is such a bound: all
+below the oldest one that is still running have ended. So rows are read by (transaction, key) up to
+that horizon; below it, a table never gets another row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from typing import Any, ClassVar
 
 from cutwater.errors import Problem
 from cutwater.flow.steps import Source
-from cutwater.spark.connectors.base.source import Chunk, Feed, Planner, RecordReader, Replay
+from cutwater.spark.connectors.base.source import (
+    Chunk,
+    Planner,
+    RecordReader,
+    Replay,
+    SourceConnector,
+)
 from cutwater.spark.connectors.postgres.settings import Database, TableName
 
 __all__ = ["PostgresRows"]
@@ -24,7 +30,7 @@ _SIGN = 1 << 63
 
 
 @dataclass(frozen=True, kw_only=True)
-class PostgresRows(Feed):
+class PostgresRows(SourceConnector):
     """The rows of a table, by transaction and key; see `postgres_rows`."""
 
     table: str
@@ -37,9 +43,9 @@ class PostgresRows(Feed):
     password_file: str | None = None
 
     kind: ClassVar[str] = "rows of PostgreSQL"
-    pieces: ClassVar[str] = "tables"
+    partitions_noun: ClassVar[str] = "tables"
     unit: ClassVar[str] = "rows"
-    smallest_share: ClassVar[int] = 1_000
+    min_task_weight: ClassVar[int] = 1_000
 
     @property
     def name(self) -> TableName:
@@ -48,7 +54,7 @@ class PostgresRows(Feed):
 
     @property
     def database(self) -> Database:
-        """Where it is."""
+        """The database of the table."""
         return Database(self.dsn, self.password_env, self.password_file)
 
     def replay(self) -> Replay:
@@ -80,9 +86,9 @@ class PostgresRows(Feed):
             )
 
     def check(self, name: str, step: Source) -> Iterator[Problem]:
-        from cutwater.spark.connectors.postgres.reading import table_problems
+        from cutwater.spark.connectors.postgres.reading import source_table_problems
 
-        yield from table_problems(self, name, step.type)
+        yield from source_table_problems(self, name, step.type)
 
     def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
         from cutwater.spark.connectors.postgres.reading import RowsPlanner
@@ -94,7 +100,7 @@ class PostgresRows(Feed):
 
         return RowsReader(self, tp)
 
-    def amount(self, chunk: Chunk) -> int:
+    def weight(self, chunk: Chunk) -> int:
         return int(chunk.about["rows"])
 
     def cut(self, chunk: Chunk, amount: int) -> Any:
@@ -102,37 +108,37 @@ class PostgresRows(Feed):
 
     @classmethod
     def merge(cls, before: Chunk, after: Chunk) -> Chunk:
-        rows = cls.tally(before) + cls.tally(after)
+        rows = cls.measure(before) + cls.measure(after)
         return replace(after, start=before.start, about={**after.about, "rows": rows})
 
     @classmethod
-    def tally(cls, chunk: Chunk) -> int:
+    def measure(cls, chunk: Chunk) -> int:
         return int(chunk.about.get("rows", 0))
 
     @classmethod
-    def piece(cls, chunk: Chunk) -> str:
+    def partition_name(cls, chunk: Chunk) -> str:
         return str(chunk.about.get("table", ""))
 
-    def orders(self, positions: Sequence[Any]) -> list[bytes]:
+    def sort_keys(self, positions: Sequence[Any]) -> list[bytes]:
         return [xid.to_bytes(8, "big") + _key_bytes(key) for xid, key in positions]
 
-    def position(self, chunk: Chunk, order: bytes) -> Any:
+    def position_of(self, chunk: Chunk, order: bytes) -> Any:
         xid, key = int.from_bytes(order[:8], "big"), order[8:]
         if isinstance(chunk.end[1], str):
             return xid, str(uuid.UUID(bytes=key[:16]))
         return xid, int.from_bytes(key[:8], "big") - _SIGN
 
-    def place(self, chunk: Chunk, position: Any) -> str:
+    def location(self, chunk: Chunk, position: Any) -> str:
         xid, key = position
-        said = f"{self.name}, {self.key} = {key}"
-        return f"{said} of transaction {xid}" if self.transaction else said
+        message = f"{self.name}, {self.key} = {key}"
+        return f"{message} of transaction {xid}" if self.transaction else message
 
-    def spot(self, chunk: Chunk, position: Any) -> dict[str, Any]:
+    def coordinates(self, chunk: Chunk, position: Any) -> dict[str, Any]:
         return {"table": str(self.name), "transaction": position[0], "key": position[1]}
 
 
 def _key_bytes(key: Any) -> bytes:
-    """Bytes that sort as PostgreSQL sorts keys: whole numbers, or UUIDs as text."""
+    """Bytes that sort as PostgreSQL sorts keys: integers, or UUIDs given as text."""
     if isinstance(key, int):
         return (key + _SIGN).to_bytes(8, "big")
     return uuid.UUID(key).bytes

@@ -1,4 +1,4 @@
-"""A table as the catalog has it: its columns, and what is unique in it."""
+"""Reads a table from the catalog: its columns and unique constraints."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 from cutwater.spark.connectors.postgres.connections import Connection
 from cutwater.spark.connectors.postgres.settings import TableName
 
-__all__ = ["Column", "Table", "beside_parameters", "names", "quoted", "read_table"]
+__all__ = ["Table", "TableColumn", "beside_parameters", "names", "quoted", "read_table"]
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table."""
 
     name: str
     type: str
-    """Its type without length or precision, as SQL writes it."""
+    """Its type in SQL, without length or precision."""
     base: str
-    """The catalog's name of its type, behind a domain: ``int8``, ``varchar``."""
+    """The catalog's name of its type, that of the base type for a domain: ``int8``, ``varchar``."""
     is_enum: bool
     is_required: bool
     """Must a row give it a value that is not NULL?"""
     has_default: bool
     is_generated: bool
-    """Does PostgreSQL alone give it its values?"""
+    """Is it GENERATED ALWAYS, so that no row may set it?"""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that is there."""
+    """A table that exists."""
 
     name: TableName
     kind: str
-    """``r``: a table, ``p``: a partitioned one; views, foreign tables and others have their own."""
+    """``r``: a table, ``p``: a partitioned table; views, foreign tables and others differ."""
     persistence: str
-    """``p``: what is committed stays; ``u``: unlogged, emptied by a crash; ``t``: temporary."""
-    columns: dict[str, Column]
+    """``p``: permanent; ``u``: unlogged, emptied by a crash; ``t``: temporary."""
+    columns: dict[str, TableColumn]
     unique: frozenset[frozenset[str]]
-    """The sets of columns of which no two rows have the same values."""
+    """The sets of columns that are unique together."""
 
 
 _TABLE = """
@@ -73,19 +73,19 @@ GROUP BY i.indexrelid
 
 
 def read_table(connection: Connection, name: TableName) -> Table | None:
-    """The table of a name, or None if there is none that the role can see."""
+    """The table of a name; None if there is none that the role can see."""
     found = connection.execute(_TABLE, (name.schema, name.name)).fetchone()
     if found is None:
         return None
     oid, kind, persistence = found
-    columns = [Column(*row) for row in connection.execute(_COLUMNS, (oid,))]
+    columns = [TableColumn(*row) for row in connection.execute(_COLUMNS, (oid,))]
     unique = [frozenset(names) for (names,) in connection.execute(_UNIQUE, (oid,))]
     by_name = {column.name: column for column in columns}
     return Table(name, kind, persistence, by_name, frozenset(unique))
 
 
 def beside_parameters(part: Composable) -> SQL:
-    """A part of a statement that has parameters, where a percent sign means one."""
+    """A part of a statement with parameters: escapes percent signs, which denote these."""
     return SQL(part.as_string().replace("%", "%%"))
 
 
@@ -95,5 +95,5 @@ def quoted(name: TableName) -> Identifier:
 
 
 def names(columns: Sequence[str]) -> Composed:
-    """Names of columns as SQL, with commas between them."""
+    """Names of columns as SQL, separated by commas."""
     return SQL(", ").join(map(Identifier, columns))

@@ -1,4 +1,4 @@
-"""Rows and ledger in one transaction."""
+"""Writes rows and ledger in one transaction."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cutwater.errors import Problem, RefusedError
 from cutwater.spark.connectors.base.sink import Claim
 from cutwater.spark.connectors.postgres.connections import Connection, persist
 from cutwater.spark.connectors.postgres.fields import Field
-from cutwater.spark.connectors.postgres.ledger import Entry, Ledger
-from cutwater.spark.connectors.postgres.packed_rows import Parcel
+from cutwater.spark.connectors.postgres.ledger import LedgerEntry, PostgresLedger
+from cutwater.spark.connectors.postgres.packed_rows import RowBatch
 from cutwater.spark.connectors.postgres.settings import Database, TableName
 from cutwater.spark.connectors.postgres.tables import (
     Table,
@@ -27,7 +27,7 @@ __all__ = ["create_table", "known_table", "table_definition", "write_rows"]
 
 @lru_cache(maxsize=64)
 def known_table(database: Database, name: TableName, claim: Claim) -> Table:
-    """A table's columns, read once in a process for each run."""
+    """A table and its columns, cached per process and run; raises `RefusedError` if it is gone."""
     owner, doing = f"sink '{claim.sink}'", f"read the columns of {name}"
     found = persist(database, owner, doing, lambda connection: read_table(connection, name))
     if found is None:
@@ -45,23 +45,23 @@ def write_rows(
     connection: Connection,
     table: Table,
     keys: Sequence[str],
-    ledger: Ledger,
+    ledger: PostgresLedger,
     claim: Claim,
     epoch: int,
-    entries: Sequence[Entry],
-    parcels: Iterable[Parcel],
+    entries: Sequence[LedgerEntry],
+    batches: Iterable[RowBatch],
 ) -> None:
-    """Claim an epoch of lanes and write their rows: all of it, or nothing.
+    """Claim an epoch of buckets and write their rows, atomically.
 
-    Lanes of which the epoch is already written are left out; if all are, `parcels` is not read.
-    With keys, the last row of each key replaces the one that is there.
+    Buckets whose epoch is written already are skipped; if all are, `batches` is not read. With
+    keys, the last row of each key replaces the existing one.
     """
     with connection.transaction():
-        lanes = ledger.claim(connection, claim, epoch, entries)
-        for parcel in parcels if lanes else ():
-            types = tuple(table.columns[name].type for name in parcel.columns)
-            statement = _insert(table.name, parcel.columns, types, tuple(keys))
-            connection.execute(statement, [*parcel.arrays, _array(parcel.labels), _array(lanes)])
+        buckets = ledger.claim_epoch(connection, claim, epoch, entries)
+        for batch in batches if buckets else ():
+            types = tuple(table.columns[name].type for name in batch.columns)
+            statement = _insert(table.name, batch.columns, types, tuple(keys))
+            connection.execute(statement, [*batch.arrays, _array(batch.labels), _array(buckets)])
 
 
 def _array(numbers: Sequence[int]) -> str:
@@ -72,7 +72,7 @@ def _array(numbers: Sequence[int]) -> str:
 def _insert(
     table: TableName, columns: tuple[str, ...], types: tuple[str, ...], keys: tuple[str, ...]
 ) -> str:
-    """Rows from arrays: one for each column, one with their lanes, one with the lanes to write."""
+    """An INSERT from arrays: one per column, one of the rows' buckets, one of buckets to write."""
     place = {name: sql.Identifier(f"c{i}") for i, name in enumerate(columns)}
     arrays = [sql.SQL("%s::") + beside_parameters(sql.SQL(tp + "[]")) for tp in types]
     parts = {
@@ -80,12 +80,14 @@ def _insert(
         "columns": beside_parameters(names(columns)),
         "picked": sql.SQL(", ").join(place.values()),
         "arrays": sql.SQL(", ").join([*arrays, sql.SQL("%s::bigint[]")]),
-        "given": sql.SQL(", ").join([*place.values(), sql.SQL("lane"), sql.SQL("n")]),
+        "given": sql.SQL(", ").join([*place.values(), sql.SQL("bucket"), sql.SQL("n")]),
         "keys": sql.SQL(", ").join([place[key] for key in keys]),
         "unique": beside_parameters(names(keys)),
         "action": beside_parameters(_replacing([name for name in columns if name not in keys])),
     }
-    rows = "FROM unnest({arrays}) WITH ORDINALITY AS given ({given}) WHERE lane = ANY(%s::bigint[])"
+    rows = (
+        "FROM unnest({arrays}) WITH ORDINALITY AS given ({given}) WHERE bucket = ANY(%s::bigint[])"
+    )
     append = "INSERT INTO {table} ({columns}) SELECT {picked} " + rows + " ORDER BY n"
     upsert = (
         "INSERT INTO {table} ({columns}) SELECT DISTINCT ON ({keys}) {picked} "
@@ -105,14 +107,14 @@ def _replacing(columns: Sequence[str]) -> sql.Composable:
 def create_table(
     connection: Connection, name: TableName, fields: Sequence[Field], keys: Sequence[str]
 ) -> None:
-    """Make a table with a column for each field, unless there is one of that name."""
+    """Create a table with a column for each field, unless one of that name exists."""
     with connection.transaction():
         if read_table(connection, name) is None:
             connection.execute(table_definition(name, fields, keys))
 
 
 def table_definition(name: TableName, fields: Sequence[Field], keys: Sequence[str]) -> str:
-    """The statement that makes a table with a column for each field."""
+    """The CREATE TABLE statement of a table with a column for each field."""
     lines: list[sql.Composable] = [
         sql.SQL("{} " + field.sql_type + ("" if field.is_optional else " NOT NULL")).format(
             sql.Identifier(field.column)

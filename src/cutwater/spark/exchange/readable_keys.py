@@ -1,4 +1,4 @@
-"""Keys as people read them: from the canonical bytes by which states are kept."""
+"""Decodes keys for people, from the canonical bytes under which states are stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def key_of(data: bytes) -> Any:
-    """The key with these canonical bytes; of enums and records the name and the values.
+    """The key with these canonical bytes; for enums and records, the name and the values.
+
+    Raises `ValueError` if they are not the bytes of a key.
 
     >>> from cutwater.ordering import canonical
     >>> key_of(canonical(("ada", -300, 1.5, None)))
@@ -56,7 +58,7 @@ def _number(body: bytes) -> int | float:
 
 
 def _integer(body: bytes) -> tuple[int, bytes]:
-    """A whole number, and what follows it."""
+    """An integer, and the bytes that follow it."""
     is_negative = body[0] != 0x81
     flipped = bytes(255 - byte for byte in body) if is_negative else body
     size, start = flipped[1], 2
@@ -67,7 +69,7 @@ def _integer(body: bytes) -> tuple[int, bytes]:
 
 
 def _items(body: bytes) -> list[bytes]:
-    """What was terminated, item by item."""
+    """Splits at terminators, and unescapes each item."""
     found, item, at = [], bytearray(), 0
     while at < len(body):
         if body[at] != 0:

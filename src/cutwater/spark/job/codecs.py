@@ -1,0 +1,86 @@
+"""How what a job sends and keeps is encoded: events, watermarks, states, logs of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cutwater.codec import Codec
+from cutwater.flow.fusing import Segment
+from cutwater.flow.state_snapshots import time_kept_as
+from cutwater.spark.exchange.event_codec import EventCodec
+from cutwater.spark.exchange.log_lines import LogLines
+from cutwater.spark.job.topology import Topology
+from cutwater.spark.state.storage import Storage, storage_of
+
+__all__ = ["Codecs"]
+
+
+@dataclass(frozen=True)
+class Codecs:
+    """The codecs of a job, made when they are first used."""
+
+    topology: Topology
+
+    @cached_property
+    def event_codecs(self) -> dict[int, EventCodec]:
+        """How the events that come to each stateful segment are written."""
+        stateful = (segment for segment in self.topology.plan.segments if segment.is_stateful)
+        return {
+            s.number: EventCodec(self.topology.plan, s, self.topology.requirements)
+            for s in stateful
+        }
+
+    @cached_property
+    def log_lines(self) -> dict[str, LogLines]:
+        """How the events in each log of a loop are written."""
+        timed = self.topology.requirements.times
+        return {
+            log.name: LogLines(log, self.topology.source_segment(log.name).number in timed)
+            for log in self.topology.logs
+        }
+
+    @cached_property
+    def storages(self) -> dict[int, Storage]:
+        """How the states of each stateful segment are kept."""
+        return {
+            number: storage_of(
+                self.topology.plan.segments[number],
+                codec.key if number in self.topology.requirements.keys else None,
+                codec.time if number in self.topology.requirements.watermarks else None,
+            )
+            for number, codec in self.event_codecs.items()
+        }
+
+    @cached_property
+    def watermark_codecs(self) -> dict[str, Codec]:
+        """How what a source has completed is encoded, for each source that tells it."""
+        times = {
+            name: self.topology.source_segment(name).output.time
+            for name in self.topology.requirements.watermark_sources
+        }
+        return {name: Codec(time_kept_as(tp)) for name, tp in times.items()}
+
+    def newly_completed(
+        self, segment: Segment, before: Mapping[str, bytes], after: Mapping[str, bytes]
+    ) -> Any | None:
+        """The watermark of a segment, if it is one it heeds and has not had yet."""
+        if segment.number not in self.topology.requirements.watermarks:
+            return None
+        old, new = (
+            self.topology.requirements.completed(segment, self._decoded(watermarks))
+            for watermarks in (before, after)
+        )
+        is_news = new is not None and (old is None or not new <= old)
+        return new if is_news else None
+
+    def reached(self, segment: Segment, watermarks: Mapping[str, bytes]) -> list[tuple[str, Any]]:
+        """The position of each source on which a segment's watermark depends."""
+        known = self._decoded(watermarks)
+        names = sorted(self.topology.requirements.sources[segment.number])
+        return [(name, known[name]) for name in names]
+
+    def _decoded(self, watermarks: Mapping[str, bytes]) -> dict[str, Any]:
+        return {name: self.watermark_codecs[name].decode(time) for name, time in watermarks.items()}

@@ -1,0 +1,207 @@
+"""The shape of a job: its segments, levels, sources and sinks, and who sends to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from cutwater.flow.fusing import Plan, Segment
+from cutwater.flow.steps import FromLog, Source, ToLog
+from cutwater.ordering import NO_KEY, bucket_of
+from cutwater.spark.connectors.base.sink import SinkConnector
+from cutwater.spark.connectors.base.source import SourceConnector
+from cutwater.spark.connectors.dataframe.source import Frame
+from cutwater.spark.exchange.bucket_hash import labels
+from cutwater.spark.exchange.envelope import END, EVERYONE, OVER, InputEpochs
+from cutwater.spark.job.column_requirements import ColumnRequirements
+from cutwater.spark.operators.aggregation import Aggregation, aggregation_of
+
+__all__ = ["Topology"]
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A plan with the names of what it is bound to; derived from it, never stored."""
+
+    plan: Plan
+    sources: Mapping[str, SourceConnector | Frame]
+    sinks: Mapping[str, SinkConnector]
+    buckets: int
+
+    @cached_property
+    def logs(self) -> tuple[FromLog, ...]:
+        """What comes out of the logs of a loop that is cut: fed back, and left. Often none."""
+        return tuple(step for step in self.plan.flow.steps if isinstance(step, FromLog))
+
+    def side_of_loop(self, segment: Segment) -> Literal["before", "inside", "behind"]:
+        """Where a segment is, seen from a loop that is cut: before it if there is none."""
+        leading = self.requirements.sources[segment.number]
+        found = {log.is_again for log in self.logs if log.name in leading}
+        return "before" if not found else "inside" if True in found else "behind"
+
+    @cached_property
+    def overlaps(self) -> bool:
+        """May several input epochs turn at once in a loop that is cut?"""
+        return any(log.overlaps for log in self.logs)
+
+    @cached_property
+    def apart(self) -> frozenset[int]:
+        """The segments whose states are apart for each input epoch, and so in no table."""
+        return self.in_the_loop if self.overlaps else frozenset()
+
+    def input_epochs(self, current: int) -> InputEpochs | None:
+        """What rows must say of input epochs, if a loop is cut."""
+        return InputEpochs(current, self.in_the_loop) if self.logs else None
+
+    @cached_property
+    def in_the_loop(self) -> frozenset[int]:
+        """The segments in a loop that is cut, and the numbers of its logs among the sinks."""
+        inside = (s.number for s in self.plan.segments if self.side_of_loop(s) == "inside")
+        into_logs = (n for n in self.sink_names if self.log_into(n))
+        return frozenset([*inside, *map(self.target_of_sink, into_logs)])
+
+    def log_into(self, sink: str) -> ToLog | None:
+        """What is put into a log of a loop, if that is where a sink goes."""
+        steps = (step for step, _ in self.plan.sinks if step.name == sink)
+        return next((step for step in steps if isinstance(step, ToLog)), None)
+
+    @cached_property
+    def requirements(self) -> ColumnRequirements:
+        """The columns that each segment needs with its events."""
+        return ColumnRequirements(self.plan)
+
+    @cached_property
+    def labels(self) -> Sequence[int]:
+        """The group label of each bucket."""
+        return labels(self.buckets)
+
+    @cached_property
+    def source_ranks(self) -> dict[str, int]:
+        """The place of each source in the order: by name."""
+        return {name: rank for rank, name in enumerate(sorted(self.sources))}
+
+    @cached_property
+    def late_filtered(self) -> list[str]:
+        """The sources whose rows pass a late filter: DataFrames with a watermark."""
+        return [
+            name
+            for name, bound in sorted(self.sources.items())
+            if isinstance(bound, Frame) and self.source_step(name).watermark
+        ]
+
+    def late_filter_of(self, source: str) -> int:
+        """The number by which rows are addressed to the late filter of a source."""
+        return EVERYONE - 1 - self.source_ranks[source]
+
+    def source_step(self, source: str) -> Source:
+        """The step of a source."""
+        step = self.source_segment(source).source
+        assert step is not None
+        return step
+
+    def source_segment(self, source: str) -> Segment:
+        """The segment that begins with a source."""
+        return next(s for s in self.plan.segments if s.source and s.name == source)
+
+    @cached_property
+    def aggregations(self) -> dict[int, Aggregation]:
+        """The segments that are running aggregates over whole columns."""
+        found = {
+            segment.number: aggregation_of(
+                segment, is_timed=segment.number in self.requirements.times
+            )
+            for segment in self.plan.segments
+            if segment.number not in self.apart
+        }
+        return {number: aggregation for number, aggregation in found.items() if aggregation}
+
+    def wakes(self, segment: Segment, label: int) -> bool:
+        """Has the segment a state in this bucket before its first event?"""
+        return segment.operator.is_awake and label == self.home
+
+    @cached_property
+    def home(self) -> int:
+        """The label of the bucket of what has no key."""
+        return self.labels[bucket_of(NO_KEY, self.buckets)]
+
+    def is_order_sensitive(self, segment: Segment) -> bool:
+        """Does anyone need to know in which order a segment emits?"""
+        if self.sinks_after[segment.number] and not self.shows_records:
+            return True
+        for number, _ in self.plan.readers[segment.number]:
+            reader, aggregation = self.plan.segments[number], self.aggregations.get(number)
+            is_folded = aggregation is not None and aggregation.is_folded_early
+            if not is_folded and (reader.is_stateful or self.is_order_sensitive(reader)):
+                return True
+        return False
+
+    def is_last(self, level: int, kind: int) -> bool:
+        """Does a control row end at this level, since no deeper one heeds it?"""
+        deeper = [segment for level in self.levels[level + 1 :] for segment in level]
+        if kind == OVER:
+            return not any(self.side_of_loop(s) == "inside" for s in deeper)
+        return not any(kind == END or s.number in self.requirements.watermarks for s in deeper)
+
+    @cached_property
+    def sink_names(self) -> list[str]:
+        """Sinks in the order of their numbers."""
+        return list(self.sinks) or [sink.name for sink, _ in self.plan.sinks]
+
+    @property
+    def shows_records(self) -> bool:
+        """Does what sinks are given become a DataFrame, since they are bound to nothing?"""
+        return not self.sinks
+
+    def target_of_sink(self, name: str) -> int:
+        """The number by which rows are addressed to a sink; segments have the smaller ones."""
+        return len(self.plan.segments) + self.sink_names.index(name)
+
+    def sink_at(self, target: int) -> str:
+        """The name of the sink with a number."""
+        return self.sink_names[target - len(self.plan.segments)]
+
+    def type_of_sink(self, target: int) -> Any:
+        """What the records of a sink are, by its number."""
+        return self.record_of(self.sink_at(target))
+
+    def record_of(self, sink: str) -> Any:
+        """What the records of a sink are; lines, if it is none of the flow's own."""
+        numbers = [number for step, number in self.plan.sinks if step.name == sink]
+        return self.plan.segments[numbers[0]].output.value if numbers else bytes
+
+    @property
+    def has_scattered_buckets(self) -> bool:
+        """Would a bucket of a sink that shows rows early be written by several tasks?"""
+        is_early = any(sink.release == "early" for sink in self.sinks.values())
+        return is_early and not self.levels and not self.late_filtered
+
+    @cached_property
+    def sinks_after(self) -> dict[int, list[int]]:
+        """For each segment the sinks it feeds, as targets."""
+        fed: dict[int, list[int]] = {segment.number: [] for segment in self.plan.segments}
+        for sink, number in self.plan.sinks:
+            fed[number].append(self.target_of_sink(sink.name))
+        return fed
+
+    @cached_property
+    def levels(self) -> list[list[Segment]]:
+        """The stateful segments by depth: level i reads only what lower levels and sources send."""
+        depth: dict[int, int] = {}
+        for segment in self.plan.segments:
+            below = max((depth[edge.segment] for edge in segment.inputs), default=0)
+            depth[segment.number] = below + segment.is_stateful
+        found: list[list[Segment]] = [[] for _ in range(max(depth.values(), default=0))]
+        for segment in self.plan.segments:
+            if segment.is_stateful:
+                found[depth[segment.number] - 1].append(segment)
+        return found
+
+    @cached_property
+    def _numbers_by_level(self) -> list[frozenset[int]]:
+        return [frozenset(segment.number for segment in level) for level in self.levels]
+
+    def segments_at(self, level: int) -> frozenset[int]:
+        """The numbers of the segments of a level."""
+        return self._numbers_by_level[level]

@@ -1,0 +1,101 @@
+"""Digests of what each tick released, to detect a replay that produces other rows (rule 10).
+
+The ledgers drop a replayed tick, so different rows would go unnoticed, and a different state would
+carry on from there. Digests are not synced: they survive a kill of the process, and those that are
+lost in a power loss are not compared.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+import xxhash
+
+from cutwater.errors import Problem, RefusedError
+from cutwater.spark.connectors.base.sink import BucketRows
+from cutwater.spark.exchange.columns import Records
+from cutwater.spark.storage.durable import create_file
+
+__all__ = ["DigestLog", "digest_of", "not_the_same"]
+
+_RECORD = struct.Struct("<qQQ")
+"""A tick, the digest of its rows, and a checksum of both."""
+_encode = msgspec.msgpack.Encoder(enc_hook=str, order="deterministic").encode
+
+
+def digest_of(sinks: Iterable[tuple[str, Iterable[BucketRows]]]) -> int:
+    """A digest of the rows of a tick; independent of how they were packed and sent."""
+    total = xxhash.xxh64()
+    for name, buckets in sinks:
+        for bucket in buckets:
+            total.update(_encode([name, bucket.label, len(bucket.values), bucket.orders]))
+            for part in _parts(bucket):
+                total.update(part)
+    return total.intdigest()
+
+
+def _parts(bucket: BucketRows) -> Iterator[bytes]:
+    if not isinstance(bucket.values, Records):
+        yield _encode(list(bucket.values))
+        return
+    for name, column in bucket.values.columns.items():
+        yield _encode([name, column.tolist()])
+
+
+class DigestLog:
+    """The digests of one task after a tick; written by that task alone."""
+
+    def __init__(self, path: Path, after: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._known = {tick: digest for tick, digest in _read(path) if tick > after}
+        fresh = path.with_name(f"{path.name}.new")  # the partition is no suffix to replace
+        with create_file(fresh) as file:
+            file.writelines(_packed(*each) for each in self._known.items())
+        fresh.replace(path)
+        self._file = path.open("ab", buffering=0)
+
+    def compare(self, tick: int, digest: int) -> None:
+        """Refuse a tick that was released with other rows."""
+        if self._known.get(tick, digest) != digest:
+            raise RefusedError(not_the_same(tick))
+
+    def note(self, tick: int, digest: int) -> None:
+        """Record that a tick was released."""
+        if tick not in self._known:
+            self._file.write(_packed(tick, digest))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _packed(tick: int, digest: int) -> bytes:
+    return _RECORD.pack(tick, digest, _sum(tick, digest))
+
+
+def _sum(tick: int, digest: int) -> int:
+    return xxhash.xxh64_intdigest(b"%d %d" % (tick, digest))
+
+
+def _read(path: Path) -> Iterator[tuple[int, int]]:
+    """The records that are intact."""
+    data = path.read_bytes() if path.exists() else b""
+    for tick, digest, total in _RECORD.iter_unpack(
+        data[: len(data) // _RECORD.size * _RECORD.size]
+    ):
+        if total == _sum(tick, digest):
+            yield tick, digest
+
+
+def not_the_same(tick: int) -> Problem:
+    """The problem of a tick whose replay has other rows."""
+    return Problem(
+        "not-deterministic",
+        f"tick {tick} was released before the restart, and its replay has other rows: a function "
+        "of the flow does not give the same result for the same input",
+        "find it with cutwater check, and make it depend on its input alone; then start with a new "
+        "checkpoint and an empty output, since states and rows of this one differ",
+    )

@@ -1,0 +1,75 @@
+"""Is a checkpoint of the real-time engine whole? Every file of it is looked at, without Spark.
+
+=============================  =================================================================
+``cutwater.json``              is what was written, by its sum
+``realtime/*/opening.json``    is what was written, and one generation is open
+``realtime/*/plan/``           each source has a plan whose lines are whole; the last one may have
+                               been cut off
+``realtime/*/snapshots/``      files are what was written; each task has what the newest common
+                               tick needs, without a gap
+ledgers                        belong to this checkpoint, and are neither ahead of it nor behind
+=============================  =================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from cutwater.errors import CutwaterError
+from cutwater.spark.checkpoint.verify import Looking, Verified
+from cutwater.spark.connectors.base.sink import SinkConnector
+from cutwater.spark.realtime.checkpoint import RealTimeCheckpoint
+from cutwater.spark.realtime.opening import Opening, newest_opening
+from cutwater.spark.realtime.plan_log import WHAT, read_plan
+from cutwater.spark.realtime.side_outputs import read_side_outputs
+from cutwater.spark.realtime.snapshots import TaskSnapshots, read_changes
+
+__all__ = ["verify_ticks"]
+
+_SNAPSHOT = "the snapshot of a state"
+
+
+def verify_ticks(checkpoint: RealTimeCheckpoint, sinks: Mapping[str, SinkConnector]) -> Verified:
+    """Check every file of a checkpoint of the real-time engine; read-only."""
+    looking = Looking(checkpoint)
+    identity = looking.identity()
+    opening = _look(looking, checkpoint.root, lambda: newest_opening(checkpoint.root))
+    if isinstance(opening, Opening):
+        for source in opening.sources:
+            _look_at_plan(looking, opening.plan_path(source))
+        for task in opening.snapshots.tasks():
+            _look_at_task(looking, task, opening.snapshots.common())
+    if not looking.problems:  # else the next tick is unknown
+        looking.ledgers(identity, sinks)
+    return looking.verified(identity)
+
+
+def _look_at_plan(looking: Looking, path: Path) -> None:
+    if not path.exists():
+        looking.damage(path, WHAT, "is missing")
+        return
+    _look(looking, path, lambda: read_plan(path))
+
+
+def _look_at_task(looking: Looking, task: TaskSnapshots, common: int) -> None:
+    for stored in task.stored():
+        path = task.folder / stored.name
+        _look(looking, path, lambda path=path: read_changes(path))  # type: ignore[misc]
+    for path in task.side_output_files():
+        _look(looking, path, lambda path=path: read_side_outputs(path))  # type: ignore[misc]
+    _look(looking, task.folder, lambda: task.needed(common))
+
+
+def _look(looking: Looking, path: Path, read: Callable[[], object]) -> object:
+    """The content of a file; None if it is damaged."""
+    looking.files += 1
+    try:
+        return read()
+    except CutwaterError as error:
+        looking.problems += error.problems
+    except (msgspec.MsgspecError, ValueError, KeyError, TypeError, OSError) as error:
+        looking.damage(path, _SNAPSHOT, f"does not say what it should: {error}")
+    return None

@@ -1,0 +1,23 @@
+"""A conformance kit for connectors: the laws that ours keep, and the kills they survive, for yours.
+
+Subclass `SinkLaws` or `SourceLaws` in a test module of pytest, make the connector and say what a
+reader sees; then the same with `KilledSink` or `KilledSource`, which run it on embedded Spark, in
+processes that are killed (`docs/connectors.md`). Imports the contract of connectors and the
+runtime. Begin with `sink_laws`.
+"""
+
+from cutwater.testing.connectors.counting import Click, Counted, click, expected
+from cutwater.testing.connectors.kills import KilledSink, KilledSource
+from cutwater.testing.connectors.sink_laws import SinkLaws
+from cutwater.testing.connectors.source_laws import SourceLaws
+
+__all__ = [
+    "Click",
+    "Counted",
+    "KilledSink",
+    "KilledSource",
+    "SinkLaws",
+    "SourceLaws",
+    "click",
+    "expected",
+]

@@ -62,24 +62,24 @@ flow.sink("means", means)
 inputs = {
     "readings": [
         Reading("door", 1, 1.0),
-        cw.BORDER,
+        cw.BARRIER,
         Reading("door", 4, 3.0),
         Reading("roof", 4, 20.0),
-        cw.BORDER,
+        cw.BARRIER,
         Reading("door", 6, 5.0),
     ],
-    "resets": [cw.BORDER, Reset("door", 5)],
+    "resets": [cw.BARRIER, Reset("door", 5)],
 }
 
 crashing = {
     "readings": [
         Reading("door", 1, 1.0),
-        cw.BORDER,
+        cw.BARRIER,
         Reading("door", 4, 3.0),
         cw.CRASH,
         Reading("roof", 4, 20.0),
-        cw.BORDER,
+        cw.BARRIER,
         Reading("door", 6, 5.0),
     ],
-    "resets": [cw.BORDER, Reset("door", 5), cw.crash("running_average")],
+    "resets": [cw.BARRIER, Reset("door", 5), cw.crash("running_average")],
 }

@@ -108,6 +108,6 @@ beliefs = worth.on_complete(received, answered, initial=Beliefs(), name="beliefs
 turnover.sink("beliefs", beliefs)
 
 inputs = {
-    "invoices": [Invoice("EUR", 1, 10), Invoice("EUR", 2, 5), cw.BORDER, Invoice("EUR", 9, 1)],
-    "rates": [Rate("EUR", 1, 2), cw.BORDER, Rate("EUR", 2, 3), Rate("EUR", 9, 3)],
+    "invoices": [Invoice("EUR", 1, 10), Invoice("EUR", 2, 5), cw.BARRIER, Invoice("EUR", 9, 1)],
+    "rates": [Rate("EUR", 1, 2), cw.BARRIER, Rate("EUR", 2, 3), Rate("EUR", 9, 3)],
 }

@@ -2,7 +2,7 @@
 
 Runs the incremental average (averages.py) over generated readings twice: once undisturbed, once
 with all its processes killed by SIGKILL at a random moment and started again. Then it compares
-what an outside reader of the two outputs sees.
+what an outside reader of the two outputs sees. Last comes a run in real time (demo_realtime.py).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import demo_realtime
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -158,7 +159,8 @@ def main() -> int:
         drive(undisturbed, folder, total, None, console)
         kill_after = random.Random(seed).randrange(2, total - 1)
         drive(killed, folder, total, kill_after, console)
-        return 0 if report(undisturbed, killed, console) else 1
+        is_good = report(undisturbed, killed, console)
+        return 0 if demo_realtime.act(folder / "realtime", seed, console) and is_good else 1
 
 
 if __name__ == "__main__":

@@ -192,5 +192,5 @@ permissions = cw.Flow("permissions")
 permissions.sink("pairs", permissions.source("edges", Edge).iterate(closing, plan="epoch"))
 
 inputs = {
-    "edges": [Edge(0, 1, 5), Edge(2, 3, 1), cw.BORDER, Edge(1, 2, 1), Edge(0, 2, 2)],
+    "edges": [Edge(0, 1, 5), Edge(2, 3, 1), cw.BARRIER, Edge(1, 2, 1), Edge(0, 2, 2)],
 }

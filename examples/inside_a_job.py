@@ -60,7 +60,7 @@ flow.sink("totals", flow.source("orders", Order).key_by("user").apply(totals))
 
 monday = [Order(1, "ada", 500, False), Order(2, "ben", 120, False), Order(3, "ben", 80, True)]
 tuesday = [Order(4, "ben", 700, False), Order(5, "ada", 250, False)]
-inputs = {"orders": [*monday, cw.BORDER, *tuesday]}
+inputs = {"orders": [*monday, cw.BARRIER, *tuesday]}
 
 
 def session() -> SparkSession:

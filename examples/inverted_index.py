@@ -92,7 +92,7 @@ inputs = {
     "documents": [
         Document("a", "to be or not to be"),
         Document("b", "to do"),
-        cw.BORDER,
+        cw.BARRIER,
         Document("a", "to do is to be"),
     ],
 }

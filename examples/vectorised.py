@@ -69,7 +69,7 @@ inputs = {
     "readings": [
         Reading("door", 1, 4.0),
         Reading("roof", 2, 20.0),
-        cw.BORDER,
+        cw.BARRIER,
         Reading("door", 3, 28.0),
         Reading("roof", 3, 24.0),
         Reading("door", 4, 7.0),

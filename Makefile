@@ -1,12 +1,12 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo test mutants conformance faults soak lint docs bench bench-peers services setup upgrade clean
+.PHONY: help demo test mutants conformance faults soak lint docs bench bench-peers bench-latency services setup upgrade clean
 
 BIN := .venv/bin
 READY := .venv/.ready
 BENCH := .venv/.bench
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## run a stateful flow on Spark, kill it, and see that nothing is lost or doubled
 	@$(BIN)/python examples/demo.py
@@ -51,6 +51,10 @@ bench-peers: $(BENCH)  ## install Bytewax, PyFlink and Pathway beside, and measu
 	@PYTHON="$(PYTHON)" scripts/peers
 	@$(BIN)/python benchmarks/peers/compare.py --json benchmarks/results/peers.json \
 		--plot benchmarks/results/peers.svg $(ARGS)
+
+bench-latency: $(BENCH)  ## repeat the experiment of P2 beside Flink; goes on where it was (ARGS="--kills")
+	@PYTHON="$(PYTHON)" scripts/peers pyflink
+	@$(BIN)/python benchmarks/experiment/run.py $(ARGS)
 
 $(BENCH): $(READY)
 	@$(BIN)/python -m pip --quiet --disable-pip-version-check install --editable '.[bench]' \

@@ -382,7 +382,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class ShuffleRow:
     key: str
     place: Place
     tags: list[str]
@@ -390,7 +390,7 @@ class Parcel:
     at: dt.datetime
     price: Decimal
     colour: Colour
-    inside: Parcel | None = None
+    inside: ShuffleRow | None = None
     note: str | None = None
     sizes: tuple[int, ...] = ()
     day: dt.date | None = None
@@ -407,7 +407,7 @@ class Lost:
 class Kept:
     """A state that can be changed in place, as a user may do."""
 
-    parcels: int = 0
+    rows: int = 0
     worth: Decimal = Decimal(0)
     places: list[Place] = field(default_factory=list)
     colours: dict[str, int] = field(default_factory=dict)
@@ -421,14 +421,14 @@ class Report:
     places: list[Place]
     colours: dict[str, int]
     newest: dt.datetime | None
-    last: Parcel | None
+    last: ShuffleRow | None
 
 
 @cw.task(initial=Kept())
-def keep(state: Kept, event: Parcel | Lost) -> tuple[Kept | None, list[Report]]:
+def keep(state: Kept, event: ShuffleRow | Lost) -> tuple[Kept | None, list[Report]]:
     if isinstance(event, Lost):
         return None, [Report(event.key, state.worth, [], {}, event.since, None)]
-    state.parcels += 1
+    state.rows += 1
     state.worth += event.price
     state.places = [*state.places, event.place][-3:]
     name = event.colour.value
@@ -443,19 +443,19 @@ def keep(state: Kept, event: Parcel | Lost) -> tuple[Kept | None, list[Report]]:
 def test_all_sorts_of_types(run, tmp_path):
     """Nested, optional, recursive, lists, dicts, times, decimals, enums, bytes, a union."""
     flow = cw.Flow("types")
-    parcels, losses = flow.source("parcels", Parcel), flow.source("losses", Lost)
-    flow.sink("reports", parcels.merge(losses).key_by("key").apply(keep))
-    flow.sink("parcels", parcels)
+    rows, losses = flow.source("rows", ShuffleRow), flow.source("losses", Lost)
+    flow.sink("reports", rows.merge(losses).key_by("key").apply(keep))
+    flow.sink("rows", rows)
     rng, start = random.Random(8), dt.datetime(2024, 2, 28, 23, 59, 59, 123456, tzinfo=dt.UTC)
-    for name in ("parcels", "losses"):
+    for name in ("rows", "losses"):
         (tmp_path / "in" / name).mkdir(parents=True)
     for number in range(3):
         lines = []
         for n in range(25):
-            inner = Parcel(
+            inner = ShuffleRow(
                 "in", Place(0.1), [], {}, start, Decimal("0.10"), Colour.BLUE, blob=b"\x00\xff"
             )
-            outer = Parcel(
+            outer = ShuffleRow(
                 key=rng.choice(["ä", "b", "\u2028c", ""]),
                 place=Place(rng.random(), rng.choice([None, -0.0, 1e300])),
                 tags=[f"t{k}" for k in range(n % 3)],
@@ -469,7 +469,7 @@ def test_all_sorts_of_types(run, tmp_path):
                 day=rng.choice([None, dt.date(1, 1, 1)]),
             )
             lines.append(msgspec.json.encode(outer))
-        (tmp_path / "in" / "parcels" / str(number)).write_bytes(b"\n".join(lines))
+        (tmp_path / "in" / "rows" / str(number)).write_bytes(b"\n".join(lines))
         lost = [Lost(key, start) for key in ("ä", "b")]
         (tmp_path / "in" / "losses" / str(number)).write_bytes(
             b"\n".join(msgspec.json.encode(record) for record in lost)
@@ -496,7 +496,7 @@ def test_results_do_not_depend_on_how_epochs_are_cut(run, tmp_path):
 
 
 def test_a_large_epoch_in_several_parts_is_in_order(run, tmp_path):
-    """More than a task reads at once, and more than a parcel holds."""
+    """More than a task reads at once, and more than a row holds."""
     flow = stateless()
     folder = tmp_path / "in" / "items"
     folder.mkdir(parents=True)

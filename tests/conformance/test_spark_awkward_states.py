@@ -54,7 +54,7 @@ def _shown(folder):
 
 def test_states_come_back_as_the_codec_gives_them(spark, tmp_path):
     shown = run(all_in_one(), spark, tmp_path)
-    given = [thing for item in ITEMS for thing in (item, cw.BORDER)]
+    given = [thing for item in ITEMS for thing in (item, cw.BARRIER)]
     shared = cw.simulate(flow_of(shared_list), {"items": given})["out"]
     assert shown.pop("out shared_list") == shared
     assert shown == {f"out {name}": values for name, values in GOES_ON_WITH.items()}

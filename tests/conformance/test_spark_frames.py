@@ -134,7 +134,7 @@ def epochs_of(spark, root, flow, **settings):
 
 
 def simulated(flow, epochs):
-    inputs = [item for items in epochs for item in (*items, cw.BORDER)]
+    inputs = [item for items in epochs for item in (*items, cw.BARRIER)]
     return cw.simulate(flow, {"items": inputs})
 
 

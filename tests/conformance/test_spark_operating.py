@@ -93,6 +93,44 @@ def test_states_are_tables(whole, spark):
     assert all(row["count()"] >= 1 and isinstance(row["key"], int) for row in counts.rows)
 
 
+@pytest.mark.parametrize("epoch", range(3))
+@pytest.mark.parametrize("step", ["total", "count"])
+def test_the_files_of_states_say_what_spark_says(whole, spark, step, epoch):
+    place = whole[0] / "state"
+    assert cutwater_spark.read_state(place, step, epoch=epoch) == cutwater_spark.read_state(
+        place, step, spark, epoch=epoch
+    )
+
+
+@cw.task(initial="")
+def padded(state: str, item: Item) -> tuple[str, list[Item]]:
+    return f"{item.size:_>30000}", [item]
+
+
+def test_the_files_of_a_log_that_was_cleaned_say_what_spark_says(tmp_path, spark):
+    """Entries were removed, there is a snapshot, and changelogs follow it."""
+    (tmp_path / "in").mkdir()
+    made = cw.Flow("padded")
+    made.sink("out", made.source("items", Item).key_by("name").apply(padded))
+    for number in range(14):
+        line = json.dumps({"name": "same", "size": number})
+        (tmp_path / "in" / f"{number:02}.jsonl").write_text(f"{line}\n")
+    cutwater_spark.run(
+        made,
+        spark,
+        sources={"items": cutwater_spark.json_lines(tmp_path / "in", max_bytes_per_epoch=1)},
+        sinks={"out": tmp_path / "out"},
+        checkpoint=tmp_path / "state",
+    )
+    for epoch in (9, 13):
+        found = cutwater_spark.read_state(tmp_path / "state", "padded", epoch=epoch)
+        assert [(row["key"], int(row["state"].strip("_"))) for row in found.rows] == [
+            ("same", epoch)
+        ]
+        by_spark = cutwater_spark.read_state(tmp_path / "state", "padded", spark, epoch=epoch)
+        assert found == by_spark
+
+
 def test_a_whole_checkpoint_is_whole(whole):
     found = cutwater_spark.verify(whole[0] / "state")
     assert found.problems == []
@@ -169,5 +207,6 @@ def test_a_checkpoint_can_be_moved_with_its_output(tmp_path, spark):
     assert (result.epochs, result.rows["sums"]) == (1, 20)
     assert not (before / "state").exists()
     assert cutwater_spark.verify(after / "state").problems == []
-    state = cutwater_spark.read_state(after / "state", "total", spark, keys=["k1"])
-    assert state.rows == [{"key": "k1", "state": 14}]
+    for session in (spark, None):
+        state = cutwater_spark.read_state(after / "state", "total", session, keys=["k1"])
+        assert state.rows == [{"key": "k1", "state": 14}]

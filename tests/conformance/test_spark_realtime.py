@@ -8,11 +8,12 @@ import signal
 from collections import Counter
 
 import pytest
-from support.faults.victims import kill_all, start_cutwater, wait_until, with_tests
+from support.faults.victims import start_cutwater, with_tests
 from support.flows import clicks_and_views as job
 
 import cutwater as cw
 from cutwater.observers.postgres import PostgresObserver
+from cutwater.testing.connectors.processes import kill_all, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -60,7 +61,7 @@ def test_a_flow_of_two_levels_stops_goes_on_and_closes(postgres, tmp_path):
         kill_all(process)
     assert process.returncode == 0, err
     assert "engine: real time" in err
-    assert "stopped, as asked" in out
+    assert "stopped, as requested" in out
 
     other = start(tmp_path, "--mode", "microbatch")
     _, err = other.communicate(timeout=120)

@@ -6,11 +6,13 @@ from collections import defaultdict
 
 import pytest
 from confluent_kafka import Producer
-from support.faults.victims import kill_all, start_cutwater, wait_until, with_tests
+from confluent_kafka.admin import AdminClient, NewPartitions
+from support.faults.victims import start_cutwater, with_tests
 from support.flows import orders_and_payments as job
 
 import cutwater as cw
 from cutwater.observers.kafka import KafkaObserver
+from cutwater.testing.connectors.processes import kill_all, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -19,6 +21,7 @@ CONFIG = """
 [run]
 checkpoint = "state"
 mode = "realtime"
+readers = 2
 
 [sources.orders]
 kind = "kafka"
@@ -72,6 +75,12 @@ class Shop:
         values = ", ".join(f"({order.id}, '{order.user}')" for order in orders)
         self._postgres.execute(f'INSERT INTO payments (id, "user") VALUES {values}')
 
+    def add_partitions(self, count):
+        """Partitions that the topic did not have when the run began."""
+        admin = AdminClient({"bootstrap.servers": self._broker.servers})
+        for made in admin.create_partitions([NewPartitions(self.orders, count)]).values():
+            made.result()
+
     def start(self, *options):
         config, calls = str(self.folder / "run.toml"), {job.CALLS: str(self.calls)}
         return start_cutwater("run", FLOW, "--config", config, *options, **with_tests(), **calls)
@@ -109,7 +118,10 @@ def shop(tmp_path, broker, postgres):
 
 
 def test_from_kafka_and_postgres_to_kafka_and_a_function_with_a_kill(shop):
-    """A kill of everything, and what comes meanwhile; each key's rows once and in order."""
+    """A kill of everything, and what comes meanwhile; each key's rows once and in order.
+
+    Two readers share the partitions of the topic, also those that it gets while they run.
+    """
     shop.take(job.orders(0, 50))
     killed = shop.start("--until", "stopped")
     try:
@@ -121,11 +133,14 @@ def test_from_kafka_and_postgres_to_kafka_and_a_function_with_a_kill(shop):
     try:
         wait_until(process, lambda: shop.shows("ordered", job.orders(0, 90)))
         wait_until(process, lambda: shop.shows("paid", job.orders(0, 90)))
+        shop.add_partitions(6)
+        shop.take(job.orders(90, 130))
+        wait_until(process, lambda: shop.shows("ordered", job.orders(0, 130)))
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=120)
     finally:
         kill_all(process)
     assert process.returncode == 0, err
-    assert "stopped, as asked" in out
-    assert shop.shows("ordered", job.orders(0, 90))
-    assert shop.shows("paid", job.orders(0, 90))
+    assert "stopped, as requested" in out
+    assert shop.shows("ordered", job.orders(0, 130))
+    assert shop.shows("paid", job.orders(0, 130))

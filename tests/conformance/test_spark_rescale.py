@@ -44,7 +44,7 @@ class Moved:
 
     def __init__(self, root, spark):
         self.flow, self.root, self._spark, self._runs = flow_of_two_levels(), root, spark, 0
-        self.place = Checkpoint(root / "checkpoint")
+        self.checkpoint = Checkpoint(root / "checkpoint")
         self.folders = {name: root / "out" / name for name in ("so far", "windows")}
         (root / "in").mkdir()
 
@@ -61,23 +61,23 @@ class Moved:
             self._spark,
             sources={"items": cutwater_spark.json_lines(str(self.root / "in"), 1000)},
             sinks=self.folders,
-            checkpoint=self.place.root,
+            checkpoint=self.checkpoint.root,
             permute=self._runs,
             **settings,
         )
 
     def rescale(self, partitions):
-        return cutwater_spark.rescale(self.place.root, partitions, self._spark)
+        return cutwater_spark.rescale(self.checkpoint.root, partitions, self._spark)
 
     def assert_agreement(self):
-        offsets = offsets_of(self.place.root, ["items"])
-        wanted = expected(self.flow, self.place.root, offsets)
+        offsets = offsets_of(self.checkpoint.root, ["items"])
+        wanted = expected(self.flow, self.checkpoint.root, offsets)
         assert_agreement(wanted, self.folders)
         assert sum(map(len, wanted["windows"])) > 0
 
     def state_partitions(self):
         """In how many partitions each level's newest state lies, by Spark's commit log."""
-        commits = [p for p in (self.place.spark / "commits").iterdir() if p.name.isdigit()]
+        commits = [p for p in (self.checkpoint.spark / "commits").iterdir() if p.name.isdigit()]
         newest = max(commits, key=lambda path: int(path.name))
         found = json.loads(newest.read_text().splitlines()[1])["stateUniqueIds"]
         return {level: len(parts) for level, parts in found.items()}
@@ -92,11 +92,11 @@ def test_a_state_moves_to_more_and_to_fewer_partitions(moved):
     moved.run()
     assert moved.state_partitions() == {"0": 2, "1": 2}
     for before, partitions in ((2, 4), (4, 1), (1, 16)):
-        epoch = moved.place.next_epoch()
+        epoch = moved.checkpoint.next_epoch()
         done = moved.rescale(partitions)
         assert done == cutwater_spark.Rescaled("moved", before, partitions, epoch + 1)
         assert moved.state_partitions() == {"0": partitions, "1": partitions}
-        assert json.loads((moved.place.root / "cutwater.json").read_text())["partitions"] == (
+        assert json.loads((moved.checkpoint.root / "cutwater.json").read_text())["partitions"] == (
             partitions
         )
         assert moved.rescale(partitions) == replace(done, before=partitions)
@@ -120,22 +120,22 @@ def test_a_new_checkpoint_has_the_partitions_it_is_asked_for(moved, spark):
 def test_a_move_that_was_cut_off_is_finished_by_the_same_command(moved):
     """After the offset, before the commit: that is when Spark writes the states."""
     moved.run()
-    epoch = moved.place.next_epoch()
+    epoch = moved.checkpoint.next_epoch()
     moved.rescale(4)
-    identity = moved.place.root / "cutwater.json"
+    identity = moved.checkpoint.root / "cutwater.json"
     as_after = identity.read_text()
     write_json(identity, {**read_json(identity, "it"), "partitions": 2})
     as_before = identity.read_text()
-    forget(moved.place.spark / "commits" / str(epoch))
+    forget(moved.checkpoint.spark / "commits" / str(epoch))
     for refused in (moved.run, lambda: moved.rescale(8)):
         with pytest.raises(RunError, match="half-rescaled") as error:
             refused()
-        assert f"rescale {moved.place.root} --partitions 4" in str(error.value)
+        assert f"rescale {moved.checkpoint.root} --partitions 4" in str(error.value)
     assert moved.rescale(4).before == 2
     assert identity.read_text() == as_after
     # After the commit, before the identity: the state is moved, so runs go on with it.
     identity.write_text(as_before)
-    assert moved.place.identity().partitions == 4
+    assert moved.checkpoint.identity().partitions == 4
     moved.run()
     assert '"partitions": 4' in identity.read_text()
     moved.assert_agreement()
@@ -148,21 +148,24 @@ def forget(path):
 
 def test_a_checkpoint_in_use_is_refused(moved, spark):
     moved.run()
-    before = files(moved.place.root)
-    with locked(moved.place, spark, 0, print), pytest.raises(RunError, match="checkpoint-in-use"):
+    before = files(moved.checkpoint.root)
+    with (
+        locked(moved.checkpoint, spark, 0, print),
+        pytest.raises(RunError, match="checkpoint-in-use"),
+    ):
         moved.rescale(4)
-    assert files(moved.place.root) == before
+    assert files(moved.checkpoint.root) == before
 
 
 def test_a_state_that_is_damaged_is_a_sentence_and_stays_as_it_was(moved):
     moved.run()
-    for part in (moved.place.spark / "state" / "0" / "1").glob("*.changelog"):
+    for part in (moved.checkpoint.spark / "state" / "0" / "1").glob("*.changelog"):
         part.unlink()
-    for part in (moved.place.spark / "state" / "0" / "1").glob("*.zip"):
+    for part in (moved.checkpoint.spark / "state" / "0" / "1").glob("*.zip"):
         part.unlink()
     with pytest.raises(RunError, match="not-rescaled"):
         moved.rescale(4)
-    assert moved.place.identity().partitions == 2
+    assert moved.checkpoint.identity().partitions == 2
 
 
 def files(root):

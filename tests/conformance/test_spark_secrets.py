@@ -67,7 +67,7 @@ def run_job(given):
             },
             checkpoint=root / "state",
             on_progress=log.note,
-            tell=lambda text: log.event("notice", text=text),
+            notify=lambda text: log.event("notice", text=text),
         )
     print(session.sparkContext.getConf().toDebugString())
     session.stop()

@@ -42,13 +42,13 @@ def totals(state: tuple[int, ...], item: Item) -> tuple[tuple[int, ...], list[To
     return state, [Total(item.name, sum(state), list(state[-3:]))]
 
 
-def note(path: Path, epoch: int, lane: int, rows: list[Total]) -> None:
+def note(path: Path, epoch: int, bucket: int, rows: list[Total]) -> None:
     """A file for each call, as a function outside of the tests would send a request for each."""
-    with (path / f"{epoch}-{lane}").open("a") as file:
+    with (path / f"{epoch}-{bucket}").open("a") as file:
         file.writelines(json.dumps(asdict(row)) + "\n" for row in rows)
 
 
-def refuses(epoch: int, lane: int, rows: list[Total]) -> None:
+def refuses(epoch: int, bucket: int, rows: list[Total]) -> None:
     raise ConnectionError("nobody answers")
 
 
@@ -158,7 +158,7 @@ def test_an_output_whose_checkpoint_was_deleted_is_refused_or_taken_over(spark, 
                 "delta": cutwater_spark.delta_table(str(tmp_path / "delta")),
             },
             checkpoint=tmp_path / checkpoint,
-            tell=told.append,
+            notify=told.append,
             **others,
         )
 

@@ -56,14 +56,14 @@ def test_all_kinds_in_one_query_over_several_runs(spark, tmp_path):
     csv.mkdir(parents=True)
     (csv / "0.csv").write_text("name,size,at\nonly,two\n")
     for count in (5, 12):
-        feeds = {
+        connectors = {
             kind: written(kind, tmp_path / "in" / kind, items(count), per_file=5, per_epoch=4)
             for kind in KINDS
         }
         result = cutwater_spark.run(
             flow,
             spark,
-            sources=feeds,
+            sources=connectors,
             sinks=folders,
             checkpoint=checkpoint,
             on_bad_record="skip",
@@ -71,9 +71,9 @@ def test_all_kinds_in_one_query_over_several_runs(spark, tmp_path):
         )
         assert result.bad_records == {"CSV": 1, "JSON lines": 0, "Parquet": 0, "generator": 0}
     offsets = offsets_of(checkpoint, KINDS)
-    inputs = inputs_of(flow, checkpoint, offsets, feeds)
+    inputs = inputs_of(flow, checkpoint, offsets, connectors)
     assert [item for item in inputs["generator"] if isinstance(item, Item)] == items(12)
-    wanted = expected(flow, checkpoint, offsets, feeds=feeds)
+    wanted = expected(flow, checkpoint, offsets, connectors=connectors)
     assert_agreement(wanted, folders)
     summary = cutwater_spark.describe(checkpoint)
     assert {name: source.kind for name, source in summary.sources.items()} == {n: n for n in KINDS}
@@ -88,7 +88,7 @@ def test_all_kinds_in_one_query_over_several_runs(spark, tmp_path):
 
 def test_a_dataframe_beside_all_other_kinds(spark, tmp_path):
     """Nobody knows which rows of a DataFrame an epoch has, so only the end is compared."""
-    feeds = {
+    connectors = {
         kind: written(kind, tmp_path / "in" / kind, items(12), per_file=5, per_epoch=4)
         for kind in KINDS
     }
@@ -101,7 +101,7 @@ def test_a_dataframe_beside_all_other_kinds(spark, tmp_path):
     cutwater_spark.run(
         flow,
         spark,
-        sources={**feeds, "frame": cutwater_spark.frame(data, order=["size"])},
+        sources={**connectors, "frame": cutwater_spark.frame(data, order=["size"])},
         sinks={"totals": tmp_path / "out"},
         checkpoint=tmp_path / "checkpoint",
     )

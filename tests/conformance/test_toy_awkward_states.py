@@ -92,7 +92,7 @@ def test_what_the_simulator_refuses_the_runtime_ends_on_or_gives_back_changed(
 
 def test_what_the_simulator_takes_is_the_same(tmp_path):
     """A part that is shared is two in the next epoch, on both."""
-    given = [thing for item in ITEMS for thing in (item, cw.BORDER)]
+    given = [thing for item in ITEMS for thing in (item, cw.BARRIER)]
     shown = run(shared_list, tmp_path)
     assert shown == cw.simulate(flow_of(shared_list), {"items": given})["out"]
     assert shown[-1] == repr(Two([1, 2, 3], [1]))

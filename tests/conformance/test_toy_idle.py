@@ -17,7 +17,7 @@ from support.spark.agreement import expected, inputs_of, parts_of
 from support.spark.toy_spark import POINTS, Killed, ToySpark, make_job
 
 import cutwater as cw
-from cutwater.spark.microbatch.source_reader import FeedSource
+from cutwater.spark.microbatch.source_reader import EpochDataSource
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def test_every_epoch_is_the_simulators(tmp_path_factory, rounds, seed):
     )
     now = 0.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FeedSource, "now", staticmethod(lambda: now))
+        patch.setattr(EpochDataSource, "now", staticmethod(lambda: now))
         for name in job.sources:
             log = root / "checkpoint" / "sources" / name
             log.mkdir(parents=True)
@@ -108,7 +108,7 @@ def test_a_quiet_source_holds_the_others_back_no_longer(tmp_path):
         return [json.loads(line) for part in parts for line in part]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FeedSource, "now", staticmethod(lambda: now))
+        patch.setattr(EpochDataSource, "now", staticmethod(lambda: now))
         toy = ToySpark(job, patch, seed=1)
         for source, at in (("a", 3), ("b", 3), ("c", 3)):
             put(source, "1", at)

@@ -1,168 +1,50 @@
-"""Loops that feed back through a log, a round an epoch: without a JVM, killed at named points."""
+"""Loops that feed back through a log, killed at named points.
 
+One iteration runs per epoch, without a JVM.
+"""
+
+import itertools
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
-from support.spark.agreement import assert_agreement, by_input, expected, input_epochs
+from support.flows.items_in_loops import (
+    BEHIND,
+    BODIES,
+    FILES,
+    Item,
+    agree,
+    exchanging,
+    exchanging_twice,
+    looping,
+    passed_on,
+    run,
+    shorter,
+    told,
+    write,
+)
+from support.spark.agreement import (
+    assert_agreement,
+    by_input,
+    expected,
+    input_epochs,
+    input_epochs_shown,
+    leaves_in,
+)
 from support.spark.toy_spark import POINTS, Killed, ToySpark, make_job
 
 import cutwater as cw
 from cutwater.errors import CutwaterError, recover
-from cutwater.flow.timely.cutting import loop_to_cut
 from cutwater.spark.checkpoint.store import Checkpoint
-from cutwater.spark.job.spec import spark_plan
-from cutwater.spark.support import check_support
-
-
-@dataclass(frozen=True)
-class Item:
-    key: str
-    at: int
-    text: str
-
-
-@cw.task(initial="")
-def grown(whole: str, item: Item) -> tuple[str, list[Item]]:
-    """Not commutative: the text of a key is what came, in order."""
-    whole = (whole + item.text)[-12:]
-    is_open = len(item.text) < 5 and len(whole) % 3 != 0
-    return whole, [Item(item.key, item.at, item.text + whole[:2])] if is_open else []
-
-
-@cw.task(initial="")
-def told(whole: str, item: Item) -> tuple[str, list[Item]]:
-    whole = (whole + item.text)[-7:]
-    return whole, [Item(item.key, item.at, whole)]
-
-
-def is_short(item: Item) -> bool:
-    return len(item.text) < 4
-
-
-def passed_on(item: Item) -> Item:
-    return Item("abcde"[len(item.text) % 5], item.at, item.text)
-
-
-def spread(item: Item) -> list[Item]:
-    return [Item(key, item.at, item.text + key) for key in "ab" if len(item.text) < 3]
-
-
-def exchanging(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
-    longer = stream.key_by("key", name="anew").apply(grown)
-    return longer.map(passed_on).filter(is_short), longer
-
-
-def exchanging_twice(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
-    longer = stream.key_by("key", name="by key").apply(grown).map(passed_on)
-    again = longer.key_by("key", name="by new key").apply(told, name="told")
-    return again.filter(is_short), longer.merge(again, name="both")
-
-
-def spreading(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
-    """One event becomes several, in several buckets; a step without a key hears all."""
-    more = stream.flat_map(spread, name="spread")
-    heard = more.apply(told, name="heard").key_by("key", name="anew").apply(grown)
-    return heard.filter(is_short), more
-
-
-def doubled(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
-    """A stream that meets itself: copies of an event follow one another."""
-    both = stream.merge(stream.map(passed_on, name="passed"), name="both")
-    longer = both.key_by("key", name="anew").apply(grown)
-    return longer.filter(is_short), longer
-
-
-def in_each_round(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
-    """The end of a round is to an aggregate what that of an epoch is outside."""
-    longer = stream.key_by("key", name="anew").apply(grown)
-    keyed = stream.key_by("key", name="counting")
-    counts = keyed.aggregate(count=cw.agg.count(), emit="epoch", name="counts")
-    return longer.filter(is_short), counts.map(rounds_counted, name="as items")
-
-
-def rounds_counted(counts: Any) -> str:
-    return f"{counts.key}: {counts.count}"
-
-
-def nested(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
-    """A loop in each key, in a loop over the keys."""
-
-    def inner(own: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
-        longer = own.apply(grown, name="inside")
-        return longer.filter(is_short, name="inner again"), longer
-
-    longer = stream.key_by("key", name="anew").iterate(inner, name="inner")
-    return longer.map(passed_on).filter(is_short, name="again"), longer
-
-
-def out_at_once(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
-    """All that comes in leaves, and so does all that goes round."""
-    longer = stream.key_by("key", name="anew").apply(grown)
-    return longer.filter(is_short), stream
-
-
-BODIES = {
-    "exchanging": exchanging,
-    "exchanging twice": exchanging_twice,
-    "spreading": spreading,
-    "doubled": doubled,
-    "in each round": in_each_round,
-    "nested": nested,
-    "out at once": out_at_once,
-}
-FILES = [
-    [Item("abcde"[(3 * n + m) % 5], 2 * n + m % 3, "xyz"[m % 3] * (1 + m % 2)) for m in range(4)]
-    for n in range(5)
-]
-
-
-def looping(body: Any, *, keyed: bool = True, plan: Any = None, more: Any = None, **times: Any):
-    flow = cw.Flow("loops")
-    settings = {"time": "at", "watermark": cw.bounded_delay(1)} | times
-    items = flow.source("items", Item, **settings)
-    flow.sink("beside", items.map(passed_on, name="beside"))
-    left = (items.key_by("key") if keyed else items).iterate(body, plan=plan, name="loop")
-    flow.sink("out", more(left) if more else left)
-    return flow
-
-
-def write(root: Any, files: Any = FILES) -> None:
-    for number, items in enumerate(files):
-        lines = b"".join(msgspec.json.encode(item) + b"\n" for item in items)
-        (root / "in" / "items" / f"{number}").write_bytes(lines)
-
-
-def run(root: Any, flow: cw.Flow, *, buckets: int = 2, kills: Any = (), size: int = 250) -> Any:
-    check_support(spark_plan(flow))
-    is_by_log = loop_to_cut(flow.steps) is not None
-    settings = {"max_bytes_per_epoch": size, "permute": 3, "buckets": buckets}
-    job = make_job(flow, root, feeds_back=True, **settings)
-    assert bool(job.logs) == is_by_log
-    write(root)
-    with pytest.MonkeyPatch.context() as patch:
-        toy = ToySpark(job, patch, 1)
-        toy.run_to_the_end(list(kills), close=True)
-    return agree(root, flow, toy)
-
-
-def agree(root: Any, flow: cw.Flow, toy: ToySpark) -> Any:
-    """What was shown for each input epoch is what the simulator shows."""
-    numbers = input_epochs(toy.ends, ["items"])
-    read = by_input(toy.offsets, numbers)
-    wanted = expected(flow, root / "checkpoint", read, is_closed=True)
-    folders = {name: toy.job.sinks[name].root for name in wanted}
-    assert_agreement(wanted, folders, numbers=numbers)
-    return wanted, toy, numbers
 
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["by key", "in one place"])
 @pytest.mark.parametrize("body", BODIES)
 def test_a_loop_by_a_log_shows_what_the_simulator_shows_for_each_input(tmp_path, body, keyed):
     shown = []
-    for plan, buckets in (("log", 1), ("log", 2), ("log", 16), ("epoch", 2)):
+    for plan, buckets in itertools.product(("log", "epoch"), (1, 2, 16)):
         flow = looping(BODIES[body], keyed=keyed, plan=plan)
         wanted, _, numbers = run(tmp_path / f"{plan}{buckets}", flow, buckets=buckets)
         assert any(wanted["out"])
@@ -184,39 +66,6 @@ def test_a_kill_in_each_epoch_changes_nothing(tmp_path, point):
     """Also twice in the same one."""
     flow = looping(exchanging_twice, plan="log")
     run(tmp_path, flow, kills=[point, point, "never"] * 40)
-
-
-def windowed(left: cw.Stream) -> cw.Stream:
-    return left.key_by("key", name="of left").window(cw.tumbling(2)).aggregate(n=cw.agg.count())
-
-
-def per_epoch(left: cw.Stream) -> cw.Stream:
-    keyed = left.key_by("key", name="of left")
-    return keyed.aggregate(n=cw.agg.count(), emit="epoch", name="n").map(str, name="n as text")
-
-
-def concatenated(left: cw.Stream) -> cw.Stream:
-    return left.apply(told, name="all that left")
-
-
-def looped_again(left: cw.Stream) -> cw.Stream:
-    """Of two loops one has the log."""
-    return left.map(passed_on, name="passed again").iterate(
-        lambda stream: second(stream), name="second"
-    )
-
-
-def second(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
-    longer = stream.key_by("key", name="second key").apply(told, name="second told")
-    return longer.filter(lambda item: len(item.text) < 3, name="second again"), longer
-
-
-BEHIND = {
-    "windowed": windowed,
-    "per epoch": per_epoch,
-    "concatenated": concatenated,
-    "looped again": looped_again,
-}
 
 
 @pytest.mark.parametrize("kill", ["never", "logged", "published"])
@@ -249,6 +98,41 @@ def test_what_the_end_of_the_input_lets_go_turns_too(tmp_path, more, point):
     assert numbers.count(numbers[-1]) > 2, "which goes round"
 
 
+def last_by_both(batch: tuple[tuple[cw.Product, Item], ...]) -> list[Item]:
+    return [item for _, item in batch]
+
+
+def paired(a: Item, b: Item) -> Item:
+    return Item(a.key, a.at, (a.text + b.text)[:2])
+
+
+@pytest.mark.parametrize("state_per_epoch", [True, False])
+@pytest.mark.parametrize("kill", ["never", "logged", "half published"])
+def test_a_loop_behind_two_clocks_is_complete_by_both(tmp_path, kill, state_per_epoch):
+    flow = cw.Flow("loops")
+    items = flow.source("items", Item, time="at", watermark=cw.bounded_delay(1)).key_by("key")
+    others = flow.source("others", Item, time="at", watermark=cw.bounded_delay(1))
+    pairs = items.join_clocks(
+        others.key_by("key", name="other key"), paired, unbounded=True, name="pairs"
+    )
+    left = pairs.iterate(exchanging, plan="log", state_per_epoch=state_per_epoch, name="loop")
+    flow.sink("out", left.batch(name="batch").flat_map(last_by_both, name="last"))
+    job = make_job(flow, tmp_path, feeds_back=True, max_bytes_per_epoch=250, buckets=2)
+    write(tmp_path)
+    for number, batch in enumerate(FILES[::-1]):
+        lines = b"".join(msgspec.json.encode(replace(i, at=number)) + b"\n" for i in batch)
+        (tmp_path / "in" / "others" / str(number)).write_bytes(lines)
+    names = ["items", "others"]
+    with pytest.MonkeyPatch.context() as patch:
+        toy = ToySpark(job, patch, 1)
+        toy.run_to_the_end(["never", kill, "never", kill, kill] * 3, close=True)
+    read = by_input(toy.offsets, input_epochs(toy.ends, names))
+    wanted = expected(flow, tmp_path / "checkpoint", read, is_closed=True)
+    assert sum(map(bool, wanted["out"])) > 2, "times are complete before the end"
+    shown = input_epochs_shown(toy.ends, names)
+    assert_agreement(wanted, {"out": toy.job.sinks["out"].root}, numbers=shown)
+
+
 def test_times_that_are_numbers_come_out_of_a_loop_as_they_went_in(tmp_path):
     flow = looping(
         exchanging, plan="log", time=None, watermark=None, more=lambda left: left.map_values(at)
@@ -261,9 +145,10 @@ def at(time: int, item: Item) -> str:
     return f"{time}: {item.text}"
 
 
-def begun(root: Any, epochs: int, patch: Any) -> ToySpark:
+def begun(root: Any, epochs: int, patch: Any, flow: cw.Flow | None = None) -> ToySpark:
     """A run after some epochs."""
-    job = make_job(looping(exchanging), root, feeds_back=True, max_bytes_per_epoch=250, buckets=2)
+    flow = flow or looping(exchanging)
+    job = make_job(flow, root, feeds_back=True, max_bytes_per_epoch=1, buckets=2)
     write(root)
     toy = ToySpark(job, patch, 1)
     for _ in range(epochs):
@@ -276,7 +161,7 @@ def test_an_epoch_of_which_only_the_logs_were_sealed_is_run_again(tmp_path, epoc
     flow = looping(exchanging)
     with pytest.MonkeyPatch.context() as patch:
         toy = begun(tmp_path, epochs, patch)
-        logs = [log.name for log in toy.job.logs]
+        logs = [log.name for log in toy.job.topology.logs]
         others = [name for name in toy.job.sinks if name not in logs]
         sinks = {name: toy.job.sinks[name] for name in [*logs, *others]}
         toy.go_on(replace(toy.job, sinks=sinks))
@@ -287,20 +172,72 @@ def test_an_epoch_of_which_only_the_logs_were_sealed_is_run_again(tmp_path, epoc
     agree(tmp_path, flow, toy)
 
 
+def steadily(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
+    """As many rounds as letters."""
+    told_in_order = stream.key_by("key", name="anew").apply(told, name="told")
+    return stream.flat_map(shorter, name="shorter"), told_in_order
+
+
+@pytest.mark.parametrize("state_per_epoch", [True, False])
 @pytest.mark.parametrize("epochs", range(1, 8))
-def test_an_epoch_without_input_as_rescaling_leaves_it_changes_nothing(tmp_path, epochs):
+def test_moving_the_state_to_other_partitions_in_any_round_changes_nothing(
+    tmp_path, epochs, state_per_epoch
+):
+    """It leaves an epoch that reads nothing."""
+    flow = looping(steadily, state_per_epoch=state_per_epoch)
     with pytest.MonkeyPatch.context() as patch:
-        toy = begun(tmp_path, epochs, patch)
-        toy.skip_epoch()
+        toy = begun(tmp_path, epochs, patch, flow)
+        toy.skip_epoch(partitions=3)
         toy.start()
         toy.run_to_the_end([], close=True)
-    agree(tmp_path, looping(exchanging), toy)
+    agree(tmp_path, flow, toy)
+
+
+@pytest.mark.parametrize("state_per_epoch", [True, False])
+def test_a_run_without_new_input_empties_the_loop_that_the_one_before_left_turning(
+    tmp_path, state_per_epoch
+):
+    """What `until="caught-up"` means of a log that is not empty."""
+    flow = looping(steadily, state_per_epoch=state_per_epoch)
+    job = make_job(flow, tmp_path, feeds_back=True, max_bytes_per_epoch=10_000, buckets=2)
+    write(tmp_path, FILES[:1])
+    with pytest.MonkeyPatch.context() as patch:
+        toy = ToySpark(job, patch, 1)
+        assert toy.run()
+        before = toy.ends[-1]
+        toy.start()
+        toy.run_to_the_end([])
+        turned = toy.ends[-1]
+        toy.run_to_the_end([], close=True)
+    again, left = (log.name for log in toy.job.topology.logs)
+    assert turned["items"] == before["items"], "all input had been read before"
+    assert turned[again] != before[again]
+    assert not turned[left].get("in the loop")
+    agree(tmp_path, flow, toy)
+
+
+@pytest.mark.parametrize("state_per_epoch", [True, False])
+@pytest.mark.parametrize("epochs", range(1, 8))
+def test_a_power_loss_after_the_next_epoch_was_planned_loses_nothing(
+    tmp_path, epochs, state_per_epoch
+):
+    """Spark forgets that the newest epoch was committed; logs and sinks have it, being synced."""
+    flow = looping(steadily, state_per_epoch=state_per_epoch)
+    with pytest.MonkeyPatch.context() as patch:
+        toy = begun(tmp_path, epochs - 1, patch, flow)
+        toy.run_and_forget()
+        with pytest.raises(Killed):
+            toy.run("planned")
+        toy.lose_newest_epoch()
+        toy.start()
+        toy.run_to_the_end([], close=True)
+    agree(tmp_path, flow, toy)
 
 
 def test_a_round_that_is_gone_is_missed(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         toy = begun(tmp_path, 1, patch)
-        again = toy.job.sinks[toy.job.logs[0].name]
+        again = toy.job.sinks[toy.job.topology.logs[0].name]
         shutil.rmtree(again.directory(0))
         with pytest.raises(RuntimeError) as caught:
             toy.run()
@@ -320,7 +257,7 @@ def test_a_run_that_was_overtaken_plans_no_round(tmp_path):
 def test_the_log_holds_no_more_than_what_may_be_read_again(tmp_path):
     flow = looping(exchanging, plan="log")
     _, toy, numbers = run(tmp_path, flow, size=1)
-    again, left = (toy.job.sinks[log.name].published() for log in toy.job.logs)
+    again, left = (toy.job.sinks[log.name].published() for log in toy.job.topology.logs)
     assert len(numbers) > 20
     assert len(again) <= 2
     assert len(left) <= numbers.count(numbers[-2]) + numbers.count(numbers[-3])
@@ -333,10 +270,11 @@ def test_new_input_waits_until_the_loop_is_empty(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         toy = ToySpark(job, patch, 1)
         toy.run_to_the_end([])
-    again, left = (log.name for log in toy.job.logs)
-    before = {name: {"entry": 0} for name in ("items", again, left)}
-    for end in toy.ends:
-        moved = [name for name in end if end[name] != before[name]]
+    again, left = (log.name for log in toy.job.topology.logs)
+    before = {"items": {"entry": 0}, again: {"entry": 0}, left: {}}
+    for epoch, end in enumerate(toy.ends):
+        moved = [name for name in ("items", again) if end[name] != before[name]]
+        moved += [left] * (leaves_in(toy.ends, epoch) >= 0)
         assert len(moved) == 1, "an epoch reads the sources, or what was fed back, or what left"
         before = end
     assert moved == [left], "a run has caught up when all that left is shown"
@@ -350,7 +288,7 @@ def test_a_bound_that_is_reached_is_said(tmp_path):
     items = flow.source("items", Item, time="at")
     flow.sink("out", items.iterate(endless, max_rounds=3, name="loop"))
     job = make_job(flow, tmp_path, feeds_back=True, max_bytes_per_epoch=10_000)
-    assert job.logs
+    assert job.topology.logs
     write(tmp_path, FILES[:1])
     with pytest.MonkeyPatch.context() as patch:
         toy = ToySpark(job, patch, 1)
@@ -358,10 +296,15 @@ def test_a_bound_that_is_reached_is_said(tmp_path):
             with pytest.raises(RuntimeError) as caught:
                 toy.run_to_the_end([])
             (problem,) = recover(str(caught.value)).problems
-            assert "has turned 3 rounds, its max_rounds, and 4 values still go" in problem.message
+            assert (
+                "has run 3 iterations, its max_rounds, and still feeds back 4 values"
+                in problem.message
+            )
             toy.start()
     assert len(toy.ends) == 3
-    with pytest.raises(CutwaterError, match="has turned 3 rounds, its max_rounds, and 4 values"):
+    with pytest.raises(
+        CutwaterError, match="has run 3 iterations, its max_rounds, and still feeds back 4 values"
+    ):
         cw.simulate(flow, {"items": FILES[0]})
 
 

@@ -1,5 +1,6 @@
-"""Where a loop is that turns a round an epoch, told from its checkpoint alone."""
+"""Where a loop is that runs one iteration per epoch, told from its checkpoint alone."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from cutwater.spark import describe, read_frontiers
 from cutwater.spark.checkpoint.compatibility import differences, identity_of
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.checkpoint.verify import damages_of_logs
+from cutwater.spark.microbatch import loop_plan
+from cutwater.spark.telemetry.progress import Reports
 from cutwater.spark.telemetry.topology import topology_of, write_topology
 
 
@@ -51,9 +54,9 @@ def toy(tmp_path):
         (tmp_path / "in" / "steps" / str(number)).write_bytes(msgspec.json.encode(step) + b"\n")
     with pytest.MonkeyPatch.context() as patch:
         toy = ToySpark(job, patch, 1)
-        place = Checkpoint(tmp_path / "checkpoint")
-        place.save(identity_of(toy.job, 2))
-        write_topology(place.root, topology_of(toy.job))
+        checkpoint = Checkpoint(tmp_path / "checkpoint")
+        checkpoint.save(identity_of(toy.job, 2))
+        write_topology(checkpoint.root, topology_of(toy.job))
         yield toy
 
 
@@ -62,7 +65,26 @@ def completed(toy):
     return {step.step: step.completed for step in found.steps}
 
 
-def test_the_round_of_a_loop_and_what_is_complete_behind_it(toy):
+def test_the_rounds_of_input_epochs_that_overlap_and_what_is_complete_behind_them(toy):
+    """The first one leaves while the second turns."""
+    told = []
+    while toy.run():
+        loop = describe(toy.job.checkpoint).loop
+        rounds = {each.number: each.round for each in loop.input_epochs}
+        done = completed(toy)
+        told.append((rounds, done["steps"], done["windows"]))
+    assert told == [
+        ({0: 0}, 3, None),
+        ({0: 1, 1: 0}, 24, None),
+        ({1: 1}, 24, 3),
+        ({1: 2}, 24, 3),
+        ({1: 3}, 24, 3),
+        ({}, 24, 24),
+    ]
+
+
+def test_the_round_of_a_loop_and_what_is_complete_behind_it(toy, monkeypatch):
+    monkeypatch.setattr(loop_plan, "MOST_INSIDE", 1)
     rounds = []
     while toy.run():
         rounds.append(describe(toy.job.checkpoint).loop.round)
@@ -74,11 +96,40 @@ def test_the_round_of_a_loop_and_what_is_complete_behind_it(toy):
     assert rounds == [0, 1, None, 0, 1, 2, 3, None]
 
 
+def test_metrics_and_the_live_view_say_what_frontier_says(toy):
+    """In each epoch, of each step that waits: by Spark's report and our logs alone."""
+    reports = Reports(toy.job)
+    held = []
+    while toy.run():
+        ends = toy.ends[-1].values()
+        told = reports.of(
+            {
+                "batchId": len(toy.ends) - 1,
+                "durationMs": {},
+                "sources": [{"endOffset": json.dumps(end)} for end in ends],
+            }
+        )
+        for step in read_frontiers(toy.job.checkpoint).steps:
+            if step.waits:
+                found = told.frontiers[step.step]
+                assert (found.completed, found.holders) == (step.completed, step.holders)
+        held.append(told.frontiers["windows"].holders[0].title)
+    assert held == ["loop 'descend'"] * 5 + ["source 'steps'"]
+
+
 def test_what_people_are_told_of_a_loop(toy):
-    for _ in range(5):
+    for _ in range(2):
         assert toy.run()
     told = shown("checkpoint", "show", toy.job.checkpoint)
-    assert "the loop 'descend', which turns a round an epoch, is in round 1" in told
+    assert (
+        "the loop 'descend', which runs one iteration per epoch, has 2 input epochs in it, in "
+        "rounds 1 and 0" in told
+    )
+    told = shown("frontier", toy.job.checkpoint)
+    assert "'descend' has 2 input epochs in it, in rounds 1 and 0: what comes out of it" in told
+    assert toy.run()
+    told = shown("checkpoint", "show", toy.job.checkpoint)
+    assert "the loop 'descend', which runs one iteration per epoch, is in round 1" in told
     told = shown("frontier", toy.job.checkpoint)
     assert "'descend' is in round 1: what comes out of it is complete when nothing goes" in told
     assert "windows waits" not in told, "no record would let it go"
@@ -104,3 +155,29 @@ def test_a_checkpoint_keeps_the_plan_of_its_loop(tmp_path):
     by_log = identities[0]
     assert list(by_log.logs) == ["fed back: descend", "left: descend"]
     assert differences(by_log, by_log) == []
+
+
+@pytest.mark.parametrize("plan", ["log", "epoch"])
+def test_a_checkpoint_keeps_how_long_the_states_of_a_loop_live(tmp_path, plan):
+    def counting(state_per_epoch):
+        flow = cw.Flow("counts")
+        steps = flow.source("steps", Step, time="at")
+
+        def body(stream):
+            told = stream.key_by(left, name="by left").apply(seen, name="seen")
+            return told.flat_map(fewer)
+
+        settings = {"plan": plan, "state_per_epoch": state_per_epoch}
+        flow.sink("out", steps.iterate(body, name="descend", **settings))
+        return identity_of(make_job(flow, tmp_path, feeds_back=True), 2)
+
+    kept, per_epoch = counting(False), counting(True)
+    for found, wanted in ((kept, per_epoch), (per_epoch, kept)):
+        (problem, *_) = differences(found, wanted)
+        assert "a state per epoch" in problem.message
+    assert differences(per_epoch, per_epoch) == []
+
+
+@cw.task(initial=0)
+def seen(count: int, step: Step) -> tuple[int, list[Step]]:
+    return count + 1, [step]

@@ -42,7 +42,7 @@ def test_nothing_is_lost_or_doubled(postgres, tmp_path_factory, kills, release, 
         "newest": postgres_table(table=newest, mode="upsert", keys=["customer"], **writing),
     }
     for name, sink in sinks.items():
-        sink.make_ready(name, Running)
+        sink.prepare(name, Running)
     job = replace(
         make_job(totals(), tmp_path_factory.mktemp("toy")),
         sources={"orders": postgres_rows(table=orders, dsn=postgres.dsn, **reading)},

@@ -48,7 +48,7 @@ def write_items(job, rng, number):
 
 
 def inputs_of(toy):
-    """What each source read, with a border after each tick that any of them planned."""
+    """What each source read, with a barrier after each tick that any of them planned."""
     inputs = {}
     for step in (step for step in toy.job.flow.steps if isinstance(step, Source)):
         decode = msgspec.json.Decoder(step.type).decode
@@ -57,12 +57,12 @@ def inputs_of(toy):
             for chunk in toy.planned[tick].get(step.name, ()):
                 text = Path(chunk.to_json()["path"]).read_bytes()[chunk.start : chunk.end]
                 items += [decode(line) for line in text.split(b"\n") if line.strip()]
-            items.append(cw.BORDER)
+            items.append(cw.BARRIER)
     return inputs
 
 
 def shown(job, sink):
-    """The rows of each lane of each tick."""
+    """The rows of each bucket of each tick."""
     name = job.sinks[sink].name
     found = {}
     for label, rows in MemorySink.shown_rows.get(name, {}).items():
@@ -95,10 +95,10 @@ def assert_agreement(toy, result, *, is_closed):
                 epochs[-1]
             ), f"{sink}, end"
         for tick, rows in zip(ticks, epochs, strict=False):
-            lanes = found.get(tick, {})
-            assert Counter(r for rs in lanes.values() for r in rs) == Counter(rows), (sink, tick)
-            for lane in lanes.values():
-                assert is_subsequence(lane, rows), (sink, tick)
+            buckets = found.get(tick, {})
+            assert Counter(r for rs in buckets.values() for r in rs) == Counter(rows), (sink, tick)
+            for bucket in buckets.values():
+                assert is_subsequence(bucket, rows), (sink, tick)
         if not is_closed:
             assert set(found) <= set(ticks)
 
@@ -106,7 +106,8 @@ def assert_agreement(toy, result, *, is_closed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_run_that_is_killed_means_what_the_simulator_says(tmp_path, seed):
     rng = random.Random(seed)
-    toy = ToyRealTime(toy_job(recipe_of(seed), tmp_path), rng, partitions=rng.choice([1, 2, 4]))
+    job, partitions = toy_job(recipe_of(seed), tmp_path), rng.choice([1, 2, 4])
+    toy = ToyRealTime(job, rng, partitions=partitions, readers=1 + seed % 3)
     run_killed(toy, rng)
     is_closed = bool(toy.planned) and rng.random() < 0.5
     if is_closed:

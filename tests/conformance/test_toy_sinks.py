@@ -47,9 +47,9 @@ def a_flow():
     return flow
 
 
-def note(path, epoch, lane, rows):
+def note(path, epoch, bucket, rows):
     with path.open("a") as file:
-        file.write(json.dumps([epoch, lane, [asdict(row) for row in rows]]) + "\n")
+        file.write(json.dumps([epoch, bucket, [asdict(row) for row in rows]]) + "\n")
 
 
 def places(root, compact_every):
@@ -101,7 +101,7 @@ def test_every_sink_shows_what_the_simulator_shows(
     check_delta(root, wanted)
     check_calls(root, wanted)
     for name, sink in toy.job.sinks.items():
-        assert sink.rows(toy.job.claim_of(name)) == sum(map(len, wanted)), name
+        assert sink.row_count(toy.job.claim_of(name)) == sum(map(len, wanted)), name
 
 
 def check_folders(root, wanted):
@@ -122,14 +122,14 @@ def check_delta(root, wanted):
 
 
 def check_calls(root, wanted):
-    """Each lane of each epoch at least once, and always with the same rows in the same order."""
+    """Each bucket of each epoch at least once, and always with the same rows in the same order."""
     path = root / "calls"
     calls = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     rows_of = {}
-    for epoch, lane, rows in calls:
-        assert rows_of.setdefault((epoch, lane), rows) == rows
+    for epoch, bucket, rows in calls:
+        assert rows_of.setdefault((epoch, bucket), rows) == rows
     for epoch, rows in enumerate(wanted):
-        found = [row for (e, _), lane in sorted(rows_of.items()) if e == epoch for row in lane]
+        found = [row for (e, _), bucket in sorted(rows_of.items()) if e == epoch for row in bucket]
         assert Counter(map(canonical, found)) == Counter(map(canonical, rows))
         assert by_key(found) == by_key(rows)
 

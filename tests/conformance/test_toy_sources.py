@@ -69,7 +69,7 @@ def settings(draw):
 
 def run(root, kinds, many, setting, *, is_timed):
     names = [f"source {number}" for number, _ in enumerate(kinds)]
-    feeds = {
+    connectors = {
         name: written(
             kind, root / "in" / name, some, per_file=setting["per_file"],
             per_epoch=setting["per_epoch"],
@@ -77,16 +77,16 @@ def run(root, kinds, many, setting, *, is_timed):
         for name, kind, some in zip(names, kinds, cycle(many), strict=False)
     }  # fmt: skip
     flow = flow_of(names, is_timed=is_timed)
-    job = make_job(flow, root, feeds=feeds, parallelism=setting["parallelism"], permute=1)
+    job = make_job(flow, root, sources=connectors, parallelism=setting["parallelism"], permute=1)
     with pytest.MonkeyPatch.context() as patch:
         for kind in (Csv, Generated, JsonLines, Parquet):
-            patch.setattr(kind, "smallest_share", 1)
+            patch.setattr(kind, "min_task_weight", 1)
         toy = ToySpark(job, patch, setting["seed"])
         toy.run_to_the_end(list(setting["kills"]))
-    inputs = inputs_of(flow, root / "checkpoint", toy.offsets, feeds)
+    inputs = inputs_of(flow, root / "checkpoint", toy.offsets, connectors)
     for name, some in zip(names, cycle(many), strict=False):
         assert [item for item in inputs[name] if isinstance(item, Item)] == list(some)
-    wanted = expected(flow, root / "checkpoint", toy.offsets, feeds=feeds)
+    wanted = expected(flow, root / "checkpoint", toy.offsets, connectors=connectors)
     folders = {sink: root / "out" / sink for sink in ("totals", "batches")}
     assert_agreement(wanted, folders)
     return toy
@@ -140,9 +140,13 @@ def test_small_files_of_one_epoch_are_each_read_by_their_own_header(tmp_path):
         (folder / f"{number}.csv").write_text(f"{head}\n{row.format(n=number)}\n")
     (folder / "3.csv").write_text(f"name,size,at\na,{1 << 70},1\na,3,1\n")
     flow = flow_of(["items"], is_timed=False)
-    aside = {bad_records_sink("items"): Folder(str(tmp_path / "bad"))}
+    side_outputs = {bad_records_sink("items"): Folder(str(tmp_path / "bad"))}
     job = make_job(
-        flow, tmp_path, feeds={"items": Csv(str(folder))}, sinks=aside, skip_bad_records=True
+        flow,
+        tmp_path,
+        sources={"items": Csv(str(folder))},
+        sinks=side_outputs,
+        skip_bad_records=True,
     )
     with pytest.MonkeyPatch.context() as patch:
         ToySpark(job, patch, 0).run_to_the_end([])

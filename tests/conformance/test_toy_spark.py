@@ -54,7 +54,7 @@ def run(root, recipe, setting):
     for source in recipe.sources:
         write(root / "in" / source.name, source.items, setting.file_size)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JsonLines, "smallest_share", setting.smallest_share)
+        patch.setattr(JsonLines, "min_task_weight", setting.min_task_weight)
         patch.setattr(segment_runner, "PIECE_ROWS", setting.piece_rows)
         toy = ToySpark(job, patch, setting.seed, setting.partitions)
         toy.run_to_the_end(list(setting.kills), close=setting.close)
@@ -79,7 +79,7 @@ class Setting:
     buckets: int = 16
     partitions: int = 2
     parallelism: int = 2
-    smallest_share: int = 1
+    min_task_weight: int = 1
     close: bool = True
     piece_rows: int = 65_536
     """Into pieces of how many events what a bucket gets is cut."""
@@ -96,7 +96,7 @@ SETTINGS = st.builds(
     buckets=st.sampled_from([1, 3, 16]),
     partitions=st.integers(1, 4),
     parallelism=st.integers(1, 3),
-    smallest_share=st.sampled_from([1, 64 << 10]),
+    min_task_weight=st.sampled_from([1, 64 << 10]),
     close=st.booleans(),
     piece_rows=st.sampled_from([1, 2, 5, 65_536]),
 )
@@ -207,8 +207,8 @@ def check(root, recipe, setting=USUAL):
         late = cw.simulate(flow, inputs_of(flow, root / "checkpoint", toy.offsets)).late
         kept = {s.name: late_events_sink(s.name) for s in recipe.sources if s.kind == "rule"}
         assert {source: late[source] for source in kept} == {
-            source: job.sinks[sink].rows(job.claim_of(sink)) for source, sink in kept.items()
+            source: job.sinks[sink].row_count(job.claim_of(sink)) for source, sink in kept.items()
         }
     for name, sink in job.sinks.items():
         if name in wanted:
-            assert sink.rows(job.claim_of(name)) == sum(len(lines) for lines in wanted[name])
+            assert sink.row_count(job.claim_of(name)) == sum(len(lines) for lines in wanted[name])

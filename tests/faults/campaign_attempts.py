@@ -2,12 +2,13 @@
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
+from support.faults.executors import executor_of
 from support.faults.pairs import PAIRS
-from support.faults.victims import kill_all, result_of, wait_until
 from support.spark.standalone_cluster import standalone_cluster
+
+from cutwater.testing.connectors.processes import kill_all, result_of, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -84,10 +85,3 @@ def run_and_kill(victim, chosen):
         result_of(process)
     finally:
         kill_all(process)
-
-
-def executor_of(pid):
-    """The JVM that a Python worker works for."""
-    while "CoarseGrainedExecutorBackend" not in Path(f"/proc/{pid}/cmdline").read_text():
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return pid

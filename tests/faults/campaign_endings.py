@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from support.endings.supervisor import supervise
-from support.faults.victims import Victim, children, descendants, kill_all, wait_until, write_inputs
+from support.faults.victims import Victim, write_inputs
+
+from cutwater.testing.connectors.processes import children, descendants, kill_all, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 OWN_SESSION = Path(__file__).parents[1] / "support" / "faults" / "own_session.py"

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 KILLS = 10
 """In each case; the pairs have so many cases:"""
 CASES = [(pair, n) for pair in PAIRS for n in range(5 if pair == "postgres-early" else 1)]
-POINTS = ("before-the-batch", "in-the-batch", "some-lanes", "before-publish", "after-publish")
+POINTS = ("before-the-batch", "in-the-batch", "some-buckets", "before-publish", "after-publish")
 
 
 @pytest.mark.parametrize(("pair", "case"), CASES)

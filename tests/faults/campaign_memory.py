@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from support.endings.supervisor import supervise
-from support.faults.victims import Victim, descendants, kill_all
+from support.faults.victims import Victim
+
+from cutwater.testing.connectors.processes import descendants, kill_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 MIB = 1 << 20

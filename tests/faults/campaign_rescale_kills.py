@@ -3,7 +3,9 @@
 import shutil
 
 import pytest
-from support.faults.victims import Victim, kill_all, refusal_of, result_of, wait_until, write_inputs
+from support.faults.victims import Victim, write_inputs
+
+from cutwater.testing.connectors.processes import kill_all, refusal_of, result_of, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -8,7 +8,9 @@ import subprocess
 
 import pytest
 from support.faults.stops import finishes_its_epoch
-from support.faults.victims import Victim, kill_all, wait_until, write_inputs
+from support.faults.victims import Victim, write_inputs
+
+from cutwater.testing.connectors.processes import kill_all, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

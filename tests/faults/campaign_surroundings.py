@@ -6,9 +6,10 @@ import signal
 import subprocess
 
 import pytest
-from support.faults.counting import expected
-from support.faults.victims import kill_all, refusal_of, signal_all, wait_until
 from support.repo.not_run import need
+
+from cutwater.testing.connectors.counting import expected
+from cutwater.testing.connectors.processes import kill_all, refusal_of, signal_all, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -8,16 +8,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.faults import counting
-from support.faults.counting import expected
+from support.faults import own_flow
 from support.faults.pairs import PAIRS
-from support.faults.traps import Trap
-from support.faults.victims import kill_all, refusal_of, signal_all, wait_until
 from support.repo.not_run import need
+
+from cutwater.testing.connectors.counting import expected
+from cutwater.testing.connectors.processes import kill_all, refusal_of, signal_all, wait_until
+from cutwater.testing.connectors.traps import Trap
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-TAKING_OVER = ("before-take-over", "after-take-over", "after-take")
+TAKING_OVER = ("before-take-over", "after-take-over", "after-claim")
 """In this order: what is taken over is not taken over again."""
 
 
@@ -55,8 +56,8 @@ def kept(victim, rows):
 def changed(tmp_path):
     """The environment of a run whose code is not what it was, though it does the same."""
     folder = tmp_path / "changed"
-    shutil.copytree(Path(counting.__file__).parents[1], folder / "support")
-    with (folder / "support" / "faults" / "counting.py").open("a") as file:
+    shutil.copytree(Path(own_flow.__file__).parents[1], folder / "support")
+    with (folder / "support" / "faults" / "own_flow.py").open("a") as file:
         file.write("\nNEWER = True\n")
     return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
 
@@ -66,7 +67,7 @@ def test_code_changes_across_an_epoch_that_is_half_released(make_victim, changed
     """Other code is refused; it may finish the epoch if it is told to, and so may the old code."""
     victim = make_victim(pair)
     for is_told in (False, True):
-        victim.kill_at("some-lanes")
+        victim.kill_at("some-buckets")
         victim.pair.settle()
         sentence = victim.refusal(**changed)
         assert "[changed-flow]" in sentence

@@ -13,14 +13,15 @@ import pytest
 from support.connectors.cutting_proxy import cutting_proxy
 from support.faults.counting_victims import CountingVictim
 from support.faults.pairs import PAIRS, make_pair
-from support.faults.victims import descendants, kill_all, signal_all, wait_until
+
+from cutwater.testing.connectors.processes import descendants, kill_all, signal_all, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PAUSE_SECONDS = 3
 PROGRAMS = {"JVM": "java", "planner": "source_runner"}
 """What processes are called in lists of them."""
-POINTS = ("before-the-batch", "in-the-batch", "some-lanes", "before-publish", "after-publish")
+POINTS = ("before-the-batch", "in-the-batch", "some-buckets", "before-publish", "after-publish")
 
 
 def processes(process, program):

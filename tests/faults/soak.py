@@ -21,10 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from support.connectors.postgres_server import PostgresServer, postgres_server
-from support.faults.counting import expected
-from support.faults.counting_victims import LOCK_WAIT_SECONDS, start_job
+from support.faults.counting_victims import bound
 from support.faults.pairs import Pair, make_pair
-from support.faults.victims import (
+from support.faults.victims import with_tests
+
+from cutwater.spark import generate
+from cutwater.testing.connectors.counting import SOURCE, click, expected
+from cutwater.testing.connectors.killed_run import start_job
+from cutwater.testing.connectors.processes import (
     children,
     descendants,
     kill_all,
@@ -32,6 +36,7 @@ from support.faults.victims import (
     result_of,
     wait_until,
 )
+from cutwater.testing.connectors.traps import Trapped
 
 ROWS_PER_SECOND = 100
 SECONDS_BETWEEN_KILLS = 60
@@ -117,17 +122,16 @@ class Soak:
 
     def start(self, until: str) -> subprocess.Popen[str]:
         settings = {
-            "rows_per_second": ROWS_PER_SECOND,
-            "total": self.total,
-            "sinks": {name: pair.binding for name, pair in self.pairs.items()},
+            "sources": {SOURCE: generate(click, rows_per_second=ROWS_PER_SECOND, total=self.total)},
+            "sinks": {name: Trapped(bound(pair.binding)) for name, pair in self.pairs.items()},
             "checkpoint": str(self.folder / "checkpoint"),
             "until": until,
             "master": "local[2,4]",
             "conf": {},
             "settings": HEAP,
-            "lock_wait_seconds": LOCK_WAIT_SECONDS,
+            "flow": "support.faults.own_flow:flow_to",
         }
-        return start_job(settings)
+        return start_job(self.folder / "start", settings, with_tests())
 
     def soak(self) -> None:
         """Load and kill until the time is over."""

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.faults.victims import kill_all, result_of, start_cutwater, wait_until
+from support.faults.victims import start_cutwater
 from support.flows.beliefs import Believed, believed, bitemporal, draw
 from support.spark.agreement import assert_agreement, expected, offsets_of, parts_of
+
+from cutwater.testing.connectors.processes import kill_all, result_of, wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "bitemporal.py"
 SOURCES = ["invoices", "rates"]

@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from support.faults.counting import SOURCE, Counted, click, expected, flow_to
 
 import cutwater as cw
+from cutwater.testing.connectors.counting import SOURCE, Counted, click, expected, flow_to
 
 
 def test_what_is_expected_is_what_the_simulator_says():
@@ -19,7 +19,7 @@ def test_what_is_expected_is_what_the_simulator_says():
 @pytest.mark.slow
 def test_kills_of_a_run_that_shows_rows_before_the_epoch_is_over(make_victim, seed):
     victim = make_victim("postgres-early")
-    victim.kill_at("some-lanes")
+    victim.kill_at("some-buckets")
     victim.check_prefix()
     victim.kill_at("after-publish")
     victim.check_prefix()

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from cutwater.observers.kafka import KafkaObserver
 from cutwater.spark.checkpoint.offset_log import ChunkLog
-from cutwater.spark.connectors.base.sink import Claim, Lane
+from cutwater.spark.connectors.base.sink import BucketRows, Claim
 from cutwater.spark.connectors.kafka import transactions
 from cutwater.spark.connectors.kafka.sink import KafkaTopic
 from cutwater.spark.connectors.kafka.source import KafkaMessages
@@ -27,12 +27,14 @@ def nothing_connected():
     transactions._ledgers.clear()
 
 
-def lanes(epoch):
-    """Two lanes with rows that count on."""
+def buckets(epoch):
+    """Two buckets with rows that count on."""
     numbers = range(epoch * ROWS, (epoch + 1) * ROWS)
     orders = [number.to_bytes(8, "big") for number in numbers]
     return [
-        Lane(label, orders, [b'{"lane":"%d","n":%d}\n' % (label, number) for number in numbers])
+        BucketRows(
+            label, orders, [b'{"bucket":"%d","n":%d}\n' % (label, number) for number in numbers]
+        )
         for label in (1, 2)
     ]
 
@@ -44,17 +46,17 @@ def lanes(epoch):
 def test_a_sink_goes_on_where_the_broker_was(broker, tmp_path, release, way):
     topic = broker.topic(partitions=2)
     sink = KafkaTopic(
-        topic=topic, servers=broker.servers, key="lane", release=release, ledger=f"l-{topic}"
+        topic=topic, servers=broker.servers, key="bucket", release=release, ledger=f"l-{topic}"
     )
     claim = Claim("flow", "out", uuid.uuid4().hex, 1, str(tmp_path))
-    sink.take(claim)
+    sink.claim(claim)
     has_begun = threading.Event()
     failures = []
 
     def write():
         try:
             for epoch in range(EPOCHS):
-                receipt = sink.write(claim, epoch, None, lanes(epoch))
+                receipt = sink.write(claim, epoch, None, buckets(epoch))
                 sink.publish(claim, epoch, [receipt])
                 has_begun.set()
         except Exception as error:
@@ -77,7 +79,7 @@ def test_a_sink_goes_on_where_the_broker_was(broker, tmp_path, release, way):
     observer.wait_until_decided()
     found = {key: [row["n"] for row in rows] for key, rows in observer.by_key().items()}
     assert found == {label: list(range(EPOCHS * ROWS)) for label in (b"1", b"2")}
-    assert sink.rows(claim) == 2 * EPOCHS * ROWS
+    assert sink.row_count(claim) == 2 * EPOCHS * ROWS
 
 
 def test_a_source_goes_on_where_the_broker_was(broker, tmp_path):
@@ -98,5 +100,5 @@ def test_a_source_goes_on_where_the_broker_was(broker, tmp_path):
                 replace(chunk, end=chunk.start + 400),
                 replace(chunk, start=chunk.start + 400),
             ):
-                found += [number for run in reader.runs(part) for number in reader.decode(run)]
+                found += [number for run in reader.batches(part) for number in reader.decode(run)]
     assert found == list(range(5000))

@@ -4,7 +4,9 @@ import random
 import shutil
 
 import pytest
-from support.faults.victims import Victim, kill_all, kill_driver, wait_until, write_inputs
+from support.faults.victims import Victim, write_inputs
+
+from cutwater.testing.connectors.processes import kill_all, kill_driver, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -6,15 +6,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.faults.victims import kill_all, result_of, start_cutwater, wait_until
-from support.flows import components_by_log
+from support.faults.victims import start_cutwater
+from support.flows import components_by_log, trails_by_log
 from support.spark.agreement import (
     assert_agreement,
     by_input,
+    ends_of,
     expected,
     input_epochs,
+    input_epochs_shown,
     offsets_of,
 )
+
+from cutwater.testing.connectors.processes import kill_all, result_of, wait_until
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 import graphs
@@ -31,9 +35,10 @@ def write_edges(folder):
     (folder / "1.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def start(root, target=EXAMPLE, size=500):
-    command = ["run", f"{target}:components", "--json", "--max-bytes-per-epoch", str(size)]
-    command += ["--source", f"edges={root / 'edges'}", "--sink", f"components={root / 'out'}"]
+def start(root, target=EXAMPLE, size=500, flow="components", source="edges"):
+    sink = "out" if flow == "trails" else flow
+    command = ["run", f"{target}:{flow}", "--json", "--max-bytes-per-epoch", str(size)]
+    command += ["--source", f"{source}={root / source}", "--sink", f"{sink}={root / 'out'}"]
     command += ["--checkpoint", str(root / "checkpoint")]
     return start_cutwater(*command)
 
@@ -86,3 +91,31 @@ def test_a_kill_in_any_round_shows_what_the_simulator_shows(tmp_path):
     checkpoint = tmp_path / "checkpoint"
     wanted = expected(components_by_log.components, checkpoint, read, is_closed=False)
     assert_agreement(wanted, {"components": tmp_path / "out"}, numbers=numbers)
+
+
+def test_a_kill_while_input_epochs_turn_at_once_shows_what_the_simulator_shows(tmp_path):
+    (tmp_path / "trails").mkdir()
+    given = [{"place": "abc"[n % 3], "text": "uvwxyz"[n], "left": 4 - n % 3} for n in range(6)]
+    lines = "".join(json.dumps(trail) + "\n" for trail in given)
+    (tmp_path / "trails" / "1.jsonl").write_text(lines)
+    target = Path(trails_by_log.__file__)
+    settings = {"target": target, "size": 80, "flow": "trails", "source": "trails"}
+    fed_back = tmp_path / "checkpoint" / "fed-back" / "walk"
+    for is_time in (
+        lambda: newest(tmp_path, "offsets") >= 2,
+        lambda: any(int(p.name[6:]) >= 4 for p in fed_back.glob("epoch=*")),
+    ):
+        process = start(tmp_path, **settings)
+        try:
+            wait_until(process, is_time)
+        finally:
+            kill_all(process)
+    assert result_of(start(tmp_path, **settings))["generation"] == 3
+    checkpoint = tmp_path / "checkpoint"
+    ends = ends_of(checkpoint, ["trails", "fed back: walk", "left: walk"])
+    assert max(len(end["left: walk"].get("in the loop", ())) for end in ends) > 1
+    numbers = input_epochs(ends, ["trails"])
+    read = by_input(offsets_of(checkpoint, ["trails"]), numbers)
+    wanted = expected(trails_by_log.trails, checkpoint, read, is_closed=False)
+    shown = input_epochs_shown(ends, ["trails"])
+    assert_agreement(wanted, {"out": tmp_path / "out"}, numbers=shown)

@@ -11,11 +11,11 @@ import pytest
 from support.connectors.cutting_proxy import cutting_proxy
 from support.connectors.postgres_server import PASSWORD, postgres_server
 from support.connectors.postgres_sink import Reading
-from support.faults.victims import descendants
 
 from cutwater.errors import ConnectorError, RunError
 from cutwater.spark.connectors.postgres import connections
 from cutwater.spark.connectors.postgres.settings import Database
+from cutwater.testing.connectors.processes import descendants
 
 
 @pytest.mark.parametrize("release", ["early", "commit"])
@@ -28,8 +28,8 @@ def test_a_commit_whose_answer_is_lost_is_not_written_twice(make_out, release):
         proxy.cuts_after = b"COMMIT"
         out.publish(1, [out.write(1, {1: [2], 2: [3]})])
         assert proxy.cuts == 1
-    assert out.lanes() == {1: [1, 2], 2: [3]}
-    assert out.sink.rows(out.claim) == 3
+    assert out.buckets() == {1: [1, 2], 2: [3]}
+    assert out.sink.row_count(out.claim) == 3
 
 
 @pytest.mark.parametrize("release", ["early", "commit"])
@@ -44,8 +44,8 @@ def test_a_server_that_is_restarted_under_load_loses_and_doubles_nothing(make_ou
         def work():
             epoch = 0
             while not enough.is_set():
-                lanes = {lane: [epoch * 10 + i for i in range(5)] for lane in range(4)}
-                out.publish(epoch, [out.write(epoch, lanes)])
+                buckets = {bucket: [epoch * 10 + i for i in range(5)] for bucket in range(4)}
+                out.publish(epoch, [out.write(epoch, buckets)])
                 finished.append(epoch)
                 epoch += 1
 
@@ -60,16 +60,16 @@ def test_a_server_that_is_restarted_under_load_loses_and_doubles_nothing(make_ou
         enough.set()
         worker.join()
         expected = [epoch * 10 + i for epoch in finished for i in range(5)]
-        assert out.lanes() == dict.fromkeys(range(4), expected)
+        assert out.buckets() == dict.fromkeys(range(4), expected)
 
 
 def test_attempts_of_the_same_tasks_at_once_write_each_row_once(out):
-    """As with speculation: four tasks with the same lanes, and others."""
+    """As with speculation: four tasks with the same buckets, and others."""
     shares = [(0, 1), (1, 0), (0, 1, 2), (2,)]
 
     def work(share):
         for epoch in range(20):
-            out.write(epoch, {lane: [epoch * 10, epoch * 10 + 1] for lane in share})
+            out.write(epoch, {bucket: [epoch * 10, epoch * 10 + 1] for bucket in share})
             meeting.wait()
 
     meeting = threading.Barrier(len(shares))
@@ -79,7 +79,7 @@ def test_attempts_of_the_same_tasks_at_once_write_each_row_once(out):
     for thread in threads:
         thread.join()
     expected = [n for epoch in range(20) for n in (epoch * 10, epoch * 10 + 1)]
-    assert out.lanes() == dict.fromkeys(range(3), expected)
+    assert out.buckets() == dict.fromkeys(range(3), expected)
 
 
 def test_a_server_that_stays_away_is_given_up_with_a_sentence(make_out, monkeypatch):
@@ -97,7 +97,7 @@ def test_a_server_that_stays_away_is_given_up_with_a_sentence(make_out, monkeypa
         assert "tried 3 times" in problem.message
         server.start()
         out.write(1, {1: [2]})
-        assert out.lanes() == {1: [1, 2]}
+        assert out.buckets() == {1: [1, 2]}
 
 
 def test_a_server_that_was_just_starting_is_asked_again(make_out, monkeypatch):
@@ -114,7 +114,7 @@ def test_a_server_that_was_just_starting_is_asked_again(make_out, monkeypatch):
     monkeypatch.setattr(connections.Connection, "connect", starting)
     out.ready()
     out.publish(0, [out.write(0, {1: [1]})])
-    assert out.lanes() == {1: [1]}
+    assert out.buckets() == {1: [1]}
 
 
 @pytest.fixture
@@ -173,8 +173,8 @@ class TestPrivileges:
         monkeypatch.setenv("READINGS_PASSWORD", PASSWORD)
         guarded.sink = replace(guarded.sink, password_env="READINGS_PASSWORD", create=False)
         owner = replace(guarded.sink, dsn=guarded.server.dsn, create=True)
-        owner.make_ready("readings", Reading)
-        owner.take(guarded.claim)
+        owner.prepare("readings", Reading)
+        owner.claim(guarded.claim)
         return owner
 
     def test_what_the_documentation_lists_is_enough(self, owner, guarded):
@@ -185,7 +185,7 @@ class TestPrivileges:
         ):
             guarded.server.execute(grant)
         assert guarded.sink.check("readings", "q", 0) == []
-        assert guarded.sink.misfits("readings", Reading) == []
+        assert guarded.sink.schema_problems("readings", Reading) == []
         guarded.restart()
         guarded.write(0, {1: [1]})
         assert guarded.rows() == [("k1", 1)]
@@ -201,7 +201,7 @@ class TestPrivileges:
         assert problem.code == "refused-by-postgres"
         assert f"permission denied for table {guarded.table}" in problem.message
         assert "docs/postgres.md" in problem.hint
-        assert guarded.sink.rows(guarded.claim) == 0
+        assert guarded.sink.row_count(guarded.claim) == 0
 
 
 def processes_of(server):
@@ -212,7 +212,7 @@ def test_a_frozen_server_is_given_up_in_time_and_nothing_is_written_twice(make_o
     """SIGSTOP leaves the connection open: only the clock of the client tells."""
     monkeypatch.setattr(connections, "PAUSES_S", (0.0,))
     monkeypatch.setattr(connections, "_ANSWER_S", 1.0)
-    monkeypatch.setitem(connections._UNLESS_SAID, "connect_timeout", 2)
+    monkeypatch.setitem(connections._CONNECTION_DEFAULTS, "connect_timeout", 2)
     with postgres_server() as server:
         out = make_out()
         out.server, out.sink = server, replace(out.sink, dsn=server.dsn)
@@ -227,7 +227,7 @@ def test_a_frozen_server_is_given_up_in_time_and_nothing_is_written_twice(make_o
             for pid in frozen:
                 os.kill(pid, signal.SIGCONT)
         out.write(1, {1: [2]})
-        assert out.lanes() == {1: [1, 2]}
+        assert out.buckets() == {1: [1, 2]}
 
 
 def test_a_statement_has_as_long_as_its_role_says(make_out):

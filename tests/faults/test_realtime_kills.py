@@ -1,54 +1,32 @@
-"""SIGKILL on the real-time engine: an operator, a reader, and all at the end of a batch."""
+"""SIGKILL on the real-time engine: an operator, a reader, and all at the end of a batch.
 
-import os
-import signal
+An onlooker reads the table all the time; `campaign_realtime` has many more kills.
+"""
+
+import random
 
 import pytest
-from support.faults.realtime_tasks import batches, operator_of, reader_of
-from support.faults.victims import kill_all, wait_until
+from support.faults.realtime_run import OPERATOR, READER
+from support.faults.realtime_systems import make_run
+from support.faults.realtime_tasks import batches
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-ASKED = {"mode": "realtime", "batch_interval": 5.0, "snapshot_interval": 0.5}
 
-
-@pytest.fixture
-def victim(make_victim):
-    return make_victim("postgres-early", master="local[*]", asked=ASKED)
-
-
-def feed_some(victim):
-    """More input, while it runs; a goal that is reached when a part of it is shown."""
-    victim.feed(4)
-    goal = victim.fed - 50
-    return lambda: victim.rows() >= goal
-
-
-def kill_task(process, find):
-    """Between two batches there is none for a moment."""
-    wait_until(process, lambda: find() is not None)
-    os.kill(find(), signal.SIGKILL)
-
-
-def test_kills_lose_double_and_reorder_nothing(victim):
-    process = victim.start()
-    try:
-        wait_until(process, feed_some(victim))
-        for task_of in (operator_of, reader_of):
-            generation = victim.generation()
-            victim.feed(4)
-            kill_task(process, lambda find=task_of: find(victim.checkpoint))
+def test_kills_lose_double_and_reorder_nothing(tmp_path, request):
+    run, _ = make_run(tmp_path, request, "postgres", batch_interval=5.0)
+    with run.fed():
+        for part in (OPERATOR, READER):
+            run.go_on()
+            before = run.opened()
+            run.kill(run.task(part, random.Random(0)))
             # The same process goes on: it starts the query again by itself.
-            wait_until(process, lambda before=generation: victim.generation() > before)
-            wait_until(process, feed_some(victim))
-            victim.check_prefix()
-        ended = batches(victim.checkpoint)
-        victim.feed(4)
-        wait_until(process, lambda: batches(victim.checkpoint) > ended)
-    finally:
-        kill_all(process)
-    victim.check_prefix()
-    victim.feed(2)
-    result = victim.finish()
-    victim.check_whole()
-    assert result["generation"] == 4
+            run.wait_until(lambda before=before: run.opened() > before)
+        run.go_on()
+        ended = batches(run.checkpoint)
+        run.wait_until(lambda: batches(run.checkpoint) > ended)
+        said = run.kill_group()
+    result = run.victim.finish()
+    run.victim.check_whole()
+    assert result["generation"] == 4, said
+    assert run.looks > 0

@@ -10,7 +10,7 @@ from cutwater.errors import InputError
 from cutwater.spark.connectors.kafka import ledger as ledgers
 from cutwater.spark.connectors.kafka import source as kafka_messages
 from cutwater.spark.connectors.kafka.checks import Topics
-from cutwater.spark.connectors.kafka.ledger import Ledger
+from cutwater.spark.connectors.kafka.ledger import KafkaLedger
 from cutwater.spark.connectors.kafka.settings import Cluster
 from cutwater.spark.connectors.kafka.source import KafkaMessages
 
@@ -93,6 +93,6 @@ def test_a_ledger_that_seems_shorter_than_what_was_read_of_it_is_not_believed(mo
     ends = SimpleNamespace(ends=lambda _name, _partitions, is_committed: {0: 3})
     monkeypatch.setattr(ledgers, "topics_of", lambda _cluster: ends)
     with pytest.raises(KafkaException) as failure:
-        Ledger(NOWHERE, "ledger", "sink 'out'", reached=5).read()
+        KafkaLedger(NOWHERE, "ledger", "sink 'out'", reached=5).read()
     assert failure.value.args[0].code() == KafkaError.LEADER_NOT_AVAILABLE
-    assert Ledger(NOWHERE, "ledger", "sink 'out'", reached=3).read().reached == 3
+    assert KafkaLedger(NOWHERE, "ledger", "sink 'out'", reached=3).read().reached == 3

@@ -20,7 +20,7 @@ from support.flows.random_flows import (
 import cutwater as cw
 from cutwater.checking.flows.histories import histories_of
 from cutwater.checking.flows.interleavings import dependences_of
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.checking.guarantees.claims import check_claims
 from cutwater.checking.guarantees.exchanges import find_exchange
 from cutwater.flow import Flow
@@ -74,7 +74,7 @@ def made(seed):
     streams, inputs = [], {}
     for name, kind in zip("xy", kinds, strict=False):
         items = [Item(drawn.choice("ab"), n // 2, drawn.randrange(3)) for n in range(6)]
-        inputs[name] = [*items[:4], cw.BORDER, *items[4:]]
+        inputs[name] = [*items[:4], cw.BARRIER, *items[4:]]
         streams.append(RandomSource(name, kind, 1, ()).added_to(flow))
     for number in range(drawn.randint(1, 4)):
         build, reads, variants = VERBS[drawn.choice(sorted(VERBS))]
@@ -82,12 +82,12 @@ def made(seed):
         streams.append(build(first, others, drawn.randrange(variants), f"step_{number}"))
     for number, stream in enumerate(streams):
         flow.sink(f"sink_{number}", stream)
-    return flow, [Given(flow, inputs, None, 2)]
+    return flow, [Scenario(flow, inputs, None, 2)]
 
 
 def given_of(flow, recipe):
     inputs = {name: list(items) for name, items in recipe.inputs.items()}
-    return [Given(flow, inputs, recipe.epoch_size, 2)]
+    return [Scenario(flow, inputs, recipe.epoch_size, 2)]
 
 
 def assert_free_sinks_show_no_order(flow, given):

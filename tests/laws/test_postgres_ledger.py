@@ -1,4 +1,4 @@
-"""However attempts interleave and die, a table has each row once, and each lane in order."""
+"""However attempts interleave and die, a table has each row once, and each bucket in order."""
 
 import contextlib
 
@@ -11,7 +11,7 @@ from cutwater.errors import RunError
 from cutwater.spark.connectors.postgres import transactions as writing
 
 TASKS = [(0, 1), (2,), (3, 4, 5)]
-"""The lanes of each task."""
+"""The buckets of each task."""
 EPOCHS = 3
 
 
@@ -19,9 +19,9 @@ class Killed(Exception):
     """The process is gone, in the middle of a transaction."""
 
 
-def rows_of(lane, epoch):
-    """What a lane has in an epoch, the same in every attempt; now and then nothing."""
-    return [epoch * 100 + i * 10 + lane for i in range((lane + epoch) % 4)]
+def rows_of(bucket, epoch):
+    """What a bucket has in an epoch, the same in every attempt; now and then nothing."""
+    return [epoch * 100 + i * 10 + bucket for i in range((bucket + epoch) % 4)]
 
 
 class Run:
@@ -38,9 +38,11 @@ class Run:
         """A task's attempt: of this run or of one `age` runs ago, for this epoch or an old one."""
         claim = self.claims[max(0, len(self.claims) - 1 - age)]
         epoch = max(0, self.epoch - back)
-        lanes = {lane: rows_of(lane, epoch) for lane in TASKS[task] if rows_of(lane, epoch)}
+        buckets = {
+            bucket: rows_of(bucket, epoch) for bucket in TASKS[task] if rows_of(bucket, epoch)
+        }
         with self._fencing(claim):
-            receipt = self.out.write(epoch, lanes, claim)
+            receipt = self.out.write(epoch, buckets, claim)
             if claim == self.claims[-1] and epoch == self.epoch:
                 self.receipts[task] = receipt
 
@@ -54,7 +56,7 @@ class Run:
                 raise
 
     def die(self, task, patch):
-        """A task dies after it has claimed its lanes, before it commits."""
+        """A task dies after it has claimed its buckets, before it commits."""
 
         def dies(*_):
             raise Killed
@@ -98,16 +100,18 @@ class Run:
             self.publish(crash=False)
 
     def check(self):
-        """Each lane shows a prefix; where epochs are shown at once, all of each or nothing."""
-        lanes = self.out.lanes()
-        for lane in range(6):
-            expected = [n for epoch in range(EPOCHS + 1) for n in rows_of(lane, epoch)]
-            found = lanes.get(lane, [])
+        """Each bucket shows a prefix; where epochs are shown at once, all of each or nothing."""
+        buckets = self.out.buckets()
+        for bucket in range(6):
+            expected = [n for epoch in range(EPOCHS + 1) for n in rows_of(bucket, epoch)]
+            found = buckets.get(bucket, [])
             assert found == expected[: len(found)]
         if self.out.sink.release == "commit":
             newest = max((epoch for epoch, _ in self.published), default=-1)
-            shown = [n for lane in range(6) for e in range(newest + 1) for n in rows_of(lane, e)]
-            assert sorted(n for ns in lanes.values() for n in ns) == sorted(shown)
+            shown = [
+                n for bucket in range(6) for e in range(newest + 1) for n in rows_of(bucket, e)
+            ]
+            assert sorted(n for ns in buckets.values() for n in ns) == sorted(shown)
 
 
 tasks = st.integers(0, len(TASKS) - 1)
@@ -135,8 +139,8 @@ def test_each_row_once_and_each_lane_in_order(postgres, tmp_path, monkeypatch, r
         getattr(run, name)(*arguments)
         run.check()
     run.finish()
-    lanes = run.out.lanes()
-    for lane in range(6):
-        expected = [n for epoch in range(EPOCHS) for n in rows_of(lane, epoch)]
-        assert lanes.get(lane, []) == expected
-    assert run.out.sink.rows(run.out.claim) == sum(map(len, lanes.values()))
+    buckets = run.out.buckets()
+    for bucket in range(6):
+        expected = [n for epoch in range(EPOCHS) for n in rows_of(bucket, epoch)]
+        assert buckets.get(bucket, []) == expected
+    assert run.out.sink.row_count(run.out.claim) == sum(map(len, buckets.values()))

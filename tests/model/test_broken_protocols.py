@@ -13,7 +13,7 @@ from support.models.shapes import (
     start,
 )
 
-from cutwater.checking import check, eventually, failure_transparency, monotonicity, replay
+from cutwater.checking import check_model, eventually, failure_transparency, monotonicity, replay
 from cutwater.errors import InputError
 from cutwater.semantics.barrier_model import BarrierModel, Barriers, Recover, fairness, is_failure
 from cutwater.semantics.barriers import greatest_common_epoch
@@ -40,21 +40,21 @@ def explained(model, other=None, **options):
 # protocol, shape, and the shortest run that nothing explains
 REJECTED = [
     # a snapshot before any event: the recovery takes the first epoch for read
-    ("a", "short pipeline", "a border, b border, a fails, recovery, a takes x2=2, a border, "
-     "b border"),
-    ("a", "pipeline", "a border, b border, c border, a fails, recovery, a takes x2=2, a border, "
-     "b border, c border"),
-    # y0 was to be taken after the border, and is not taken any more
-    ("b", "two sources", "a takes x0=1, a border, a fails, recovery, a takes y2=4, a border"),
+    ("a", "short pipeline", "a barrier, b barrier, a fails, recovery, a takes x2=2, a barrier, "
+     "b barrier"),
+    ("a", "pipeline", "a barrier, b barrier, c barrier, a fails, recovery, a takes x2=2, "
+     "a barrier, b barrier, c barrier"),
+    # y0 was to be taken after the barrier, and is not taken any more
+    ("b", "two sources", "a takes x0=1, a barrier, a fails, recovery, a takes y2=4, a barrier"),
     # what was sent before the crash stands beside what is sent after it
-    ("c", "two sources", "a takes x0=1, a fails, recovery, a takes y0=3, a takes x0=1, a border"),
+    ("c", "two sources", "a takes x0=1, a fails, recovery, a takes y0=3, a takes x0=1, a barrier"),
     # an epoch that is not common is in the value, and comes again
-    ("d", "pipeline", "a takes x0=1, a border, a fails, recovery, a takes x0=1, a border, "
-     "b takes p0=(11), b border, c takes q0=((11)), c border"),
+    ("d", "pipeline", "a takes x0=1, a barrier, a fails, recovery, a takes x0=1, a barrier, "
+     "b takes p0=(11), b barrier, c takes q0=((11)), c barrier"),
     # the event is taken for read, its output is gone
-    ("e", "one task", "a takes x0=1, a fails, recovery, a border"),
-    ("g, hidden counter", "one task", "a takes x0=1, a fails, recovery, a takes x0=1, a border"),
-    ("g, shared snapshot", "one task", "a takes x0=1, a fails, recovery, a takes x0=1, a border"),
+    ("e", "one task", "a takes x0=1, a fails, recovery, a barrier"),
+    ("g, hidden counter", "one task", "a takes x0=1, a fails, recovery, a takes x0=1, a barrier"),
+    ("g, shared snapshot", "one task", "a takes x0=1, a fails, recovery, a takes x0=1, a barrier"),
 ]  # fmt: skip
 
 
@@ -182,7 +182,7 @@ def all_epochs(model):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_theorem_6_10_every_epoch_is_committed_in_the_end(shape):
     model = model_of(shape, Barriers, crashes=2 if shape != "diamond" else 1)
-    found = check(model, all_epochs(model))
+    found = check_model(model, all_epochs(model))
     assert found.holds
     assert found.is_exhaustive
     assert not found.is_reduced
@@ -195,7 +195,7 @@ def test_a_protocol_that_only_gets_stuck_is_transparent_and_not_live(shape):
     assert explained(model).holds
     assert explained(model, reduce=False).holds
     claims = all_epochs(model)
-    found = check(model, claims)
+    found = check_model(model, claims)
     assert [found.verdict(claim) for claim in claims] == [
         "does not hold: there is a counterexample"
     ] * 2
@@ -210,7 +210,7 @@ def test_a_starved_task_is_caught():
     model = model_of("pipeline", broken.StarvesTheLast, crashes=0)
     assert explained(model).holds
     claims = all_epochs(model)
-    found = check(model, claims)
+    found = check_model(model, claims)
     assert not found.holds
     path = found.discoveries["epoch 1 is committed"].path
     assert model.actions(path.last) == []
@@ -220,7 +220,7 @@ def test_decision_7_a_fair_execution_exists():
     """As printed, B.12 admits none; here one ends where no fair action is possible."""
     model = model_of("pipeline", Barriers, crashes=1)
     never = eventually("never", lambda point: False, fair=fairness, rare=is_failure)
-    path = check(model, [never]).discoveries["never"].path
+    path = check_model(model, [never]).discoveries["never"].path
     assert greatest_common_epoch(path.last.configuration) == 2
     # crashes are still possible there, and nobody is owed one
     assert all(is_failure(move) for move in model.actions(path.last))
@@ -230,5 +230,5 @@ def test_without_fairness_nothing_is_promised():
     """A run may stop anywhere if no action is owed."""
     model = model_of("one task", Barriers, crashes=0)
     claim = eventually("committed", committed(1), fair=lambda move: None)
-    path = check(model, [claim]).discoveries["committed"].path
+    path = check_model(model, [claim]).discoveries["committed"].path
     assert len(path) == 0

@@ -5,7 +5,7 @@ from support.progress.graphs import DIAMOND as ORDER
 from support.timely import broken
 from support.timely.shapes import INCOMPARABLE, PAST, m, shown
 
-from cutwater.checking import always, check, replay
+from cutwater.checking import always, check_model, replay
 from cutwater.semantics.timely.clock import Clock, ReachedClock, TrackedClock
 from cutwater.semantics.timely.conditions import condition_1, condition_2
 from cutwater.semantics.timely.model import TimelyModel
@@ -17,7 +17,7 @@ LATE = "nothing late"
 def search(shape, inputs, clock, **options):
     model = TimelyModel(shape, inputs, clock=clock, has_outputs=True)
     claim = always(LATE, lambda point: model.late(point) is None)
-    return model, check(model, [claim], **options)
+    return model, check_model(model, [claim], **options)
 
 
 def counterexample(shape, inputs, clock):
@@ -65,7 +65,7 @@ def test_a_broken_clock_is_caught_by_a_run(clock, case, run):
     shape, inputs = case
     counterexample(shape, inputs, clock(shape, could_result_in(shape)))
     model = TimelyModel(shape, inputs, clock=clock(shape, could_result_in(shape)))
-    found = check(model, [twice(shape)])
+    found = check_model(model, [twice(shape)])
     assert shown(found.discoveries["once"].path.actions) == run
 
 
@@ -74,7 +74,7 @@ def test_with_the_papers_clock_no_answer_is_given_twice(case):
     shape, inputs = case
     model, found = search(shape, inputs, Clock(shape, could_result_in(shape)))
     assert found.holds
-    found = check(model, [twice(shape)])
+    found = check_model(model, [twice(shape)])
     assert (found.holds, found.is_exhaustive) == (True, True)
 
 

@@ -10,7 +10,7 @@ from support.models.classics import (
     is_consistent,
 )
 
-from cutwater.checking import always, check, eventually, replay, sometimes
+from cutwater.checking import always, check_model, eventually, replay, sometimes
 from cutwater.errors import InputError
 
 COUNTED = [
@@ -25,15 +25,15 @@ COUNTED = [
 
 @pytest.mark.parametrize(("model", "count"), COUNTED, ids=lambda v: type(v).__name__)
 def test_the_number_of_states_is_the_published_one(model, count):
-    found = check(model)
+    found = check_model(model)
     assert (found.unique_states, found.is_exhaustive, found.is_reduced) == (count, True, False)
     assert found.summary() == f"explored all {count:,} states"
 
 
 @pytest.mark.parametrize(("model", "count"), COUNTED[:5], ids=lambda v: type(v).__name__)
 def test_depth_and_breadth_see_the_same_states(model, count):
-    deep = check(model, search="depth")
-    broad = check(model, search="breadth")
+    deep = check_model(model, search="depth")
+    broad = check_model(model, search="breadth")
     assert deep.unique_states == broad.unique_states == count
     assert deep.transitions == broad.transitions
     assert deep.depth >= broad.depth
@@ -42,7 +42,7 @@ def test_depth_and_breadth_see_the_same_states(model, count):
 def test_four_litres_take_six_steps():
     """The shortest solution is known: fill big, to small, empty small, to small, fill big, …"""
     claim = always("the big jug never holds 4", lambda state: state[1] != 4)
-    found = check(DieHard(), [claim])
+    found = check_model(DieHard(), [claim])
     path = found.discoveries[claim.name].path
     assert path.actions == (
         "fill big", "to small", "empty small", "to small", "fill big", "to small",
@@ -58,7 +58,7 @@ def test_two_phase_commit_is_consistent_and_can_end_both_ways():
         sometimes("all abort", lambda state: set(state[0]) == {"aborted"}),
         sometimes("one commits, one aborts", lambda state: not is_consistent(state[0])),
     ]
-    found = check(TwoPhaseCommit(3), claims)
+    found = check_model(TwoPhaseCommit(3), claims)
     assert [found.verdict(claim) for claim in claims] == [
         "holds",
         "holds: there is an example",
@@ -96,7 +96,7 @@ def managers_sorted(state):
 
 
 def test_two_phase_commit_up_to_symmetry_is_the_published_number():
-    found = check(TwoPhaseCommit(5), symmetric=managers_sorted, search="depth")
+    found = check_model(TwoPhaseCommit(5), symmetric=managers_sorted, search="depth")
     assert (found.unique_states, found.is_exhaustive, found.is_reduced) == (665, True, True)
 
 
@@ -105,10 +105,10 @@ def test_as_many_are_looked_at_as_there_are_classes_of_states(search):
     model = TwoPhaseCommit(4)
     classes = set()
     claim = always("seen", lambda state: classes.add(like_parts_sorted(state)) or True)
-    assert check(model, [claim]).holds
-    found = check(model, symmetric=like_parts_sorted, search=search)
+    assert check_model(model, [claim]).holds
+    found = check_model(model, symmetric=like_parts_sorted, search=search)
     assert (found.unique_states, found.is_exhaustive) == (len(classes), True)
-    assert len(classes) < check(model).unique_states / 5
+    assert len(classes) < check_model(model).unique_states / 5
 
 
 def test_a_path_up_to_symmetry_is_one_of_the_model_itself():
@@ -117,12 +117,12 @@ def test_a_path_up_to_symmetry_is_one_of_the_model_itself():
         always("nobody aborts", lambda state: "aborted" not in state[0]),
     ]
     model = TwoPhaseCommit(3)
-    found = check(model, claims, symmetric=like_parts_sorted)
+    found = check_model(model, claims, symmetric=like_parts_sorted)
     for claim in claims:
         path = found.discoveries[claim.name].path
         assert replay(model, path.initial, path.actions) == path
         assert not claim.predicate(path.last)
-        assert len(path) == len(check(model, [claim]).discoveries[claim.name].path)
+        assert len(path) == len(check_model(model, [claim]).discoveries[claim.name].path)
 
 
 @pytest.mark.parametrize(
@@ -131,16 +131,16 @@ def test_a_path_up_to_symmetry_is_one_of_the_model_itself():
 )
 def test_symmetry_that_would_not_be_sound_is_refused(claims, search):
     with pytest.raises(InputError) as raised:
-        check(TwoPhaseCommit(3), claims, search=search, symmetric=like_parts_sorted)
+        check_model(TwoPhaseCommit(3), claims, search=search, symmetric=like_parts_sorted)
     assert raised.value.problems[0].code == "no-symmetry"
 
 
 def test_the_hardest_position_of_the_two_by_three_puzzle_takes_21_moves():
-    assert check(SlidingPuzzle(2, 3)).depth == 21
+    assert check_model(SlidingPuzzle(2, 3)).depth == 21
 
 
 def test_a_grid_has_its_places_and_no_more():
     seen = []
     claim = always("seen", lambda state: seen.append(state) or True)
-    check(Grid(4, 5), [claim])
+    check_model(Grid(4, 5), [claim])
     assert sorted(seen) == sorted(Grid(4, 5).all_states())  # each once

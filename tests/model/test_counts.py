@@ -13,7 +13,7 @@ from support.models.shapes import (
     start,
 )
 
-from cutwater.checking import always, check, failure_transparency, view
+from cutwater.checking import always, check_model, failure_transparency, view
 from cutwater.semantics.barrier_model import BarrierModel
 from cutwater.semantics.barriers import greatest_common_epoch, latest_common_snapshot, output
 from cutwater.semantics.wellformed import ill_formed
@@ -46,9 +46,9 @@ COUNTS = {
 @pytest.mark.parametrize("shape", INPUTS)
 def test_the_number_of_states(shape, crashes):
     model = model_of(shape, crashes)
-    full = check(model, reduce=False)
-    assert (full.unique_states, check(model).unique_states) == COUNTS[shape][crashes]
-    assert check(model, reduce=False, search="depth").unique_states == full.unique_states
+    full = check_model(model, reduce=False)
+    assert (full.unique_states, check_model(model).unique_states) == COUNTS[shape][crashes]
+    assert check_model(model, reduce=False, search="depth").unique_states == full.unique_states
 
 
 @pytest.mark.parametrize("crashes", [0, 1, 2])
@@ -81,7 +81,7 @@ def test_the_states_of_a_pipeline_without_crashes_are_counted_by_a_formula():
     """Three tasks at places i >= j >= k of as many messages: that many ways."""
     for events in range(1, 5):
         model = BarrierModel(start(PIPELINE, x=[[1] * events]))
-        assert check(model, reduce=False).unique_states == comb(events + 1 + 3, 3)
+        assert check_model(model, reduce=False).unique_states == comb(events + 1 + 3, 3)
 
 
 @pytest.mark.parametrize("crashes", [0, 1, 2])
@@ -110,13 +110,13 @@ def test_the_sinks_view_is_failure_transparent_too(shape):
 @pytest.mark.parametrize("shape", INPUTS)
 def test_every_explored_state_is_well_formed(shape):
     claim = always("well-formed", lambda point: ill_formed(point.configuration) is None)
-    found = check(model_of(shape, 2), [claim])
+    found = check_model(model_of(shape, 2), [claim])
     assert (found.holds, found.is_exhaustive) == (True, True)
 
 
 @pytest.mark.parametrize("shape", INPUTS)
 def test_facts_of_every_explored_step(shape):
-    """Only a border that raises the common epoch is seen; failing and recovering never are."""
+    """Only a barrier that raises the common epoch is seen; failing and recovering never are."""
     model = model_of(shape, 2)
     todo, seen, commits = list(model.initial_states()), set(), 0
     while todo:
@@ -130,7 +130,7 @@ def test_facts_of_every_explored_step(shape):
             after = there.configuration
             is_commit = greatest_common_epoch(after) > greatest_common_epoch(c)
             assert (output(after) != output(c)) == is_commit
-            assert not is_commit or type(move).__name__ == "TakeBorder"
+            assert not is_commit or type(move).__name__ == "TakeBarrier"
             assert (latest_common_snapshot(after) != latest_common_snapshot(c)) == is_commit
             epoch = greatest_common_epoch(after)
             is_level = not after.is_failed and all(

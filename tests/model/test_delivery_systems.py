@@ -3,7 +3,7 @@
 import pytest
 from support.repo.package import ROOT
 
-from cutwater.checking import check
+from cutwater.checking import check_model
 from cutwater.checking.guarantees.classify import classify, together
 from cutwater.checking.guarantees.determinism import deterministic, order_sensitive
 from cutwater.checking.guarantees.release import (
@@ -38,7 +38,7 @@ OWN = [strong_productions, micro_batches, flink_epochs, drifting_state, all_idem
 def test_the_number_of_states(make):
     counts = []
     for failures in range(3):
-        found = check(DeliveryModel(make(), letters("abc"), failures=failures))
+        found = check_model(DeliveryModel(make(), letters("abc"), failures=failures))
         assert found.is_exhaustive
         counts.append(found.unique_states)
     assert tuple(counts) == COUNTS[make]
@@ -48,7 +48,7 @@ def test_the_states_of_the_idempotent_system_are_counted_by_a_formula():
     """Each input that has entered waits, is an output, or has left; and one state rests."""
     for count, text in enumerate(["", "a", "ab", "abc", "abcd"]):
         model = DeliveryModel(all_idempotent(), letters(text), failures=0)
-        assert check(model).unique_states == sum(3**k for k in range(count + 1)) + 1
+        assert check_model(model).unique_states == sum(3**k for k in range(count + 1)) + 1
 
 
 @pytest.mark.parametrize("make", OWN)

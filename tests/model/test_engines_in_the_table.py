@@ -4,7 +4,7 @@ from support.models import broken_microbatches, broken_realtime
 from support.models.protocols import explored, finding, model_of
 from support.repo.package import ROOT
 
-from cutwater.checking import check, sometimes
+from cutwater.checking import check_model, sometimes
 from cutwater.semantics.protocols.microbatch import Case, Microbatches
 from cutwater.semantics.protocols.realtime import RealTime
 from cutwater.semantics.protocols.realtime_world import RealTimeCase
@@ -19,7 +19,7 @@ def is_part_of_an_epoch(shown):
 
 def waits_for(protocol, case):
     model, _ = model_of(protocol, case)
-    found = check(model, [sometimes("a part", is_part_of_an_epoch, observed=True)])
+    found = check_model(model, [sometimes("a part", is_part_of_an_epoch, observed=True)])
     return "its turn" if "a part" in found.discoveries else "the end of its epoch"
 
 

@@ -8,7 +8,7 @@ from cutwater.semantics.barrier_model import (
     Fail,
     Point,
     Recover,
-    TakeBorder,
+    TakeBarrier,
     TakeEvent,
     is_failure,
 )
@@ -44,9 +44,9 @@ def take(stream, n, epoch, word):
 
 E1, E3, E5 = take("ints", 0, 1, 1), take("ints", 2, 2, 3), take("ints", 3, 2, 5)
 RESET = take("reset", 1, 2, "Reset")
-BORDER = TakeBorder("average")
-WITH_FAILURE = [E1, BORDER, E3, Fail("average"), Recover(), RESET, E3, E5, BORDER]
-FAILURE_FREE = [E1, BORDER, RESET, E3, E5, BORDER]
+BARRIER = TakeBarrier("average")
+WITH_FAILURE = [E1, BARRIER, E3, Fail("average"), Recover(), RESET, E3, E5, BARRIER]
+FAILURE_FREE = [E1, BARRIER, RESET, E3, E5, BARRIER]
 
 
 def run(initial, moves):
@@ -92,8 +92,8 @@ def test_the_run_without_a_failure_shows_the_same_archives(initial):
 def test_the_averages_that_are_sent(initial):
     (*_, last) = run(initial, WITH_FAILURE)
     sent = sorted(last.configuration.messages.on("avgs"), key=lambda m: m.n)
-    words = [m.content.word if isinstance(m.content, Event) else "border" for m in sent]
-    assert words == [1, "border", 3, 4, "border"]
+    words = [m.content.word if isinstance(m.content, Event) else "barrier" for m in sent]
+    assert words == [1, "barrier", 3, 4, "barrier"]
     assert [m.epoch for m in sent] == [1, 1, 2, 2, 2]
 
 

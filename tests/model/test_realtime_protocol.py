@@ -121,7 +121,7 @@ def test_a_partition_that_was_idle_at_the_crash():
     assert "is killed" in " ".join(lines)
     assert lines[-1].endswith(
         "reads K = 1 and goes back to tick 1, opens behind K, reader 1 cuts tick 1 with record 0, "
-        "reader 1 writes entry 1, reader 1 sends border 1, counts snapshot 1, and the plan up to "
+        "reader 1 writes entry 1, reader 1 sends barrier 1, counts snapshot 1, and the plan up to "
         "it goes"
     )
 

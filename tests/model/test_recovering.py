@@ -3,7 +3,7 @@
 import pytest
 from support.models.broken_recoveries import CUTS, ONE_EPOCH, ONE_SOURCE, RECOVERIES
 
-from cutwater.checking import always, check, replay, sometimes
+from cutwater.checking import always, check_model, replay, sometimes
 from cutwater.checking.explorer.paths import shrink
 from cutwater.semantics.recovering import (
     Barriers,
@@ -59,7 +59,7 @@ def refuting(model, claim):
 def shortest(model, claims):
     """The first claim that is refuted, and a run of which nothing can be left out."""
     for claim in claims:
-        found = check(model, [claim])
+        found = check_model(model, [claim])
         if claim.name in found.discoveries:
             path = found.discoveries[claim.name].path
             return claim.name, shrink(model, path, refuting(model, claim))
@@ -85,7 +85,7 @@ def test_a_coordinated_snapshot_is_consistent_and_can_be_gone_back_to(
     way, system, states, is_under_way
 ):
     model, claims = of_cuts(way, system)
-    found = check(model, [*claims, sometimes(UNDER_WAY, has_messages_under_way)])
+    found = check_model(model, [*claims, sometimes(UNDER_WAY, has_messages_under_way)])
     assert found.is_exhaustive
     assert found.unique_states == states
     assert found.discoveries.keys() == ({UNDER_WAY} if is_under_way else set())
@@ -124,7 +124,7 @@ LARGER = {
     ],
 )
 def test_tasks_that_recover_one_by_one_show_a_run_without_failures(case, states):
-    found = check(*of_recovery(RecoveryRules(), case))
+    found = check_model(*of_recovery(RecoveryRules(), case))
     assert found.holds
     assert found.is_exhaustive
     assert found.unique_states == states
@@ -138,7 +138,7 @@ BROKEN = {
 STEPS = {
     "messages under way are not kept": (CONSISTENT, 6),
     "channels are not blocked": (CONSISTENT, 8),
-    "the first border takes the snapshot": (CONSISTENT, 7),
+    "the first barrier takes the snapshot": (CONSISTENT, 7),
     "old messages are taken": (EXPLAINED, 18),
     "new messages are dropped": (EXPLAINED, 12),
     "the generation is not sent": (PUBLISHED, 9),
@@ -174,11 +174,11 @@ def test_a_task_that_has_not_heard_of_the_recovery_drops_what_is_replayed():
         "b recovers",
         "b reads its next word",
         "middle recovers",
-        "a takes the border",
-        "b takes the border",
+        "a takes the barrier",
+        "b takes the barrier",
         "sink recovers",
-        "middle takes the border",
-        "sink takes the border",
+        "middle takes the barrier",
+        "sink takes the barrier",
         "the coordinator commits an epoch",
     ]
 
@@ -188,9 +188,9 @@ def test_without_the_sources_nobody_sends_again_what_a_crash_lost():
     _, path = shortest(*of_recovery(broken(), broken.case))
     assert told(path) == [
         "a reads its next word",
-        "a takes the border",
+        "a takes the barrier",
         "b reads its next word",
-        "b takes the border",
+        "b takes the barrier",
         "middle crashes",
         "middle is suspected; a new generation",
         "middle recovers",

@@ -17,7 +17,7 @@ from support.models.shapes import PIPELINE, start
 from support.models.variants import MODELS
 from support.models.variants import PROTOCOLS as VARIANTS
 
-from cutwater.checking import always, check, failure_transparency
+from cutwater.checking import always, check_model, failure_transparency
 from cutwater.semantics.barrier_model import BarrierModel, Barriers
 from cutwater.semantics.barriers import Graph, initial_configuration
 
@@ -50,7 +50,7 @@ def small_models(protocol, seeds, *, most=700):
         c = random_system(drawn, tasks=3, sources=2, epochs=2, events=drawn.choice([1, 1, 2]))
         c = shuffled(c, drawn) if seed % 3 == 0 else c
         model = BarrierModel(c, crashes=drawn.choice([0, 1, 1, 2]), protocol=protocol())
-        if check(model, reduce=False, max_states=most).is_exhaustive:
+        if check_model(model, reduce=False, max_states=most).is_exhaustive:
             yield model
 
 
@@ -78,7 +78,7 @@ def test_there_is_a_variant_for_each_method_of_the_protocol():
 def test_a_variant_of_the_protocol_is_not_reduced(variant):
     """Regression: with what is true of the rules alone, half of the systems showed less."""
     for model in small_models(variant, range(15)):
-        assert not check(model).is_reduced
+        assert not check_model(model).is_reduced
         assert sequences(model, reduce=True) == sequences(model, reduce=False)
         verdicts = {
             failure_transparency(model, model.failure_free(), reduce=reduce).holds
@@ -98,8 +98,8 @@ def test_a_rule_replaced_in_the_object_itself_counts_as_overridden():
     protocol = Barriers()
     protocol.recover = lambda c: c
     model = BarrierModel(start(PIPELINE, x=[[1]]), protocol=protocol)
-    assert not check(model).is_reduced
-    assert check(BarrierModel(start(PIPELINE, x=[[1]]))).is_reduced
+    assert not check_model(model).is_reduced
+    assert check_model(BarrierModel(start(PIPELINE, x=[[1]]))).is_reduced
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: p.__name__)
@@ -185,7 +185,7 @@ def commute_everywhere(model):
     return pairs
 
 
-# which borders (b) takes depends on what has come so far: its border moves are not the same move
+# which barriers (b) takes depends on what has come so far: its barrier moves are not the same move
 LOCAL = [protocol for protocol in PROTOCOLS if protocol is not UNSAFE["b"]]
 
 
@@ -208,11 +208,11 @@ def test_no_action_is_independent_of_itself():
 def test_the_reduction_is_worth_it():
     """Three tasks, two epochs of five events: a tenth of the states at most."""
     model = BarrierModel(start(PIPELINE, x=[[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]))
-    full, reduced = check(model, reduce=False), check(model, reduce=True)
+    full, reduced = check_model(model, reduce=False), check_model(model, reduce=True)
     assert (full.unique_states, reduced.unique_states) == (455, 37)
     assert full.unique_states > 10 * reduced.unique_states
     claims = [always("nothing", bool, observed=True)]
-    assert check(model, claims).is_reduced
+    assert check_model(model, claims).is_reduced
 
 
 def test_a_reduced_search_is_only_for_what_is_observed():
@@ -220,8 +220,8 @@ def test_a_reduced_search_is_only_for_what_is_observed():
     model = BarrierModel(start(PIPELINE, x=[[1], [2]]))
     inner = always("of states", lambda point: True)
     seen = always("of observations", lambda out: True, observed=True)
-    assert check(model, [seen]).is_reduced
-    assert not check(model, [inner]).is_reduced
-    assert not check(model, [inner, seen]).is_reduced
-    assert not check(model, [seen], reduce=False).is_reduced
-    assert check(model, [inner]).unique_states > check(model, [seen]).unique_states
+    assert check_model(model, [seen]).is_reduced
+    assert not check_model(model, [inner]).is_reduced
+    assert not check_model(model, [inner, seen]).is_reduced
+    assert not check_model(model, [seen], reduce=False).is_reduced
+    assert check_model(model, [inner]).unique_states > check_model(model, [seen]).unique_states

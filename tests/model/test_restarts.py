@@ -22,7 +22,7 @@ def test_0_1_2_crash_3_4(epochs, first_seen, processed_again):
         checked(initial_configuration(graph_of([task]), {"items": epochs})), crashes=1
     )
     (point,) = model.initial_states()
-    wanted = 3 + len(first_seen)  # three items, and the borders behind them
+    wanted = 3 + len(first_seen)  # three items, and the barriers behind them
     before, point = until(
         model, point, lambda point: point.configuration.position(0, "echoed") == wanted
     )

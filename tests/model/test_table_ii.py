@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutwater.checking import always, check, explainable, replay
+from cutwater.checking import always, check_model, explainable, replay
 from cutwater.checking.guarantees.classify import Reference, classify
 from cutwater.checking.transparency.explainability import is_unexplained
 from cutwater.semantics.delivery.histories import letters, state_of
@@ -198,7 +198,7 @@ def test_section_ii_bac_after_a_and_ab_is_found():
 def test_section_ii_bac_after_ab_is_impossible_where_the_order_is_kept(recovery, is_possible):
     ab, bac = Element("out", "ab"), Element("out", "bac")
     claim = always("ab, then not bac", lambda p: not bag(ab, bac) <= p.configuration.outputs)
-    found = check(model(recovery, None, letters("abc")), [claim])
+    found = check_model(model(recovery, None, letters("abc")), [claim])
     assert found.holds == (not is_possible)
     kept = classify(released_at_once("replay in the order that outputs show", None), letters("abc"))
     assert str(kept) == "exactly-once"

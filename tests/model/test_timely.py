@@ -21,7 +21,7 @@ from support.timely.shapes import (
     transitions,
 )
 
-from cutwater.checking import always, check, sometimes
+from cutwater.checking import always, check_model, sometimes
 from cutwater.errors import FlowError
 from cutwater.progress import Edge
 from cutwater.semantics.timely.clock import Clock, TrackedClock
@@ -61,7 +61,7 @@ def test_theorem_2_and_the_number_of_states(name):
     counts = []
     for options in ({}, {"is_reordering": True}, {"has_outputs": True}):
         model = model_of(name, **options)
-        found = check(model, [theorem_2(model)])
+        found = check_model(model, [theorem_2(model)])
         assert (found.holds, found.is_exhaustive) == (True, True)
         counts.append(found.unique_states)
     assert tuple(counts) == COUNTS[name]
@@ -96,7 +96,7 @@ def test_proposition_8_the_clock_shrinks_while_inputs_do_not_grow(name, is_reord
 def test_proposition_9_what_left_the_clock_does_not_come_back(name):
     model = model_of(name, has_outputs=True)
     gone = always("gone", lambda p: not (p.left & model.clock(p.configuration)))
-    found = check(model, [gone])
+    found = check_model(model, [gone])
     assert (found.holds, found.is_exhaustive) == (True, True)
 
 
@@ -151,7 +151,7 @@ def test_theorem_2_with_progress_driving_the_notifications(name, is_reordering):
     shape, _ = SHAPES[name]
     clock = TrackedClock(shape)
     model = model_of(name, clock=clock, is_reordering=is_reordering)
-    found = check(model, [theorem_2(model)])
+    found = check_model(model, [theorem_2(model)])
     assert (found.holds, found.is_exhaustive) == (True, True)
     exact = Clock(shape, RELATIONS[name])
     for before, _, after in transitions(model):
@@ -169,11 +169,11 @@ def test_a_node_on_a_loop_into_the_past_waits_for_itself():
     """With Close↑ nothing comes late there; what is lost is that the notification ever comes."""
     model = TimelyModel(WAITING_FOR_ITSELF, {"in": m(1)})
     delivered = sometimes("delivered", lambda p: any(p.configuration.queues[1:]))
-    found = check(model, [delivered])
+    found = check_model(model, [delivered])
     assert found.is_exhaustive
     assert "delivered" not in found.discoveries
     onward = model_of("loop")
-    assert "delivered" in check(onward, [delivered]).discoveries
+    assert "delivered" in check_model(onward, [delivered]).discoveries
 
 
 def test_progress_refuses_a_loop_into_the_past():
@@ -185,10 +185,10 @@ def test_with_free_inputs_theorem_2_does_not_hold():
     """P3 asks for inputs that do not grow, and this is why: here 0 comes after 1 was counted."""
     options = {"arriving": [("in", Message(0))], "clock": Clock(PIPELINE, RELATIONS["pipeline"])}
     free = TimelyModel(PIPELINE, {"in": m(1)}, **options)
-    found = check(free, [theorem_2(free)])
+    found = check_model(free, [theorem_2(free)])
     assert shown(found.discoveries["nothing late"].path.actions) == "+in@0"
     guarded = TimelyModel(PIPELINE, {"in": m(1)}, is_guarded=True, **options)
-    found = check(guarded, [theorem_2(guarded)])
+    found = check_model(guarded, [theorem_2(guarded)])
     assert (found.holds, found.is_exhaustive) == (True, True)
 
 
@@ -201,7 +201,7 @@ def test_guarded_inputs_may_add_what_may_come_anyway():
     model = TimelyModel(PIPELINE, {"in": m(1)}, **options)
     moves = [move for _, move, _ in transitions(model) if isinstance(move, Input)]
     assert {move.message.time for move in moves} == {2}
-    assert check(model, [theorem_2(model)]).holds
+    assert check_model(model, [theorem_2(model)]).holds
 
 
 def test_several_minimal_times_may_be_due_at_once_and_come_in_any_order():
@@ -225,7 +225,7 @@ def test_a_notification_waits_for_everything_up_to_its_time():
         lambda p: p.configuration.queues[3] != () and any(p.configuration.queues[i] for i in (0, 2))
         and p.configuration.queues[3][0].time == 1,
     )  # fmt: skip
-    assert early.name not in check(model, [early]).discoveries
+    assert early.name not in check_model(model, [early]).discoveries
 
 
 def test_a_node_may_begin_by_a_request_of_its_own():
@@ -256,7 +256,7 @@ def test_a_loop_ends_for_one_time_while_another_still_turns():
             and any(p.configuration.queues[i] for i in (first, following))
         ),
     )
-    assert "overlap" in check(model, [overlap]).discoveries
+    assert "overlap" in check_model(model, [overlap]).discoveries
 
 
 def test_shapes_are_what_they_are_called():

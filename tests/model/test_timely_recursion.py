@@ -4,7 +4,7 @@ import pytest
 from support.timely.divide import BODY, summing
 from support.timely.shapes import transitions
 
-from cutwater.checking import always, check, sometimes
+from cutwater.checking import always, check_model, sometimes
 from cutwater.semantics.timely.clock import Clock
 from cutwater.semantics.timely.dataflow import Message
 from cutwater.semantics.timely.model import Notify, TimelyModel
@@ -38,7 +38,7 @@ def test_the_sum_is_right_in_every_order_and_nothing_comes_late():
         always("goes on", lambda p: is_over(model, p) or bool(model.actions(p))),
         sometimes("ends", lambda p: is_over(model, p)),
     ]
-    found = check(model, claims)
+    found = check_model(model, claims)
     assert (found.holds, found.is_exhaustive) == (True, True)
     assert found.unique_states == 233
 
@@ -85,7 +85,7 @@ def test_with_one_time_for_all_calls_a_node_waits_for_itself():
     model = TimelyModel(
         dataflow, {"ask": [Message(0, ((), NUMBERS))]}, clock=Clock(dataflow, relation)
     )
-    found = check(model, [sometimes("a result", lambda p: bool(result(model, p)))])
+    found = check_model(model, [sometimes("a result", lambda p: bool(result(model, p)))])
     assert found.is_exhaustive
     assert "a result" not in found.discoveries
     assert not any(isinstance(move, Notify) for _, move, _ in transitions(model))

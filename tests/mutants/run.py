@@ -6,14 +6,16 @@ under ``equivalent`` with the reason, and is not run.
 
     make mutants                       all of them
     make mutants ARGS="frontier -j 2"  those of modules with "frontier" in their path, two at a time
+    make mutants ARGS="--killed FILE"  goes on where a run that was cut off ended
 
 Before the first mutant of a module its tests have to pass with nothing changed: a test that fails
-anyway notices nothing.
+anyway notices nothing. How long they take then is the measure of what counts as an endless loop.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import shutil
 import subprocess
@@ -29,8 +31,10 @@ from queue import Queue
 
 ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).with_name("mutants.toml")
-SECONDS = 120
-"""A mutant whose tests take longer goes round for ever, and was noticed."""
+LEAST_LIMIT_S = 120.0
+TIMES_UNCHANGED = 10
+"""A mutant whose tests take so much longer than without it loops for ever, and was noticed."""
+SURVIVED = "SURVIVED"
 
 
 Done = subprocess.CompletedProcess[str]
@@ -75,15 +79,15 @@ def copied(root: Path, to: Path) -> Path:
     return to
 
 
-def is_killed(mutant: Mutant, scratch: Path) -> bool:
-    """Does a test fail, in a scratch copy of the repository?"""
+def verdict(mutant: Mutant, scratch: Path, limit_s: float = LEAST_LIMIT_S) -> str:
+    """``killed``, ``timed out`` or ``SURVIVED``, in a scratch copy of the repository."""
     module = scratch / mutant.path
     before = module.read_text()
     module.write_text(before.replace(mutant.old, mutant.new))
     try:
-        return pytest(scratch, mutant.tests, SECONDS).returncode != 0
+        return "killed" if pytest(scratch, mutant.tests, limit_s).returncode else SURVIVED
     except subprocess.TimeoutExpired:
-        return True
+        return "timed out"
     finally:
         module.write_text(before)
 
@@ -92,7 +96,7 @@ def pytest(scratch: Path, tests: Iterable[str], seconds: float | None = None) ->
     """Run tests in a scratch copy, up to the first that fails."""
     environment = {
         **os.environ,
-        "PYTHONPATH": str(scratch / "src"),
+        "PYTHONPATH": os.pathsep.join([str(scratch / "src"), os.environ.get("PYTHONPATH", "")]),
         # A mutant may have its module's size; only what was compiled before it is kept.
         "PYTHONDONTWRITEBYTECODE": "1" if seconds else "",
         "HYPOTHESIS_PROFILE": "mutants",
@@ -110,21 +114,56 @@ def pytest(scratch: Path, tests: Iterable[str], seconds: float | None = None) ->
 
 
 class Unchanged:
-    """Which tests are known to pass without any mutant."""
+    """Which tests are known to pass without any mutant, and how long they take."""
 
     def __init__(self) -> None:
-        self._passed: set[tuple[str, ...]] = set()
+        self._seconds: dict[tuple[str, ...], float] = {}
 
-    def check(self, tests: tuple[str, ...], scratch: Path) -> None:
-        """Exit if one of the tests fails, or if there is none."""
-        if tests not in self._passed:
+    def limit_s(self, tests: tuple[str, ...], scratch: Path) -> float:
+        """How long they may take with a mutant; exits if one fails, or if there is none."""
+        if tests not in self._seconds:
+            began = time.monotonic()
             done = pytest(scratch, tests)
             if done.returncode:
                 sys.exit(f"{done.stdout}{done.stderr}the tests do not pass without a mutant")
-            self._passed.add(tests)
+            self._seconds[tests] = time.monotonic() - began
+        return max(LEAST_LIMIT_S, TIMES_UNCHANGED * self._seconds[tests])
 
 
-def survivors(mutants: Sequence[Mutant], jobs: int) -> Iterator[Mutant]:
+class Killed:
+    """The mutants that an earlier run killed, as lines of a file.
+
+    A line is a digest of the mutant, its module and its tests: what changed since is tried again.
+    Digests are of the files as they were when first asked for: one may be edited while it runs.
+    """
+
+    def __init__(self, path: Path | None, root: Path = ROOT) -> None:
+        self._path = path
+        self._root = root
+        self._digests: dict[Mutant, str] = {}
+        self._known = set(path.read_text().split()) if path and path.exists() else set()
+
+    def __contains__(self, mutant: Mutant) -> bool:
+        return self._digest(mutant) in self._known
+
+    def add(self, mutant: Mutant) -> None:
+        """Note it at once: the next mutant may be the one at which the run is cut off."""
+        if self._path:
+            with self._path.open("a") as file:
+                file.write(f"{self._digest(mutant)}\n")
+
+    def _digest(self, mutant: Mutant) -> str:
+        if mutant not in self._digests:
+            self._digests[mutant] = self._made(mutant)
+        return self._digests[mutant]
+
+    def _made(self, mutant: Mutant) -> str:
+        files = [mutant.path, *(test.partition("::")[0] for test in mutant.tests)]
+        parts = [str(mutant), *mutant.tests, *((self._root / name).read_text() for name in files)]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def survivors(mutants: Sequence[Mutant], jobs: int, killed: Killed) -> Iterator[Mutant]:
     """Those that no test noticed; tells how far it is."""
     with tempfile.TemporaryDirectory() as folder:
         free: Queue[Path] = Queue()
@@ -132,25 +171,26 @@ def survivors(mutants: Sequence[Mutant], jobs: int) -> Iterator[Mutant]:
             free.put(copied(ROOT, Path(folder) / str(number)))
         unchanged = Unchanged()
 
-        def tried(mutant: Mutant) -> tuple[bool, float]:
+        def tried(mutant: Mutant) -> tuple[str, float]:
             scratch, began = free.get(), time.monotonic()
             try:
-                unchanged.check(mutant.tests, scratch)
-                return is_killed(mutant, scratch), time.monotonic() - began
+                limit_s = unchanged.limit_s(mutant.tests, scratch)
+                return verdict(mutant, scratch, limit_s), time.monotonic() - began
             finally:
                 free.put(scratch)
 
         with ThreadPoolExecutor(jobs) as pool:
-            for count, (mutant, (killed, seconds)) in enumerate(
+            for count, (mutant, (word, seconds)) in enumerate(
                 zip(mutants, pool.map(tried, mutants), strict=True), 1
             ):
-                word = "killed" if killed else "SURVIVED"
                 print(
-                    f"{count:>4} of {len(mutants)}  {word:<8}  {seconds:>4.0f} s  {mutant.path}",
+                    f"{count:>4} of {len(mutants)}  {word:<9}  {seconds:>4.0f} s  {mutant.path}",
                     flush=True,
                 )
-                if not killed:
+                if word == SURVIVED:
                     yield mutant
+                else:
+                    killed.add(mutant)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,16 +198,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("only", nargs="?", default="", help="a part of the modules' paths")
     parser.add_argument("-j", "--jobs", type=int, default=1, help="how many at a time")
+    parser.add_argument("--killed", type=Path, metavar="FILE", help="note them, skip those noted")
     given = parser.parse_args(arguments)
     known = [mutant for mutant in read() if given.only in mutant.path]
-    tried = [mutant for mutant in known if not mutant.why_equivalent]
-    if not tried:
+    listed = [mutant for mutant in known if not mutant.why_equivalent]
+    if not listed:
         sys.exit(f"no mutant is listed for a module with {given.only!r} in its path")
     began = time.monotonic()
-    left = list(survivors(tried, given.jobs))
+    killed = Killed(given.killed)
+    tried = [mutant for mutant in listed if mutant not in killed]
+    left = list(survivors(tried, given.jobs, killed))
     minutes = (time.monotonic() - began) / 60
-    argued = len(known) - len(tried)
-    print(f"{len(tried)} mutants in {minutes:.0f} minutes, {argued} more are equivalent")
+    print(
+        f"{len(tried)} mutants in {minutes:.0f} minutes, {len(listed) - len(tried)} killed before, "
+        f"{len(known) - len(listed)} more are equivalent"
+    )
     for mutant in left:
         print(f"survived: {mutant}")
     print(f"{len(left)} survived" if left else "none survived")

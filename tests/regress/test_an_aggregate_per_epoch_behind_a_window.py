@@ -1,4 +1,4 @@
-"""What a watermark completed reached the aggregate after the border, or never: it was lost."""
+"""What a watermark completed reached the aggregate after the barrier, or never: it was lost."""
 
 import pytest
 
@@ -11,5 +11,5 @@ def test_an_aggregate_per_epoch_behind_a_window(fuse):
     windows = flow.source("a", int).window(cw.tumbling(2)).aggregate(n=cw.agg.count())
     totals = windows.aggregate(emit="epoch", total=cw.agg.sum("n"))
     flow.sink("out", totals.map(lambda record: record.total))
-    result = cw.simulate(flow, {"a": [10, 11, 12, cw.BORDER, 13, 14]}, fuse=fuse)
+    result = cw.simulate(flow, {"a": [10, 11, 12, cw.BARRIER, 13, 14]}, fuse=fuse)
     assert result.by_epoch("out") == [[2], [4], [5]]

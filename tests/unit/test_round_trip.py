@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,6 +70,18 @@ def test_a_place_is_named_by_the_fields_that_lead_there():
     assert difference({"a": Counter("x")}, {"a": {"x": 1}}).path == "['a']"
     assert difference({1: 1}, {1: 1, 2: 2}) is not None
     assert difference(float("nan"), float("nan")) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "declared"),
+    [
+        (Outer(1.0, (Inner(1, ["a"]), Inner(True, ["a"]))), "inner[1].count", "int | None"),
+        (Outer(np.float64(2), ()), "price", "float"),
+    ],
+)
+def test_a_part_that_fits_but_is_not_taken_is_named_by_its_place(value, path, declared):
+    _, loss = round_trip(value, codec_of(Outer))
+    assert (loss.path, loss.reason) == (path, f"it is declared as {declared}")
 
 
 def test_a_part_that_cannot_change_may_be_shared():

@@ -36,10 +36,10 @@ TRACE = Trace(HEADER, STEPS)
 plain_values = VALUES.map(plain)
 messages = st.builds(
     TraceMessage, st.sampled_from("xyz"), st.integers(0, 9), st.integers(1, 3), event=plain_values
-) | st.builds(TraceMessage, st.just("x"), st.integers(0, 9), st.just(1), border=st.just(True))
+) | st.builds(TraceMessage, st.just("x"), st.integers(0, 9), st.just(1), barrier=st.just(True))
 steps = st.builds(
     TraceStep,
-    st.sampled_from(["event", "border", "fail"]),
+    st.sampled_from(["event", "barrier", "fail"]),
     st.sampled_from("ab"),
     st.integers(0, 9),
     st.lists(messages, max_size=2).map(tuple),
@@ -64,7 +64,7 @@ def test_a_trace_written_and_read_back_is_the_same(found, words):
     assert repr(again) == repr(trace)
 
 
-def test_a_message_that_carries_none_is_no_border(tmp_path):
+def test_a_message_that_carries_none_is_no_barrier(tmp_path):
     step = TraceStep("event", "a", 1, (TraceMessage("x", 0, 1, event=None),), (), None)
     (again,) = read_back(Trace(HEADER, (step,)), tmp_path).steps
     assert again.consumed[0].event is None
@@ -144,10 +144,10 @@ DAMAGED = {
     "unknown stream produced": (
         [HEAD, line(produced=[message(stream="w")])], 2, "a step on the unknown stream 'w'",
     ),
-    "event and border": (
-        [HEAD, line(consumed=[message(border=True)])], 2, "not either an event or a border",
+    "event and barrier": (
+        [HEAD, line(consumed=[message(barrier=True)])], 2, "not either an event or a barrier",
     ),
-    "neither event nor border": (
+    "neither event nor barrier": (
         [HEAD, line(consumed=[{"stream": "x", "n": 0, "epoch": 1}])], 2, "not either an event or",
     ),
     "a task that reads an unknown stream": (

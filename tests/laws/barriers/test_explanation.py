@@ -29,11 +29,11 @@ from cutwater.semantics.barrier_model import (
     Fail,
     Point,
     Recover,
-    TakeBorder,
+    TakeBarrier,
     TakeEvent,
 )
 from cutwater.semantics.barriers import (
-    BORDER,
+    BARRIER,
     FAILED,
     Event,
     Message,
@@ -84,7 +84,7 @@ def test_generations_commits_and_what_is_kept(seed):
     assert list(found.kept) == [
         i
         for i, step in enumerate(trace.steps)
-        if step.rule in ("event", "border") and step.epoch <= epoch_of[i]
+        if step.rule in ("event", "barrier") and step.epoch <= epoch_of[i]
     ]
     commons = [greatest_common_epoch(c) for c in run.configurations]
     raising = [i for i in range(len(run.moves)) if commons[i] != commons[i + 1]]
@@ -105,7 +105,7 @@ def shown_streams(c):
     """The streams of a configuration as a replay has them."""
     streams: dict[str, list[TraceMessage]] = {}
     for m in sorted(c.messages, key=lambda m: m.n):
-        said = {"border": True} if m.content is BORDER else {"event": plain(m.content.word)}
+        said = {"barrier": True} if m.content is BARRIER else {"event": plain(m.content.word)}
         streams.setdefault(m.stream, []).append(TraceMessage(m.stream, m.n, m.epoch, **said))
     return streams
 
@@ -196,7 +196,7 @@ def changed_step(trace, steps, at, drawn):
     tasks = [task.name for task in trace.header.tasks]
     change = drawn.choice(
         [
-            {"rule": drawn.choice(["event", "border", "fail"])},
+            {"rule": drawn.choice(["event", "barrier", "fail"])},
             {"task": drawn.choice(tasks)},
             {"epoch": step.epoch + drawn.choice([-1, 1])},
             {"consumed": step.consumed[1:]},
@@ -227,8 +227,8 @@ def changed_message(trace, steps, at, drawn):
             {"n": message.n + drawn.choice([-1, 1])},
             {"epoch": message.epoch + drawn.choice([-1, 1])},
             {"stream": drawn.choice(trace.header.streams)},
-            {"border": True, "event": msgspec.UNSET},
-            {"border": False, "event": "another"},
+            {"barrier": True, "event": msgspec.UNSET},
+            {"barrier": False, "event": "another"},
         ]
     )
     messages[i] = msgspec.structs.replace(message, **change)
@@ -289,9 +289,9 @@ def trace():
         (0, {"epoch": 2}, "'a' is in epoch 1, not 2"),
         (0, {"consumed": ()}, "an event step consumes one event"),
         (1, {"rule": "event"}, "an event step consumes one event"),
-        (0, {"rule": "border"}, "a border step of 'a' consumes one border from every input"),
-        (1, {"consumed": ()}, "a border step of 'a' consumes one border from every input"),
-        (1, {"produced": ()}, "a border step produces one border"),
+        (0, {"rule": "barrier"}, "a barrier step of 'a' consumes one barrier from every input"),
+        (1, {"consumed": ()}, "a barrier step of 'a' consumes one barrier from every input"),
+        (1, {"produced": ()}, "a barrier step produces one barrier"),
         (0, {"task": "b"}, "'b' does not read 'x'"),
         (5, {"consumed": (TraceMessage("x", 2, 2, event=2),)}, "a crash consumes and produces not"),
         (6, {"epoch": 0}, "a recovery goes back to epoch 1 and moves no message"),
@@ -350,12 +350,12 @@ def test_a_task_that_is_no_function_is_found(trace):
     )
 
 
-def test_a_border_step_that_also_takes_an_event_is_no_step(trace):
-    """The event and the border of one input, as one step."""
-    event, border = trace.steps[:2]
-    both = msgspec.structs.replace(border, consumed=(*event.consumed, *border.consumed))
+def test_a_barrier_step_that_also_takes_an_event_is_no_step(trace):
+    """The event and the barrier of one input, as one step."""
+    event, barrier = trace.steps[:2]
+    both = msgspec.structs.replace(barrier, consumed=(*event.consumed, *barrier.consumed))
     refusal = explain(msgspec.structs.replace(trace, steps=(both,))).refusal
-    assert refusal.reason == "a border step of 'a' consumes one border from every input"
+    assert refusal.reason == "a barrier step of 'a' consumes one barrier from every input"
 
 
 def test_a_task_that_is_no_function_is_found_behind_an_empty_epoch():
@@ -363,9 +363,9 @@ def test_a_task_that_is_no_function_is_found_behind_an_empty_epoch():
     c = checked(
         initial_configuration(graph_of([Task("a", keep, ("x",), "y", ())]), {"x": [[], [1]]})
     )
-    border = TakeBorder("a")
+    barrier = TakeBarrier("a")
     event = TakeEvent("a", Message(1, "x", 2, Event(1)))
-    trace = record(c, [border, event, Fail("a"), Recover(), event])
+    trace = record(c, [barrier, event, Fail("a"), Recover(), event])
     assert explain(trace).holds
     *steps, last = trace.steps
     other = msgspec.structs.replace(last.produced[0], event="another")
@@ -377,7 +377,7 @@ def test_a_task_that_is_no_function_is_found_behind_an_empty_epoch():
 
 def test_the_construction_is_not_trusted(trace, monkeypatch):
     """Were too much kept, the replay of what it made would say so."""
-    monkeypatch.setattr(explanation, "_is_kept", lambda step, _: step.rule in ("event", "border"))
+    monkeypatch.setattr(explanation, "_is_kept", lambda step, _: step.rule in ("event", "barrier"))
     refusal = explain(trace).refusal
     assert refusal.step == 7  # the event that was taken before the crash, again
     assert refusal.reason == (

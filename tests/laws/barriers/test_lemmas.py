@@ -7,7 +7,7 @@ from hypothesis import given
 from support.checking.random_systems import drawn_run, keep, replayed, seeds
 
 from cutwater.checking.transparency.causality import causes, happens_before, is_causal, reordered
-from cutwater.semantics.barrier_model import Fail, Recover, TakeBorder, TakeEvent
+from cutwater.semantics.barrier_model import Fail, Recover, TakeBarrier, TakeEvent
 from cutwater.semantics.barriers import (
     Event,
     Message,
@@ -47,7 +47,7 @@ def test_random_runs_do_all_that_a_run_can_do():
     """The laws below are of something: runs commit several epochs, crash and recover."""
     runs = [drawn_run(seed) for seed in range(200)]
     seen = {type(move) for run in runs for move in run.moves}
-    assert seen == {TakeEvent, TakeBorder, Fail, Recover}
+    assert seen == {TakeEvent, TakeBarrier, Fail, Recover}
     recoveries = [sum(isinstance(move, Recover) for move in run.moves) for run in runs]
     assert sum(count >= 2 for count in recoveries) > 40
     assert sum(greatest_common_epoch(run.last) >= 2 for run in runs) > 60
@@ -113,15 +113,15 @@ def test_neighbours_that_are_causally_related_cannot_in_general_be_swapped(seed)
         found = replayed(run.initial, [run.moves[j] for j in order[: i + 2]])
         is_same = found is not None and found[-1] == run.configurations[i + 2]
         match run.moves[i], run.moves[i + 1]:
-            case Recover(), TakeEvent() | TakeBorder():
+            case Recover(), TakeEvent() | TakeBarrier():
                 assert not is_same  # what comes before the recovery is undone
             case TakeEvent(message=one), TakeEvent(message=other):
                 assert not is_same or one.content == other.content
-            case TakeBorder(task=one), TakeBorder(task=other) if one == other:
-                pass  # the borders of two epochs in a row: as moves they look alike
-            case TakeEvent() | TakeBorder(), TakeEvent() | TakeBorder():
-                assert found is None  # a border and what it waits for or lets in
-            case Fail(), TakeEvent() | TakeBorder():
+            case TakeBarrier(task=one), TakeBarrier(task=other) if one == other:
+                pass  # the barriers of two epochs in a row: as moves they look alike
+            case TakeEvent() | TakeBarrier(), TakeEvent() | TakeBarrier():
+                assert found is None  # a barrier and what it waits for or lets in
+            case Fail(), TakeEvent() | TakeBarrier():
                 raise AssertionError("a task that is down takes a step")
 
 
@@ -182,10 +182,10 @@ def test_reordered_can_draw_every_causal_permutation(seed):
 
 
 @given(seeds)
-def test_lemma_b6_only_committing_borders_change_the_output(seed):
+def test_lemma_b6_only_committing_barriers_change_the_output(seed):
     for move, before, after in steps_of(drawn_run(seed)):
         if is_committing(before, after):
-            assert isinstance(move, TakeBorder)
+            assert isinstance(move, TakeBarrier)
             assert greatest_common_epoch(after) == greatest_common_epoch(before) + 1
             assert output(before) < output(after)
         else:
@@ -233,7 +233,7 @@ def shown_at_commits(configurations, below):
 
 
 @given(seeds)
-def test_lemma_b9_only_committing_borders_change_the_latest_common_snapshot(seed):
+def test_lemma_b9_only_committing_barriers_change_the_latest_common_snapshot(seed):
     for _, before, after in steps_of(drawn_run(seed)):
         is_changed = latest_common_snapshot(before) != latest_common_snapshot(after)
         assert is_changed == is_committing(before, after)

@@ -12,7 +12,7 @@ from support.checking.random_systems import drawn_run, keep, random_system, seed
 
 from cutwater.semantics.barrier_model import BarrierModel, Fail, Point, Recover
 from cutwater.semantics.barriers import (
-    BORDER,
+    BARRIER,
     FAILED,
     Consume,
     Event,
@@ -21,7 +21,7 @@ from cutwater.semantics.barriers import (
     Produce,
     Task,
     apply_actions,
-    border_step,
+    barrier_step,
     event_step,
     fail_step,
     greatest_common_epoch,
@@ -69,7 +69,7 @@ def test_definitions_4_2_to_4_5(seed):
                 assert as_paper(c.messages.on(stream)) == paper.on(plain["M"], stream)
 
 
-CONTENTS = st.sampled_from([BORDER, Event("a"), Event("b")])
+CONTENTS = st.sampled_from([BARRIER, Event("a"), Event("b")])
 STREAMS = ("x", "y", "o")
 ACTIONS = st.lists(
     st.builds(
@@ -111,7 +111,7 @@ def test_definition_4_1_is_undefined_where_the_message_is_not_there():
     there = Messages(frozenset([Message(0, "x", 1, Event("a"))]))
     assert apply_actions([Consume("x", 1, Event("a"))], ["x"], (0,), there) == ((1,), there)
     for missing in (Consume("x", 1, Event("b")), Consume("x", 2, Event("a")),
-                    Consume("x", 1, BORDER)):  # fmt: skip
+                    Consume("x", 1, BARRIER)):  # fmt: skip
         assert apply_actions([missing], ["x"], (0,), there) is None
     assert apply_actions([Consume("x", 1, Event("a"))], ["x"], (1,), there) is None
     produced_first = [Produce("x", 1, Event("b")), Consume("x", 1, Event("a"))]
@@ -120,10 +120,10 @@ def test_definition_4_1_is_undefined_where_the_message_is_not_there():
 
 def test_definition_4_1_keeps_what_is_consumed_and_adds_what_is_produced():
     none = Messages(frozenset())
-    applied = apply_actions([Produce("o", 1, BORDER), Produce("o", 2, BORDER)], ["o"], (3,), none)
+    applied = apply_actions([Produce("o", 1, BARRIER), Produce("o", 2, BARRIER)], ["o"], (3,), none)
     assert applied is not None
     assert applied[0] == (5,)
-    assert applied[1].all == {Message(3, "o", 1, BORDER), Message(4, "o", 2, BORDER)}
+    assert applied[1].all == {Message(3, "o", 1, BARRIER), Message(4, "o", 2, BARRIER)}
 
 
 @given(MESSAGES, MESSAGES, MESSAGES)
@@ -168,20 +168,20 @@ def start(**epochs):
     return checked(initial_configuration(graph_of([TASK]), epochs))
 
 
-def test_a_failed_task_takes_no_event_and_no_border_and_can_fail_again():
+def test_a_failed_task_takes_no_event_and_no_barrier_and_can_fail_again():
     state = fail_step(start(x=[[]], y=[[]]).states[0]).state
     assert event_step(TASK, state, "x", 1) is None
-    assert border_step(TASK, state) is None
+    assert barrier_step(TASK, state) is None
     assert fail_step(state).state == state
     assert fail_step(state).actions == ()
 
 
-def test_a_border_waits_for_every_input():
+def test_a_barrier_waits_for_every_input():
     c = start(x=[[]], y=[["a"]])
-    local = border_step(TASK, c.states[0])
+    local = barrier_step(TASK, c.states[0])
     assert take_step(c, 0, local) is None
     after = take_step(c, 0, event_step(TASK, c.states[0], "y", "a"))
-    assert take_step(after, 0, border_step(TASK, after.states[0])) is not None
+    assert take_step(after, 0, barrier_step(TASK, after.states[0])) is not None
 
 
 def test_a_recovery_needs_a_crash():

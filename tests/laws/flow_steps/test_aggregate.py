@@ -54,12 +54,12 @@ def test_by_epoch_once_for_each_that_had_events_at_the_time_of_the_last(epochs):
             state, outputs = op.step(state, Data(time, value))
             seen.append(value)
             assert outputs == ()
-        state, outputs = op.border(state)
+        state, outputs = op.barrier(state)
         assert list(outputs) == ([Data(epoch[-1][0], (seen,))] if epoch else [])
     assert list(op.finish(state)) == []
 
 
-def test_the_end_of_the_input_is_a_border():
+def test_the_end_of_the_input_is_a_barrier():
     op = aggregate([aggregates.count()], row, emit="epoch")
     assert list(produce(op, [Data(3, "a"), Watermark(2), Data(4, "b")])) == [
         Watermark(2),

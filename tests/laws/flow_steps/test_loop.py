@@ -43,7 +43,7 @@ def test_nested_loops_with_notifications_show_what_p3s_clock_allows(depth, pairs
 def test_input_times_may_be_partially_ordered(depth, pairs, seed):
     wanted = Interpreter(depth, seed).run(pairs)
     marks = [Watermark(cw.Product(0, 1)), Watermark(cw.Product(1, 1))]
-    numbers = [*events(pairs), cw.BORDER, *marks]
+    numbers = [*events(pairs), cw.BARRIER, *marks]
     assert left_of(cw.simulate(nested(depth), {"numbers": numbers})) == wanted
 
 
@@ -59,7 +59,7 @@ def test_the_end_completes_times_that_cannot_be_compared(depth, pairs, seed):
 def test_a_watermark_leaves_when_nothing_of_its_time_goes_round(depth, pairs):
     """After Watermark(t) nothing at or before t leaves, and all of it has left before."""
     wanted = Interpreter(depth, 0).run(pairs)
-    numbers = [*events(pairs), cw.BORDER, Watermark(1), Watermark(2)]
+    numbers = [*events(pairs), cw.BARRIER, Watermark(1), Watermark(2)]
     seen = [e for es in cw.simulate(nested(depth), {"numbers": numbers}).events["out"] for e in es]
     marks = [event.time for event in seen if isinstance(event, Watermark)]
     assert marks == [1, 2]
@@ -88,8 +88,8 @@ def test_iterate_f_equals_f_then_f_of_f_and_so_on_while_there_is_something(numbe
     while values:
         values = [m for n in values for m in halved(7, n)]
         expected += [Data(7, n) for n in values]
-    assert list(op.border(state)[1]) == expected
-    assert list(op.border(state)[1]) == []
+    assert list(op.barrier(state)[1]) == expected
+    assert list(op.barrier(state)[1]) == []
     assert op.is_blank(state)
 
 
@@ -127,7 +127,7 @@ class Early(loops._Turn):
 def test_broken_turns_are_caught(monkeypatch, broken):
     """Each of them shows something else than the interpreter, or the order of the causes."""
     pairs = [(1, 9), (1, 9), (2, 7), (3, 8), (2, 4)]
-    numbers = [*events(pairs), cw.BORDER, Watermark(1), cw.BORDER, Data(3, 5)]
+    numbers = [*events(pairs), cw.BARRIER, Watermark(1), cw.BARRIER, Data(3, 5)]
     sound = [cw.simulate(nested(depth), {"numbers": numbers}).events for depth in (1, 2, 3)]
     assert left_of(cw.simulate(nested(2), {"numbers": numbers})) == Interpreter(2, 1).run(
         [*pairs, (3, 5)]
@@ -135,8 +135,8 @@ def test_broken_turns_are_caught(monkeypatch, broken):
     body = compose(map_values(halved), flatten())
     op = loop(Body((Node(body),), again=0, out=0, title="halve"))
     state, _ = op.step(op.start_for(None), Data(7, 5))
-    straight = list(op.border(state)[1])
+    straight = list(op.barrier(state)[1])
     monkeypatch.setattr(loops, "_Turn", broken)
     state, _ = op.step(op.start_for(None), Data(7, 5))
     shown = [cw.simulate(nested(depth), {"numbers": numbers}).events for depth in (1, 2, 3)]
-    assert shown != sound or list(op.border(state)[1]) != straight
+    assert shown != sound or list(op.barrier(state)[1]) != straight

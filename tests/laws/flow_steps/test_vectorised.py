@@ -11,12 +11,12 @@ from support.flows import vector_tasks as v
 import cutwater as cw
 from cutwater.checking.flows.batches import check_batches
 from cutwater.checking.flows.histories import histories_of
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 
 READINGS = st.builds(
     v.Reading, st.sampled_from("abc"), st.sampled_from([0.1, 0.2, 0.3, -1.0, 1e16, 3.0])
 )
-ITEMS = st.lists(READINGS | st.sampled_from([cw.BORDER, cw.CRASH, cw.crash("mean")]), max_size=20)
+ITEMS = st.lists(READINGS | st.sampled_from([cw.BARRIER, cw.CRASH, cw.crash("mean")]), max_size=20)
 
 
 def means(task, items):
@@ -106,7 +106,7 @@ def emitted(emit, event, outputs):
 
 @given(recipes, st.lists(READINGS, min_size=1, max_size=15))
 def test_a_vectorised_task_made_of_folds_is_not_accused(recipe, readings):
-    given_ = Given(v.flow_of(task_of(recipe)), {"readings": readings}, None, 2)
+    given_ = Scenario(v.flow_of(task_of(recipe)), {"readings": readings}, None, 2)
     with np.errstate(all="ignore"):
         (finding,) = check_batches(given_.flow, histories_of([given_], 0, is_made_up=False), 0)
     assert finding.verdict == "not refuted", finding.details

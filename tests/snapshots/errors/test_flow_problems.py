@@ -189,6 +189,14 @@ def _(flow, readings):
     return readings.iterate(lambda stream: stream.filter(bool), max_rounds=0)
 
 
+@flow_for("state-ends-too-early")
+def _(flow, readings):
+    def body(stream):
+        return stream.filter(bool, name="again").batch(name="until complete").flatten()
+
+    return readings.iterate(body, state_per_epoch=True)
+
+
 @flow_for("loop-without-log")
 def _(flow, readings):
     return readings.iterate(lambda stream: stream.filter(bool), plan="log")

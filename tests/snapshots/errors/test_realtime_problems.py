@@ -1,5 +1,6 @@
 """What a user reads whose flow is not for the real-time engine, or is another engine's."""
 
+import contextlib
 import json
 import re
 from dataclasses import dataclass, replace
@@ -8,17 +9,19 @@ from pathlib import Path
 import pytest
 from support.repo.package import SOURCE
 from support.repo.pinned import assert_pinned
+from support.spark.toy_checkpoints import Checkpointed
 
 import cutwater as cw
 from cutwater.errors import CutwaterError, RefusedError
-from cutwater.spark import call, generate, json_lines, run
+from cutwater.spark import call, generate, json_lines, read_state, rescale, run
 from cutwater.spark.checkpoint.compatibility import identity_of
-from cutwater.spark.checkpoint.inspect import describe
-from cutwater.spark.checkpoint.state_reader import read_state
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.job.spec import Job, spark_plan
-from cutwater.spark.realtime.drive import dies_again
+from cutwater.spark.realtime.digests import DigestLog
+from cutwater.spark.realtime.drive import dies_again, too_few_slots_now
+from cutwater.spark.realtime.plan_log import Plan, PlannedTick, read_plan, write_plan
 from cutwater.spark.realtime.requirements import unsupported
+from cutwater.spark.realtime.snapshots import TaskSnapshots
 
 RUNS = {}
 
@@ -34,7 +37,7 @@ def total(state: float, reading: Reading) -> tuple[float, list[float]]:
     return state + reading.value, [state + reading.value]
 
 
-def send(epoch, lane, rows):
+def send(epoch, bucket, rows):
     """A sink."""
 
 
@@ -95,6 +98,25 @@ def _(folder):
     real_time(folder, master="local[2]", partitions=2)
 
 
+@run_for("not-in-real-time: too few slots for all readers")
+def _(folder):
+    real_time(folder, master="local[3]", partitions=2, readers=2)
+
+
+@run_for("not-a-count")
+def _(folder):
+    real_time(folder, readers=0)
+
+
+@run_for("not-deterministic")
+def _(folder):
+    log = DigestLog(folder / "0.0", -1)
+    log.note(7, 1)
+    log.close()
+    with contextlib.closing(DigestLog(folder / "0.0", -1)) as again:
+        again.compare(7, 2)
+
+
 @run_for("another-engine: a checkpoint of micro-batches in real time")
 def _(folder):
     written_by(folder, "microbatch")
@@ -107,16 +129,49 @@ def _(folder):
     real_time(folder, mode="microbatch")
 
 
-@run_for("checkpoint-of-real-time: its epochs")
+@run_for("checkpoint-of-real-time: moving its state")
 def _(folder):
     written_by(folder, "realtime")
-    describe(folder / "state")
+    rescale(folder / "state", 4)
 
 
-@run_for("checkpoint-of-real-time: its state")
+@run_for("no-epoch-finished: no snapshot yet")
 def _(folder):
     written_by(folder, "realtime")
     read_state(folder / "state", "total")
+
+
+@run_for("unknown-epoch: no snapshot of a tick")
+def _(folder):
+    sales = Checkpointed(folder, partitions=1)
+    sales.sell(0, [("a", 1, 1)])
+    sales.run()
+    read_state(sales.checkpoint.root, "sold", epoch=10**9)
+
+
+@run_for("damaged-snapshot: another sum")
+def _(folder):
+    task = TaskSnapshots(folder / "0.0")
+    task.store(3, {0: {0: b"a"}}, is_full=True)
+    (task.folder / "3-3.full").write_bytes(b"something else")
+    task.load()
+
+
+@run_for("damaged-snapshot: a file is missing")
+def _(folder):
+    task = TaskSnapshots(folder / "0.0")
+    for tick in (3, 4, 5):
+        task.store(tick, {0: {0: b"a"}}, is_full=tick == 3)
+    (task.folder / "4-4.3.delta").unlink()
+    task.load()
+
+
+@run_for("damaged-file: the plan of a source")
+def _(folder):
+    write_plan(folder / "readings.log", Plan(ticks=(PlannedTick(1, ()), PlannedTick(2, ()))))
+    text = (folder / "readings.log").read_bytes()
+    (folder / "readings.log").write_bytes(text.replace(b'"tick":1', b'"tick":7'))
+    read_plan(folder / "readings.log")
 
 
 @run_for("unknown-choice")
@@ -132,6 +187,11 @@ def _(folder):
 @run_for("dies-again")
 def _(folder):
     raise RefusedError(dies_again("SparkException: Python worker exited unexpectedly", 6))
+
+
+@run_for("too-few-slots")
+def _(folder):
+    raise RefusedError(too_few_slots_now(5, 120.0))
 
 
 def written_by(folder, engine):
@@ -156,10 +216,10 @@ def test_the_run_has_the_problem_it_is_named_after(name, tmp_path):
 
 
 def test_every_code_of_the_engine_has_a_run():
-    modules = ["requirements", "drive"]
+    modules = ["requirements", "drive", "snapshots", "digests", "inspection/state"]
     text = "".join((SOURCE / f"cutwater/spark/realtime/{name}.py").read_text() for name in modules)
     codes = set(re.findall(r'Problem\(\s*"([a-z-]+)"', text))
-    assert codes == {"not-in-real-time", "dies-again"}
+    assert {"not-in-real-time", "dies-again", "damaged-snapshot"} <= codes
     assert codes <= {re.match("[a-z-]+", name)[0] for name in RUNS}
 
 
@@ -169,5 +229,6 @@ def test_what_the_user_reads(tmp_path):
         folder = tmp_path / str(number)
         folder.mkdir()
         listed = "\n".join(map(str, problems(name, folder)))
+        listed = re.sub(r"newest ones are of [\d, ]+", "newest ones are of TICKS", listed)
         text += f"--- {name}\n{listed.replace(str(folder), 'FOLDER')}\n\n"
     assert_pinned(Path(__file__).with_name("realtime_problems.txt"), text)

@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 from cutwater.semantics import barriers
-from cutwater.semantics.barrier_model import Fail, Recover, TakeBorder, TakeEvent
+from cutwater.semantics.barrier_model import Fail, Recover, TakeBarrier, TakeEvent
 from cutwater.trace import Header, TraceMessage, TraceStep
 
 Plain = dict[str, Any]
 
 
 def content(d: Any) -> Any:
-    return "BD" if d is barriers.BORDER else ("EV", d.word)
+    return "BD" if d is barriers.BARRIER else ("EV", d.word)
 
 
 def translated(c: barriers.Configuration) -> Plain:
@@ -106,7 +106,7 @@ def local_steps(c: Plain, p: str) -> list[tuple[Any, list, tuple]]:
             actions = [("-", s, (e, ("EV", w))), *(("+", o, (e, ("EV", x))) for x in W)]
             steps.append((("event", p, s, w), actions, (a, (e, v2))))
     actions = [*(("-", s, (e, "BD")) for s in S), ("+", o, (e, "BD"))]
-    steps.append((("border", p), actions, ({**a, e: v}, (e + 1, v))))
+    steps.append((("barrier", p), actions, ({**a, e: v}, (e + 1, v))))
     return steps
 
 
@@ -130,8 +130,8 @@ def label(move: Any) -> Any:
             return "recover"
         case Fail():
             return ("fail", move.task)
-        case TakeBorder():
-            return ("border", move.task)
+        case TakeBarrier():
+            return ("barrier", move.task)
         case TakeEvent():
             return ("event", move.task, move.message.stream, move.message.content.word)
 
@@ -140,9 +140,9 @@ def label(move: Any) -> Any:
 
 
 def _message(m: TraceMessage) -> tuple | None:
-    if m.border == (m.event is not msgspec.UNSET):
+    if m.barrier == (m.event is not msgspec.UNSET):
         return None  # neither or both
-    d = "BD" if m.border else ("EV", msgspec.json.encode(m.event))
+    d = "BD" if m.barrier else ("EV", msgspec.json.encode(m.event))
     return (m.n, m.stream, m.epoch, d)
 
 
@@ -204,7 +204,7 @@ def _taken(c: Plain, step: TraceStep, functions: dict) -> Plain:
         actions = [("-", s, (e, d)), *(("+", o, (e, ("EV", w))) for w in words)]
         state = (a, (e, (*v, (s, d))))
     else:
-        # the order in which a step lists its borders is no matter
+        # the order in which a step lists its barriers is no matter
         _require(sorted(m[1] for m in consumed) == sorted(S))
         actions = [*(("-", s, (e, "BD")) for s in S), ("+", o, (e, "BD"))]
         state = ({**a, e: v}, (e + 1, v))

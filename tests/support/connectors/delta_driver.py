@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.connectors.sink_rows import claim, lane
+from support.connectors.sink_rows import bucket, claim
 
 from cutwater.spark.connectors.delta.sink import Delta
 
@@ -30,13 +30,13 @@ def rows_of(epoch: int) -> list[Row]:
 
 def main(path: str, checkpoint: Path, epochs: int) -> None:
     table = table_at(path)
-    table.make_ready("means", Row)
+    table.prepare("means", Row)
     who = claim(table.generation("means") + 1)
-    table.take(who)
+    table.claim(who)
     finished = [int(file.name) for file in checkpoint.iterdir()]
     for epoch in range(max(finished, default=-1) + 1, epochs):
         rows = rows_of(epoch)
-        staged = [table.write(who, epoch, Row, [lane(Row, [row])]) for row in rows]
+        staged = [table.write(who, epoch, Row, [bucket(Row, [row])]) for row in rows]
         table.publish(who, epoch, staged)
         (checkpoint / str(epoch)).touch()
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.connectors.sink_rows import claim, lane
+from support.connectors.sink_rows import bucket, claim
 
 from cutwater.observers.delta import DeltaObserver
 
@@ -15,14 +15,14 @@ class Mean:
 
 
 def take(table, generation=1, query_id="q", sink="means"):
-    table.make_ready(sink, Mean)
-    table.take(claim(generation, query_id, sink))
+    table.prepare(sink, Mean)
+    table.claim(claim(generation, query_id, sink))
     return claim(generation, query_id, sink)
 
 
 def stage(table, epoch, *values, generation=1, first=0):
     means = [Mean("s", value) for value in values]
-    return table.write(claim(generation), epoch, Mean, [lane(Mean, means, first=first)])
+    return table.write(claim(generation), epoch, Mean, [bucket(Mean, means, first=first)])
 
 
 def seen(table):

@@ -33,7 +33,7 @@ class FileLog(ChunkLog):
     def take(self, max_bytes: int) -> int:
         """Take up to so many bytes into a new entry; the newest entry's number."""
         planner = self._files_planner
-        planner._feed = replace(planner._feed, max_bytes_per_epoch=max_bytes)  # type: ignore[type-var]
+        planner._source = replace(planner._source, max_bytes_per_epoch=max_bytes)  # type: ignore[type-var]
         return self.extend()
 
     @property

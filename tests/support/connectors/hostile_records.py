@@ -1,4 +1,4 @@
-"""Hostile records: each is carried as it is, or kept aside with a sentence; no neighbour is lost.
+"""Hostile records: each is carried as it is or is a dead letter; no neighbour is lost.
 
 They go all the way: through an exchange, as the key of a state and as the state, to a sink.
 """
@@ -19,7 +19,7 @@ import cutwater as cw
 from cutwater.errors import CutwaterError, recover
 from cutwater.spark import folder
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
-from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.base.source import SourceConnector
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Outcome:
     bad: list[dict[str, Any]]
 
 
-def run(root: Path, feed: Feed, *, is_skipping: bool) -> Outcome:
+def run(root: Path, source: SourceConnector, *, is_skipping: bool) -> Outcome:
     flow = cw.Flow("hostile")
     flow.sink("out", flow.source("items", Item).key_by("text").apply(same))
-    job = make_job(flow, root, feeds={"items": feed}, skip_bad_records=is_skipping)
-    aside = {bad_records_sink("items"): folder(str(root / "bad"))} if is_skipping else {}
-    job = replace(job, sinks={**job.sinks, **aside})
+    job = make_job(flow, root, sources={"items": source}, skip_bad_records=is_skipping)
+    side_outputs = {bad_records_sink("items"): folder(str(root / "bad"))} if is_skipping else {}
+    job = replace(job, sinks={**job.sinks, **side_outputs})
     with pytest.MonkeyPatch.context() as patch:
         ToySpark(job, patch, seed=1).run_to_the_end([])
     out = lines_in(root / "out" / "out")
@@ -64,7 +64,10 @@ def lines_in(place: Path) -> list[dict[str, Any]]:
 
 
 def assert_carried_or_refused(
-    root: Path, make: Callable[[Path], Feed], hostile: dict[int, Item | None], neighbours: set[int]
+    root: Path,
+    make: Callable[[Path], SourceConnector],
+    hostile: dict[int, Item | None],
+    neighbours: set[int],
 ) -> Outcome:
     """`hostile` says of each hostile record what it is, or None if it is nothing.
 

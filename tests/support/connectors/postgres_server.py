@@ -16,6 +16,8 @@ import psycopg
 import pytest
 from support.repo.not_run import need
 
+from cutwater.testing.connectors.processes import descendants
+
 PACKAGED = Path("/usr/lib/postgresql")
 """Where Debian has the servers, by version."""
 PATIENCE_S = 60
@@ -98,6 +100,19 @@ class PostgresServer:
     def restart(self, how: str = "fast") -> None:
         self.stop(how)
         self.start()
+
+    def pause(self) -> None:
+        """Let it hang, with all connections open."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, sign: signal.Signals) -> None:
+        for pid in descendants(self.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sign)
 
     def execute(self, *statements: str) -> list[tuple]:
         """Run statements, each by itself; what the last of them returns."""

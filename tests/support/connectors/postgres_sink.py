@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from cutwater.spark.connectors.base.sink import Claim, Lane
+from cutwater.spark.connectors.base.sink import BucketRows, Claim
 from cutwater.spark.connectors.postgres import postgres_table
 from cutwater.spark.exchange.columns import Records
 from cutwater.vectors import Layout
@@ -30,20 +30,22 @@ class Out:
         self.claim = Claim("flow", "readings", "q", 1, str(folder))
 
     def ready(self):
-        self.sink.make_ready("readings", Reading)
-        self.sink.take(self.claim)
+        self.sink.prepare("readings", Reading)
+        self.sink.claim(self.claim)
         return self
 
     def restart(self):
         """The next generation; what is left of the former one is a zombie's."""
         self.claim = replace(self.claim, generation=self.claim.generation + 1)
-        self.sink.take(self.claim)
+        self.sink.claim(self.claim)
 
-    def write(self, epoch, lanes, claim=None):
+    def write(self, epoch, buckets, claim=None):
         """Write {label: numbers}; rows are ordered by their numbers."""
         made = [
-            Lane(label, [b"%09d" % n for n in ns], records([Reading(f"k{label}", n) for n in ns]))
-            for label, ns in sorted(lanes.items())
+            BucketRows(
+                label, [b"%09d" % n for n in ns], records([Reading(f"k{label}", n) for n in ns])
+            )
+            for label, ns in sorted(buckets.items())
         ]
         return self.sink.write(claim or self.claim, epoch, Reading, made)
 
@@ -54,8 +56,8 @@ class Out:
         """As they lie in the table, which only ever grows."""
         return self.server.execute(f"SELECT key, n FROM {self.table} ORDER BY ctid")
 
-    def lanes(self):
-        """What lies there of each lane, in that order."""
+    def buckets(self):
+        """What lies there of each bucket, in that order."""
         found = {}
         for key, n in self.rows():
             found.setdefault(int(key[1:]), []).append(n)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from support.connectors.sink_rows import codes, lane
+from support.connectors.sink_rows import bucket, codes
 
 from cutwater.observers.delta import DeltaObserver
 from cutwater.observers.folder import FolderObserver
 from cutwater.observers.kafka import KafkaObserver
 from cutwater.observers.postgres import PostgresObserver
-from cutwater.spark.connectors.base.sink import Claim, Lane, Sink
+from cutwater.spark.connectors.base.sink import BucketRows, Claim, SinkConnector
 from cutwater.spark.connectors.delta.sink import Delta
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.connectors.kafka.sink import KafkaTopic
@@ -29,7 +29,7 @@ class Mean:
 class Place:
     """A sink, and what a reader sees of it."""
 
-    sink: Sink
+    sink: SinkConnector
     rows: Callable[[], list[dict]]
     checkpoints: str
 
@@ -37,24 +37,24 @@ class Place:
         folder = f"{self.checkpoints}/{query_id}"
         return Claim("f", "means", query_id, generation, folder)
 
-    def take(self, claim):
-        self.sink.make_ready("means", Mean)
-        self.sink.take(claim)
+    def acquire(self, claim):
+        self.sink.prepare("means", Mean)
+        self.sink.claim(claim)
         return claim
 
     def take_over(self, claim, *, keep):
         """As a run does it."""
         self.sink.take_over(claim, keep=keep)
-        self.sink.take(claim)
+        self.sink.claim(claim)
 
     def show(self, claim, epoch, *values):
         self.sink.publish(claim, epoch, [self.write(claim, epoch, *values)])
 
     def write(self, claim, epoch, *values):
-        made = lane(Mean, [Mean("a", value) for value in values], first=epoch * 100)
-        if self.sink.takes == "lines":
+        made = bucket(Mean, [Mean("a", value) for value in values], first=epoch * 100)
+        if self.sink.accepts == "lines":
             lines = [json.dumps({"name": "a", "value": value}).encode() + b"\n" for value in values]
-            made = Lane(made.label, made.orders, lines)
+            made = BucketRows(made.label, made.orders, lines)
         return self.sink.write(claim, epoch, Mean, [made])
 
     def seen(self):

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.files.csv_source import Csv
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.connectors.files.parquet_source import Parquet
@@ -30,8 +30,8 @@ class Listed:
 
 def written(
     kind: str, folder: Path, items: Sequence[Any], *, per_file: int, per_epoch: int
-) -> Feed:
-    """A feed of such a kind that reads these records, about `per_epoch` of them in an epoch.
+) -> SourceConnector:
+    """A source of such a kind that reads these records, about `per_epoch` of them in an epoch.
 
     Files that are there already stay as they are.
     """

@@ -1,6 +1,6 @@
 """Deployments of drifting state to explore, and runs of it in words."""
 
-from cutwater.checking import always, check
+from cutwater.checking import always, check_model
 from cutwater.semantics.drifting.agents import Deployment
 from cutwater.semantics.drifting.elements import Element, Grouping, Time
 from cutwater.semantics.drifting.messages import Bundle, Commit, Work
@@ -37,7 +37,7 @@ TWO_STEPS = Deployment((Grouping(2), Grouping(2)), (log(2),), snapshots=((2, 0),
 def explored(protocol, faults, **options):
     model = DriftingModel(protocol, faults)
     claim = always("exactly-once", model.is_exactly_once, observed=True)
-    return model, claim, check(model, [claim], **options)
+    return model, claim, check_model(model, [claim], **options)
 
 
 def told(actions):

@@ -99,10 +99,10 @@ def of_a_worker(number: int) -> Callable[[], None]:
     """Let a call of the operating system fail in a process of Spark's."""
 
     def fail() -> None:
-        from cutwater.spark.job.spec import speaking
+        from cutwater.spark.job.error_boundary import error_boundary
 
         try:
-            with speaking():
+            with error_boundary():
                 of_the_machine(number)()
         except RuntimeError as error:
             found = recover(f"PythonException: {error}")

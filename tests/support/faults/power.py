@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from support.faults.counting import SOURCE, expected, flow_to
+from support.faults import own_flow
 from support.faults.counting_victims import CountingVictim
 from support.faults.pairs import Pair, make_pair
-from support.faults.victims import kill_all, signal_all, wait_until
 
 import cutwater.spark
 from cutwater.spark.storage.durable import SYNC_LOG
+from cutwater.testing.connectors.counting import SOURCE, expected
+from cutwater.testing.connectors.processes import kill_all, signal_all, wait_until
 
 LEFT_OUT = ("scratch", "lock")
 """Of a checkpoint: what no start reads."""
@@ -69,7 +70,7 @@ class Synced:
 
 
 def copy_with_losses(source: Path, target: Path, synced: Synced, rng: random.Random) -> list[str]:
-    """Copy a folder as a disk may hold it after a power loss; what was lost, in words."""
+    """CachedState a folder as a disk may hold it after a power loss; what was lost, in words."""
     lost: list[str] = []
     target.mkdir(parents=True, exist_ok=True)
     folder = entry_of(source)
@@ -128,7 +129,7 @@ def recovered(copy: Path, victim: CountingVictim, spark: SparkSession) -> Pair:
     """Run on from a copy until all is read; what a reader sees then."""
     pair = make_pair("jsonl-commit", copy, lambda name: name)
     cutwater.spark.run(
-        flow_to(["counts"]),
+        own_flow.flow_to(["counts"]),
         spark,
         sources={SOURCE: cutwater.spark.json_lines(str(victim.folder / "in"))},
         sinks={"counts": cutwater.spark.folder(str(copy / "out"))},

@@ -4,7 +4,9 @@ import json
 import subprocess
 from collections.abc import Callable
 
-from support.faults.victims import Victim, kill_all, wait_until
+from support.faults.victims import Victim
+
+from cutwater.testing.connectors.processes import kill_all, wait_until
 
 
 def finishes_its_epoch(

@@ -189,4 +189,4 @@ def flow_of(task: cw.Task) -> cw.Flow:
 
 
 def items() -> list[Any]:
-    return [Item("a", 1), Item("a", 2), cw.BORDER, Item("a", 3), Item("a", 4), cw.BORDER]
+    return [Item("a", 1), Item("a", 2), cw.BARRIER, Item("a", 3), Item("a", 4), cw.BARRIER]

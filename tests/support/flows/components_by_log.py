@@ -1,4 +1,4 @@
-"""Connected components whose loop feeds back through a log: a round an epoch, in all buckets."""
+"""Connected components by a loop that feeds back through a log: one iteration per epoch."""
 
 import sys
 from pathlib import Path

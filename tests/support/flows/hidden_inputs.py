@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import random
+import secrets
 import time
+import uuid
 from itertools import count
 
 from support.flows import caching_helper
@@ -49,6 +52,12 @@ def endless(word: str) -> object:
     return count()
 
 
+def hangs_when_cold(word: str) -> str:
+    while not hasattr(hangs_when_cold, "warm"):
+        pass
+    return word
+
+
 def counting():
     seen = 0
 
@@ -63,3 +72,15 @@ def counting():
 flow = cw.Flow("hash order")
 flow.sink("out", flow.source("words", str).map(lambda words: "".join(set(words))))
 inputs = {"words": ["ab"]}
+
+flow_of_chance = cw.Flow("chance")
+words_of_chance = flow_of_chance.source("words", str)
+CHANCE = {
+    "random": lambda _word: random.random(),
+    "time": lambda _word: time.time(),
+    "date": lambda _word: str(dt.datetime.now()),
+    "uuid": lambda _word: str(uuid.uuid4()),
+    "secrets": lambda _word: secrets.token_hex(4),
+}
+for name, f in CHANCE.items():
+    flow_of_chance.sink(name, words_of_chance.map(f, name=f"of {name}"))

@@ -163,10 +163,10 @@ def left_of(simulation: Any, sink: str = "out") -> Counter[tuple[Any, int]]:
 
 
 def split(items: Sequence[Any], sizes: Iterable[int]) -> list[Any]:
-    """The items with borders between them."""
+    """The items with barriers between them."""
     found: list[Any] = []
     rest = list(items)
     for size in sizes:
-        found += [*rest[:size], cw.BORDER]
+        found += [*rest[:size], cw.BARRIER]
         rest = rest[size:]
     return [*found, *rest]

@@ -42,10 +42,10 @@ def orders(start: int, stop: int) -> list[Order]:
     return [Order(n, f"u{n % 7}") for n in range(start, stop)]
 
 
-def note(tick: int, lane: int, rows: list[Any]) -> None:
+def note(tick: int, bucket: int, rows: list[Any]) -> None:
     """Write down what a call was given; a call that is made again replaces what it wrote."""
     lines = "".join(json.dumps(vars(row)) + "\n" for row in rows)
-    (Path(os.environ[CALLS]) / f"{tick:012}-{lane}").write_text(lines)
+    (Path(os.environ[CALLS]) / f"{tick:012}-{bucket}").write_text(lines)
 
 
 flow = cw.Flow("orders and payments")

@@ -167,19 +167,19 @@ def _heard(state: State, event: Any) -> tuple[State, list[Any]]:
     return state, [event]
 
 
-def _bordering(state: State) -> tuple[State, list[Any]]:
-    return State(state.count, digest_of("border", state)), []
+def _until_barrier(state: State) -> tuple[State, list[Any]]:
+    return State(state.count, digest_of("barrier", state)), []
 
 
 OWN = cw.Operator(State(), _heard)
-BORDERED = cw.Operator(State(), _heard, border=_bordering)
+WITH_BARRIERS = cw.Operator(State(), _heard, barrier=_until_barrier)
 COMPOSED = compose(batch(), accumulate(), map_values(at_time))
 
 
 def _operated(stream: Stream, _others: list[Stream], choice: int, name: str) -> Stream:
     if choice == 2:
         return stream.operator(skip(COMPOSED, 1), name=name)
-    return stream.operator((OWN, BORDERED)[choice], emits=Item, name=name)
+    return stream.operator((OWN, WITH_BARRIERS)[choice], emits=Item, name=name)
 
 
 def _flattened(stream: Stream, _others: list[Stream], _choice: int, name: str) -> Stream:
@@ -397,10 +397,10 @@ def _records(times: Sequence[int]) -> st.SearchStrategy[Item]:
 def _sources(draw: Any, name: str, kinds: Sequence[str], times: Sequence[Any]) -> RandomSource:
     kind = draw(st.sampled_from(kinds))
     records = _records(NUMBERS)
-    items: list[st.SearchStrategy[Any]] = [records, records, st.just(cw.BORDER)]
+    items: list[st.SearchStrategy[Any]] = [records, records, st.just(cw.BARRIER)]
     if kind == "events":
         dated = st.builds(cw.Data, st.sampled_from(times), records)
-        items = [dated, dated, st.just(cw.BORDER)]
+        items = [dated, dated, st.just(cw.BARRIER)]
     if kind in ("events", "field"):
         items.append(st.builds(cw.Watermark, st.sampled_from(times)))
     found = draw(st.lists(st.one_of(items), max_size=8))

@@ -37,12 +37,12 @@ def total(state: int, item: Item) -> tuple[int, list[Item]]:
 class Made:
     """A checkpoint and the job whose it is."""
 
-    place: Checkpoint
+    checkpoint: Checkpoint
     job: Job
 
     def file(self, name: str) -> Path:
         """A file, by its path in the folder of all."""
-        return self.place.root.parent / name
+        return self.checkpoint.root.parent / name
 
 
 def make_checkpoint(folder: Path) -> Made:
@@ -58,34 +58,34 @@ def make_checkpoint(folder: Path) -> Made:
         sinks={"out": Folder(str(folder / "out"))},
         checkpoint=str(folder / "state"),
     )
-    place = Checkpoint(folder / "state")
-    place.create()
+    checkpoint = Checkpoint(folder / "state")
+    checkpoint.create()
     identity = replace(identity_of(job, 1), generation=1)
-    place.save(identity)
+    checkpoint.save(identity)
     job = replace(job, query_id=identity.query_id, generation=1)
-    _logs(place, folder / "in")
-    _states(place)
+    _logs(checkpoint, folder / "in")
+    _states(checkpoint)
     _output(job)
-    return Made(place, job)
+    return Made(checkpoint, job)
 
 
-def _logs(place: Checkpoint, source: Path) -> None:
-    _put(place.spark / "metadata", b'{"id":"5ee0"}')
-    folder = place.root / "sources" / "items"
+def _logs(checkpoint: Checkpoint, source: Path) -> None:
+    _put(checkpoint.spark / "metadata", b'{"id":"5ee0"}')
+    folder = checkpoint.root / "sources" / "items"
     log = entry_log.EntryLog(folder, "the log", generation=1)
     chunk = {"number": 0, "path": str(source / "1"), "size": 9, "modified_ns": 1}
     for epoch in range(EPOCHS):
         log.append([{**chunk, "start": epoch, "end": epoch + 1}])
         about = json.dumps({"conf": {"spark.sql.shuffle.partitions": "1"}})
         offset = f"v1\n{about}\n" + json.dumps({"entry": epoch + 1})
-        _put(place.spark / "offsets" / str(epoch), offset.encode())
+        _put(checkpoint.spark / "offsets" / str(epoch), offset.encode())
         ids = json.dumps({"stateUniqueIds": {"0": [[f"id{epoch}"]]}})
-        _put(place.spark / "commits" / str(epoch), f"v2\n{ids}".encode())
+        _put(checkpoint.spark / "commits" / str(epoch), f"v2\n{ids}".encode())
     log._compact(1)
 
 
-def _states(place: Checkpoint) -> None:
-    state = place.spark / "state" / "0"
+def _states(checkpoint: Checkpoint) -> None:
+    state = checkpoint.spark / "state" / "0"
     for epoch in range(EPOCHS):
         _put(state / "0" / f"{epoch + 1}_id{epoch}.changelog", bytes(range(64 + epoch)))
     _put(state / "0" / "SSTs" / "8-x.sst", b"table" * 30)
@@ -105,8 +105,8 @@ def _output(job: Job) -> None:
     claim = job.claim_of("out")
     assert isinstance(claim, Claim)
     sink = job.sinks["out"]
-    sink.make_ready("out", Item)
-    sink.take(claim)
+    sink.prepare("out", Item)
+    sink.claim(claim)
     note_rows(job.checkpoint, EPOCHS - 1, {"out": 3})
 
 

@@ -104,7 +104,9 @@ def mutations(data: bytes, seed: int, count: int = COUNT) -> Iterator[bytes]:
         yield mutated
 
 
-def tolerate(data: bytes, look: Callable[[], object], allowed: type[Exception]) -> None:
+def tolerate(
+    data: bytes, look: Callable[[], object], allowed: type[Exception] | tuple[type[Exception], ...]
+) -> None:
     """Assert that a look at a file ends well or with an error that is allowed."""
     try:
         look()

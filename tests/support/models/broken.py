@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from cutwater.semantics.barrier_model import Barriers, TakeBorder, TakeEvent
+from cutwater.semantics.barrier_model import Barriers, TakeBarrier, TakeEvent
 from cutwater.semantics.barriers import (
-    BORDER,
+    BARRIER,
     Consume,
     Event,
     LocalStep,
@@ -57,8 +57,8 @@ class AnyEpoch(Broken):
         ]
 
     def local(self, c, move):
-        if isinstance(move, TakeBorder):
-            return self.border(c, c.graph.number[move.task])
+        if isinstance(move, TakeBarrier):
+            return self.barrier(c, c.graph.number[move.task])
         number = c.graph.number[move.task]
         m = move.message
         step = event_step(c.graph.tasks[number], c.states[number], m.stream, m.content.word)
@@ -68,7 +68,7 @@ class AnyEpoch(Broken):
 
 class Uncoordinated(AnyEpoch):
     """(a) A task may snapshot at any step, takes events of any epoch and tags its output with its
-    own (Fig. 3a). A border is passed over by the snapshot that is taken where it stands.
+    own (Fig. 3a). A barrier is passed over by the snapshot that is taken where it stands.
     """
 
     def moves(self, c, number):
@@ -76,52 +76,52 @@ class Uncoordinated(AnyEpoch):
         volatile = c.states[number].volatile
         last = max(m.epoch for m in c.inputs)
         if isinstance(volatile, Running) and volatile.epoch <= last:
-            moves.append(TakeBorder(c.graph.tasks[number].name))
+            moves.append(TakeBarrier(c.graph.tasks[number].name))
         return moves
 
-    def border(self, c, number):
+    def barrier(self, c, number):
         state = c.states[number]
         epoch, value = state.volatile.epoch, state.volatile.value
         passed = tuple(
-            Consume(m.stream, m.epoch, BORDER)
+            Consume(m.stream, m.epoch, BARRIER)
             for messages in self.heads(c, number)
             for m in messages
-            if m.content is BORDER
+            if m.content is BARRIER
         )
         archive = (*state.archive, (epoch, value))
         return LocalStep(passed, TaskState(archive, Running(epoch + 1, value)))
 
 
-class OneBorderIsEnough(AnyEpoch):
-    """(b) The border is taken when one input shows it; the others' older messages are then taken
-    and tagged with the new epoch, and their borders passed over.
+class OneBarrierIsEnough(AnyEpoch):
+    """(b) The barrier is taken when one input shows it; the others' older messages are then taken
+    and tagged with the new epoch, and their barriers passed over.
     """
 
     def moves(self, c, number):
         moves = self.taken(c, number, lambda epoch, own: epoch <= own)
         volatile = c.states[number].volatile
-        if isinstance(volatile, Running) and self.borders(c, number, volatile.epoch):
-            moves.append(TakeBorder(c.graph.tasks[number].name))
+        if isinstance(volatile, Running) and self.barriers(c, number, volatile.epoch):
+            moves.append(TakeBarrier(c.graph.tasks[number].name))
         return moves
 
-    def borders(self, c, number, newest):
+    def barriers(self, c, number, newest):
         return [
             m
             for messages in self.heads(c, number)
             for m in messages
-            if m.content is BORDER and m.epoch <= newest
+            if m.content is BARRIER and m.epoch <= newest
         ]
 
-    def border(self, c, number):
+    def barrier(self, c, number):
         task, state = c.graph.tasks[number], c.states[number]
         epoch, value = state.volatile.epoch, state.volatile.value
-        borders = self.borders(c, number, epoch)
-        late = [m for m in borders if m.epoch < epoch]
-        passed = tuple(Consume(m.stream, m.epoch, BORDER) for m in late or borders)
+        barriers = self.barriers(c, number, epoch)
+        late = [m for m in barriers if m.epoch < epoch]
+        passed = tuple(Consume(m.stream, m.epoch, BARRIER) for m in late or barriers)
         if late:
             return LocalStep(passed, state)
         archive = (*state.archive, (epoch, value))
-        sent = Produce(task.output, epoch, BORDER)
+        sent = Produce(task.output, epoch, BARRIER)
         return LocalStep((*passed, sent), TaskState(archive, Running(epoch + 1, value)))
 
 
@@ -155,7 +155,7 @@ class HiddenCounter(Broken):
 
     def local(self, c, move):
         step = super().local(c, move)
-        if isinstance(move, TakeBorder):
+        if isinstance(move, TakeBarrier):
             return step
         return numbered(step)
 
@@ -165,7 +165,7 @@ class SharedSnapshot(Broken):
 
     def local(self, c, move):
         step = super().local(c, move)
-        if isinstance(move, TakeBorder):
+        if isinstance(move, TakeBarrier):
             return step
         live = step.state.volatile
         archive = tuple((epoch, live.value) for epoch, _ in step.state.archive)
@@ -195,18 +195,18 @@ class RecoversOnlyTheFailed(Broken):
 
 
 class StarvesTheLast(Broken):
-    """The last task takes no border once it has seen an event."""
+    """The last task takes no barrier once it has seen an event."""
 
     def moves(self, c, number):
         moves = super().moves(c, number)
         if number < len(c.graph.tasks) - 1 or not c.positions[number][0]:
             return moves
-        return [move for move in moves if not isinstance(move, TakeBorder)]
+        return [move for move in moves if not isinstance(move, TakeBarrier)]
 
 
 UNSAFE = {
     "a": Uncoordinated,
-    "b": OneBorderIsEnough,
+    "b": OneBarrierIsEnough,
     "c": KeepsMessages,
     "d": OwnNewestSnapshot,
     "e": KeepsPositions,

@@ -32,7 +32,7 @@ class LedgersAreNotAskedForK(RealTime):
         return super().newest_tick(replace(w, sinks=tuple(replace(s, t_last=0) for s in w.sinks)))
 
 
-class BorderBeforeEntry(RealTime):
+class BarrierBeforeEntry(RealTime):
     """A tick is released of which no plan knows: its records come again in a later tick."""
 
     case = RealTimeCase(records=(1,))
@@ -161,7 +161,7 @@ class ZombieSinkReleases(RealTime):
         return True
 
 
-class EndOfBatchIsABorder(RealTime):
+class EndOfBatchIsABarrier(RealTime):
     """A batch ends in the middle of a tick, and what has come is taken for all of it."""
 
     case = RealTimeCase(records=(1, 1), crashes=0, batches=1)
@@ -170,13 +170,13 @@ class EndOfBatchIsABorder(RealTime):
         return run.is_ending
 
 
-class BorderOfEachTick(RealTime):
-    """An idle reader skips a border: the tick is waited for, for ever."""
+class BarrierOfEachTick(RealTime):
+    """An idle reader skips a barrier: the tick is waited for, for ever."""
 
     case = RealTimeCase(records=(1, 0), crashes=0, idles=2)
 
     def is_aligned(self, run, tick):
-        return all(tick in reader.borders for reader in self.senders(run))
+        return all(tick in reader.barriers for reader in self.senders(run))
 
 
 class SendersThatWereHeard(RealTime):
@@ -185,7 +185,7 @@ class SendersThatWereHeard(RealTime):
     case = RealTimeCase(records=(1, 1), crashes=0)
 
     def senders(self, run):
-        return tuple(reader for reader in run.readers if reader.borders)
+        return tuple(reader for reader in run.readers if reader.barriers)
 
 
 class SinksAreAtomic(RealTime):
@@ -215,7 +215,7 @@ class DigestIsNotCompared(RealTime):
 BROKEN = {
     (1, "an idle partition goes on behind itself"): IdlePartitionGoesOnBehindItself,
     (1, "ledgers are not asked for K"): LedgersAreNotAskedForK,
-    (2, "a border leaves before its entry"): BorderBeforeEntry,
+    (2, "a barrier leaves before its entry"): BarrierBeforeEntry,
     (3, "a snapshot counts with a frozen sink"): SnapshotWithAFrozenSink,
     (3, "a replay takes the plan away"): ReplayTakesThePlan,
     (4, "one t_last for the whole sink"): OneLastTickForTheSink,
@@ -227,8 +227,8 @@ BROKEN = {
     (6, "a zombie reader appends"): ZombieReaderAppends,
     (6, "a zombie bucket stores"): ZombieBucketStores,
     (6, "a zombie sink releases"): ZombieSinkReleases,
-    (7, "the end of a batch is taken for a border"): EndOfBatchIsABorder,
-    (8, "a border of each tick is waited for"): BorderOfEachTick,
+    (7, "the end of a batch is taken for a barrier"): EndOfBatchIsABarrier,
+    (8, "a barrier of each tick is waited for"): BarrierOfEachTick,
     (8, "only senders that were heard count"): SendersThatWereHeard,
     (9, "sink partitions are taken for atomic"): SinksAreAtomic,
     (10, "other code replays"): OtherCodeReplays,

@@ -74,7 +74,7 @@ class MessagesUnderWayAreNotKept(ChandyLamport):
 
 
 class ChannelsAreNotBlocked(Barriers):
-    """What came behind the first border is in the snapshot, and is sent once more."""
+    """What came behind the first barrier is in the snapshot, and is sent once more."""
 
     system = MEETING
 
@@ -82,8 +82,8 @@ class ChannelsAreNotBlocked(Barriers):
         return False
 
 
-class FirstBorderTakesTheSnapshot(Barriers):
-    """What the other source sent before its border is not in the snapshot, and is lost."""
+class FirstBarrierTakesTheSnapshot(Barriers):
+    """What the other source sent before its barrier is not in the snapshot, and is lost."""
 
     system = MEETING
 
@@ -94,5 +94,5 @@ class FirstBorderTakesTheSnapshot(Barriers):
 CUTS = {
     "messages under way are not kept": MessagesUnderWayAreNotKept,
     "channels are not blocked": ChannelsAreNotBlocked,
-    "the first border takes the snapshot": FirstBorderTakesTheSnapshot,
+    "the first barrier takes the snapshot": FirstBarrierTakesTheSnapshot,
 }

@@ -10,7 +10,7 @@ from textwrap import fill
 
 from support.repo.package import ROOT
 
-from cutwater.checking import always, check
+from cutwater.checking import always, check_model
 from cutwater.checking.explorer.paths import Path
 from cutwater.semantics.protocols import microbatch_model as micro
 from cutwater.semantics.protocols import realtime_model as real
@@ -49,7 +49,7 @@ def model_of(protocol, case):
 def explored(protocol, case):
     """Everything that can happen, and whether both claims hold."""
     model, claims = model_of(protocol, case)
-    return check(model, list(claims.values()))
+    return check_model(model, list(claims.values()))
 
 
 @cache
@@ -57,7 +57,7 @@ def finding(broken):
     """The first claim that a broken protocol does not keep, and the run that shows it."""
     model, claims = model_of(broken, broken.case)
     for name, claim in claims.items():
-        found = check(model, [claim], search=getattr(broken, "search", "breadth"))
+        found = check_model(model, [claim], search=getattr(broken, "search", "breadth"))
         if name in found.discoveries:
             return Finding(name, model, found.discoveries[name].path, _refuting(model, claim))
     raise AssertionError(f"{broken.__name__} is not rejected")

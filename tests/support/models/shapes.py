@@ -29,7 +29,7 @@ def start(tasks, **inputs):
 
 
 def shown(moves):
-    """Moves as a reader writes them: ``a takes x0, a border, a fails, recovery``."""
+    """Moves as a reader writes them: ``a takes x0, a barrier, a fails, recovery``."""
     return [_shown(move) for move in moves]
 
 
@@ -40,7 +40,7 @@ def _shown(move):
         return f"{move.task} takes {m.stream}{m.n}={_word(m.content.word)}"
     if kind == "Recover":
         return "recovery"
-    return f"{move.task} {'border' if kind == 'TakeBorder' else 'fails'}"
+    return f"{move.task} {'barrier' if kind == 'TakeBarrier' else 'fails'}"
 
 
 def _word(word):

@@ -6,7 +6,7 @@ What they do otherwise is what an author may well try. None of them says anythin
 from msgspec.structs import replace
 from support.models.broken import numbered
 
-from cutwater.semantics.barrier_model import BarrierModel, Barriers, Fail, TakeBorder, TakeEvent
+from cutwater.semantics.barrier_model import BarrierModel, Barriers, Fail, TakeBarrier, TakeEvent
 from cutwater.semantics.barriers import (
     LocalStep,
     Produce,
@@ -27,15 +27,15 @@ class LastGivesWay(Barriers):
         moves = super().moves(c, number)
         if number < len(c.graph.tasks) - 1 or c.states[0].newest == 0:
             return moves
-        return [move for move in moves if isinstance(move, TakeBorder)]
+        return [move for move in moves if isinstance(move, TakeBarrier)]
 
 
 class PassesSilentInputs(Barriers):
-    """The border is taken of those inputs that show one."""
+    """The barrier is taken of those inputs that show one."""
 
     def local(self, c, move):
         step = super().local(c, move)
-        if not isinstance(move, TakeBorder):
+        if not isinstance(move, TakeBarrier):
             return step
         shown = {m.stream for ms in Barriers.heads(c, c.graph.number[move.task]) for m in ms}
         kept = [a for a in step.actions if isinstance(a, Produce) or a.stream in shown]
@@ -50,12 +50,12 @@ class ReadsWhatIsThere(PassesSilentInputs):
         return [messages for messages in heads if messages] or heads
 
 
-class SilenceIsABorder(PassesSilentInputs):
-    """An input that shows nothing is taken for one that shows a border."""
+class SilenceIsABarrier(PassesSilentInputs):
+    """An input that shows nothing is taken for one that shows a barrier."""
 
     @staticmethod
-    def _is_border(messages, epoch):
-        return not messages or Barriers._is_border(messages, epoch)
+    def _is_barrier(messages, epoch):
+        return not messages or Barriers._is_barrier(messages, epoch)
 
     def moves(self, c, number):
         return super().moves(c, number) if any(self.heads(c, number)) else ()
@@ -66,7 +66,7 @@ class CountsItsCalls(Barriers):
 
     def local(self, c, move):
         step = super().local(c, move)
-        if isinstance(move, TakeBorder):
+        if isinstance(move, TakeBarrier):
             return step
         return numbered(step)
 
@@ -101,7 +101,7 @@ class RecoversInPlace(Barriers):
 PROTOCOLS = {
     "moves": LastGivesWay,
     "heads": ReadsWhatIsThere,
-    "_is_border": SilenceIsABorder,
+    "_is_barrier": SilenceIsABarrier,
     "local": CountsItsCalls,
     "step": CrashesIntoItsSnapshot,
     "recover": RecoversInPlace,

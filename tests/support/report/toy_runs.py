@@ -73,7 +73,7 @@ class ToyRun:
             self.configurations.append(self.configuration())
 
     def ready(self) -> list[tuple[str, str | None]]:
-        """What can be done: a task and the stream it takes an event from, or None for borders."""
+        """What can be done: a task and the stream it takes an event from, or None for barriers."""
         return [choice for task in self.tasks.values() for choice in self._choices(task)]
 
     def _choices(self, task: ToyTask) -> Iterable[tuple[str, str | None]]:
@@ -81,9 +81,9 @@ class ToyRun:
         if task.is_failed:
             return
         for stream, head in heads.items():
-            if head and not head.border:
+            if head and not head.barrier:
                 yield task.shape.name, stream
-        if all(head and head.border for head in heads.values()):
+        if all(head and head.barrier for head in heads.values()):
             yield task.shape.name, None
 
     def _head(self, task: ToyTask, stream: str) -> TraceMessage | None:
@@ -97,11 +97,11 @@ class ToyRun:
         for one in streams:
             task.read[one] += 1
         if stream is None:
-            sent = [self._send(task, border=True)]
+            sent = [self._send(task, barrier=True)]
         else:
             task.state, events = task.function(task.state, consumed[0].event)
             sent = [self._send(task, event=event) for event in events]
-        rule, epoch = "border" if stream is None else "event", task.epoch
+        rule, epoch = "barrier" if stream is None else "event", task.epoch
         if stream is None:
             task.archive[epoch] = task.state
             task.epoch += 1
@@ -150,13 +150,13 @@ class ToyRun:
 
 
 def messages(stream: str, epochs: Iterable[Iterable[Any]]) -> Iterable[TraceMessage]:
-    """The messages of an input: epochs from 1 on, each ended by a border."""
+    """The messages of an input: epochs from 1 on, each ended by a barrier."""
     n = 0
     for epoch, events in enumerate(epochs, 1):
         for event in events:
             yield TraceMessage(stream, n, epoch, event)
             n += 1
-        yield TraceMessage(stream, n, epoch, border=True)
+        yield TraceMessage(stream, n, epoch, barrier=True)
         n += 1
 
 

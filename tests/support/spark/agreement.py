@@ -1,7 +1,7 @@
 """What Spark wrote against what the simulator says, epoch by epoch.
 
 The epochs are read from the checkpoint: which lines each of them read. They are given to the
-simulator with borders between them, so the two must agree exactly.
+simulator with barriers between them, so the two must agree exactly.
 """
 
 import json
@@ -16,7 +16,7 @@ import msgspec
 import cutwater as cw
 from cutwater.flow.steps import Source
 from cutwater.spark.checkpoint.offset_log import LOG
-from cutwater.spark.connectors.base.source import BAD, Chunk, Feed
+from cutwater.spark.connectors.base.source import BAD, Chunk, SourceConnector
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.storage.entry_log import EntryLog
 
@@ -41,6 +41,17 @@ def offsets_of(checkpoint: Path, sources: Iterable[str]) -> list[dict[str, int]]
     return found
 
 
+def ends_of(checkpoint: Path, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The whole offsets of each epoch in Spark's log, by the names of the query's sources."""
+    found: list[dict[str, Any]] = []
+    for epoch in range(len(list((checkpoint / "spark/offsets").glob("[0-9]*")))):
+        _, _, *lines = (checkpoint / f"spark/offsets/{epoch}").read_text().splitlines()
+        before = found[-1] if found else {name: {"entry": 0} for name in names}
+        ends = zip(names, lines, strict=True)
+        found.append({n: before[n] if line == "-" else json.loads(line) for n, line in ends})
+    return found
+
+
 def is_closed(checkpoint: Path) -> bool:
     """Was the end of the input the newest epoch?"""
     newest = max((checkpoint / "spark/offsets").glob("[0-9]*"), key=lambda path: int(path.name))
@@ -59,31 +70,46 @@ def input_epochs(ends: Sequence[Mapping[str, Any]], sources: Iterable[str]) -> l
     return found
 
 
+def input_epochs_shown(ends: Sequence[Mapping[str, Any]], sources: Iterable[str]) -> list[int]:
+    """The same behind a loop by a log: for each epoch the one that leaves in it; -1: none."""
+    numbers = input_epochs(ends, sources)
+    return [numbers[n] if (n := leaves_in(ends, epoch)) >= 0 else -1 for epoch in range(len(ends))]
+
+
+def leaves_in(ends: Sequence[Mapping[str, Any]], epoch: int) -> int:
+    """The number of the input epoch that leaves a loop by a log in an epoch; -1: none."""
+    (left,) = (offset for name, offset in ends[epoch].items() if name.startswith("left: "))
+    is_news = left.get("planned") == epoch  # without, the offset is that of an earlier one
+    return left.get("leaves", -1) if is_news else -1
+
+
 def by_input(ends: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
     """Of what each epoch reads up to, that of each input epoch."""
     return [end for n, end in enumerate(ends) if n == 0 or numbers[n] != numbers[n - 1]]
 
 
-def items_of(checkpoint: Path, source: Source, entry: int, feed: Feed | None = None) -> list[Any]:
+def items_of(
+    checkpoint: Path, source: Source, entry: int, connector: SourceConnector | None = None
+) -> list[Any]:
     """The records of an entry of the log of a source, or the watermark that it took from others.
 
-    Files of lines are read here, anything else by its feed.
+    Files of lines are read here, anything else by its connector.
     """
-    if feed is not None and not isinstance(feed, JsonLines):
-        return _fed(checkpoint, source, entry, feed)
+    if connector is not None and not isinstance(connector, JsonLines):
+        return _read_by(connector, checkpoint, source, entry)
     decode = msgspec.json.Decoder(source.type).decode
     chunks = EntryLog(checkpoint / "sources" / source.name, LOG).read(entry)
     if chunks[0]["start"] == chunks[0]["end"]:
-        return [cw.Watermark(chunks[0]["newest_after"]["mark of the others"])]
+        return [cw.Watermark(chunks[0]["newest_after"]["watermark of the others"])]
     texts = [Path(c["path"]).read_bytes()[c["start"] : c["end"]] for c in chunks]
     return [decode(line) for text in texts for line in text.split(b"\n") if line.strip()]
 
 
-def _fed(checkpoint: Path, source: Source, entry: int, feed: Feed) -> list[Any]:
+def _read_by(connector: SourceConnector, checkpoint: Path, source: Source, entry: int) -> list[Any]:
     chunks = EntryLog(checkpoint / "sources" / source.name, LOG).read(entry)
-    reader = feed.reader(source.type)
+    reader = connector.reader(source.type)
     raws = (
-        raw for chunk in chunks for run in reader.runs(Chunk.of_json(chunk)) for raw in run.raws
+        raw for chunk in chunks for run in reader.batches(Chunk.of_json(chunk)) for raw in run.raws
     )
     found = []
     for raw in raws:
@@ -93,17 +119,17 @@ def _fed(checkpoint: Path, source: Source, entry: int, feed: Feed) -> list[Any]:
 
 
 def inputs_of(
-    flow: cw.Flow, checkpoint: Path, offsets: Offsets, feeds: Mapping[str, Any] | None = None
+    flow: cw.Flow, checkpoint: Path, offsets: Offsets, connectors: Mapping[str, Any] | None = None
 ) -> dict[str, list[Any]]:
-    """The inputs of a run, with a border after every epoch."""
+    """The inputs of a run, with a barrier after every epoch."""
     inputs: dict[str, list[Any]] = {}
     for source in (step for step in flow.steps if isinstance(step, Source)):
         items = inputs.setdefault(source.name, [])
         before = 0
         for epoch in offsets:
             for entry in range(before + 1, epoch[source.name] + 1):
-                items += items_of(checkpoint, source, entry, (feeds or {}).get(source.name))
-            items.append(cw.BORDER)
+                items += items_of(checkpoint, source, entry, (connectors or {}).get(source.name))
+            items.append(cw.BARRIER)
             before = epoch[source.name]
     return inputs
 
@@ -114,7 +140,7 @@ def expected(
     offsets: Offsets,
     *,
     is_closed: bool = False,
-    feeds: Mapping[str, Any] | None = None,
+    connectors: Mapping[str, Any] | None = None,
 ) -> dict[str, list[list[bytes]]]:
     """For each sink and epoch the lines that the simulator would have written, in order.
 
@@ -123,7 +149,7 @@ def expected(
     if not offsets:
         return {}
     read = offsets[:-1] if is_closed else offsets
-    result = cw.simulate(flow, inputs_of(flow, checkpoint, read, feeds))
+    result = cw.simulate(flow, inputs_of(flow, checkpoint, read, connectors))
     encode = msgspec.json.Encoder().encode
     shown = {s: [[encode(v) for v in e] for e in result.by_epoch(s)] for s in result.events}
     for epochs in shown.values():

@@ -1,4 +1,4 @@
-"""Reading a feed through the real reader, epoch by epoch, without a JVM."""
+"""Reading a source through the real reader, epoch by epoch, without a JVM."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +11,10 @@ import cutwater as cw
 from cutwater.errors import CutwaterError, recover
 from cutwater.spark import folder
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
-from cutwater.spark.connectors.base.source import Feed
+from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.exchange.envelope import DATA, ROW_SCHEMA, unpack_lines
-from cutwater.spark.microbatch.source_reader import FeedSource
+from cutwater.spark.job.transport import dump_job
+from cutwater.spark.microbatch.source_reader import EpochDataSource
 
 
 @dataclass
@@ -36,8 +37,8 @@ class Copier:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def __call__(self, feed: Feed, tp: Any, **settings: Any) -> Copied:
-        reader = self.reader(feed, tp, **settings)
+    def __call__(self, source: SourceConnector, tp: Any, **settings: Any) -> Copied:
+        reader = self.reader(source, tp, **settings)
         reader.prepareForTriggerAvailableNow()
         copied = Copied([], [])
         offset = reader.initialOffset()
@@ -56,19 +57,19 @@ class Copier:
             copied.bad += bad
             offset = end
 
-    def reader(self, feed: Feed, tp: Any, **settings: Any) -> Any:
+    def reader(self, source: SourceConnector, tp: Any, **settings: Any) -> Any:
         flow = cw.Flow("copy")
         flow.sink("out", flow.source("items", tp))
-        job = make_job(flow, self._root, feeds={"items": feed}, **settings)
+        job = make_job(flow, self._root, sources={"items": source}, **settings)
         if job.skip_bad_records:
             aside = folder(str(self._root / "bad"))
             job = replace(job, sinks={**job.sinks, bad_records_sink("items"): aside})
-        return FeedSource.of(job.to_bytes(), "items", 0)({}).streamReader(ROW_SCHEMA)
+        return EpochDataSource.of(dump_job(job), "items", 0)({}).streamReader(ROW_SCHEMA)
 
-    def refused(self, feed: Feed, tp: Any, **settings: Any) -> str:
+    def refused(self, source: SourceConnector, tp: Any, **settings: Any) -> str:
         """The sentence with which a source is refused."""
         with pytest.raises(RuntimeError) as failed:
-            self(feed, tp, **settings)
+            self(source, tp, **settings)
         error = recover(str(failed.value))
         assert isinstance(error, CutwaterError)
         return str(error)

@@ -18,8 +18,10 @@ PATIENCE_S = 120
 
 
 @contextlib.contextmanager
-def standalone_cluster(folder: Path, workers: int = 2, hosts: bool = False) -> Iterator[str]:
-    """The address of a cluster whose workers have one core each; it ends with the block.
+def standalone_cluster(
+    folder: Path, workers: int = 2, hosts: bool = False, slots: int = 1
+) -> Iterator[str]:
+    """The address of a cluster whose workers have so many slots each; it ends with the block.
 
     With `hosts` each worker has an address of its own, and Spark takes it for a machine.
     """
@@ -29,7 +31,7 @@ def standalone_cluster(folder: Path, workers: int = 2, hosts: bool = False) -> I
         )
         address = _said(master, r"Starting Spark master at (spark://\S+)")
         for number in range(workers):
-            options = ("--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir")
+            options = ("--webui-port", "0", "--cores", str(slots), "--memory", "1g", "--work-dir")
             work = folder / f"worker-{number}"
             log = folder / f"worker-{number}.log"
             host = f"127.0.0.{number + 1 if hosts else 1}"

@@ -9,14 +9,14 @@ from cutwater.spark.state import bucket as buckets
 from cutwater.spark.state import changelog as statelog
 from cutwater.spark.state.bucket import BucketStates, StateStore
 from cutwater.spark.state.cache import COPIES_LIMIT
-from cutwater.spark.state.table import Column
+from cutwater.spark.state.table import StateColumn
 
 PLACE = ("query", 0, 7)
 COLUMNS = {
-    "count": Column("int"),
-    "sum": Column("float"),
-    "seen": Column("bool"),
-    "names": Column("object", msgspec.msgpack.encode, msgspec.msgpack.decode),
+    "count": StateColumn("int"),
+    "sum": StateColumn("float"),
+    "seen": StateColumn("bool"),
+    "names": StateColumn("object", msgspec.msgpack.encode, msgspec.msgpack.decode),
 }
 
 
@@ -45,7 +45,7 @@ def entries(group):
 
 def epoch(group, *changes, place=PLACE, limit=COPIES_LIMIT, copies=None):
     if copies is not None:
-        buckets._copies = copies
+        buckets._cache = copies
     states = bucket(group, place, limit)
     for change in changes:
         states.put(*change)

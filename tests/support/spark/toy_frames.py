@@ -15,11 +15,12 @@ from support.spark.toy_spark import Group, Handle
 from cutwater.flow import Flow
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.exchange.columns import RecordCodec
-from cutwater.spark.job.spec import Job, load_job
+from cutwater.spark.job.spec import Job
+from cutwater.spark.job.transport import dump_job, load_job
 from cutwater.spark.microbatch.dataframes import FrameRows
 from cutwater.spark.microbatch.stateful_operator import Level
 from cutwater.spark.state import bucket as buckets
-from cutwater.spark.state.cache import Copies
+from cutwater.spark.state.cache import StateCache
 
 Tasks = Sequence[Sequence[pa.RecordBatch]]
 """For each task of a source the batches that it reads."""
@@ -33,14 +34,16 @@ class ToyFrames:
     ) -> None:
         names = [step.name for step in flow.steps if type(step).__name__ == "Source"]
         frames = {name: Frame(None, order) for name in names}
-        self.data = Job(flow, frames, {}, "toy", 1, 16, "", permute=seed).to_bytes()
+        self.data = dump_job(Job(flow, frames, {}, "toy", 1, 16, "", permute=seed))
         self.job = load_job(self.data)
         self._random = random.Random(seed)
         self._states: dict[tuple[int, int], Group] = {}
-        self._levels = [(Level(self.data, n), Handle()) for n in range(len(self.job.levels))]
+        self._levels = [
+            (Level(self.data, n), Handle()) for n in range(len(self.job.topology.levels))
+        ]
         for level, handle in self._levels:
             level.init(handle)  # type: ignore[arg-type]
-        patch.setattr(buckets, "_copies", Copies())
+        patch.setattr(buckets, "_cache", StateCache())
 
     def epoch(self, sources: Mapping[str, Tasks]) -> list[Row]:
         """The rows that are left for the sinks after an epoch."""
@@ -57,10 +60,10 @@ class ToyFrames:
 
     def records(self, sources: Mapping[str, Tasks]) -> dict[str, list[Any]]:
         """What an epoch gives to each sink."""
-        found: dict[str, list[Any]] = {name: [] for name in self.job.sink_names}
+        found: dict[str, list[Any]] = {name: [] for name in self.job.topology.sink_names}
         for row in self.epoch(sources):
-            codec = RecordCodec(self.job.type_of_sink(row.target))
-            name = self.job.sink_names[row.target - len(self.job.plan.segments)]
+            codec = RecordCodec(self.job.topology.type_of_sink(row.target))
+            name = self.job.topology.sink_names[row.target - len(self.job.plan.segments)]
             found[name] += codec.decode(row.body)
         return found
 

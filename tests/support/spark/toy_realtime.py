@@ -2,7 +2,7 @@
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,15 +15,15 @@ from cutwater.spark.connectors.base.sink import (
     Claim,
     Guarantee,
     Receipt,
-    Sink,
+    SinkConnector,
 )
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import Job
 from cutwater.spark.realtime.opening import Opening, open_generation
 from cutwater.spark.realtime.operator_task import OperatorTask
 from cutwater.spark.realtime.plan_log import PlannedTick
-from cutwater.spark.realtime.protocol import TICK_S
-from cutwater.spark.realtime.reader_task import ReaderTask
+from cutwater.spark.realtime.readers.follower_task import FollowerTask
+from cutwater.spark.realtime.readers.reader_task import ReaderTask
 from cutwater.spark.realtime.side_outputs import publish_side_outputs
 
 
@@ -32,11 +32,11 @@ class Killed(Exception):
 
 
 @dataclass(frozen=True)
-class MemorySink(Sink):
-    """A sink that shows rows at once, with a ledger of how far each lane is."""
+class MemorySink(SinkConnector):
+    """A sink that shows rows at once, with a ledger of how far each bucket is."""
 
     name: str
-    takes = "lines"
+    accepts = "lines"
     release = "early"
     shown_rows: ClassVar[dict[str, dict[int, list[bytes]]]] = {}
     shown_ticks: ClassVar[dict[str, dict[int, list[int]]]] = {}
@@ -47,7 +47,7 @@ class MemorySink(Sink):
         return Guarantee(EXACTLY_ONCE, "is a toy")
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return self.name
 
     def newest_epoch(self, name: str, query_id: str) -> int | None:
@@ -59,27 +59,45 @@ class MemorySink(Sink):
     def generation(self, name: str) -> int:
         return self.holder.get(self.name, 0)
 
-    def take(self, claim: Claim) -> None:
+    def claim(self, claim: Claim) -> None:
         self.holder[self.name] = claim.generation
 
-    def write(self, claim: Claim, epoch: int, record: Any, lanes: Any) -> Receipt:
+    def write(self, claim: Claim, epoch: int, record: Any, buckets: Any) -> Receipt:
         assert claim.generation == self.holder[self.name], "fenced"
         shown = self.shown_rows.setdefault(self.name, {})
         ledger = self.ledger.setdefault(self.name, {})
-        for lane in lanes:
-            for order, value in zip(lane.orders, lane.values, strict=True):
-                if (epoch, order) > ledger.get(lane.label, (-1, b"")):
-                    shown.setdefault(lane.label, []).append(value)
+        for bucket in buckets:
+            for order, value in zip(bucket.orders, bucket.values, strict=True):
+                if (epoch, order) > ledger.get(bucket.label, (-1, b"")):
+                    shown.setdefault(bucket.label, []).append(value)
                     ticks = self.shown_ticks.setdefault(self.name, {})
-                    ticks.setdefault(lane.label, []).append(epoch)
-                    ledger[lane.label] = (epoch, order)
+                    ticks.setdefault(bucket.label, []).append(epoch)
+                    ledger[bucket.label] = (epoch, order)
         return Receipt(claim.sink)
 
     def publish(self, claim: Claim, epoch: int, receipts: Any) -> None:
         raise AssertionError("nothing is staged")
 
-    def rows(self, claim: Claim) -> int:
+    def row_count(self, claim: Claim) -> int:
         return sum(map(len, self.shown_rows.get(self.name, {}).values()))
+
+
+WAITING = object()
+"""A follower has nothing to send; others have their turn."""
+
+
+def row_by_row(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Spark's shuffle takes the rows of a batch one by one, and may die between two of them."""
+    for batch in batches:
+        yield from (batch.slice(number, 1) for number in range(batch.num_rows))
+
+
+def following(task: FollowerTask, is_over: Callable[[], bool]) -> Any:
+    """What a follower sends, step by step."""
+    while not is_over():
+        yield from row_by_row(task.step())
+        yield WAITING
+    task.close()
 
 
 @dataclass
@@ -90,6 +108,8 @@ class ToyRealTime:
     random: random.Random
     partitions: int = 2
     snapshot_ticks: int = 7
+    readers: int = 1
+    batch: int = 0
     clock: float = 1000.0
     steps: int = 0
     kill_at: int | None = None
@@ -102,12 +122,12 @@ class ToyRealTime:
         number = self.job.generation + 1
         self.job = replace(self.job, query_id="toy", generation=number, is_ending=close)
         for name, sink in self.job.sinks.items():
-            sink.take(self.job.claim_of(name))
+            sink.claim(self.job.claim_of(name))
         opening = open_generation(
             self.job,
             partitions=self.partitions,
             snapshot_ticks=self.snapshot_ticks,
-            tick_s=TICK_S,
+            readers=self.readers,
             now=self.clock,
         )
         publish_side_outputs(self.job, opening)
@@ -120,42 +140,50 @@ class ToyRealTime:
     def _batch(self, opening: Opening, steps: int | None) -> None:
         self.queues = {}
         is_over = False
+        self.batch += 1
         readers = [
-            ReaderTask(self.job, opening, number, lambda: self.clock, self._sleep)
-            for number in range(len(opening.sources))
+            ReaderTask(self.job, opening, number, self.batch, lambda: self.clock, self._sleep)
+            for number in opening.leaders()
         ]
         for task in readers:
             task.freeze()
             self._record(task)
+        followers = [
+            FollowerTask(self.job, opening, number, self.batch)
+            for number in range(opening.senders)
+            if number != opening.leader_of(number)
+        ]
         operators = {
             (level, p): OperatorTask(self.job, opening, level, p)
             for level in range(opening.levels)
             for p in range(opening.partitions)
         }
         reading: dict[int, Any] = {
-            number: task.rows(lambda: is_over) for number, task in enumerate(readers)
-        }
-        while reading or any(self.queues.values()):
-            if self._dies():
-                for task in [*readers, *operators.values()]:
-                    task.close()
-                raise Killed
-            steps = None if steps is None else steps - 1
-            if (steps is not None and steps < 0) or self._is_done(opening, bool(reading)):
-                is_over = True
-            filled = [place for place, queue in self.queues.items() if queue]
-            if filled and (not reading or self.random.random() < 0.6):
-                self._deliver(operators, self.random.choice(filled))
-            elif reading:
-                number = self.random.choice(list(reading))
-                row = next(reading[number], None)
-                if row is None:
-                    del reading[number]
-                else:
-                    self._send(0, number, row)
-        for level in range(opening.levels):
-            for p in range(opening.partitions):
-                operators[level, p].finish()
+            task._number: row_by_row(task.rows(lambda: is_over)) for task in readers
+        } | {task._number: following(task, lambda: is_over) for task in followers}
+        try:
+            while reading or any(self.queues.values()):
+                if self._dies():
+                    raise Killed
+                steps = None if steps is None else steps - 1
+                if (steps is not None and steps < 0) or self._is_done(opening, bool(reading)):
+                    is_over = True
+                filled = [place for place, queue in self.queues.items() if queue]
+                if filled and (not reading or self.random.random() < 0.6):
+                    self._deliver(operators, self.random.choice(filled))
+                elif reading:
+                    number = self.random.choice(list(reading))
+                    row = next(reading[number], None)
+                    if row is None:
+                        del reading[number]
+                    elif row is not WAITING:
+                        self._send(0, number, row)
+            for level in range(opening.levels):
+                for p in range(opening.partitions):
+                    operators[level, p].finish()
+        finally:  # whatever ended it, a process that is gone holds no files
+            for task in [*readers, *followers, *operators.values()]:
+                task.close()
 
     def _record(self, task: ReaderTask) -> None:
         append = task._log.append
@@ -180,7 +208,7 @@ class ToyRealTime:
 
     def _deliver(self, operators: dict[tuple[int, int], OperatorTask], place: Any) -> None:
         level, _, receiver = place
-        for row in operators[level, receiver].take(self.queues[place].popleft()):
+        for row in row_by_row(operators[level, receiver].take(self.queues[place].popleft())):
             self._send(level + 1, receiver, row)
 
     def _dies(self) -> bool:
@@ -188,7 +216,7 @@ class ToyRealTime:
         return self.kill_at is not None and self.steps >= self.kill_at
 
 
-def toy_job(flow: Any, root: Path, sink: Callable[[str], Sink] = MemorySink) -> Job:
+def toy_job(flow: Any, root: Path, sink: Callable[[str], SinkConnector] = MemorySink) -> Job:
     """A job whose sources are folders and whose sinks are in memory."""
     from cutwater.flow.steps import Sink as SinkStep
     from cutwater.flow.steps import Source

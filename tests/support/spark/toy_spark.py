@@ -18,13 +18,14 @@ from cutwater.spark.connectors.base.side_outputs import late_events_sink
 from cutwater.spark.exchange.bucket_hash import spark_hash
 from cutwater.spark.exchange.envelope import ROW_SCHEMA
 from cutwater.spark.job.spec import Job
-from cutwater.spark.microbatch import writer
+from cutwater.spark.job.transport import dump_job
+from cutwater.spark.microbatch import epochs
 from cutwater.spark.microbatch.feedback import LogSource, log_sinks
-from cutwater.spark.microbatch.source_reader import FeedSource
+from cutwater.spark.microbatch.source_reader import EpochDataSource
 from cutwater.spark.microbatch.stateful_operator import Level
 from cutwater.spark.microbatch.writer import SinksWriter
 from cutwater.spark.state import bucket as buckets
-from cutwater.spark.state.cache import Copies
+from cutwater.spark.state.cache import StateCache
 
 POINTS = ("planned", "logged", "staged", "half published", "published", "never")
 """Where an epoch may be cut off: after this, the process is gone."""
@@ -111,29 +112,30 @@ class ToySpark:
         self._patch = patch
         self._random = random.Random(seed)
         self._partitions = partitions
-        self._workers = [Copies(), Copies()]
+        self._workers = [StateCache(), StateCache()]
+        self._durable: dict[tuple[int, int], dict[tuple[int], tuple[bytes]]] = {}
         self.start()
 
     def start(self) -> None:
         """A new life: the next generation takes the sinks."""
         self.job = replace(self.job, generation=self.job.generation + 1)
         for name, sink in self.job.sinks.items():
-            sink.make_ready(name, self.job.record_of(name))
-            sink.take(self.job.claim_of(name))
-        data = self.job.to_bytes()
+            sink.prepare(name, self.job.topology.record_of(name))
+            sink.claim(self.job.claim_of(name))
+        data = dump_job(self.job)
         if self._random.random() < 0.5:  # worker processes may outlive a query, not the JVM
-            self._workers = [Copies(), Copies()]
+            self._workers = [StateCache(), StateCache()]
         self.readers = {}
         for number, name in enumerate(sorted(self.job.sources)):
-            source = FeedSource.of(data, name, number)({})
+            source = EpochDataSource.of(data, name, number)({})
             self.readers[name] = source.streamReader(ROW_SCHEMA)
-        for number, log in enumerate(self.job.logs):
+        for number, log in enumerate(self.job.topology.logs):
             self.readers[log.name] = LogSource.of(data, log.name, number)({}).streamReader(
                 ROW_SCHEMA
             )
         for reader in self.readers.values():
             reader.prepareForTriggerAvailableNow()
-        self.levels = [Level(data, level) for level in range(len(self.job.levels))]
+        self.levels = [Level(data, level) for level in range(len(self.job.topology.levels))]
         self.handles = [Handle() for _ in self.levels]
         for level, handle in zip(self.levels, self.handles, strict=True):
             level.init(handle)  # type: ignore[arg-type]
@@ -171,13 +173,28 @@ class ToySpark:
         return True
 
     def _commit(self) -> None:
-        if self.job.logs:
+        if self.job.topology.logs:
             self._log("commits", self.committed, ['{"nextBatchWatermarkMs":0}'])
         self.committed += 1
 
-    def skip_epoch(self) -> None:
+    def run_and_forget(self) -> None:
+        """Finish an epoch, of which a power loss makes Spark forget that it did."""
+        self._durable = {place: store.save_point() for place, store in self.states.items()}
+        assert self.run()
+
+    def lose_newest_epoch(self) -> None:
+        """The machine died: what was synced is there, and the newest epoch is run again."""
+        self.committed -= 1
+        (Path(self.job.checkpoint) / "spark" / "commits" / str(self.committed)).unlink()
+        self.states = {place: self.states[place] for place in self._durable}
+        for place, point in self._durable.items():
+            self.states[place].roll_back(point)
+        self._workers = [StateCache(), StateCache()]
+
+    def skip_epoch(self, partitions: int | None = None) -> None:
         """An epoch that reads nothing, as Spark leaves it where state was moved."""
         assert self.committed == len(self._ends)
+        self._partitions = partitions or self._partitions
         self._ends.append(self._ends[-1])
         self._log_offsets(len(self._ends) - 1)
         self._commit()
@@ -211,7 +228,7 @@ class ToySpark:
 
     def _log_offsets(self, epoch: int) -> None:
         """What planners of a loop read of Spark's own log."""
-        if self.job.logs:
+        if self.job.topology.logs:
             ends = [json.dumps(end) for end in self._ends[epoch].values()]
             self._log("offsets", epoch, ["{}", *ends])
 
@@ -226,11 +243,11 @@ class ToySpark:
         return {name: reader.initialOffset() for name, reader in self.readers.items()}
 
     def _work(self, epoch: int, kill_at: str) -> None:
-        self._patch.setattr(writer, "epoch_of_task", lambda: epoch)
+        self._patch.setattr(epochs, "epoch_of_task", lambda: epoch)
         tasks = self._read(epoch)
         for number in range(len(self.levels)):
             tasks = [list(self._level(number, rows)) for rows in self._exchange(tasks)]
-        if self.job.has_scattered_lanes:
+        if self.job.topology.has_scattered_buckets:
             tasks = self._exchange(tasks)
         messages = [self.writer.write(_batches(rows)) for rows in tasks]
         if self._random.random() < 0.3:  # a second attempt, of which nobody hears
@@ -274,7 +291,7 @@ class ToySpark:
         groups: dict[int, list[Row]] = {}
         for row in rows:
             groups.setdefault(row.label, []).append(row)
-        self._patch.setattr(buckets, "_copies", self._random.choice(self._workers))
+        self._patch.setattr(buckets, "_cache", self._random.choice(self._workers))
         for label, group in groups.items():
             self.handles[number].store = self.states.setdefault((number, label), Group())
             yield from self.levels[number].handleInputRows((label,), iter(group), None)
@@ -293,12 +310,12 @@ def _batches(rows: list[Row]) -> Iterator[Any]:
 
 
 def make_job(flow: Any, root: Path, **settings: Any) -> Job:
-    """A job whose sources and sinks lie in folders; `feeds` and `sinks` go elsewhere."""
+    """A job whose sources and sinks lie in folders; `sources` and `sinks` go elsewhere."""
     from cutwater.flow.steps import Sink, Source
     from cutwater.spark import folder, json_lines
 
     max_bytes = settings.pop("max_bytes_per_epoch", 64)
-    feeds = settings.pop("feeds", {})
+    bound = settings.pop("sources", {})
     names = [(type(step), step.name) for step in flow.steps]
     sources = {
         n: json_lines(str(root / "in" / n), max_bytes) for kind, n in names if kind is Source
@@ -314,5 +331,5 @@ def make_job(flow: Any, root: Path, **settings: Any) -> Job:
         sinks.update(log_sinks(flow, root / "checkpoint"))
     buckets = settings.pop("buckets", 16)
     return Job(
-        flow, {**sources, **feeds}, sinks, "", 0, buckets, str(root / "checkpoint"), **settings
+        flow, {**sources, **bound}, sinks, "", 0, buckets, str(root / "checkpoint"), **settings
     )

@@ -19,7 +19,7 @@ def total(state: int, item: Item) -> tuple[int, list[Item]]:
 flow = cw.Flow("totals")
 flow.sink("sums", flow.source("items", Item).key_by("name").apply(total))
 number = 3
-inputs = {"items": [Item("a", 1), cw.BORDER, Item("a", 2)]}
+inputs = {"items": [Item("a", 1), cw.BARRIER, Item("a", 2)]}
 """
 
 

@@ -19,7 +19,7 @@ spark = pytest.importorskip("cutwater.spark")
 
 def epoch(number, **more):
     source = spark.SourceProgress(50, "bytes", 3, 3, more.pop("lag", None))
-    return spark.Progress(
+    return spark.RunProgress(
         number, 200, rows={"out": 10}, sources={"in": source}, state_bytes=2048, **more
     )
 
@@ -48,10 +48,23 @@ def test_a_line_says_which_step_is_held_by_what():
         "daily": spark.FrontierProgress(None, float("inf"), (slow,)),
     }
     view = RunView("copy")
-    view.note(spark.Progress(0, 200, sources={"in": source}, frontiers=frontiers))
+    view.note(spark.RunProgress(0, 200, sources={"in": source}, frontiers=frontiers))
     assert ", daily held by in[3], " in plain_line(view)
-    view.note(spark.Progress(1, 200, sources={"in": spark.SourceProgress()}, frontiers=frontiers))
+    view.note(
+        spark.RunProgress(1, 200, sources={"in": spark.SourceProgress()}, frontiers=frontiers)
+    )
     assert "held by" not in plain_line(view)
+
+
+def test_a_line_says_if_a_snapshot_is_old_or_fails():
+    view = RunView("copy", lambda: 0.0)
+    view.note(epoch(7, snapshot=spark.SnapshotProgress(5, 6.0, 5.0)))
+    assert plain_line(view).startswith("copy: tick 7, ")
+    assert "snapshot" not in plain_line(view)
+    view.note(epoch(8, snapshot=spark.SnapshotProgress(5, 16.0, 5.0)))
+    assert plain_line(view).endswith(", snapshot 16 s old")
+    view.note(epoch(9, snapshot=spark.SnapshotProgress(-1, 6.0, 5.0, 1, "No space left")))
+    assert plain_line(view).endswith(", snapshot none yet, the next failed: No space left")
 
 
 def test_a_lag_of_days_is_said_in_days():
@@ -78,7 +91,7 @@ def test_a_terminal_has_a_table(monkeypatch, capsys):
     monkeypatch.setattr(views, "errors", console)
     with run_view("[red]copy[/red]") as view:
         view.note(epoch(41, late=1))
-        view.say("a notice")
+        view.notify("a notice")
     shown = capsys.readouterr().err
     for words in ("[red]copy[/red] is running", "41", "10 to out", "1 late", "a notice", "2 KiB"):
         assert words in shown

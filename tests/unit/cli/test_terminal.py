@@ -44,7 +44,7 @@ broken = cw.Flow("broken")
 broken.sink("sums", broken.source("items", Item).key_by("name").apply(failing))
 named = cw.Flow({HOSTILE!r})
 named.sink("sums", named.source("items", Item).key_by("name").apply(total))
-inputs = {{"items": [Item({HOSTILE!r}, 1), cw.BORDER, Item({HOSTILE!r}, 2), cw.CRASH]}}
+inputs = {{"items": [Item({HOSTILE!r}, 1), cw.BARRIER, Item({HOSTILE!r}, 2), cw.CRASH]}}
 """
 
 
@@ -94,8 +94,8 @@ def test_run(cli, write, monkeypatch, more):
     """A run says what its sinks guarantee, each epoch, and what it did."""
     write(FLOW)
 
-    def run(flow, *, tell, on_progress, **said):
-        tell(HOSTILE)
+    def run(flow, *, notify, on_progress, **said):
+        notify(HOSTILE)
         return SimpleNamespace(
             flow=HOSTILE,
             epochs=1,
@@ -130,9 +130,9 @@ def test_state(cli, write, monkeypatch, more):
 @pytest.mark.parametrize("verb", ["show", "verify"])
 def test_checkpoint(cli, tmp_path, verb, more):
     made = make_checkpoint(tmp_path)
-    made.place.save(replace(made.place.identity(), flow=HOSTILE))
-    (made.place.spark / "commits" / "1").write_text(f"v1\n{HOSTILE}")
-    assert is_dead(cli("checkpoint", verb, made.place.root, *more))
+    made.checkpoint.save(replace(made.checkpoint.identity(), flow=HOSTILE))
+    (made.checkpoint.spark / "commits" / "1").write_text(f"v1\n{HOSTILE}")
+    assert is_dead(cli("checkpoint", verb, made.checkpoint.root, *more))
 
 
 def test_a_terminal_gets_the_codes_of_rich_and_no_others(monkeypatch, capsys):

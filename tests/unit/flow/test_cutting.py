@@ -69,10 +69,9 @@ def first_of(a: int, b: int) -> int:
 
 WHOLE = {
     "its body stays with its key": looping(keyed, before=lambda n: n.key_by(parity)),
-    "'pairs' in its body goes by times": looping(joined),
-    "'by time' in its body goes by times": looping(timed),
+    "'pairs' in its body depends on event times": looping(joined),
+    "'by time' in its body depends on event times": looping(timed),
     "of a type that cannot be kept": looping(untyped),
-    "'pairs' before it joins two clocks": looping(halving, before=of_two_clocks),
     "'merge' behind it also reads 'numbers', in another epoch": looping(
         halving, behind=lambda left, numbers: left.merge(numbers)
     ),
@@ -86,12 +85,14 @@ def test_a_loop_is_whole_where_someone_could_tell_a_round_from_an_epoch(why):
     assert why in why_whole(steps, number, infer(steps, numbered=int)[0])
     assert loop_to_cut(steps) is None
     assert cut(steps) == steps
-    assert turning(steps, steps[number]).startswith("rounds in an epoch")
+    told = turning(steps, steps[number])
+    assert told.startswith("all iterations in one epoch")
+    assert why in told or not steps[number].has_exchange, "the drawing says why"
 
 
 def test_times_in_an_inner_loop_are_times_in_the_outer_one_too():
     steps = looping(in_another).steps
-    assert "'by time' in its body goes by times" in why_whole(steps, 1, infer(steps)[0])
+    assert "'by time' in its body depends on event times" in why_whole(steps, 1, infer(steps)[0])
 
 
 def test_a_loop_that_is_cut_is_its_body_between_two_logs():
@@ -127,15 +128,75 @@ def test_of_two_loops_the_first_is_cut():
 
     flow.sink("b", numbers.iterate(other, name="second"))
     assert [turning(flow.steps, flow.steps[n]) for n in (1, 3)] == [
-        "a round an epoch",
-        "rounds in an epoch, in one bucket",
+        "one iteration per epoch, input epochs at once",
+        "all iterations in one epoch, in one bucket: 'first' has the log",
     ]
+
+
+def counted(stream: cw.Stream) -> cw.Stream:
+    keyed = stream.key_by(parity, name="parity")
+    return keyed.apply(counting, name="counting").flat_map(halves, name="halves")
+
+
+@cw.task(initial=0)
+def counting(seen: int, n: int) -> tuple[int, list[int]]:
+    return seen + 1, [n]
+
+
+def counted_inside(stream: cw.Stream, **settings: Any) -> cw.Stream:
+    keyed = stream.key_by(parity, name="parity")
+    inner = keyed.iterate(counted_keyed, name="inner", **settings)
+    return inner.flat_map(halves, name="halves")
+
+
+def counted_keyed(stream: cw.Stream) -> tuple[cw.Stream, cw.Stream]:
+    told = stream.apply(counting, name="counting")
+    return told.flat_map(halves, name="inner halves"), told
+
+
+@pytest.mark.parametrize(
+    ("body", "settings", "overlaps"),
+    [
+        (halving, {}, True),
+        (counted, {}, False),
+        (counted, {"state_per_epoch": True}, True),
+        (counted_inside, {}, False),
+        (lambda s: counted_inside(s, state_per_epoch=True), {}, True),
+    ],
+    ids=["no state", "kept", "per epoch", "kept in an inner loop", "per round in an inner loop"],
+)
+def test_input_epochs_overlap_where_a_body_keeps_nothing_between_them(body, settings, overlaps):
+    steps = looping(body, **settings).steps
+    logs = [step for step in cut(steps) if isinstance(step, s.FromLog)]
+    assert [log.overlaps for log in logs] == [overlaps, overlaps]
+    assert ("at once" in turning(steps, steps[1])) == overlaps
+    assert ("since its body keeps state" in turning(steps, steps[1])) != overlaps
+
+
+def test_an_inner_loop_with_an_exchange_turns_in_one_bucket_and_the_drawing_says_so():
+    def outer(stream: cw.Stream) -> cw.Stream:
+        return halving(stream.iterate(inner_halving, name="inner"))
+
+    steps = looping(outer).steps
+    assert loop_to_cut(steps) is steps[1]
+    assert turning(steps, steps[1]).endswith("input epochs at once; 'inner' in it in one bucket")
+
+
+def inner_halving(stream: cw.Stream) -> cw.Stream:
+    return stream.key_by(parity, name="inner parity").flat_map(halves, name="inner halves")
+
+
+def test_a_loop_behind_two_clocks_is_cut():
+    steps = looping(halving, before=of_two_clocks).steps
+    assert loop_to_cut(steps) is not None
 
 
 def test_a_plan_that_is_asked_for_is_kept_or_refused():
     assert loop_to_cut(looping(halving, plan="epoch").steps) is None
     assert loop_to_cut(looping(halving, plan="log").steps) is not None
-    with pytest.raises(FlowError, match="cannot turn a round an epoch: 'by time' in its body"):
+    with pytest.raises(
+        FlowError, match="cannot run one iteration per epoch: 'by time' in its body"
+    ):
         looping(timed, plan="log").validate()
 
     def inner(stream: cw.Stream) -> cw.Stream:

@@ -266,9 +266,11 @@ def test_a_loop_says_how_it_turns_and_where():
     flow.sink("c", words.iterate(lambda s: s.key_by(len, name="own").filter(bool), plan="epoch"))
     diagram = diagram_of(flow)
     verbs = {node.name: node.verb for node in diagram.nodes}
-    assert verbs["stays"] == "iterate, rounds in an epoch"
-    assert verbs["iterate"] == "iterate, a round an epoch"
-    assert verbs["iterate_2"] == "iterate, rounds in an epoch, in one bucket"
+    assert verbs["stays"] == "iterate, all iterations in one epoch"
+    assert verbs["iterate"] == "iterate, one iteration per epoch, input epochs at once"
+    assert verbs["iterate_2"] == (
+        "iterate, all iterations in one epoch, in one bucket: plan='epoch'"
+    )
     exchanges = {diagram.nodes[group.nodes[-1]].name: group.exchange for group in diagram.exchanges}
     assert exchanges == {
         "stays": "by len",

@@ -136,7 +136,7 @@ def test_what_a_sink_is_bound_to_counts(tmp_path, monkeypatch):
 
     found = set()
     for body in ("pass", "return 1"):
-        (tmp_path / "sending.py").write_text(f"def send(epoch, lane, rows):\n    {body}\n")
+        (tmp_path / "sending.py").write_text(f"def send(epoch, bucket, rows):\n    {body}\n")
         monkeypatch.delitem(sys.modules, "sending", raising=False)
         importlib.invalidate_caches()
         module = importlib.import_module("sending")

@@ -13,8 +13,8 @@ def test_rows_are_those_that_are_committed_in_the_order_in_which_they_were_added
 def test_epochs_are_those_of_the_ledger(postgres):
     postgres.execute("CREATE SCHEMA watched", "CREATE TABLE watched.out (n int)")
     postgres.execute(
-        "CREATE TABLE watched.cutwater_lanes (target text, lane bigint, epoch bigint)",
-        "INSERT INTO watched.cutwater_lanes VALUES"
+        "CREATE TABLE watched.cutwater_buckets (target text, bucket bigint, epoch bigint)",
+        "INSERT INTO watched.cutwater_buckets VALUES"
         " ('watched.out', 2, 7), ('watched.out', 1, 5), ('watched.other', 1, 9)",
     )
     assert PostgresObserver(postgres.dsn, "watched.out").epochs() == {1: 5, 2: 7}

@@ -8,7 +8,7 @@ def tagged(tag):
         0,
         lambda n, event: (n + 1, [f"{event}{tag}"]),
         lambda n: [f"{tag} end"],
-        border=lambda n: (n + 10, [f"{tag} border"]),
+        barrier=lambda n: (n + 10, [f"{tag} barrier"]),
     )
 
 
@@ -18,17 +18,17 @@ def test_the_state_is_the_tuple_of_the_states():
     assert compose(batch()).initial == batch().initial
 
 
-def test_a_border_passes_through_every_operator():
+def test_a_barrier_passes_through_every_operator():
     op = compose(tagged("a"), tagged("b"))
-    state, outputs = op.border(op.initial)
+    state, outputs = op.barrier(op.initial)
     assert state == (10, 11)
-    assert outputs == ["a borderb", "b border"]
+    assert outputs == ["a barrierb", "b barrier"]
 
 
-def test_there_is_a_border_only_if_some_operator_has_one():
-    assert compose(identity(), identity()).border is None
-    state, outputs = compose(identity(), tagged("b")).border((None, 0))
-    assert (state, outputs) == ((None, 10), ["b border"])
+def test_there_is_a_barrier_only_if_some_operator_has_one():
+    assert compose(identity(), identity()).barrier is None
+    state, outputs = compose(identity(), tagged("b")).barrier((None, 0))
+    assert (state, outputs) == ((None, 10), ["b barrier"])
 
 
 def test_the_end_passes_through_every_operator():

@@ -201,8 +201,8 @@ def test_nothing_is_kept_of_what_is_over():
         progress.frontier("out")
     kept = [
         minima
-        for place in progress._places.values()
-        for minima in (place.local, place.reached)
+        for state in progress._states.values()
+        for minima in (state.local, state.reached)
         if minima
     ]
     assert [(m.entries, m.elements, m.pending) for m in kept] == [({}, [], [])] * len(kept)

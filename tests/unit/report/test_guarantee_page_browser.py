@@ -8,7 +8,7 @@ import cutwater as cw
 from cutwater.checking.guarantees.order_sensitivity import order_sensitivity
 from cutwater.flow.guarantees.end_to_end import AT_LEAST_ONCE, EXACTLY_ONCE, SinkPart, SourcePart
 from cutwater.flow.guarantees.settings import setting_of
-from cutwater.report.guarantee_page import render
+from cutwater.report.guarantee_page import render_guarantees
 
 pytestmark = pytest.mark.browser
 
@@ -39,7 +39,7 @@ def page_of(name="shops"):
     ]
     sources = {"orders": SourcePart("orders", True, False, "")}
     setting = setting_of(flow, "configured", "as <i>run.toml</i> says", sources, sinks)
-    return render(flow, order_sensitivity(flow, inputs), [setting])
+    return render_guarantees(flow, order_sensitivity(flow, inputs), [setting])
 
 
 @pytest.fixture(scope="module")

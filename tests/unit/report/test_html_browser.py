@@ -5,7 +5,7 @@ import re
 import pytest
 from support.report import toy_runs
 
-from cutwater.report.html import render
+from cutwater.report.html import render_html
 
 pytestmark = pytest.mark.browser
 
@@ -16,7 +16,7 @@ def load(browser, tmp_path):
 
     def load(explanation=None, address="", **media):
         path = tmp_path / "report.html"
-        path.write_text(render(explanation or toy_runs.shown_run()), encoding="utf-8")
+        path.write_text(render_html(explanation or toy_runs.shown_run()), encoding="utf-8")
         return browser.open(path.as_uri() + address, **media)
 
     return load

@@ -9,7 +9,7 @@ from support.repo.pinned import assert_pinned
 from support.report import toy_runs
 
 from cutwater.checking import Explanation
-from cutwater.report.text import render
+from cutwater.report.text import render_text
 
 PINNED = Path(__file__).parents[2] / "snapshots" / "report"
 
@@ -30,21 +30,21 @@ def resets() -> Explanation:
     ],
 )
 def test_the_text_is_the_pinned_one(name, explanation):
-    assert_pinned(PINNED / f"{name}.txt", render(explanation))
+    assert_pinned(PINNED / f"{name}.txt", render_text(explanation))
 
 
 def test_a_long_run_is_short():
-    assert len(render(toy_runs.long_run(20_000)).splitlines()) < 350
+    assert len(render_text(toy_runs.long_run(20_000)).splitlines()) < 350
 
 
 def test_nothing_that_a_terminal_would_obey_is_in_it():
     explanation = toy_runs.shown_run()
     header = msgspec.structs.replace(explanation.trace.header, flow="a\x1b[2Jb\nc")
     trace = msgspec.structs.replace(explanation.trace, header=header)
-    text = render(replace(explanation, trace=trace))
+    text = render_text(replace(explanation, trace=trace))
     assert text.startswith("a�[2Jb�c: 32 steps")
 
 
 def test_a_run_without_steps_has_a_text():
-    text = render(toy_runs.word_count().explained())
+    text = render_text(toy_runs.word_count().explained())
     assert text.startswith("word-count: 0 steps, 0 failures, 1 generation, 0 commits\n")

@@ -9,7 +9,7 @@ from support.report.toy_runs import ToyRun
 
 from cutwater.jsonable import shown
 from cutwater.report import Timeline, timeline_of
-from cutwater.report.run_history import Course
+from cutwater.report.run_history import RunHistory
 from cutwater.trace import TraceStep
 
 FAILS = [(5, "split"), (9, "count"), (11, "split"), (25, "count"), (40, "split")]
@@ -30,11 +30,11 @@ def message_keys(timeline: Timeline, numbers) -> list[tuple]:
     return [(m.n, m.epoch, m.text) for m in messages]
 
 
-def configuration(timeline: Timeline, course: Course, at: int) -> dict:
+def configuration(timeline: Timeline, history: RunHistory, at: int) -> dict:
     """A configuration as the timeline tells it, values as text."""
     return {
-        "states": [changes.value(at) for changes in course.states],
-        "epochs": [changes.value(at) for changes in course.epochs],
+        "states": [changes.value(at) for changes in history.states],
+        "epochs": [changes.value(at) for changes in history.epochs],
         "archives": [
             {
                 epoch: state
@@ -43,11 +43,11 @@ def configuration(timeline: Timeline, course: Course, at: int) -> dict:
                 )
                 if since <= at and (until is None or at < until)
             }
-            for archive in course.snapshots
+            for archive in history.snapshots
         ],
-        "reads": [[changes.value(at) for changes in places] for places in course.reads],
-        "streams": [message_keys(timeline, content.present(at)) for content in course.streams],
-        "common": course.common.value(at),
+        "reads": [[changes.value(at) for changes in places] for places in history.reads],
+        "streams": [message_keys(timeline, content.present(at)) for content in history.streams],
+        "common": history.common.value(at),
     }
 
 
@@ -55,7 +55,7 @@ def as_text(found: dict) -> dict:
     """A configuration as the run tells it, values as text."""
 
     def content(message):
-        return message.n, message.epoch, None if message.border else shown(message.event)
+        return message.n, message.epoch, None if message.barrier else shown(message.event)
 
     return {
         **found,
@@ -68,13 +68,13 @@ def as_text(found: dict) -> dict:
     }
 
 
-def observed(timeline: Timeline, course: Course, at: int) -> list[tuple]:
-    common = course.common.value(at)
+def observed(timeline: Timeline, history: RunHistory, at: int) -> list[tuple]:
+    common = history.common.value(at)
     return [
         (index, *key)
         for index, stream in enumerate(timeline.streams)
         if stream.is_observed
-        for key in message_keys(timeline, course.streams[index].present(at))
+        for key in message_keys(timeline, history.streams[index].present(at))
         if key[1] <= common
     ]
 
@@ -109,12 +109,12 @@ def test_the_fate_of_every_step():
     timeline = timeline_of(toy_runs.shown_run())
     fates = [(step.rule, step.fate, step.generation) for step in timeline.steps]
     assert fates[6:14] == [
-        ("border", "kept", 0),
-        ("border", "kept", 0),
+        ("barrier", "kept", 0),
+        ("barrier", "kept", 0),
         ("event", "discarded", 0),
         ("fail", "failure", 0),
         ("event", "discarded", 0),
-        ("border", "discarded", 0),
+        ("barrier", "discarded", 0),
         ("event", "discarded", 0),
         ("recover", "failure", 0),
     ]

@@ -9,18 +9,18 @@ import cutwater as cw
 
 
 def cut(items, seed):
-    """Borders at random places."""
+    """Barriers at random places."""
     rng = random.Random(seed)
     found = []
     for item in items:
-        found += [item, cw.BORDER] if rng.random() < 0.3 else [item]
+        found += [item, cw.BARRIER] if rng.random() < 0.3 else [item]
     return found
 
 
 def epochs_alike(invoices, rates):
     """The same number of epochs for both sources."""
-    missing = invoices.count(cw.BORDER) - rates.count(cw.BORDER)
-    return invoices + [cw.BORDER] * max(0, -missing), rates + [cw.BORDER] * max(0, missing)
+    missing = invoices.count(cw.BARRIER) - rates.count(cw.BARRIER)
+    return invoices + [cw.BARRIER] * max(0, -missing), rates + [cw.BARRIER] * max(0, missing)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -36,8 +36,8 @@ def test_beliefs_are_those_of_all_that_happened_however_epochs_are_cut(seed):
 
 
 def test_an_answer_waits_for_both_clocks_and_for_no_more():
-    invoices = [Invoice("EUR", 1, 10), Invoice("EUR", 4, 100), cw.BORDER, cw.BORDER]
-    rates = [Rate("EUR", 0, 2), cw.BORDER, Rate("EUR", 1, 3), cw.BORDER]
+    invoices = [Invoice("EUR", 1, 10), Invoice("EUR", 4, 100), cw.BARRIER, cw.BARRIER]
+    rates = [Rate("EUR", 0, 2), cw.BARRIER, Rate("EUR", 1, 3), cw.BARRIER]
     run = cw.simulate(bitemporal.turnover, {"invoices": invoices, "rates": rates})
     first, second, end = (
         [(b.day, b.version, b.turnover) for b in epoch] for epoch in run.by_epoch("beliefs")
@@ -49,8 +49,8 @@ def test_an_answer_waits_for_both_clocks_and_for_no_more():
 
 def test_every_interleaving_with_a_crash_is_explained():
     inputs = {
-        "invoices": [Invoice("EUR", 1, 5), cw.BORDER, Invoice("EUR", 4, 7)],
-        "rates": [Rate("EUR", 0, 2), cw.BORDER, Rate("EUR", 1, 3)],
+        "invoices": [Invoice("EUR", 1, 5), cw.BARRIER, Invoice("EUR", 4, 7)],
+        "rates": [Rate("EUR", 0, 2), cw.BARRIER, Rate("EUR", 1, 3)],
     }
     report = cw.check(bitemporal.turnover, inputs, crashes=1, walks=1)
     assert report.holds

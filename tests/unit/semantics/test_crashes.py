@@ -71,8 +71,8 @@ def test_a_keyed_step_crashes_in_all_its_instances():
     assert sorted(result["out"]) == [1, 2]
 
 
-def test_a_crash_behind_the_last_border_comes_at_the_end_of_the_input():
-    result = cw.simulate(summing(), {"numbers": [1, cw.BORDER, cw.CRASH]})
+def test_a_crash_behind_the_last_barrier_comes_at_the_end_of_the_input():
+    result = cw.simulate(summing(), {"numbers": [1, cw.BARRIER, cw.CRASH]})
     recovery = rules(result).index("recover")
     assert result.trace.steps[recovery].epoch == 1
 
@@ -87,7 +87,7 @@ def test_without_crashes_a_trace_is_there_only_if_asked_for():
     inputs = {"numbers": [1, 2]}
     assert cw.simulate(summing(), inputs).trace is None
     traced = cw.simulate(summing(), inputs, trace=True)
-    assert set(rules(traced)) == {"event", "border"}
+    assert set(rules(traced)) == {"event", "barrier"}
     assert traced["out"] == [1, 3]
 
 
@@ -104,7 +104,7 @@ def test_a_source_that_feeds_a_sink_alone_can_crash_too():
 
 
 def test_a_crash_is_shown_as_it_is_written():
-    assert repr([cw.CRASH, cw.crash("total"), cw.BORDER]) == "[CRASH, crash('total'), BORDER]"
+    assert repr([cw.CRASH, cw.crash("total"), cw.BARRIER]) == "[CRASH, crash('total'), BARRIER]"
 
 
 def test_a_step_may_have_the_name_of_a_source():
@@ -113,3 +113,16 @@ def test_a_step_may_have_the_name_of_a_source():
     result = cw.simulate(flow, {"n": [1, 2, cw.crash("n")]}, instances=2)
     assert sorted(result["out"]) == [1, 2]
     assert [task.name for task in result.trace.header.tasks] == ["apply n/0", "apply n/1"]
+
+
+def test_a_watermark_that_every_instance_passes_on_is_shown_once():
+    flow = cw.Flow("keyed")
+    flow.sink("out", flow.source("numbers", int).key_by(abs).apply(total))
+    inputs = {"numbers": [1, 2, 3, cw.CRASH, cw.BARRIER, 4]}
+    result = cw.simulate(flow, inputs, instances=3)
+    assert list(result.events["out"]) == list(cw.simulate(flow, inputs, instances=1).events["out"])
+    assert [sum(isinstance(e, cw.Watermark) for e in epoch) for epoch in result.events["out"]] == [
+        1,
+        1,
+        0,
+    ]

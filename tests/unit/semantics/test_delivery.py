@@ -2,11 +2,11 @@
 
 import pytest
 
-from cutwater.checking import check
+from cutwater.checking import check_model
 from cutwater.errors import InputError
 from cutwater.semantics.delivery.epochs import drifting_state, flink_epochs
 from cutwater.semantics.delivery.histories import letters
-from cutwater.semantics.delivery.model import DeliveryModel, Input, Lose, Output, Repeat, Rest
+from cutwater.semantics.delivery.model import DeliveryModel, Input, Lose, Output, Quiesce, Repeat
 from cutwater.semantics.delivery.published import (
     all_idempotent,
     micro_batches,
@@ -104,7 +104,7 @@ def test_a_run_rests_where_nothing_but_a_failure_is_possible():
     (here,) = model.initial_states()
     steps = []
     while possible := model.actions(here):
-        assert (possible == [Rest()]) or Rest() not in possible
+        assert (possible == [Quiesce()]) or Quiesce() not in possible
         steps.append(str(possible[0]))
         here = model.step(here, possible[0])
     assert here.is_resting
@@ -130,4 +130,4 @@ def test_a_run_rests_where_nothing_but_a_failure_is_possible():
 def test_a_recovery_that_a_system_does_not_have_is_refused(make):
     with pytest.raises(InputError, match=r"unknown-recovery.*'hope'"):
         make("hope")
-    assert check(DeliveryModel(make(), [A])).is_exhaustive
+    assert check_model(DeliveryModel(make(), [A])).is_exhaustive

@@ -25,7 +25,7 @@ def epochs_of(seed, count=3, size=30, nodes=45):
 
 def shown(flow, sink, epochs):
     """What the sink has shown up to the end of each epoch."""
-    edges = [item for epoch in epochs for item in (*epoch, cw.BORDER)]
+    edges = [item for epoch in epochs for item in (*epoch, cw.BARRIER)]
     by_epoch = cw.simulate(flow, {"edges": edges}).by_epoch(sink)
     return [
         [row for rows in by_epoch[: number + 1] for row in rows] for number in range(len(epochs))

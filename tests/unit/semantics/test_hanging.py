@@ -8,8 +8,10 @@ from itertools import count
 import pytest
 
 import cutwater as cw
+from cutwater.checking.purity.repeated_calls import Calls, check_purity
 from cutwater.errors import StepError
-from cutwater.operators import bounded
+from cutwater.events import Data
+from cutwater.operators import Operator, bounded
 from cutwater.semantics import hanging
 
 
@@ -80,6 +82,63 @@ def test_a_function_that_does_not_return_is_named(step, way, little_patience):
     assert "test_hanging.py" in problem.message
 
 
+def hangs_the_second_time():
+    seen = set()
+
+    def f(word):
+        if word in seen:
+            spin(word)
+        seen.add(word)
+        return word
+
+    return f
+
+
+def hangs_while_it_is_listed_again():
+    f = hangs_the_second_time()
+    return lambda word: (f(part) for part in [word])
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda words: words.map(hangs_the_second_time(), name="work"),
+        lambda words: words.flat_map(hangs_while_it_is_listed_again(), name="work"),
+    ],
+)
+def test_a_second_call_that_does_not_return_is_an_impurity(step, little_patience):
+    calls = Calls()
+    watched = calls.watch(flow_of(step).steps[1])
+    for word in ("ab", "cd"):
+        watched.f(word)
+    calls.places["work", "f"] = None  # not in other processes
+    with hanging.patient():
+        (found,) = check_purity(calls)
+    assert found.impurity.what == "called again with the same arguments it does not return"
+    assert found.impurity.arguments == "'ab'"
+
+
+def fails_the_second_time():
+    seen = set()
+
+    def f(word):
+        if word in seen:
+            raise ValueError(word)
+        seen.add(word)
+        return word
+
+    return f
+
+
+def test_what_a_second_call_raises_is_shown_as_it_was_raised():
+    calls = Calls()
+    step = calls.watch(flow_of(lambda words: words.map(fails_the_second_time())).steps[1])
+    step.f("ab")
+    calls.places[step.name, "f"] = None
+    (found,) = check_purity(calls)
+    assert found.impurity.results == ("'ab'", "'raised ValueError: ab'")
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("step", ENDLESS)
 def test_outputs_without_an_end_are_named(step, way, little_patience):
@@ -124,3 +183,55 @@ def test_a_thread_that_gets_no_signals_simulates_all_the_same():
     thread.start()
     thread.join()
     assert found[0]["out"] == ["A"]
+
+
+HANGING_LATER = {"its second": 2, "its fourth": 4}
+
+
+@pytest.mark.parametrize("which", HANGING_LATER)
+def test_a_call_that_hangs_only_later_ends_a_check_with_what_it_found(which, little_patience):
+    """Every further run would wait as long again."""
+    calls = []
+
+    def f(word):
+        calls.append(word)
+        while len(calls) >= HANGING_LATER[which]:
+            pass
+        return word
+
+    report = cw.check(flow_of(lambda words: words.map(f, name="work")), {"words": ["ab"]})
+    assert [finding.check for finding in report.violations] == ["every call returns"]
+    assert "map 'work'" in report.violations[0].details[0]
+    assert "it was given 'ab'" in report.violations[0].details[0]
+
+
+def swallow_everything_usual(word):
+    while True:
+        try:
+            spin(word)
+        except Exception:
+            continue
+
+
+def test_a_function_that_catches_every_exception_is_named_too(little_patience):
+    flow = flow_of(lambda words: words.map(swallow_everything_usual, name="work"))
+    with pytest.raises(StepError, match="has not returned"):
+        cw.simulate(flow, {"words": ["ab"]})
+
+
+def endlessly(*_):
+    return (Data(n, n) for n in count())
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        Operator(0, lambda state, event: (state, endlessly())),
+        Operator(0, lambda state, event: (state, []), endlessly),
+    ],
+    ids=["in a step", "at the end"],
+)
+def test_an_operator_whose_outputs_do_not_end_is_named(own, little_patience):
+    flow = flow_of(lambda words: words.operator(own, name="work"))
+    with pytest.raises(StepError, match=r"'work'.* emitted more"):
+        cw.simulate(flow, {"words": ["a"]})

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cutwater as cw
-from cutwater.semantics.inputs import epochs_of
+from cutwater.semantics.inputs import epochs_of, split
 from cutwater.times import just_before
 
-B = cw.BORDER
+B = cw.BARRIER
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def cut(items, epoch_size=None):
         ([B, B], [[], []]),
     ],
 )
-def test_a_border_ends_an_epoch_and_so_does_the_end(items, epochs):
+def test_a_barrier_ends_an_epoch_and_so_does_the_end(items, epochs):
     assert cut(items) == epochs
 
 
@@ -59,11 +59,11 @@ def test_a_border_ends_an_epoch_and_so_does_the_end(items, epochs):
         (9, [[1, 2, 3]]),
     ],
 )
-def test_without_borders_epochs_have_a_size(size, epochs):
+def test_without_barriers_epochs_have_a_size(size, epochs):
     assert cut([1, 2, 3], size) == epochs
 
 
-def test_borders_go_before_the_size():
+def test_barriers_go_before_the_size():
     assert cut([1, 2, 3, B, 4], 1) == [[1, 2, 3], [4]]
 
 
@@ -74,6 +74,26 @@ def test_the_size_is_for_each_source_and_a_shorter_one_has_nothing_in_later_epoc
 
 def test_any_iterable_is_an_input():
     assert cut(iter(range(3))) == [[0, 1, 2]]
+
+
+C = cw.CRASH
+
+
+@pytest.mark.parametrize(
+    ("items", "size", "places"),
+    [
+        ([C, 1], None, [(0, 0)]),
+        ([1, C, 2], None, [(0, 1)]),
+        ([1, C, B, 2, C], None, [(0, 1), (1, 1)]),
+        ([1, C, 2, C, 3], 2, [(0, 1), (1, 0)]),
+        ([1, 2, C], 2, [(1, 0)]),
+        ([1, 2, C, B, 3], 2, [(0, 2)]),
+    ],
+)
+def test_a_crash_stands_before_the_item_that_follows_it(items, size, places):
+    plain, crashes = split({"a": items}, size)
+    assert C not in plain["a"]
+    assert [(epoch, index) for epoch, index, _ in crashes["a"]] == places
 
 
 @given(st.lists(st.one_of(st.integers(), st.just(B))), st.none() | st.integers(1, 4))

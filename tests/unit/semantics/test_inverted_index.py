@@ -50,7 +50,7 @@ DOCUMENTS = st.lists(
 
 @given(DOCUMENTS, st.data())
 def test_changes_add_up_to_the_index_of_the_last_versions(documents, data):
-    marks = st.sampled_from([[], [cw.BORDER], [cw.CRASH]])
+    marks = st.sampled_from([[], [cw.BARRIER], [cw.CRASH]])
     inputs = [each for document in documents for each in (document, *data.draw(marks))]
     simulation = cw.simulate(example.flow, {"documents": inputs})
     assert applied(simulation["changes"]) == rebuilt(documents)

@@ -27,7 +27,7 @@ def ended(item: Text) -> Text:
     return Text(item.key, f"<{item.text}>")
 
 
-def concatenating():
+def concatenating(**settings):
     flow = cw.Flow("concatenating")
     texts = flow.source("texts", Text).key_by("key")
 
@@ -35,12 +35,12 @@ def concatenating():
         told = stream.apply(grown)
         return told, told.map(ended)
 
-    flow.sink("out", texts.iterate(body, name="grow"))
+    flow.sink("out", texts.iterate(body, name="grow", **settings))
     return flow
 
 
 TEXTS = [Text("abcd"[n % 4], chr(65 + n)) for n in range(9)]
-CUT = [*TEXTS[:4], cw.BORDER, *TEXTS[4:7], cw.BORDER, *TEXTS[7:]]
+CUT = [*TEXTS[:4], cw.BARRIER, *TEXTS[4:7], cw.BARRIER, *TEXTS[7:]]
 
 
 @pytest.mark.parametrize("instances", [1, 2, 16])
@@ -49,6 +49,27 @@ def test_a_body_that_is_not_commutative_shows_the_same_in_any_number_of_instance
     parallel = cw.simulate(concatenating(), {"texts": CUT}, instances=instances, trace=True)
     assert parallel.by_epoch("out") == plain.by_epoch("out")
     assert len(plain["out"]) > len(TEXTS)
+
+
+@pytest.mark.parametrize("instances", [1, 2])
+@pytest.mark.parametrize("place", [None, *range(len(CUT) + 1)])
+def test_with_a_state_per_epoch_an_input_epoch_shows_what_it_shows_alone(instances, place):
+    """by_epoch(e1 | e2 | e3) == e1 alone ++ e2 alone ++ e3 alone, crashes or not."""
+    alone = [
+        [item.text for item in cw.simulate(concatenating(), {"texts": texts})["out"]]
+        for texts in (TEXTS[:4], TEXTS[4:7], TEXTS[7:])
+    ]
+    texts = CUT if place is None else [*CUT[:place], cw.CRASH, *CUT[place:]]
+    flow = concatenating(state_per_epoch=True)
+    shown = cw.simulate(flow, {"texts": texts}, instances=instances).by_epoch("out")
+    assert [[item.text for item in epoch] for epoch in shown] == [*alone, []]
+    kept = cw.simulate(concatenating(), {"texts": CUT}).by_epoch("out")
+    assert shown != kept, "which a state that is kept would tell"
+
+
+def test_every_interleaving_of_a_loop_with_a_state_per_epoch_is_explained():
+    flow = concatenating(state_per_epoch=True)
+    assert cw.check(flow, {"texts": CUT[2:6]}, crashes=1, walks=1).holds
 
 
 @cw.task(initial="")
@@ -68,7 +89,7 @@ def test_all_that_comes_in_an_epoch_is_a_round_before_any_of_it_comes_again():
 
     flow.sink("out", flow.source("letters", str).iterate(body))
     together = cw.simulate(flow, {"letters": ["A", "B"]})["out"]
-    apart = cw.simulate(flow, {"letters": ["A", cw.BORDER, "B"]})["out"]
+    apart = cw.simulate(flow, {"letters": ["A", cw.BARRIER, "B"]})["out"]
     assert together == ["A", "AB", "ABa", "ABab"]
     assert apart == ["A", "Aa", "AaB", "AaBb"]
 
@@ -88,7 +109,7 @@ def test_every_interleaving_with_crashes_is_explained():
 
 
 def test_every_interleaving_of_loops_in_loops_with_notifications_is_explained():
-    numbers = [cw.Data(0, 5), cw.Data(1, 2), cw.BORDER, cw.Watermark(0)]
+    numbers = [cw.Data(0, 5), cw.Data(1, 2), cw.BARRIER, cw.Watermark(0)]
     report = cw.check(nested(3), {"numbers": numbers}, crashes=1, walks=1)
     assert report.holds
 
@@ -124,8 +145,8 @@ def test_a_bound_that_is_reached_is_said():
     (problem,) = caught.value.problems
     assert problem.code == "loop-bound"
     assert "iterate 'down'" in problem.message
-    assert "has turned 3 rounds" in problem.message
-    assert "2 values still go round, for example 2 at time 0" in problem.message
+    assert "has run 3 iterations" in problem.message
+    assert "still feeds back 2 values, for example 2 at time 0" in problem.message
 
 
 def test_a_loop_with_a_key_by_in_its_body_has_a_state_for_each_key_of_all_rounds():
@@ -192,7 +213,7 @@ def test_requests_before_the_first_event_are_told_in_a_loop_too():
         return told.filter(lambda n: n == 8), told
 
     flow.sink("out", flow.source("numbers", int).iterate(body))
-    simulation = cw.simulate(flow, {"numbers": [cw.Watermark(2), cw.BORDER, cw.Watermark(4)]})
+    simulation = cw.simulate(flow, {"numbers": [cw.Watermark(2), cw.BARRIER, cw.Watermark(4)]})
     assert simulation.by_epoch("out") == [[], [8, 2], []]
 
 

@@ -41,7 +41,7 @@ CELLS = [
     cell(1, 0),
     cell(0, 1),
     cw.Watermark(cw.Product(0, 1)),
-    cw.BORDER,
+    cw.BARRIER,
     cell(2, 0),
     cell(1, 2),
     cw.Watermark(cw.Product(1, 1)),

@@ -57,23 +57,23 @@ def data_of(op: cw.Operator, events: list[Any]) -> list[Any]:
 
 def as_events(inputs: list[Any]) -> list[Any]:
     dated = (cw.Data(e.at, e) if isinstance(e, Item) else e for e in inputs)
-    return [event for event in dated if event is not cw.BORDER]
+    return [event for event in dated if event is not cw.BARRIER]
 
 
 @st.composite
 def streams(draw: Any) -> list[Any]:
-    """Items with watermarks that keep their word, and borders."""
+    """Items with watermarks that keep their word, and barriers."""
     events: list[Any] = []
     complete = -1
     for _ in range(draw(st.integers(0, 10))):
-        kind = draw(st.sampled_from(["item", "item", "watermark", "border"]))
+        kind = draw(st.sampled_from(["item", "item", "watermark", "barrier"]))
         if kind == "item":
             events.append(Item(complete + draw(st.integers(1, 4)), draw(st.sampled_from("abc"))))
         elif kind == "watermark":
             complete += draw(st.integers(1, 2))
             events.append(cw.Watermark(complete))
         else:
-            events.append(cw.BORDER)
+            events.append(cw.BARRIER)
     return events
 
 
@@ -165,12 +165,14 @@ def test_what_is_held_from_the_start_comes_without_an_event():
     assert simulated(lambda s: s.bulk(joined, 2, buffer=[(1, held)]), []) == ["p"]
 
 
-def test_a_border_of_an_operator_is_the_end_of_an_epoch():
-    def border(seen: int) -> tuple[int, list[Any]]:
+def test_a_barrier_of_an_operator_is_the_end_of_an_epoch():
+    def barrier(seen: int) -> tuple[int, list[Any]]:
         return 0, [cw.Data(9, f"{seen} in this epoch")]
 
-    op = cw.Operator(0, lambda seen, event: (seen + isinstance(event, cw.Data), []), border=border)
-    events = [Item(1, "a"), Item(2, "b"), cw.BORDER, Item(3, "c")]
+    op = cw.Operator(
+        0, lambda seen, event: (seen + isinstance(event, cw.Data), []), barrier=barrier
+    )
+    events = [Item(1, "a"), Item(2, "b"), cw.BARRIER, Item(3, "c")]
     assert simulated(lambda s: s.operator(op), events) == ["2 in this epoch", "1 in this epoch"]
 
 

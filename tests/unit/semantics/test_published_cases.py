@@ -10,7 +10,7 @@ import cutwater as cw
 from cutwater.events import Data, Watermark
 from cutwater.operators import accumulate, batch, compose, histogram, histogram_paths, produce
 
-B = cw.BORDER
+B = cw.BARRIER
 MORE = [Data(t0, "a"), *STREAM]  # the cases begin with one more
 
 
@@ -36,7 +36,7 @@ def averages(ints, resets):
 
 
 def test_the_incremental_average_of_listing_1():
-    """Without a failure: E(1), border, Reset, E(3), E(5), border."""
+    """Without a failure: E(1), barrier, Reset, E(3), E(5), barrier."""
     assert averages(ints="ints", resets="a resets") == [[1], [0, 3, 4], []]
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.checking.random_systems import keep
 
-from cutwater.semantics.barrier_model import Fail, Recover, TakeBorder, TakeEvent
+from cutwater.semantics.barrier_model import Fail, Recover, TakeBarrier, TakeEvent
 from cutwater.semantics.barriers import Event, Message, Task, initial_configuration
 from cutwater.semantics.recording import Recorder, record
 from cutwater.semantics.wellformed import checked, graph_of
@@ -33,7 +33,7 @@ def test_the_header_says_what_was_run(initial):
 
 
 def test_each_kind_of_step(initial):
-    moves = [take("x", 0, 1, 1), TakeBorder("join"), Fail("join"), Fail("join"), Recover()]
+    moves = [take("x", 0, 1, 1), TakeBarrier("join"), Fail("join"), Fail("join"), Recover()]
     assert record(initial, moves).steps == (
         TraceStep(
             "event",
@@ -44,11 +44,11 @@ def test_each_kind_of_step(initial):
             {"$tuple": [1]},
         ),
         TraceStep(
-            "border",
+            "barrier",
             "join",
             1,
-            (TraceMessage("x", 1, 1, border=True), TraceMessage("y", 0, 1, border=True)),
-            (TraceMessage("z", 1, 1, border=True),),
+            (TraceMessage("x", 1, 1, barrier=True), TraceMessage("y", 0, 1, barrier=True)),
+            (TraceMessage("z", 1, 1, barrier=True),),
             {"$tuple": [1]},
         ),
         TraceStep("fail", "join", 2),
@@ -80,7 +80,7 @@ def test_a_note_is_given_with_the_trace(initial):
 
 def test_an_impossible_move_is_no_run(initial):
     with pytest.raises(ValueError, match="not possible here"):
-        record(initial, [TakeBorder("join")])
+        record(initial, [TakeBarrier("join")])
     with pytest.raises(ValueError, match="not possible here"):
         record(initial, [Recover()])
     with pytest.raises(ValueError, match="not possible here"):

@@ -17,7 +17,7 @@ from cutwater.semantics.frozen import Frozen
 from cutwater.semantics.segments import Row
 from cutwater.semantics.snapshots import refuse
 
-B = cw.BORDER
+B = cw.BARRIER
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ def test_by_rule_every_sink_sees_a_monotone_stream(recipe):
 
 
 @given(recipes())
-def test_every_sink_sees_a_monotone_stream_unless_records_wait_for_a_border(recipe):
-    """Watermarks among the events may complete what an aggregate holds till the border."""
+def test_every_sink_sees_a_monotone_stream_unless_records_wait_for_a_barrier(recipe):
+    """Watermarks among the events may complete what an aggregate holds till the barrier."""
     if any(step.verb == "aggregate" and step.choice % 2 for step in recipe.steps):
         return
     result = cw.simulate(recipe.flow(), recipe.inputs, epoch_size=recipe.epoch_size)

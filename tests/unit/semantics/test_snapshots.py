@@ -1,4 +1,4 @@
-"""States at borders and events at exchanges go through the codecs of their declared types."""
+"""States at barriers and events at exchanges go through the codecs of their declared types."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_same_is_found_by_check(task, said):
     assert any(said in text and f"apply '{task.name}' (" in text for text in found.details)
 
 
-def test_a_shared_part_is_two_behind_a_border():
+def test_a_shared_part_is_two_behind_a_barrier():
     """As on an engine, which decodes it; within an epoch it is one."""
     shown = cw.simulate(flow_of(shared_list), {"items": items()})["out"]
     assert shown[:2] == [repr(Two([1], [1])), repr(Two([1, 2], [1, 2]))]
@@ -112,3 +112,32 @@ def test_crashes_do_not_hide_a_loss():
     given = [items()[0], cw.CRASH, *items()[1:]]
     with pytest.raises(StepError, match="seen"):
         cw.simulate(flow_of(extra_attribute), {"items": given})
+
+
+ONE = [1]
+
+
+@cw.task(initial=0)
+def same_list(state: int, item: Item) -> tuple[int, list[list[int]]]:
+    return state, [ONE]
+
+
+def is_the_same(value: list[int]) -> bool:
+    return value is ONE
+
+
+def test_only_what_comes_to_a_segment_with_state_is_encoded():
+    """As on an engine, which hands on within one process what no key is exchanged for."""
+    flow = cw.Flow("handed on")
+    made = [flow.source(name, Item).apply(same_list, name=f"make {name}") for name in "ab"]
+    both = made[0].union(made[1])
+    flow.sink("handed on", both.map(is_the_same))
+    flow.sink("exchanged", both.key_by(len).map(is_the_same).apply(passing))
+    shown = cw.simulate(flow, {"a": items()[:1], "b": []})
+    assert shown["handed on"] == [True]
+    assert shown["exchanged"] == [False]
+
+
+@cw.task(initial=0)
+def passing(state: int, value: bool) -> tuple[int, list[bool]]:
+    return state, [value]

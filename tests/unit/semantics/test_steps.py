@@ -15,7 +15,7 @@ from cutwater.operators import produce, union
 from cutwater.semantics.simulator import _Run
 from cutwater.times import Left, Right, maximal
 
-B = cw.BORDER
+B = cw.BARRIER
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ ITEMS = st.builds(Item, st.sampled_from("abc"), st.integers(-5, 15), st.integers
 EPOCHS = st.lists(st.lists(ITEMS, max_size=5), max_size=4)
 
 
-def with_borders(epochs):
+def with_barriers(epochs):
     return [x for epoch in epochs for x in [*epoch, B]]
 
 
@@ -49,7 +49,7 @@ def run(build, epochs, delay=3, **sources):
     flow = cw.Flow("steps")
     items = flow.source("items", Item, time="at", watermark=cw.bounded_delay(delay))
     flow.sink("out", build(items))
-    return cw.simulate(flow, {"items": with_borders(epochs)})
+    return cw.simulate(flow, {"items": with_barriers(epochs)})
 
 
 @cw.task(initial=())
@@ -142,7 +142,7 @@ def test_a_join_is_every_pair_of_one_key_and_one_time(lefts, rights):
         for name in "lr"
     )
     flow.sink("out", left.join(right, lambda a, b: None if a.size == b.size else (a, b)))
-    result = cw.simulate(flow, {"l": with_borders(lefts), "r": with_borders(rights)})
+    result = cw.simulate(flow, {"l": with_barriers(lefts), "r": with_barriers(rights)})
     kept = [[i for epoch, _ in on_time(side, 3) for i in epoch] for side in (lefts, rights)]
     expected = Counter(
         (a, b)

@@ -7,7 +7,7 @@ from support.checking.random_systems import keep
 from cutwater.errors import FlowError
 from cutwater.semantics.barrier_model import BarrierModel, Point
 from cutwater.semantics.barriers import (
-    BORDER,
+    BARRIER,
     FAILED,
     Event,
     Graph,
@@ -107,24 +107,24 @@ def test_the_circle_is_named():
         graph_of([task("a", ["z"], "y"), task("b", ["y"], "z"), task("c", ["x"], "w")])
 
 
-X0, XB = Message(0, "x", 1, Event(1)), Message(1, "x", 1, BORDER)
-V0 = Message(0, "v", 1, BORDER)
+X0, XB = Message(0, "x", 1, Event(1)), Message(1, "x", 1, BARRIER)
+V0 = Message(0, "v", 1, BARRIER)
 INVALID = {
     "a gap in the numbers": ([X0, replace(XB, n=2), V0], ["invalid-input"]),
     "two messages at one place": ([X0, replace(X0, content=Event(9)), XB, V0], ["invalid-input"]),
     "numbers that begin at 1": ([replace(X0, n=1), replace(XB, n=2), V0], ["invalid-input"]),
     "an epoch that comes too early": ([replace(X0, epoch=2), XB, V0], ["invalid-input"]),
-    "an epoch after the border": ([X0, replace(XB, epoch=2), V0], ["invalid-input"]),
+    "an epoch after the barrier": ([X0, replace(XB, epoch=2), V0], ["invalid-input"]),
     "an epoch that is not closed": ([X0, XB, V0, replace(X0, n=2, epoch=2)], ["invalid-input"]),
     "messages on the output of a task": (
-        [X0, XB, V0, Message(0, "y", 1, BORDER)], ["invalid-input"],
+        [X0, XB, V0, Message(0, "y", 1, BARRIER)], ["invalid-input"],
     ),
     "more epochs in one source": (
-        [X0, XB, V0, Message(1, "v", 2, BORDER)], ["unequal-epochs"],
+        [X0, XB, V0, Message(1, "v", 2, BARRIER)], ["unequal-epochs"],
     ),
     "no epochs in one source": ([X0, XB], ["unequal-epochs"]),
     "two of these": (
-        [replace(X0, epoch=2), XB, V0, Message(1, "v", 2, BORDER)],
+        [replace(X0, epoch=2), XB, V0, Message(1, "v", 2, BARRIER)],
         ["invalid-input", "unequal-epochs"],
     ),
 }  # fmt: skip

@@ -9,7 +9,7 @@ from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
 from cutwater.flow.checked import Checked
 from cutwater.flow.guarantees import settings
-from cutwater.spark import end_to_end as promises
+from cutwater.spark import end_to_end
 from cutwater.spark.connectors.base.sink import Guarantee
 from cutwater.spark.connectors.base.source import Replay
 from cutwater.spark.connectors.dataframe.source import Frame
@@ -108,10 +108,10 @@ def test_it_is_a_sentence(say, monkeypatch):
 def test_a_flow_without_functions_says_nothing_of_them(tmp_path):
     flow = cw.Flow("copy")
     flow.sink("out", flow.source("items", Item).key_by("name").aggregate(n=cw.agg.count()))
-    (promise,) = cutwater_spark.guarantees(
+    (guarantee,) = cutwater_spark.guarantees(
         flow, {"items": tmp_path}, {"out": tmp_path / "out"}
     ).values()
-    assert len(promise.because) == 2
+    assert len(guarantee.because) == 2
 
 
 def test_a_run_that_requires_more_is_refused_and_writes_nothing(flow, tmp_path):
@@ -147,7 +147,7 @@ def one_task(task, source, tmp_path, sink=Ledgered):
     flow = cw.Flow("one")
     flow.sink("out", flow.source("orders", Item).key_by("name").apply(task))
     bound = {"orders": source(str(tmp_path))}, {"out": sink(str(tmp_path / "out"))}
-    return {p.release: p for p in promises.bound_setting(flow, *bound, "").promises}
+    return {p.release: p for p in end_to_end.bound_setting(flow, *bound, "").sink_guarantees}
 
 
 def test_another_order_does_no_harm_where_nothing_shows_it(tmp_path):
@@ -200,9 +200,9 @@ def test_a_refuted_claim_and_an_impure_function_lower_it(tmp_path):
     flow = cw.Flow("one")
     flow.sink("out", flow.source("orders", Item).key_by("name").apply(weighed))
     bound = {"orders": Reordered(str(tmp_path))}, {"out": Folder(str(tmp_path / "out"))}
-    (refuted,) = promises.bound_setting(flow, *bound, "", refuted=["weighed"]).promises
+    (refuted,) = end_to_end.bound_setting(flow, *bound, "", refuted=["weighed"]).sink_guarantees
     assert refuted.level == "at-least-once"
-    (impure,) = promises.bound_setting(flow, *bound, "", impure=["weighed"]).promises
+    (impure,) = end_to_end.bound_setting(flow, *bound, "", impure=["weighed"]).sink_guarantees
     assert (impure.level, impure.weaknesses[0].instead) == (
         "none",
         "`weighed` made pure: exactly-once",
@@ -215,7 +215,7 @@ def test_a_dataframe_says_what_an_order_would_make_of_it(tmp_path):
 
     def found(order):
         sinks = {"out": Folder(str(tmp_path / "out"))}
-        return promises.promises(flow, {"orders": Frame(None, order)}, sinks)["out"]
+        return end_to_end.sink_guarantees(flow, {"orders": Frame(None, order)}, sinks)["out"]
 
     assert (found([]).level, found(["at"]).level) == ("at-least-once", "exactly-once")
     assert found([]).replaced == "`orders` with order=[…]: exactly-once"

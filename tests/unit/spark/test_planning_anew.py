@@ -93,7 +93,7 @@ def test_a_function_that_was_called_is_corrected_and_finishes_what_it_began(star
         less_one,
         cutwater_spark.call(send),
         finish_with_this_flow=True,
-        tell=told.append,
+        notify=told.append,
     )
     assert (tmp_path / "sent").read_text() == "0 [6]"
     assert any("epoch 0 was begun by another flow" in sentence for sentence in told)

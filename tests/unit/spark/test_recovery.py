@@ -17,7 +17,7 @@ from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.offset_log import ChunkLog
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
-from cutwater.spark.connectors.base.sink import Lane
+from cutwater.spark.connectors.base.sink import BucketRows
 from cutwater.spark.recovery import Resumption, recover
 
 SPARK = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
@@ -76,15 +76,15 @@ class World:
                     path.with_name(f".{epoch}.crc").write_bytes(b"")
 
     def log(self):
-        feed = self.job.feed_of("items")
+        source = self.job.connector_of("items")
         place, generation = self.checkpoint.root / "sources" / "items", self.checkpoint.generation()
-        return ChunkLog(feed, int, place, generation=generation)
+        return ChunkLog(source, int, place, generation=generation)
 
     def show(self, sink: str, f=more) -> None:
         """Let a sink show the epoch, as the flow that began it would."""
-        claim, lane = self.job.claim_of(sink), Lane(0, [b"1"], [b"4\n"])
+        claim, bucket = self.job.claim_of(sink), BucketRows(0, [b"1"], [b"4\n"])
         place = self.job.sinks[sink]
-        receipt = place.write(claim, self.epoch, int, [lane])
+        receipt = place.write(claim, self.epoch, int, [bucket])
         place.publish(claim, self.epoch, [receipt])
 
     def start(self, f, **asked):
@@ -196,7 +196,7 @@ def test_a_sink_that_went_elsewhere_counts_as_one_that_has_shown_something(world
 
 
 def test_a_side_output_that_this_run_does_not_have_is_asked_too(tmp_path):
-    """Bad records were kept aside; now they end the run."""
+    """Bad records were written to a side output; now they end the run."""
     name = bad_records_sink("items")
     aside = folder(str(tmp_path / "checkpoint" / "bad-records" / "items"))
     world = World(tmp_path, 1, **{name: aside})
@@ -224,7 +224,7 @@ def test_a_call_counts_from_its_begin(tmp_path):
 def test_a_zombie_that_wakes_after_the_epoch_was_forgotten_shows_nothing(world):
     zombie = world.job
     receipts = {
-        name: sink.write(zombie.claim_of(name), world.epoch, int, [Lane(0, [b"1"], [b"4\n"])])
+        name: sink.write(zombie.claim_of(name), world.epoch, int, [BucketRows(0, [b"1"], [b"4\n"])])
         for name, sink in zombie.sinks.items()
     }
     world.start(more)

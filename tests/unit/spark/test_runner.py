@@ -107,23 +107,23 @@ def test_a_run_without_end_cannot_be_closed(flow, tmp_path):
 
 def ended(flow, tmp_path, *, is_closed):
     """A checkpoint whose last epoch was begun, and perhaps finished."""
-    place = Checkpoint(tmp_path / "state")
-    place.create()
+    checkpoint = Checkpoint(tmp_path / "state")
+    checkpoint.create()
     draft = runner.Job(flow, {}, {}, "", 0, runner.BUCKETS, "")
     identity = identity_of(draft, 2)
-    place.save(replace(identity, is_closed=is_closed))
-    offsets = place.spark / "offsets"
+    checkpoint.save(replace(identity, is_closed=is_closed))
+    offsets = checkpoint.spark / "offsets"
     offsets.mkdir(parents=True)
     (offsets / "0").write_text('v1\n{}\n{"entry": 1}')
     (offsets / "1").write_text('v1\n{}\n{"entry": 1, "end": true}')
-    return place
+    return checkpoint
 
 
 @pytest.mark.usefixtures("started")
 @pytest.mark.parametrize("close", [True, False])
 def test_a_closed_checkpoint_is_refused(flow, tmp_path, close):
-    place = ended(flow, tmp_path, is_closed=True)
-    assert place.is_ending()
+    checkpoint = ended(flow, tmp_path, is_closed=True)
+    assert checkpoint.is_ending()
     with pytest.raises(RunError, match="closed-checkpoint") as refused:
         run(flow, tmp_path, close=close)
     assert "start with a new checkpoint" in str(refused.value)
@@ -141,9 +141,9 @@ def test_a_run_that_was_killed_while_it_closed_goes_on_only_to_close(flow, tmp_p
 
 @pytest.mark.usefixtures("started")
 def test_a_checkpoint_that_was_not_closed_goes_on(flow, tmp_path):
-    place = ended(flow, tmp_path, is_closed=False)
-    (place.spark / "offsets" / "1").unlink()
-    assert not place.is_ending()
+    checkpoint = ended(flow, tmp_path, is_closed=False)
+    (checkpoint.spark / "offsets" / "1").unlink()
+    assert not checkpoint.is_ending()
     with pytest.raises(LookupError):
         run(flow, tmp_path)
 
@@ -154,11 +154,19 @@ def test_a_checkpoint_that_was_not_closed_goes_on(flow, tmp_path):
         ("[X] a\n  File x\nValueError: no\n\nJVM stacktrace:\nZError: y", "ValueError: no"),
         ("something else\nmore", "something else"),
         ("", "no reason given"),
+        (
+            "[STREAM_FAILED] Query [id = 8, runId = 9] terminated with exception: Job aborted due "
+            "to stage failure: Task 1 in stage 1.0 failed 1 times, most recent failure: Lost task "
+            "1.0 in stage 1.0 (TID 2) (10.0.0.1 executor driver): org.apache.spark.SparkException: "
+            "Python worker exited unexpectedly (crashed). Consider setting 'spark.x' to 'true'.",
+            "Python worker exited unexpectedly (crashed)",
+        ),
         ("pyspark.errors.PySparkError: [A] b\n=== Streaming Query ===\nC: d", "pyspark.errors"),
     ],
 )
 def test_the_cause_is_the_line_that_says_what_happened(text, cause):
     assert cause_of(text).startswith(cause)
+    assert "STREAM_FAILED" not in cause_of(text)
 
 
 @pytest.mark.parametrize(
@@ -189,5 +197,5 @@ def test_a_dataframe_cannot_wait_for_a_loop():
 
     rows = {"items": Frame.__new__(Frame)}
     assert not runner._feeds_back(looping(None), rows)
-    with pytest.raises(RefusedError, match="'items' is a DataFrame, which cannot be held"):
+    with pytest.raises(RefusedError, match="'items' is a DataFrame, which cannot be held back"):
         runner._feeds_back(looping("log"), rows)

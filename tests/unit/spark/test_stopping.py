@@ -11,7 +11,8 @@ import cutwater as cw
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.exchange.envelope import ROW_SCHEMA
 from cutwater.spark.job.spec import Job
-from cutwater.spark.microbatch.source_reader import FeedSource
+from cutwater.spark.job.transport import dump_job
+from cutwater.spark.microbatch.source_reader import EpochDataSource
 from cutwater.spark.stopping import StopRequest
 
 
@@ -29,7 +30,7 @@ def reader(tmp_path):
     flow.sink("out", flow.source("items", Item))
     state = str(tmp_path / "state")
     job = Job(flow, {"items": JsonLines(str(tmp_path / "in"), 1)}, {}, "", 0, 16, state)
-    source = FeedSource.of(job.to_bytes(), "items", 0)({})
+    source = EpochDataSource.of(dump_job(job), "items", 0)({})
     return source.streamReader(ROW_SCHEMA)
 
 

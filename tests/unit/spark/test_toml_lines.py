@@ -1,6 +1,6 @@
 """Where keys stand in a TOML file."""
 
-from cutwater.spark.toml_lines import lines_of
+from cutwater.spark.toml_lines import toml_lines_of
 
 TEXT = '''# a comment = 1
 top = 1
@@ -25,7 +25,7 @@ x = 1
 
 
 def test_lines():
-    assert lines_of(TEXT) == {
+    assert toml_lines_of(TEXT) == {
         ("top",): 2,
         ("run",): 4,
         ("run", "a"): 5,

@@ -89,7 +89,7 @@ def another_output_with_a_gap_that_is_accepted(flows: Flows) -> None:
 
 
 def total_is_forgotten(flows: Flows) -> None:
-    assert flows.place.identity().forgotten == ["total"]
+    assert flows.checkpoint.identity().forgotten == ["total"]
 
 
 SINKS_AND_SOURCES: dict[str, list[Any]] = {
@@ -361,10 +361,10 @@ def other_key():
 
 def written_by_another_python(flows: Flows) -> None:
     """What functions are made of differs between versions, and says nothing."""
-    found = flows.place.identity()
+    found = flows.checkpoint.identity()
     step = found.steps["count"]
     elsewhere = replace(step.key, functions=(("of", "3.0", "0" * 16),))
-    flows.place.save(replace(found, steps={"count": replace(step, key=elsewhere)}))
+    flows.checkpoint.save(replace(found, steps={"count": replace(step, key=elsewhere)}))
 
 
 def keyed_otherwise(now: str, before: str = "name") -> str:

@@ -26,7 +26,7 @@ from support.spark.changes.script import (
 
 import cutwater as cw
 from cutwater import agg
-from cutwater.spark.checkpoint.compatibility import FORMAT
+from cutwater.spark.checkpoint.compatibility import CHECKPOINT_FORMAT
 from cutwater.spark.storage.durable import read_json, write_json
 
 
@@ -111,13 +111,13 @@ TIMES: dict[str, list[Any]] = {
             ),
         ),
     ],
-    "Times that nobody asked for before": [
+    "Times that no step used before": [
         runs(counting(), A),
         runs(holding_beside(), at(5), at(9), shows=[a(2), a(3)]),
         runs(holding_beside(), at(10), shows={"held": [[[9, at(9)]]]}),
     ],
     # They do not begin again: buckets may remember that they were complete.
-    "Numbers that nobody asks for for a while": [
+    "Numbers that no step uses for a while": [
         runs(
             holding_numbers("one"),
             A,
@@ -225,8 +225,8 @@ AGGREGATES: dict[str, list[Any]] = {
 
 
 def of_an_older_format(flows: Flows) -> None:
-    path = flows.place.root / "cutwater.json"
-    write_json(path, {**read_json(path, "it"), "format": FORMAT - 1})
+    path = flows.checkpoint.root / "cutwater.json"
+    write_json(path, {**read_json(path, "it"), "format": CHECKPOINT_FORMAT - 1})
 
 
 WHOLE: dict[str, list[Any]] = {
@@ -250,8 +250,9 @@ WHOLE: dict[str, list[Any]] = {
         of_an_older_format,
         refused(
             counting(),
-            f"[checkpoint-format] the checkpoint FOLDER/checkpoint has format {FORMAT - 1}; this "
-            f"version reads format {FORMAT}\n  hint: use the version that wrote it, or {ANEW}",
+            f"[checkpoint-format] the checkpoint FOLDER/checkpoint has format "
+            f"{CHECKPOINT_FORMAT - 1}; this version reads format {CHECKPOINT_FORMAT}\n  hint: use "
+            f"the version that wrote it, or {ANEW}",
         ),
     ],
     "Any change after a crash": [

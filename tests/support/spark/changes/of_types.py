@@ -311,7 +311,7 @@ class EndsAt:
         (problem,) = recover(str(error.value)).problems
         said = f"[{problem.code}] {problem.message}".replace(f"{flows.root}/", "")
         assert said == (
-            f"[bad-record] in/items/0002.jsonl:1 is no record of source 'items': {self.words}; "
+            f"[bad-record] in/items/0002.jsonl:1 is not a record of source 'items': {self.words}; "
             'it is {"name": "a", "size": 1}'
         )
 

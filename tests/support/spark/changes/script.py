@@ -29,7 +29,7 @@ class Flows:
     def __init__(self, root: Path, patch: pytest.MonkeyPatch):
         self.root, self._patch, self._files = root, patch, 0
         self._toy: ToySpark | None = None
-        self.place = Checkpoint(root / "checkpoint")
+        self.checkpoint = Checkpoint(root / "checkpoint")
 
     def run(self, flow, lines=(), forget=(), kill_at=None, **settings):
         """Read further lines with a flow; the rows of each sink that this run showed.
@@ -40,13 +40,13 @@ class Flows:
         with pytest.raises(LookupError):
             self.start(job, forget, **settings)
         wanted = replace(identity_of(job, 2), query_id="toy")
-        self.place.save(continued(self.place.identity() or wanted, wanted, forget))
+        self.checkpoint.save(continued(self.checkpoint.identity() or wanted, wanted, forget))
         self._write(job, lines)
         if self._toy is None:
             self._toy = ToySpark(job, self._patch, seed=1)
         else:
             self._toy.go_on(job)
-        remember_sinks(self.place.root, self._toy.job)
+        remember_sinks(self.checkpoint.root, self._toy.job)
         first = self._toy.committed
         if kill_at:
             with pytest.raises(Killed):
@@ -73,7 +73,7 @@ class Flows:
 
         self._patch.setattr(runner, "embedded_session", embedded_session)
         sinks = {n: s for n, s in job.sinks.items() if not n.startswith("late events: ")}
-        bound = {"sources": job.sources, "sinks": sinks, "checkpoint": self.place.root}
+        bound = {"sources": job.sources, "sinks": sinks, "checkpoint": self.checkpoint.root}
         cutwater_spark.run(job.flow, forget=forget, **{**bound, **settings})
 
     def _write(self, job, lines):
@@ -85,7 +85,7 @@ class Flows:
     def _log_offsets(self):
         logs = {"offsets": len(self._toy.offsets), "commits": self._toy.committed}
         for log, epochs in logs.items():
-            folder = self.place.spark / log
+            folder = self.checkpoint.spark / log
             folder.mkdir(parents=True, exist_ok=True)
             for epoch in range(epochs):
                 (folder / str(epoch)).touch()
@@ -163,7 +163,7 @@ def changed_step(step: str, words: str) -> str:
     return changed(
         words,
         f"put it back as it was, or give the step another name and forget '{step}' "
-        f"(--forget {step}), which begins its state anew, or {ANEW}",
+        f"(--forget {step}), which starts with empty state, or {ANEW}",
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutwater.checking import check, eventually, replay
+from cutwater.checking import check_model, eventually, replay
 
 
 class Table:
@@ -33,7 +33,7 @@ def refuted(table, claim=None, **options):
     """The path of the counterexample, checked to be a run; None if the claim holds."""
     claim = claim or goal()
     model = Table(table, **options)
-    found = check(model, [claim])
+    found = check_model(model, [claim])
     if found.holds:
         assert found.verdict(claim) == "holds"
         return None
@@ -178,9 +178,9 @@ def test_long_circles(length):
 def test_a_search_that_was_cut_refutes_only_by_what_it_saw():
     table = {i: {A: i + 1} for i in range(50)}
     claim = goal()
-    found = check(Table(table, starts=(0,)), [claim], max_states=10)
+    found = check_model(Table(table, starts=(0,)), [claim], max_states=10)
     assert found.verdict(claim) == "not refuted: the search was not exhaustive"
-    found = check(Table({**table, 0: {A: 0}}, starts=(0, 3)), [claim], max_states=10)
+    found = check_model(Table({**table, 0: {A: 0}}, starts=(0, 3)), [claim], max_states=10)
     assert found.verdict(claim) == "does not hold: there is a counterexample"
 
 
@@ -192,10 +192,10 @@ def test_peterson_like_turns(search):
         ("has", 1): {("q", "pass"): ("has", 0)},
     }
     claim = eventually("q has it", lambda s: s == ("has", 1), fair=lambda action: action)
-    assert check(Table(table, starts=(("has", 0),)), [claim], search=search).holds
+    assert check_model(Table(table, starts=(("has", 0),)), [claim], search=search).holds
     weak = eventually("q has it", lambda s: s == ("has", 1), fair=lambda action: action[0])
     path = (
-        check(Table(table, starts=(("has", 0),)), [weak], search=search)
+        check_model(Table(table, starts=(("has", 0),)), [weak], search=search)
         .discoveries["q has it"]
         .path
     )
@@ -205,6 +205,6 @@ def test_peterson_like_turns(search):
 def test_where_the_search_did_not_look_on_an_execution_does_not_stop():
     claim = goal()
     table = {"s": {A: "t"}, "t": {A: "u"}, "u": {A: "goal"}}
-    found = check(Table(table), [claim], max_depth=1)
+    found = check_model(Table(table), [claim], max_depth=1)
     assert found.verdict(claim) == "not refuted: the search was not exhaustive"
-    assert check(Table(table), [claim]).verdict(claim) == "holds"
+    assert check_model(Table(table), [claim]).verdict(claim) == "holds"

@@ -11,7 +11,7 @@ from cutwater.checking.explorer.paths import shrink
 from cutwater.errors import InputError
 
 
-class Letters:
+class EventCodec:
     """Appends letters, at most one z."""
 
     def initial_states(self):
@@ -25,15 +25,15 @@ class Letters:
 
 
 def test_a_replay_has_all_states():
-    path = replay(Letters(), "", "abz")
+    path = replay(EventCodec(), "", "abz")
     assert path == Path("", ("a", "b", "z"), ("", "a", "ab", "abz"))
     assert (path.last, len(path), path.loop) == ("abz", 3, None)
-    assert replay(Letters(), "x", ()) == Path("x", (), ("x",))
+    assert replay(EventCodec(), "x", ()) == Path("x", (), ("x",))
 
 
 def test_an_impossible_action_is_named():
     with pytest.raises(InputError) as raised:
-        replay(Letters(), "", ["a", "z", "b", "z", "a"])
+        replay(EventCodec(), "", ["a", "z", "b", "z", "a"])
     (problem,) = raised.value.problems
     assert problem.code == "path-does-not-replay"
     assert problem.message.startswith("action 3 of the path, 'z', is not possible")
@@ -42,7 +42,7 @@ def test_an_impossible_action_is_named():
 @given(st.text("abz", max_size=40), st.text("ab", max_size=4))
 def test_of_a_shrunk_path_no_action_can_be_left_out(letters, wanted):
     """Wanted letters in their order, anywhere."""
-    model = Letters()
+    model = EventCodec()
 
     def shows(path):
         rest = iter(path.last)
@@ -80,10 +80,10 @@ def test_shrinking_keeps_a_path_possible():
 
 
 def test_what_cannot_be_shrunk_stays():
-    path = replay(Letters(), "", "ab")
-    assert shrink(Letters(), path, lambda found: found.last == "ab") == path
-    empty = replay(Letters(), "", "")
-    assert shrink(Letters(), empty, lambda found: True) == empty
+    path = replay(EventCodec(), "", "ab")
+    assert shrink(EventCodec(), path, lambda found: found.last == "ab") == path
+    empty = replay(EventCodec(), "", "")
+    assert shrink(EventCodec(), empty, lambda found: True) == empty
 
 
 def test_what_only_a_left_out_action_needed_is_left_out_too():

@@ -1,6 +1,6 @@
 """Which actions are enough, as far as independence alone tells."""
 
-from cutwater.checking import always, check
+from cutwater.checking import always, check_model
 from cutwater.checking.explorer.reduction import LOOKAHEAD, ample_by, can_reduce, is_acyclic
 
 
@@ -35,7 +35,7 @@ def test_what_a_model_must_say_to_be_reduced():
 
         setattr(Silent, name, property())
         assert not can_reduce(Silent(2, 1))
-        assert check(Silent(2, 1)).unique_states == 4
+        assert check_model(Silent(2, 1)).unique_states == 4
 
 
 def test_what_is_said_of_a_model_counts_for_the_class_that_says_it():
@@ -167,6 +167,6 @@ def test_where_states_recur_nothing_is_put_off_for_ever():
             return a != b
 
     claim = always("nothing is shown", lambda shown: not shown, observed=True)
-    found = check(Spinning(), [claim])
+    found = check_model(Spinning(), [claim])
     assert found.is_reduced
     assert found.discoveries["nothing is shown"].path.actions == ("show",)

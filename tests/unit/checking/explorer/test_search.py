@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutwater.checking import Progress, always, check, eventually, sometimes
+from cutwater.checking import SearchProgress, always, check_model, eventually, sometimes
 from cutwater.errors import InputError
 
 
@@ -24,7 +24,7 @@ class Counting:
 
 
 def test_every_state_is_counted_once_and_every_step_always():
-    found = check(Counting(10))
+    found = check_model(Counting(10))
     assert (found.unique_states, found.transitions) == (10, 9 + 5)
     assert (found.is_exhaustive, found.stopped, found.holds) == (True, "", True)
     assert found.depth == 4  # 1 2 4 5 and one more
@@ -35,12 +35,12 @@ def test_a_state_that_is_initial_twice_is_one_state():
         def initial_states(self):
             return [1, 1, 2]
 
-    assert check(Twice(3)).unique_states == 3
+    assert check_model(Twice(3)).unique_states == 3
 
 
 def test_breadth_finds_a_shortest_counterexample():
     claim = always("below 10", lambda state: state < 10)
-    path = check(Counting(10), [claim]).discoveries["below 10"].path
+    path = check_model(Counting(10), [claim]).discoveries["below 10"].path
     assert path.actions == ("add", "double", "add", "double")
     assert path.states == (1, 2, 4, 5, 10)
     assert len(path) == 4
@@ -49,7 +49,7 @@ def test_breadth_finds_a_shortest_counterexample():
 @pytest.mark.parametrize("search", ["depth", "random"])
 def test_other_searches_find_one_from_which_nothing_can_be_left_out(search):
     claim = always("not 7", lambda state: state != 7)
-    path = check(Counting(40), [claim], search=search).discoveries["not 7"].path
+    path = check_model(Counting(40), [claim], search=search).discoveries["not 7"].path
     assert path.last == 7
     model = Counting(40)
     for i in range(len(path)):
@@ -61,14 +61,14 @@ def test_other_searches_find_one_from_which_nothing_can_be_left_out(search):
 
 def test_a_counterexample_in_the_first_state_has_no_actions():
     claim = always("never", lambda state: False)
-    found = check(Counting(5), [claim])
+    found = check_model(Counting(5), [claim])
     assert len(found.discoveries["never"].path) == 0
     assert found.discoveries["never"].is_counterexample
 
 
 def test_a_search_stops_once_every_claim_is_settled_and_not_before():
     claims = [always("below 3", lambda s: s < 3), always("below 5", lambda s: s < 5)]
-    found = check(Counting(100), claims)
+    found = check_model(Counting(100), claims)
     assert found.stopped == "at the first counterexample"
     assert not found.is_exhaustive
     assert set(found.discoveries) == {"below 3", "below 5"}
@@ -76,16 +76,16 @@ def test_a_search_stops_once_every_claim_is_settled_and_not_before():
     assert found.summary() == (
         f"stopped after {found.unique_states} states, at the first counterexample"
     )
-    whole = check(Counting(100), claims, stop_early=False)
+    whole = check_model(Counting(100), claims, stop_early=False)
     assert (whole.unique_states, whole.is_exhaustive) == (100, True)
     assert whole.discoveries["below 3"].path == found.discoveries["below 3"].path
     third = always("positive", lambda s: s > 0)
-    assert check(Counting(100), [*claims, third]).unique_states == 100
+    assert check_model(Counting(100), [*claims, third]).unique_states == 100
 
 
 def test_what_is_sometimes_true_is_shown_by_an_example():
     claims = [sometimes("5", lambda s: s == 5), sometimes("500", lambda s: s == 500)]
-    found = check(Counting(10), claims)
+    found = check_model(Counting(10), claims)
     assert not found.discoveries["5"].is_counterexample
     assert [found.verdict(claim) for claim in claims] == [
         "holds: there is an example",
@@ -99,7 +99,7 @@ def test_what_is_sometimes_true_is_shown_by_an_example():
 
 
 def test_a_search_that_found_its_example_does_not_speak_of_a_counterexample():
-    found = check(Counting(50), [sometimes("5", lambda s: s == 5)])
+    found = check_model(Counting(50), [sometimes("5", lambda s: s == 5)])
     assert found.holds
     assert (
         found.summary()
@@ -109,37 +109,39 @@ def test_a_search_that_found_its_example_does_not_speak_of_a_counterexample():
 
 def test_a_bound_of_states_is_said():
     claim = always("below 20", lambda s: s < 20)
-    found = check(Counting(100), [claim], max_states=7)
+    found = check_model(Counting(100), [claim], max_states=7)
     assert (found.unique_states, found.is_exhaustive) == (7, False)
     assert found.summary() == "stopped at the bound after 7 states: not exhaustive"
     assert found.verdict(claim) == "not refuted: the search was not exhaustive"
     assert found.holds
-    assert check(Counting(7), max_states=7).is_exhaustive  # a bound that is not met is no bound
+    assert check_model(
+        Counting(7), max_states=7
+    ).is_exhaustive  # a bound that is not met is no bound
 
 
 def test_what_is_sometimes_true_is_not_refuted_by_a_search_that_was_cut():
     claim = sometimes("99", lambda s: s == 99)
-    found = check(Counting(100), [claim], max_states=5)
+    found = check_model(Counting(100), [claim], max_states=5)
     assert not found.is_refuted(claim)
     assert found.verdict(claim) == "not refuted: the search was not exhaustive"
 
 
 @pytest.mark.parametrize("search", ["breadth", "depth"])
 def test_a_bound_of_depth_is_said(search):
-    found = check(Counting(100), max_depth=3, search=search)
+    found = check_model(Counting(100), max_depth=3, search=search)
     assert found.summary().startswith("stopped at the bound after")
     assert found.depth == 3
-    assert check(Counting(3), max_depth=2, search=search).is_exhaustive
+    assert check_model(Counting(3), max_depth=2, search=search).is_exhaustive
 
 
 def test_a_state_at_the_bound_of_depth_is_still_looked_at():
     claim = always("not 8", lambda s: s != 8)
-    assert check(Counting(100), [claim], max_depth=3).discoveries
-    assert not check(Counting(100), [claim], max_depth=2).discoveries
+    assert check_model(Counting(100), [claim], max_depth=3).discoveries
+    assert not check_model(Counting(100), [claim], max_depth=2).discoveries
 
 
 def test_large_numbers_are_grouped():
-    assert check(Counting(1234)).summary() == "explored all 1,234 states"
+    assert check_model(Counting(1234)).summary() == "explored all 1,234 states"
 
 
 class Interrupted(Counting):
@@ -154,7 +156,7 @@ class Interrupted(Counting):
 @pytest.mark.parametrize("search", ["breadth", "depth", "random"])
 def test_an_interruption_keeps_what_was_found(search):
     claims = [always("not 2", lambda s: s != 2), always("positive", lambda s: s > 0)]
-    found = check(Interrupted(50), claims, search=search)
+    found = check_model(Interrupted(50), claims, search=search)
     assert found.stopped == "interrupted"
     assert not found.is_exhaustive
     assert found.summary() == f"interrupted after {found.unique_states} states: not exhaustive"
@@ -164,7 +166,7 @@ def test_an_interruption_keeps_what_was_found(search):
 
 def test_an_interrupted_search_claims_nothing_of_what_happens_eventually():
     claim = eventually("100", lambda s: s == 100, fair=lambda action: action)
-    found = check(Interrupted(50), [claim])
+    found = check_model(Interrupted(50), [claim])
     assert found.verdict(claim) == "not refuted: the search was not exhaustive"
 
 
@@ -174,23 +176,23 @@ def test_an_error_in_a_model_is_the_callers():
             raise RuntimeError("mine")
 
     with pytest.raises(RuntimeError, match="mine"):
-        check(Wrong(5))
+        check_model(Wrong(5))
 
 
 def test_the_same_seed_walks_the_same_way():
     claim = always("not 31", lambda s: s != 31)
-    one, same = (check(Counting(500), [claim], search="random", seed=3) for _ in range(2))
+    one, same = (check_model(Counting(500), [claim], search="random", seed=3) for _ in range(2))
     assert one == same
     assert one.discoveries["not 31"].seed == 3
     counts = {
-        check(Counting(500), search="random", walks=2, seed=seed).unique_states
+        check_model(Counting(500), search="random", walks=2, seed=seed).unique_states
         for seed in range(10)
     }
     assert len(counts) > 1
 
 
 def test_walks_are_never_exhaustive():
-    found = check(Counting(3), search="random", walks=50)
+    found = check_model(Counting(3), search="random", walks=50)
     assert found.unique_states == 3
     assert not found.is_exhaustive
     assert found.summary() == "stopped at the bound after 3 states: not exhaustive"
@@ -199,7 +201,7 @@ def test_walks_are_never_exhaustive():
 def test_the_last_state_of_a_walk_is_looked_at():
     """Regression: with a bound of one step only the first state was."""
     claim = always("not 2", lambda s: s != 2)
-    found = check(Counting(10), [claim], search="random", max_depth=1, walks=1)
+    found = check_model(Counting(10), [claim], search="random", max_depth=1, walks=1)
     assert found.discoveries["not 2"].path.actions
 
 
@@ -218,29 +220,29 @@ class Circle:
 
 def test_walks_end_where_a_model_goes_round_for_ever():
     """Regression: a walk without a bound did not end in a model that goes on for ever."""
-    found = check(Circle(), [always("small", lambda s: s < 3)], search="random", walks=2)
+    found = check_model(Circle(), [always("small", lambda s: s < 3)], search="random", walks=2)
     assert found.unique_states == 3
     assert found.holds
 
 
 def test_an_unknown_search_is_refused():
     with pytest.raises(InputError, match=r"\[unknown-search\] there is no search 'best'"):
-        check(Counting(3), search="best")
+        check_model(Counting(3), search="best")
 
 
 def test_progress_is_reported():
     reports = []
-    found = check(Counting(20_000), progress=reports.append)
+    found = check_model(Counting(20_000), progress=reports.append)
     assert 5 < len(reports) < found.transitions / 1_000
-    assert all(isinstance(report, Progress) for report in reports)
+    assert all(isinstance(report, SearchProgress) for report in reports)
     states = [report.unique_states for report in reports]
     assert states == sorted(states)
     assert reports[-1].depth > 1
 
 
 def test_nobody_has_to_listen_to_progress():
-    heard = check(Counting(20_000), progress=lambda _: None)
-    assert check(Counting(20_000)) == heard
+    heard = check_model(Counting(20_000), progress=lambda _: None)
+    assert check_model(Counting(20_000)) == heard
 
 
 def test_claims_may_be_of_what_is_observed():
@@ -249,4 +251,4 @@ def test_claims_may_be_of_what_is_observed():
             return state % 2
 
     claim = always("even", lambda parity: parity == 0, observed=True)
-    assert check(Shown(5), [claim]).discoveries["even"].path.last == 1
+    assert check_model(Shown(5), [claim]).discoveries["even"].path.last == 1

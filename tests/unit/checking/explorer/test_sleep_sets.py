@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.models.classics import CommutingTwoPhaseCommit, TwoPhaseCommit
 
-from cutwater.checking import always, check, eventually
+from cutwater.checking import always, check_model, eventually
 from cutwater.checking.explorer import sleep_sets
 
 
@@ -56,7 +56,7 @@ def looked_at(model, **options):
     """State -> the order in which it was looked at, and how the search ended."""
     seen = []
     claim = always("seen", lambda state: seen.append(state) or True)
-    found = check(model, [claim], **options)
+    found = check_model(model, [claim], **options)
     return seen, found
 
 
@@ -84,7 +84,7 @@ def test_length_of_a_counterexample_eq_distance_of_the_state(model, data):
     far = distances(model)
     goal = data.draw(st.sampled_from(sorted(far)))
     claim = always("never there", lambda state: state != goal)
-    path = check(model, [claim]).discoveries[claim.name].path
+    path = check_model(model, [claim]).discoveries[claim.name].path
     assert (len(path), path.last) == (far[goal], goal)
     assert all(a in model.actions(s) for s, a in zip(path.states, path.actions, strict=False))
 
@@ -106,9 +106,18 @@ def test_actions_beyond_the_most_that_may_sleep_are_taken(model):
         sleep_sets.MOST_ACTIONS = most
 
 
+def test_no_more_actions_sleep_than_may(monkeypatch):
+    """One alone has no other to sleep behind; of two, one does."""
+    plain = check_model(TwoPhaseCommit(3)).transitions
+    monkeypatch.setattr(sleep_sets, "MOST_ACTIONS", 1)
+    assert check_model(CommutingTwoPhaseCommit(3)).transitions == plain
+    monkeypatch.setattr(sleep_sets, "MOST_ACTIONS", 2)
+    assert check_model(CommutingTwoPhaseCommit(3)).transitions < plain
+
+
 @pytest.mark.parametrize(("count", "states"), [(3, 288), (5, 8_832)])
 def test_two_phase_commit_has_its_published_states_with_fewer_steps(count, states):
-    plain, slept = check(TwoPhaseCommit(count)), check(CommutingTwoPhaseCommit(count))
+    plain, slept = check_model(TwoPhaseCommit(count)), check_model(CommutingTwoPhaseCommit(count))
     assert plain.unique_states == slept.unique_states == states
     assert slept.depth == plain.depth
     assert slept.transitions < plain.transitions / 2
@@ -146,4 +155,4 @@ class Overriding(CommutingTwoPhaseCommit):
     ids=["a subclass with another step", "not reduced", "depth first", "eventually"],
 )
 def test_nothing_sleeps_where_it_was_not_shown_to_be_sound(model, options):
-    assert check(model, **options).transitions == check(TwoPhaseCommit(3)).transitions
+    assert check_model(model, **options).transitions == check_model(TwoPhaseCommit(3)).transitions

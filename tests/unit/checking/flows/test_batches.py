@@ -9,7 +9,7 @@ import cutwater as cw
 from cutwater.checking.flows.batches import check_batches, witness_of
 from cutwater.checking.flows.histories import histories_of
 from cutwater.checking.flows.samples import sample_inputs
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.errors import InputError
 
 QUICK = {"crashes": 0, "walks": 0, "max_states": 50}
@@ -26,7 +26,7 @@ def batches_of(report):
 def findings(flow, readings=None):
     """What is found of a flow on given readings, or on ones that are made up."""
     inputs = [{"readings": readings}] if readings else [sample_inputs(flow, n) for n in range(5)]
-    given = [Given(flow, one, None, 2) for one in inputs]
+    given = [Scenario(flow, one, None, 2) for one in inputs]
     histories = histories_of(given, 0, is_made_up=not readings)
     return list(check_batches(flow, histories, 0))
 
@@ -133,3 +133,19 @@ def test_a_witness_is_seen_as_it_was_split():
         "  one by one it emits [1.0], [2.0]",
         "  in batches it emits [1.0], [3.0]",
     ]
+
+
+def test_events_that_fail_one_by_one_are_no_witness():
+    """The function fails wherever they come: nothing is said of how they are split."""
+
+    @cw.vectorised(initial=0)
+    def wants_two(seen: int, event: v.Reading, keys: cw.Keys) -> tuple[int, None]:
+        if len(keys) < 2:
+            raise ValueError("fewer than two")
+        return seen, None
+
+    (step,) = (s for s in v.flow_of(wants_two).steps if hasattr(s, "task"))
+    history = [(0, v.Reading("a", 1.0)), (0, v.Reading("a", 2.0)), (1, v.Reading("b", 3.0))]
+    found, compared = witness_of(step, [history], 0, tries=5)
+    assert found is None
+    assert compared

@@ -10,8 +10,8 @@ from support.flows import impure_tasks as tasks
 import cutwater as cw
 from cutwater.checking.flows.liveness import liveness
 from cutwater.checking.flows.runs import explained_walks, search
-from cutwater.checking.flows.scenario import Given
-from cutwater.checking.flows.watermark_contract import broken_promises, unproductive
+from cutwater.checking.flows.scenario import Scenario
+from cutwater.checking.flows.watermark_contract import broken_watermarks, unproductive
 from cutwater.events import Data, Watermark
 from cutwater.flow.fusing import plan
 from cutwater.operators.operator import Operator
@@ -94,7 +94,7 @@ def counts_what_was_undone(state: int, event: str) -> tuple[int, list[int]]:
 
 def test_a_crash_that_can_be_seen_is_shrunk_to_the_least_input_and_can_be_replayed(tmp_path):
     flow = applied(counts_what_was_undone, str)
-    inputs = {"numbers": ["start", cw.BORDER, "a", "b", cw.BORDER, "c"]}
+    inputs = {"numbers": ["start", cw.BARRIER, "a", "b", cw.BARRIER, "c"]}
     report = cw.check(flow, inputs, walks=0)
     itself = findings(report)["failure transparency, the flow itself"]
     assert itself.details == (
@@ -102,7 +102,7 @@ def test_a_crash_that_can_be_seen_is_shrunk_to_the_least_input_and_can_be_replay
         "without failures: {'out': [[1], [2], []]}",
         "with the crash:   {'out': [[1], [3], []]}",
     )
-    assert itself.inputs == {"numbers": ["start", cw.BORDER, "a", cw.CRASH]}
+    assert itself.inputs == {"numbers": ["start", cw.BARRIER, "a", cw.CRASH]}
     write_trace(itself.trace, tmp_path / "run.jsonl")
     again = read_trace(tmp_path / "run.jsonl")
     assert again == itself.trace
@@ -110,7 +110,7 @@ def test_a_crash_that_can_be_seen_is_shrunk_to_the_least_input_and_can_be_replay
 
 
 def test_a_random_run_that_cannot_be_explained_is_shrunk():
-    given = Given(applied(tasks.counts_calls), {"numbers": [1, 2, cw.BORDER, 3]}, None, 1)
+    given = Scenario(applied(tasks.counts_calls), {"numbers": [1, 2, cw.BARRIER, 3]}, None, 1)
     found = explained_walks([given], 2, 20, 0, print)
     assert found.verdict == "violated"
     assert sum(map(len, found.inputs.values())) == 1
@@ -125,7 +125,7 @@ class KeepsPositions(Barriers):
         return Configuration(after.graph, after.states, c.positions, after.messages, after.inputs)
 
 
-class Broken(Given):
+class Broken(Scenario):
     """A flow on a protocol that is broken."""
 
     def model(self, crashes, tasks):
@@ -150,14 +150,14 @@ class StarvesAfterACrash(Barriers):
         return Configuration(after.graph, after.states, after.positions, kept, after.inputs)
 
 
-class Starving(Given):
+class Starving(Scenario):
     def model(self, crashes, tasks):
         initial = super().model(crashes, tasks).initial
         return BarrierModel(initial, crashes=crashes, protocol=StarvesAfterACrash())
 
 
 def test_theorem_6_10_every_fair_run_commits_every_epoch():
-    given = Given(averages.flow, averages.inputs, None, 1)
+    given = Scenario(averages.flow, averages.inputs, None, 1)
     found = liveness(given, 1, 20_000, print)
     assert found.verdict == "holds"
     assert "explored all" in found.extent
@@ -169,7 +169,7 @@ def test_theorem_6_10_every_fair_run_commits_every_epoch():
 
 
 def seen_by(observe):
-    given = {"numbers": [1, 2, cw.BORDER, 3]}
+    given = {"numbers": [1, 2, cw.BARRIER, 3]}
     flow = applied(tasks.counts_calls)
     report = findings(cw.check(flow, given, crashes=1, walks=2, observe=observe))
     return report["failure transparency, the flow itself"].verdict
@@ -223,7 +223,7 @@ def test_what_only_adds_up_does_not_depend_on_order():
     assert "outputs do not depend on the order of inputs" in findings(report)
 
 
-class Spoilt(Given):
+class Spoilt(Scenario):
     """A flow whose one operator emits data behind its watermarks."""
 
     def tasks(self, on_call=None, *, fuse=True):
@@ -240,9 +240,9 @@ def test_data_behind_a_watermark_breaks_a_promise():
     flow = cw.Flow("spoilt")
     flow.sink("out", flow.source("numbers", int).map(lambda n: n))
     items = {"numbers": [Data(5, 1), Watermark(5), Data(6, 1), Data(7, 1)]}
-    _, broken = broken_promises([Spoilt(flow, items, None, 1)], 0)
+    _, broken = broken_watermarks([Spoilt(flow, items, None, 1)], 0)
     assert any("not monotone" in said for said in broken)
-    assert broken_promises([Given(flow, items, None, 1)], 0) == (1, [])
+    assert broken_watermarks([Scenario(flow, items, None, 1)], 0) == (1, [])
 
 
 def test_an_output_that_its_inputs_have_completed_and_it_does_not_breaks_a_promise():

@@ -131,3 +131,58 @@ def test_what_a_step_emits_at_once_is_no_notification():
     flow.sink("out", clicks(flow).on_complete(echo, told, initial=0))
     said = notes(flow, {"clicks": [Click("a", 0, 0)]})[0]
     assert said == "on_complete 'told' completed nothing before the end of the input"
+
+
+def is_huge(click: Click) -> bool:
+    return click.size > 99
+
+
+def waited(seen: int, time: cw.Product, click: Click) -> tuple[int, list[Click | cw.Notify]]:
+    return seen + 1, [cw.Notify(time)]
+
+
+def completed(seen: int, time: cw.Product) -> tuple[int, list[Click | cw.Notify]]:
+    return seen, [Click("told", time.first, seen)]
+
+
+def waiting(stream):
+    return stream.on_complete(waited, completed, initial=0, name="waits")
+
+
+def in_loops(step, watermark=True):
+    """A step in a loop that is in another loop."""
+    flow = cw.Flow("loops")
+
+    def inner(stream):
+        done = step(stream)
+        return done.filter(is_huge, name="again"), done
+
+    def outer(stream):
+        left = stream.iterate(inner, name="inner")
+        return left.filter(is_huge, name="outer again"), left
+
+    flow.sink("out", clicks(flow, watermark=watermark).iterate(outer, name="outer"))
+    return flow
+
+
+def test_a_filter_in_a_loop_that_lets_nothing_through_is_named():
+    flow = in_loops(lambda stream: stream.filter(is_large).map(lambda click: click, name="behind"))
+    said, found, *_ = notes(flow, {"clicks": [Click("a", 0, 1), cw.BARRIER, Click("a", 1, 2)]})
+    assert said == "filter 'is_large' let nothing through"
+    assert "size=3" in found
+
+
+def test_all_that_a_loop_does_is_no_gap():
+    flow = in_loops(waiting)
+    assert notes(flow, {"clicks": [Click("a", 0, 1), cw.BARRIER, Click("a", 9, 1)]}) == [
+        "filter 'again' let nothing through",
+        "filter 'outer again' let nothing through",
+    ]
+
+
+def test_a_frontier_in_a_loop_that_cannot_move_is_said_with_the_source_that_holds_it():
+    said = notes(in_loops(waiting, watermark=False), {"clicks": [Click("a", 0, 1)]})
+    assert said[0] == (
+        "on_complete 'waits' completed nothing before the end of the input: its frontier cannot "
+        "move, since 'clicks' has no watermarks"
+    )

@@ -8,7 +8,7 @@ import pytest
 import cutwater as cw
 from cutwater.checking.flows.reexecution import reexecute
 from cutwater.checking.flows.runs import _walk
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.errors import InputError
 from cutwater.trace import Trace
 
@@ -24,7 +24,7 @@ def counting(by):
     return flow
 
 
-INPUTS = {"words": ["a", "b", cw.CRASH, "a", cw.BORDER, "a"]}
+INPUTS = {"words": ["a", "b", cw.CRASH, "a", cw.BARRIER, "a"]}
 
 
 def test_the_functions_that_were_run_do_what_the_run_says():
@@ -44,7 +44,7 @@ def test_other_functions_do_not():
 
 
 def test_a_run_of_a_check_is_made_again_with_its_instances():
-    given = Given(counting(1), {"words": ["a", "b", cw.BORDER, "c"]}, None, 2)
+    given = Scenario(counting(1), {"words": ["a", "b", cw.BARRIER, "c"]}, None, 2)
     tasks = given.tasks()
     model = given.model(1, tasks)
     run = given.trace(tasks, model, list(_walk(model, random.Random(2))), "a run")

@@ -86,6 +86,6 @@ def test_inputs_are_the_same_for_the_same_seed_and_times_go_up():
     one, again, other = (sample_inputs(flow, seed, epochs=3, size=4) for seed in (1, 1, 2))
     assert one == again != other
     for items in one.values():
-        times = [item.at for item in items if item is not cw.BORDER]
+        times = [item.at for item in items if item is not cw.BARRIER]
         assert times == sorted(times)
-        assert items.count(cw.BORDER) == 2
+        assert items.count(cw.BARRIER) == 2

@@ -10,7 +10,7 @@ import cutwater as cw
 from cutwater.checking import check_flow
 from cutwater.checking.flows.histories import histories_of
 from cutwater.checking.flows.samples import sample_inputs
-from cutwater.checking.flows.scenario import Given
+from cutwater.checking.flows.scenario import Scenario
 from cutwater.checking.guarantees.claims import check_claims
 from cutwater.checking.guarantees.exchanges import find_exchange, find_repetition
 
@@ -97,7 +97,7 @@ def flow_of(task):
 def findings(task, items=None):
     flow = flow_of(task)
     inputs = [{"items": items}] if items else [sample_inputs(flow, n) for n in range(3)]
-    given = [Given(flow, one, None, 2) for one in inputs]
+    given = [Scenario(flow, one, None, 2) for one in inputs]
     histories = histories_of(given, 0, is_made_up=items is None)
     return [finding for *_, finding in check_claims(flow, histories, 0)]
 

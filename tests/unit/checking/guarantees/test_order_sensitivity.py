@@ -15,6 +15,7 @@ from cutwater.checking.guarantees.order_sensitivity import order_sensitivity
 from cutwater.flow.guarantees.settings import supposed_settings
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
+EXAMPLES_WITH_A_FLOW = {"averages", "inverted_index", "vectorised", "inside_a_job", "live"}
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,12 @@ def test_an_impure_function_is_named_and_nothing_is_compared():
     assert list(found.impure) == ["drawn"]
     assert found.steps[0].why.startswith("it is not a function of its arguments")
     settings = supposed_settings(flow_of(drawn), impure=found.impure)
-    assert {p.level for setting in settings for p in setting.promises} == {"none"}
+    assert {p.level for setting in settings for p in setting.sink_guarantees} == {"none"}
 
 
-@pytest.mark.parametrize("name", ["averages", "inverted_index", "vectorised", "inside_a_job"])
+@pytest.mark.parametrize(
+    "name", ["averages", "inverted_index", "vectorised", "inside_a_job", "live"]
+)
 def test_it_agrees_with_the_checker_on_every_example(name, monkeypatch):
     pytest.importorskip("pyspark")  # one of them imports it
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
@@ -105,4 +108,4 @@ def test_it_agrees_with_the_checker_on_every_example(name, monkeypatch):
 
 def test_every_example_with_a_flow_is_compared():
     flows = {path.stem for path in EXAMPLES.glob("*.py") if "\nflow = " in path.read_text()}
-    assert flows == {"averages", "inverted_index", "vectorised", "inside_a_job"}
+    assert flows == EXAMPLES_WITH_A_FLOW

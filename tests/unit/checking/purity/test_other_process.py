@@ -15,6 +15,7 @@ from cutwater.checking.purity.repeated_calls import Calls, check_purity
 from cutwater.checking.purity.static_hints import suspicions
 from cutwater.errors import StepError
 from cutwater.flow.fusing import plan
+from cutwater.semantics import hanging
 from cutwater.semantics.crashing import run_with_crashes
 
 HIDING = (
@@ -157,8 +158,24 @@ def test_functions_of_a_script_that_would_do_its_work_again_are_sent_as_they_are
 def test_an_endless_function_has_a_limit():
     flow = cw.Flow("endless")
     flow.sink("out", flow.source("words", str).flat_map(hidden.endless))
-    with pytest.raises(StepError, match=r"'endless' emitted more than 100,000 values"):
+    with pytest.raises(StepError, match=r"flat_map 'endless' .* emitted more than 100,000 values"):
         cw.check(flow, {"words": ["a"]}, walks=1, max_states=100)
+
+
+def test_a_function_that_hangs_only_in_another_process_is_named(monkeypatch):
+    monkeypatch.setattr(hanging, "PATIENCE", 2)
+    flow = cw.Flow("hidden")
+    words = flow.source("words", str)
+    flow.sink("out", words.map(hidden.hangs_when_cold))
+    flow.sink("other", words.map(hidden.cached))
+    hidden.hangs_when_cold.warm = True
+    try:
+        lost, other = results_of(flow, ["ab", "abc"])
+    finally:
+        del hidden.hangs_when_cold.warm
+    assert lost.impurity.what.endswith("in another process, it does not return")
+    assert lost.impurity.arguments == "'ab'"
+    assert "after it was given" in other.impurity.what
 
 
 def test_suspicions_follow_other_modules_and_variables_of_functions_around():
@@ -171,9 +188,10 @@ def test_suspicions_follow_other_modules_and_variables_of_functions_around():
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_report_twenty_times():
+@pytest.mark.parametrize("name", ["flow", "flow_of_chance"])
+def test_the_same_seed_gives_the_same_report_twenty_times(name):
     command = "from cutwater.cli.app import main; main()"
-    target = ["check", "support.flows.hidden_inputs:flow", "--json", "--max-states", "200"]
+    target = ["check", f"support.flows.hidden_inputs:{name}", "--json", "--max-states", "200"]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
     env["PYTHONPATH"] = os.pathsep.join(sys.path)
     reports = set()

@@ -25,11 +25,11 @@ def counts(state: int, event: int) -> tuple[int, list[int]]:
 
 flow = cw.Flow("counts")
 flow.sink("out", flow.source("numbers", int).apply(counts))
-inputs = {"numbers": [0, cw.BORDER, 7]}
+inputs = {"numbers": [0, cw.BARRIER, 7]}
 """
 
 CRASHING = """
-more = {"items": [Item("a", 1), cw.BORDER, Item("a", 2), cw.CRASH]}
+more = {"items": [Item("a", 1), cw.BARRIER, Item("a", 2), cw.CRASH]}
 """
 
 

@@ -75,6 +75,7 @@ def test_show_as_data(cli, place):
         "steps": ["total"],
         "is_closed": False,
         "loop": None,
+        "ticks": None,
     }
 
 

@@ -54,7 +54,7 @@ class Records:
     def __init__(self, *times):
         self.all = times
 
-    def runs(self, chunk):
+    def batches(self, chunk):
         return [None]
 
     def times(self, run, field):
@@ -65,19 +65,19 @@ class Records:
 def make(tmp_path):
     """Make a checkpoint of one epoch, in which each source read times of partitions."""
 
-    def make(flow, feeds, read, is_closed=False):
-        job = Job(flow, feeds, {}, "", 1, 16, str(tmp_path))
-        place = Checkpoint(tmp_path)
-        place.save(replace(identity_of(job, 2), is_closed=is_closed))
+    def make(flow, connectors, read, is_closed=False):
+        job = Job(flow, connectors, {}, "", 1, 16, str(tmp_path))
+        checkpoint = Checkpoint(tmp_path)
+        checkpoint.save(replace(identity_of(job, 2), is_closed=is_closed))
         write_topology(tmp_path, topology_of(job))
         offsets = []
-        for source in sorted(feeds):
+        for source in sorted(connectors):
             chunks = list(_chunks(job.clock_of(source), read.get(source, {})))
             offsets.append(json.dumps({"entry": int(bool(chunks))}) if chunks else "-")
             log = EntryLog(tmp_path / "sources" / source, LOG, generation=1)
             if chunks:
                 log.append([chunk.to_json() for chunk in chunks])
-        folder = place.spark / "offsets"
+        folder = checkpoint.spark / "offsets"
         folder.mkdir(parents=True)
         (folder / "0").write_text("\n".join(["v1", "{}", *offsets]))
         return tmp_path
@@ -104,8 +104,8 @@ def words(done):
 def test_a_partition_that_is_behind_is_named_with_a_way_out(cli, make):
     kafka = KafkaMessages("clicks", "127.0.0.1:1")
     at = {0: NOON + timedelta(minutes=30), 3: NOON - timedelta(minutes=2)}
-    place = make(clicks_by_hour("clicks"), {"clicks": kafka}, {"clicks": at})
-    told = words(cli("frontier", place))
+    checkpoint = make(clicks_by_hour("clicks"), {"clicks": kafka}, {"clicks": at})
+    told = words(cli("frontier", checkpoint))
     assert (
         "hourly waits for 2024-05-01 12:00:00+00:00: partition 3 of source 'clicks' is at "
         "2024-05-01 11:58:00+00:00, its last record came 40 min ago; a record of "
@@ -117,30 +117,32 @@ def test_a_partition_that_is_behind_is_named_with_a_way_out(cli, make):
 def test_a_time_that_is_asked_for(cli, make):
     at = {0: NOON + timedelta(minutes=30), 3: NOON + timedelta(minutes=20)}
     kafka = KafkaMessages("clicks", "127.0.0.1:1", idle_after=300.0)
-    place = make(clicks_by_hour("clicks"), {"clicks": kafka}, {"clicks": at})
+    checkpoint = make(clicks_by_hour("clicks"), {"clicks": kafka}, {"clicks": at})
     assert "hourly: 2024-05-01 12:00:00+00:00 is complete" in words(
-        cli("frontier", place, "hourly", "--time", "2024-05-01T12:00:00Z")
+        cli("frontier", checkpoint, "hourly", "--time", "2024-05-01T12:00:00Z")
     )
-    told = words(cli("frontier", place, "hourly", "--time", "2024-05-01T12:20:00Z"))
+    told = words(cli("frontier", checkpoint, "hourly", "--time", "2024-05-01T12:20:00Z"))
     assert "partition 3 of source" in told
     assert "partition 0 of source" not in told
     assert "it is let go after 5 min without input while others have some" in told
-    held = json.loads(cli("frontier", place, "hourly", "--time", "2024-05-01T13:00", "--json").out)
+    held = json.loads(
+        cli("frontier", checkpoint, "hourly", "--time", "2024-05-01T13:00", "--json").out
+    )
     assert [h["partition"] for h in held["steps"][0]["holders"]] == ["0", "3"]
 
 
 def test_a_source_without_a_record_holds_all(cli, make):
     files = {"left": JsonLines("l"), "right": JsonLines("r")}
-    place = make(clicks_by_hour("left", "right"), files, {"left": {0: NOON}})
-    told = words(cli("frontier", place))
+    checkpoint = make(clicks_by_hour("left", "right"), files, {"left": {0: NOON}})
+    told = words(cli("frontier", checkpoint))
     assert "hourly waits: source 'right' has had no record yet; --idle-after right=60" in told
     assert "left source 2024-05-01 11:54:59.999999+00:00 left" in told
     assert "hourly window nothing right" in told
 
 
 def test_the_only_source(cli, make):
-    place = make(clicks_by_hour("clicks"), {"clicks": JsonLines("c")}, {"clicks": {0: NOON}})
-    told = words(cli("frontier", place, "hourly"))
+    checkpoint = make(clicks_by_hour("clicks"), {"clicks": JsonLines("c")}, {"clicks": {0: NOON}})
+    told = words(cli("frontier", checkpoint, "hourly"))
     assert "a record of 2024-05-01 12:05:00+00:00 or later would complete it" in told
     assert "nothing else moves it: it is the only source" in told
 
@@ -159,15 +161,15 @@ def test_a_source_that_is_alone_on_its_clock_has_nobody_to_follow(cli, make):
 
 def test_a_source_without_a_watermark(cli, make):
     flow = clicks_by_hour("clicks", delay=None)
-    place = make(flow, {"clicks": JsonLines("c")}, {"clicks": {0: NOON}})
-    told = words(cli("frontier", place, "hourly"))
+    checkpoint = make(flow, {"clicks": JsonLines("c")}, {"clicks": {0: NOON}})
+    told = words(cli("frontier", checkpoint, "hourly"))
     assert "source 'clicks' has no watermark, so no time is complete before the input ends" in told
 
 
 def test_a_closed_checkpoint(cli, make):
     flow = clicks_by_hour("clicks")
-    place = make(flow, {"clicks": JsonLines("c")}, {"clicks": {0: NOON}}, is_closed=True)
-    assert words(cli("frontier", place)) == (
+    checkpoint = make(flow, {"clicks": JsonLines("c")}, {"clicks": {0: NOON}}, is_closed=True)
+    assert words(cli("frontier", checkpoint)) == (
         "hours: the input has ended, and every time is complete"
     )
 
@@ -181,8 +183,8 @@ def test_a_closed_checkpoint(cli, make):
     ],
 )
 def test_what_there_is_not(cli, make, arguments, code):
-    place = make(clicks_by_hour("clicks"), {"clicks": JsonLines("c")}, {"clicks": {0: NOON}})
-    done = cli("frontier", place, *arguments)
+    checkpoint = make(clicks_by_hour("clicks"), {"clicks": JsonLines("c")}, {"clicks": {0: NOON}})
+    done = cli("frontier", checkpoint, *arguments)
     assert done.code == 2
     assert code in done.err
 

@@ -1,6 +1,7 @@
 """``cutwater graph``: to standard output or to a file, by its name."""
 
 import pytest
+from support.repo.package import ROOT
 
 
 def test_mermaid_by_default(cli, write):
@@ -18,6 +19,13 @@ def test_the_name_of_the_file_chooses_the_format(cli, write, tmp_path):
         assert (tmp_path / name).read_text().startswith(start)
     assert cli("graph", "job.py:flow", "--out", "a.txt", "--format", "svg").code == 0
     assert (tmp_path / "a.txt").read_text().startswith("<svg")
+
+
+def test_the_picture_of_the_readme_is_what_it_makes(cli, tmp_path):
+    target = f"{ROOT / 'examples' / 'averages.py'}:flow"
+    assert cli("graph", target, "--out", str(tmp_path / "averages.svg")).code == 0
+    drawn = (tmp_path / "averages.svg").read_text()
+    assert drawn == (ROOT / "docs" / "averages.svg").read_text()
 
 
 @pytest.mark.parametrize(

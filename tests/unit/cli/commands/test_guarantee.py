@@ -25,14 +25,14 @@ def turnover(total: int, order: Order) -> tuple[int, list[Order]]:
 def newest(_: int, order: Order) -> tuple[int, list[Order]]:
     return order.cents, []
 
-def mailed(epoch, lane, rows):
+def mailed(epoch, bucket, rows):
     pass
 
 flow = cw.Flow("shops")
 orders = flow.source("orders", Order).key_by("shop")
 flow.sink("totals", orders.apply(turnover))
 flow.sink("latest", orders.apply(newest))
-inputs = {"orders": [Order("a", 1), Order("a", 2), cw.BORDER, Order("b", 1)]}
+inputs = {"orders": [Order("a", 1), Order("a", 2), cw.BARRIER, Order("b", 1)]}
 """
 CONFIG = """
 [sources.orders]

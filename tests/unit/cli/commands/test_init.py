@@ -27,6 +27,14 @@ def test_its_flow_can_be_simulated_and_checked(cli, project):
     assert cli("check", "flow.py:flow", "--crashes", "1").code == 0
 
 
+def test_its_run_with_a_crash_is_explained(cli, project):
+    crashing = ("--inputs", "flow.py:crashing", "--trace", "run.jsonl")
+    assert cli("simulate", "flow.py:flow", *crashing).code == 0
+    explained = cli("explain", "run.jsonl")
+    assert explained.code == 0
+    assert "3 failures, 2 generations" in explained.out
+
+
 def test_its_tests_pass(project):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q"], capture_output=True, text=True, check=False
@@ -40,6 +48,10 @@ def test_nothing_is_overwritten(cli, project, tmp_path):
     assert done.code == 2
     assert "has a flow.py already, and nothing is overwritten" in done.err
     assert not Path("run.toml").exists()
+
+
+def test_a_folder_with_a_blank_in_its_name_is_quoted(cli, tmp_path):
+    assert f"cd '{tmp_path / 'my means'}'" in cli("init", tmp_path / "my means").out
 
 
 @pytest.mark.spark

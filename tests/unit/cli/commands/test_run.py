@@ -36,7 +36,7 @@ def rows(folder):
     return [json.loads(line) for part in parts for line in part.read_text().splitlines()]
 
 
-PROMISE = (
+GUARANTEE = (
     "sums: exactly-once: `items` is replayable, `total` is taken to be deterministic (not checked: "
     "cutwater check TARGET), `sums` shows an epoch by one rename of a directory (provided files "
     "stay where they are, unchanged, until they are read; a file that changed is refused)\n"
@@ -52,7 +52,7 @@ def test_a_run_and_the_next(run, place):
     assert done.out.splitlines()[0] == "totals: 1 epoch in run 1 of this checkpoint"
     put(place, B, name="b.jsonl")
     done = run("--json", "--explain")
-    assert (done.code, done.err) == (0, "totals: starting\n" + PROMISE)
+    assert (done.code, done.err) == (0, "totals: starting\n" + GUARANTEE)
     result = json.loads(done.out)
     assert result["guarantees"]["sums"]["level"] == "exactly-once"
     assert not result["is_stopped"]
@@ -75,7 +75,7 @@ def test_a_bad_record_names_its_file_and_line_and_can_be_skipped(run, place):
     done = run()
     assert (done.code, done.out) == (2, "")
     assert (
-        f"error: [bad-record] {place / 'in' / 'a.jsonl'}:3 is no record of source 'items'"
+        f"error: [bad-record] {place / 'in' / 'a.jsonl'}:3 is not a record of source 'items'"
         in done.err
     )
     assert "missing required field `size`" in done.err
@@ -181,7 +181,7 @@ def test_modules_beside_the_flow_and_odd_names(run, place, write):
     put(place, A, B)
     done = run("--explain", target="my job.py:flow")
     assert done.code == 0
-    assert done.err == "[red] [bold]: starting\n" + PROMISE
+    assert done.err == "[red] [bold]: starting\n" + GUARANTEE
     assert done.out.startswith("[red] [bold]: 1 epoch in run 1")
     assert rows(place / "out") == [A, {"name": "a", "size": 4}]
 

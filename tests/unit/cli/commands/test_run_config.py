@@ -7,7 +7,7 @@ import pytest
 
 from cutwater import spark as cutwater_spark
 from cutwater.errors import InputError, Problem, RunFailure
-from cutwater.spark import Progress, Promise, RunResult
+from cutwater.spark import RunProgress, RunResult, SinkGuarantee
 
 CONFIG = """
 [run]
@@ -28,8 +28,8 @@ path = "out"
 [spark]
 "spark.driver.memory" = "1g"
 """
-PROMISE = Promise("sums", "exactly-once", ("`items` is replayable",), ())
-RESULT = RunResult("totals", 1, 2, 2, {"sums": 3}, {}, {}, {"sums": PROMISE})
+GUARANTEE = SinkGuarantee("sums", "exactly-once", ("`items` is replayable",), ())
+RESULT = RunResult("totals", 1, 2, 2, {"sums": 3}, {}, {}, {"sums": GUARANTEE})
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def asked(write, tmp_path, monkeypatch):
 
     def run(flow, **settings):
         calls.append(settings)
-        settings["tell"](str(PROMISE))
-        settings["on_progress"](Progress(0, 100, rows={"sums": 3}))
+        settings["notify"](str(GUARANTEE))
+        settings["on_progress"](RunProgress(0, 100, rows={"sums": 3}))
         return RESULT
 
     monkeypatch.setattr(cutwater_spark, "run", run)
@@ -136,7 +136,7 @@ def test_a_run_that_was_stopped_says_so(cli, asked, monkeypatch):
     monkeypatch.setattr(cutwater_spark, "run", lambda flow, **settings: stopped)
     done = cli(*GOOD)
     assert done.code == 0
-    assert "stopped, as asked; the next run goes on from here" in done.out
+    assert "stopped, as requested; the next run continues from here" in done.out
     assert json.loads(cli(*GOOD, "--json").out)["is_stopped"]
 
 
@@ -144,7 +144,7 @@ def test_whoever_watches_is_told(cli, asked, monkeypatch, tmp_path):
     scraped = []
 
     def run(flow, **settings):
-        settings["on_progress"](Progress(0, 100, rows={"sums": 3}))
+        settings["on_progress"](RunProgress(0, 100, rows={"sums": 3}))
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             scraped.append(answer.read().decode())
         return RESULT

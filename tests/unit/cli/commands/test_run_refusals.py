@@ -119,7 +119,7 @@ def test_a_number_of_partitions_that_does_not_divide_the_buckets(refuse, number)
 @pytest.mark.parametrize("source", ["gone", "job.py"])
 def test_a_source_that_is_no_folder(refuse, source):
     said = refuse(*changed(("items=in", f"items={source}")))
-    assert f"[missing-folder] source 'items' reads {source}, which is no folder" in said
+    assert f"[missing-folder] source 'items' reads {source}, which is not a folder" in said
 
 
 @pytest.mark.parametrize("place", ["file", "file/below", "file/far/below"])

@@ -28,7 +28,7 @@ def test_json_is_one_document(cli, write):
     }
 
 
-def test_an_epoch_size_cuts_inputs_without_borders(cli, write):
+def test_an_epoch_size_cuts_inputs_without_barriers(cli, write):
     path = write()
     path.write_text(path.read_text() + "\nplain = {'items': [Item('a', n) for n in range(5)]}\n")
     done = cli("simulate", "job.py:flow", "--inputs", "job:plain", "--epoch-size", "2", "--json")

@@ -57,6 +57,34 @@ def test_a_loop_into_the_past_is_named_with_its_path_and_sender():
     )
 
 
+def test_of_several_ways_into_the_past_the_shortest_is_named():
+    """Two nodes go back by one: with the detour a message goes back by two, a longer way."""
+
+    def back_by_one(outgoing):
+        def relay(state, event):
+            if isinstance(event, Notified) or event.time - 1 not in TIMES:
+                return reaction(state)
+            return reaction(state, {outgoing: [Message(event.time - 1)]})
+
+        return relay
+
+    def work(state, event):
+        if isinstance(event, Notified):
+            return reaction(state)
+        return reaction(state, {edge: [event.message] for edge in ("there", "aside")})
+
+    edges = (*LOOP, Edge("aside", "work", "detour"), Edge("and there", "detour", "again"))
+    processors = (
+        Processor("work", work),
+        Processor("detour", back_by_one("and there")),
+        Processor("again", back_by_one("back")),
+    )
+    found = violations(Dataflow(processors, edges, TIMES, MESSAGES))
+    assert [(v.node, v.path) for v in found if v.path[-1] == "back"] == [
+        ("work", ("work", "there", "again", "back"))
+    ]
+
+
 def test_counters_in_the_product_order_break_condition_2():
     """Decision 20: the inner node at (i, 1) comes back at (i+1, 0), which is not later."""
     pairs = tuple(Product(i, j) for i in range(2) for j in range(2))

@@ -29,13 +29,13 @@ FILES = {
 
 def start(made):
     """Do what a start does before it needs a session, in the same order; nothing is synced."""
-    agree(made.place, made.job, Resumption())
-    refuse_closed(made.place, close=False)
-    _refuse_damaged(made.place)
-    relocate(made.place)
+    agree(made.checkpoint, made.job, Resumption())
+    refuse_closed(made.checkpoint, close=False)
+    _refuse_damaged(made.checkpoint)
+    relocate(made.checkpoint)
     sink, claim = made.job.sinks["out"], made.job.claim_of("out")
     sink.generation("out")
-    sink.rows(claim)
+    sink.row_count(claim)
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +44,8 @@ def made(tmp_path_factory):
 
 
 def test_as_it_was_made_it_is_whole(made):
-    assert verify(made.place.root, made.job.sinks).problems == []
-    assert describe(made.place.root).next_epoch == 2
+    assert verify(made.checkpoint.root, made.job.sinks).problems == []
+    assert describe(made.checkpoint.root).next_epoch == 2
     start(made)
 
 
@@ -60,10 +60,10 @@ def test_a_damaged_file_is_a_sentence(made, kind):
             file.write_bytes(data)
             if sums in before:
                 sums.unlink(missing_ok=True) if number % 2 else sums.write_bytes(before[sums])
-            tolerate(data, lambda: verify(made.place.root, made.job.sinks), CutwaterError)
-            tolerate(data, lambda: describe(made.place.root), CutwaterError)
+            tolerate(data, lambda: verify(made.checkpoint.root, made.job.sinks), CutwaterError)
+            tolerate(data, lambda: describe(made.checkpoint.root), CutwaterError)
             tolerate(data, lambda: start(made), CutwaterError)
-            tolerate(data, lambda: noted_rows(made.place.root), CutwaterError)
+            tolerate(data, lambda: noted_rows(made.checkpoint.root), CutwaterError)
     finally:
         for path, data in before.items():
             path.write_bytes(data)

@@ -11,8 +11,8 @@ from cutwater.spark.checkpoint.store import Checkpoint
 @pytest.fixture
 def made(tmp_path):
     """The metadata of an operator, as Spark writes it."""
-    place = Checkpoint(tmp_path / "before")
-    operator = place.spark / "state" / "0"
+    checkpoint = Checkpoint(tmp_path / "before")
+    operator = checkpoint.spark / "state" / "0"
     schema = operator / "_stateSchema" / "default" / "0_id"
     schema.parent.mkdir(parents=True)
     schema.write_text("schema")
@@ -20,7 +20,7 @@ def made(tmp_path):
     said = {"stateStoreInfo": [{"numPartitions": 2, "stateSchemaFilePaths": [f"file:{schema}"]}]}
     (operator / "_metadata" / "v2" / "0").write_text("v2\n" + json.dumps(said))
     (operator / "_metadata" / "v2" / ".0.crc").write_bytes(b"crc\0")
-    return place
+    return checkpoint
 
 
 def test_where_it_was_made_nothing_changes(made):
@@ -31,20 +31,20 @@ def test_where_it_was_made_nothing_changes(made):
 
 def test_where_it_was_moved_to_its_paths_are_put_right(made, tmp_path):
     made.root.rename(tmp_path / "after")
-    place = Checkpoint(tmp_path / "after")
-    path = place.spark / "state" / "0" / "_metadata" / "v2" / "0"
-    assert relocate(place) == [path]
+    checkpoint = Checkpoint(tmp_path / "after")
+    path = checkpoint.spark / "state" / "0" / "_metadata" / "v2" / "0"
+    assert relocate(checkpoint) == [path]
     version, said = path.read_text().split("\n")
     assert version == "v2"
     (store,) = json.loads(said)["stateStoreInfo"]
-    here = place.spark / "state" / "0" / "_stateSchema" / "default" / "0_id"
+    here = checkpoint.spark / "state" / "0" / "_stateSchema" / "default" / "0_id"
     assert store == {"numPartitions": 2, "stateSchemaFilePaths": [f"file:{here}"]}
     assert not path.with_name(".0.crc").exists()
-    assert relocate(place) == []
+    assert relocate(checkpoint) == []
 
 
 def test_what_is_not_there_is_left_alone(made, tmp_path):
     made.root.rename(tmp_path / "after")
-    place = Checkpoint(tmp_path / "after")
-    (place.spark / "state" / "0" / "_stateSchema" / "default" / "0_id").unlink()
-    assert relocate(place) == []
+    checkpoint = Checkpoint(tmp_path / "after")
+    (checkpoint.spark / "state" / "0" / "_stateSchema" / "default" / "0_id").unlink()
+    assert relocate(checkpoint) == []

@@ -26,7 +26,7 @@ def count(state: int, item: Item) -> tuple[int, list[int]]:
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def checkpoint(tmp_path, monkeypatch):
     """A checkpoint of three epochs; a session that would be started is a LookupError."""
 
     def embedded_session(*args, **kwargs):
@@ -43,35 +43,35 @@ def place(tmp_path, monkeypatch):
     return made
 
 
-def log(place, epoch, partitions=2, offset='{"entry": 1}', *, is_finished=True):
+def log(checkpoint, epoch, partitions=2, offset='{"entry": 1}', *, is_finished=True):
     for name in ("offsets", "commits"):
-        (place.spark / name).mkdir(parents=True, exist_ok=True)
+        (checkpoint.spark / name).mkdir(parents=True, exist_ok=True)
     conf = json.dumps({"conf": {SETTING: str(partitions)}})
-    (place.spark / "offsets" / str(epoch)).write_text(f"v1\n{conf}\n{offset}")
+    (checkpoint.spark / "offsets" / str(epoch)).write_text(f"v1\n{conf}\n{offset}")
     if is_finished:
-        (place.spark / "commits" / str(epoch)).touch()
+        (checkpoint.spark / "commits" / str(epoch)).touch()
 
 
-def refusal(place, partitions):
-    before = {p: p.read_bytes() for p in place.root.parent.rglob("*") if p.is_file()}
+def refusal(checkpoint, partitions):
+    before = {p: p.read_bytes() for p in checkpoint.root.parent.rglob("*") if p.is_file()}
     with pytest.raises(RunError) as error:
-        cutwater_spark.rescale(place.root, partitions)
-    after = {p: p.read_bytes() for p in place.root.parent.rglob("*") if p.is_file()}
+        cutwater_spark.rescale(checkpoint.root, partitions)
+    after = {p: p.read_bytes() for p in checkpoint.root.parent.rglob("*") if p.is_file()}
     assert after == before
     return str(error.value)
 
 
-def test_a_session_is_started_where_there_is_something_to_move(place):
+def test_a_session_is_started_where_there_is_something_to_move(checkpoint):
     with pytest.raises(LookupError):
-        cutwater_spark.rescale(place.root, 4)
+        cutwater_spark.rescale(checkpoint.root, 4)
 
 
-def test_the_number_it_has_needs_no_session(place):
-    assert cutwater_spark.rescale(place.root, 2) == cutwater_spark.Rescaled("counts", 2, 2, 3)
+def test_the_number_it_has_needs_no_session(checkpoint):
+    assert cutwater_spark.rescale(checkpoint.root, 2) == cutwater_spark.Rescaled("counts", 2, 2, 3)
 
 
-def test_a_number_that_does_not_divide_the_buckets(place):
-    assert "[partitions-do-not-divide] the number of partitions is 3;" in refusal(place, 3)
+def test_a_number_that_does_not_divide_the_buckets(checkpoint):
+    assert "[partitions-do-not-divide] the number of partitions is 3;" in refusal(checkpoint, 3)
 
 
 def test_no_checkpoint(tmp_path):
@@ -82,32 +82,32 @@ def test_no_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("is_saved", [True, False])
-def test_a_closed_checkpoint(place, is_saved):
-    log(place, 3, offset='{"entry": 1, "end": true}')
-    place.save(replace(place.identity(), is_closed=is_saved))
-    assert "[closed-checkpoint] the input of flow 'counts' has ended" in refusal(place, 4)
+def test_a_closed_checkpoint(checkpoint, is_saved):
+    log(checkpoint, 3, offset='{"entry": 1, "end": true}')
+    checkpoint.save(replace(checkpoint.identity(), is_closed=is_saved))
+    assert "[closed-checkpoint] the input of flow 'counts' has ended" in refusal(checkpoint, 4)
 
 
-def test_an_epoch_that_was_cut_off(place):
-    log(place, 3, is_finished=False)
-    said = refusal(place, 4)
+def test_an_epoch_that_was_cut_off(checkpoint):
+    log(checkpoint, 3, is_finished=False)
+    said = refusal(checkpoint, 4)
     assert "[unfinished-epoch] epoch 3 of the checkpoint" in said
     assert "run the flow until it has caught up" in said
 
 
-def test_a_move_to_another_number_that_was_cut_off(place):
-    log(place, 3, 8, is_finished=False)
-    assert f"cutwater checkpoint rescale {place.root} --partitions 8" in refusal(place, 4)
+def test_a_move_to_another_number_that_was_cut_off(checkpoint):
+    log(checkpoint, 3, 8, is_finished=False)
+    assert f"cutwater checkpoint rescale {checkpoint.root} --partitions 8" in refusal(checkpoint, 4)
     with pytest.raises(LookupError):
-        cutwater_spark.rescale(place.root, 8)
+        cutwater_spark.rescale(checkpoint.root, 8)
 
 
-def test_a_move_back_is_not_taken_for_one_that_was_never_begun(place):
-    log(place, 3, 8, is_finished=False)
-    assert "[half-rescaled]" in refusal(place, 2)
+def test_a_move_back_is_not_taken_for_one_that_was_never_begun(checkpoint):
+    log(checkpoint, 3, 8, is_finished=False)
+    assert "[half-rescaled]" in refusal(checkpoint, 2)
 
 
 @pytest.mark.parametrize("file", ["cutwater.json", "spark/offsets/2"])
-def test_a_damaged_checkpoint(place, file):
-    (place.root / file).write_text("v1\n{")
-    assert "[damaged-file]" in refusal(place, 4)
+def test_a_damaged_checkpoint(checkpoint, file):
+    (checkpoint.root / file).write_text("v1\n{")
+    assert "[damaged-file]" in refusal(checkpoint, 4)

@@ -14,9 +14,9 @@ from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
 from cutwater.ordering import canonical
 from cutwater.spark.checkpoint.compatibility import identity_of
-from cutwater.spark.checkpoint.readable_keys import key_of
 from cutwater.spark.checkpoint.state_reader import rows_of_log
 from cutwater.spark.checkpoint.store import Checkpoint
+from cutwater.spark.exchange.readable_keys import key_of
 
 
 @dataclass(frozen=True)
@@ -136,15 +136,15 @@ def test_a_key_is_read_back(key):
 
 
 def checkpoint(flow, root, finished):
-    place = Checkpoint(root)
-    place.create()
+    store = Checkpoint(root)
+    store.create()
     job = make_job(flow, root.parent)
-    place.save(identity_of(job, 2))
+    store.save(identity_of(job, 2))
     for log in ("offsets", "commits"):
-        (place.spark / log).mkdir(parents=True)
+        (store.spark / log).mkdir(parents=True)
         for epoch in finished:
-            (place.spark / log / str(epoch)).write_text("v1\n{}\n")
-    return place
+            (store.spark / log / str(epoch)).write_text("v1\n{}\n")
+    return store
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def checkpoint(flow, root, finished):
     ],
 )
 def test_what_is_not_there_is_a_sentence(tmp_path, step, epoch, finished, said):
-    place = checkpoint(keyed(lambda stream: stream.apply(total)), tmp_path / "state", finished)
+    store = checkpoint(keyed(lambda stream: stream.apply(total)), tmp_path / "state", finished)
     with pytest.raises(RunError) as refused:
-        cutwater_spark.read_state(place.root, step, epoch=epoch)
+        cutwater_spark.read_state(store.root, step, epoch=epoch)
     assert said in str(refused.value)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import cutwater as cw
 from cutwater.errors import RunError
-from cutwater.spark.checkpoint.compatibility import FORMAT, differences, identity_of
+from cutwater.spark.checkpoint.compatibility import CHECKPOINT_FORMAT, differences, identity_of
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.job.spec import Job
 from cutwater.spark.state.partitions import SETTING
@@ -92,19 +92,19 @@ def test_all_differences_are_told_at_once():
 
 
 def test_an_identity_is_read_as_it_was_written(tmp_path):
-    place = Checkpoint(tmp_path / "state")
-    place.create()
+    checkpoint = Checkpoint(tmp_path / "state")
+    checkpoint.create()
     written = replace(identity(two_levels()), generation=3)
-    place.save(written)
-    assert place.identity() == written
+    checkpoint.save(written)
+    assert checkpoint.identity() == written
     assert (tmp_path / "state").stat().st_mode & 0o077 == 0
 
 
 def test_no_checkpoint_yet(tmp_path):
-    place = Checkpoint(tmp_path / "state")
-    assert place.identity() is None
-    assert place.next_epoch() == 0
-    assert not place.root.exists()
+    checkpoint = Checkpoint(tmp_path / "state")
+    assert checkpoint.identity() is None
+    assert checkpoint.next_epoch() == 0
+    assert not checkpoint.root.exists()
 
 
 def test_a_checkpoint_that_lost_its_identity_is_refused(tmp_path):
@@ -116,7 +116,7 @@ def test_a_checkpoint_that_lost_its_identity_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("said", "code"),
     [
-        ({"format": FORMAT, "flow": 1}, "damaged-file"),
+        ({"format": CHECKPOINT_FORMAT, "flow": 1}, "damaged-file"),
         ({"format": 99}, "checkpoint-format"),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_foreign_identity_is_a_sentence(tmp_path, said, code):
         Checkpoint(tmp_path).identity()
 
 
-@pytest.mark.parametrize("text", ["{", f'{{"format": {FORMAT}}}', "[]", "null"])
+@pytest.mark.parametrize("text", ["{", f'{{"format": {CHECKPOINT_FORMAT}}}', "[]", "null"])
 def test_an_identity_without_its_sum_is_damaged(tmp_path, text):
     (tmp_path / "cutwater.json").write_text(text)
     code = "damaged-file"
@@ -137,8 +137,8 @@ def test_an_identity_without_its_sum_is_damaged(tmp_path, text):
 @pytest.mark.parametrize("below", ["", "below"])
 def test_a_place_where_a_file_is_cannot_be_a_checkpoint(tmp_path, below):
     (tmp_path / "file").write_text("mine")
-    place = Checkpoint(tmp_path / "file" / below if below else tmp_path / "file")
-    for use in (place.identity, place.create):
+    checkpoint = Checkpoint(tmp_path / "file" / below if below else tmp_path / "file")
+    for use in (checkpoint.identity, checkpoint.create):
         with pytest.raises(RunError, match="unwritable-checkpoint"):
             use()
 
@@ -151,62 +151,64 @@ def test_the_next_epoch_is_behind_the_newest_offset(tmp_path):
     assert Checkpoint(tmp_path).next_epoch() == 11
 
 
-def epoch(place, number, partitions=None, *, is_finished=True):
+def epoch(checkpoint, number, partitions=None, *, is_finished=True):
     """An epoch in Spark's own logs."""
     for log in ("offsets", "commits"):
-        (place.spark / log).mkdir(parents=True, exist_ok=True)
+        (checkpoint.spark / log).mkdir(parents=True, exist_ok=True)
     conf = {} if partitions is None else {"conf": {SETTING: str(partitions)}}
-    (place.spark / "offsets" / str(number)).write_text(f'v1\n{json.dumps(conf)}\n{{"entry": 1}}')
+    (checkpoint.spark / "offsets" / str(number)).write_text(
+        f'v1\n{json.dumps(conf)}\n{{"entry": 1}}'
+    )
     if is_finished:
-        (place.spark / "commits" / str(number)).touch()
+        (checkpoint.spark / "commits" / str(number)).touch()
 
 
 @pytest.fixture
-def place(tmp_path):
+def checkpoint(tmp_path):
     made = Checkpoint(tmp_path / "state")
     made.create()
     made.save(identity(two_levels(), partitions=2))
     return made
 
 
-def test_the_partitions_are_those_of_the_last_finished_epoch(place):
+def test_the_partitions_are_those_of_the_last_finished_epoch(checkpoint):
     """A move that was killed before the identity was written has happened all the same."""
-    assert place.identity().partitions == 2
-    epoch(place, 0, 2)
-    epoch(place, 1, 4, is_finished=False)
-    assert (place.identity().partitions, place.rescaling_to()) == (2, 4)
-    epoch(place, 1, 4)
-    assert (place.identity().partitions, place.rescaling_to()) == (4, None)
+    assert checkpoint.identity().partitions == 2
+    epoch(checkpoint, 0, 2)
+    epoch(checkpoint, 1, 4, is_finished=False)
+    assert (checkpoint.identity().partitions, checkpoint.rescaling_to()) == (2, 4)
+    epoch(checkpoint, 1, 4)
+    assert (checkpoint.identity().partitions, checkpoint.rescaling_to()) == (4, None)
 
 
-def test_a_flow_without_states_has_the_number_in_its_identity(place):
-    epoch(place, 0, 2)
-    place.save(replace(place.identity(), levels=0, partitions=8))
-    assert place.identity().partitions == 8
+def test_a_flow_without_states_has_the_number_in_its_identity(checkpoint):
+    epoch(checkpoint, 0, 2)
+    checkpoint.save(replace(checkpoint.identity(), levels=0, partitions=8))
+    assert checkpoint.identity().partitions == 8
 
 
-def test_an_epoch_that_was_cut_off_is_no_move(place):
-    epoch(place, 0, 2)
-    assert not place.is_mid_epoch()
-    epoch(place, 1, 2, is_finished=False)
-    assert place.is_mid_epoch()
-    assert place.rescaling_to() is None
+def test_an_epoch_that_was_cut_off_is_no_move(checkpoint):
+    epoch(checkpoint, 0, 2)
+    assert not checkpoint.is_mid_epoch()
+    epoch(checkpoint, 1, 2, is_finished=False)
+    assert checkpoint.is_mid_epoch()
+    assert checkpoint.rescaling_to() is None
 
 
 @pytest.mark.parametrize("numbers", [(None, None), (None, 4)])
-def test_a_log_that_does_not_say_is_no_move(place, numbers):
+def test_a_log_that_does_not_say_is_no_move(checkpoint, numbers):
     for number, partitions in enumerate(numbers):
-        epoch(place, number, partitions, is_finished=number == 0)
-    assert place.rescaling_to() is None
-    assert place.identity().partitions == 2
+        epoch(checkpoint, number, partitions, is_finished=number == 0)
+    assert checkpoint.rescaling_to() is None
+    assert checkpoint.identity().partitions == 2
 
 
 @pytest.mark.parametrize("line", ["{", '{"conf": 3}', f'{{"conf": {{"{SETTING}": "x"}}}}'])
-def test_a_damaged_log_of_spark_is_a_sentence(place, line):
-    epoch(place, 0, 2)
-    (place.spark / "offsets" / "0").write_text(f"v1\n{line}")
+def test_a_damaged_log_of_spark_is_a_sentence(checkpoint, line):
+    epoch(checkpoint, 0, 2)
+    (checkpoint.spark / "offsets" / "0").write_text(f"v1\n{line}")
     with pytest.raises(RunError, match="damaged-file"):
-        place.identity()
+        checkpoint.identity()
 
 
 @pytest.mark.parametrize(
@@ -221,15 +223,15 @@ def test_a_damaged_log_of_spark_is_a_sentence(place, line):
         (['{"end": true}'], False),
     ],
 )
-def test_only_our_own_offsets_say_that_the_input_ends(place, lines, is_ending):
-    epoch(place, 0)
-    assert not place.is_ending()
-    (place.spark / "offsets" / "1").write_text("\n".join(["v1", "{}", *lines]))
-    assert place.is_ending() == is_ending
+def test_only_our_own_offsets_say_that_the_input_ends(checkpoint, lines, is_ending):
+    epoch(checkpoint, 0)
+    assert not checkpoint.is_ending()
+    (checkpoint.spark / "offsets" / "1").write_text("\n".join(["v1", "{}", *lines]))
+    assert checkpoint.is_ending() == is_ending
 
 
-def test_a_damaged_offset_is_a_sentence(place):
-    epoch(place, 0)
-    (place.spark / "offsets" / "0").write_text('v1\n{}\n{"entry": 1, "end": tr')
+def test_a_damaged_offset_is_a_sentence(checkpoint):
+    epoch(checkpoint, 0)
+    (checkpoint.spark / "offsets" / "0").write_text('v1\n{}\n{"entry": 1, "end": tr')
     with pytest.raises(RunError, match="damaged-file"):
-        place.is_ending()
+        checkpoint.is_ending()

@@ -46,7 +46,7 @@ EPOCHS = 4
 
 
 @pytest.fixture
-def place(tmp_path):
+def checkpoint(tmp_path):
     """A checkpoint with four epochs, a snapshot after the second and changes since."""
     flow = cw.Flow("totals")
     flow.sink("out", flow.source("items", Item).key_by("name").apply(total))
@@ -96,16 +96,16 @@ def remove(path):
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
-def problems(place, **more):
-    found = cutwater_spark.verify(place.root, **more).problems
-    return [(problem.code, problem.message.replace(f"{place.root}/", "")) for problem in found]
+def problems(checkpoint, **more):
+    found = cutwater_spark.verify(checkpoint.root, **more).problems
+    return [(problem.code, problem.message.replace(f"{checkpoint.root}/", "")) for problem in found]
 
 
-def test_a_whole_one(place):
-    found = cutwater_spark.verify(place.root)
+def test_a_whole_one(checkpoint):
+    found = cutwater_spark.verify(checkpoint.root)
     assert (found.flow, found.problems) == ("totals", [])
     assert found.files == 20
-    assert damages_of_logs(place) == []
+    assert damages_of_logs(checkpoint) == []
 
 
 FILES = [
@@ -127,12 +127,12 @@ STATES = [
 
 @pytest.mark.parametrize("harm", [truncate, empty, alter])
 @pytest.mark.parametrize("file", [*FILES, *STATES])
-def test_a_file_that_is_not_what_was_written(place, file, harm):
-    harm(place.root / file)
-    found = problems(place)
+def test_a_file_that_is_not_what_was_written(checkpoint, file, harm):
+    harm(checkpoint.root / file)
+    found = problems(checkpoint)
     assert found[0][0] == "damaged-file"
     assert any(f"{file} is damaged: " in said for _, said in found)
-    assert bool(damages_of_logs(place)) == (file in FILES)
+    assert bool(damages_of_logs(checkpoint)) == (file in FILES)
 
 
 SST = "spark/state/0/0/SSTs/8-x.sst"
@@ -150,28 +150,29 @@ MISSING = {
 
 
 @pytest.mark.parametrize(("file", "said"), MISSING.items())
-def test_a_file_that_is_missing(place, file, said):
-    remove(place.root / file)
-    assert [message for _, message in problems(place)] == [said]
+def test_a_file_that_is_missing(checkpoint, file, said):
+    remove(checkpoint.root / file)
+    assert [message for _, message in problems(checkpoint)] == [said]
 
 
-def test_the_newest_commit_may_be_missing_and_the_epoch_is_done_again(place):
-    remove(place.spark / "commits" / "3")
-    assert problems(place) == []
-    remove(place.spark / "commits" / "2")
+def test_the_newest_commit_may_be_missing_and_the_epoch_is_done_again(checkpoint):
+    remove(checkpoint.spark / "commits" / "3")
+    assert problems(checkpoint) == []
+    remove(checkpoint.spark / "commits" / "2")
     assert (
-        problems(place)[0][1] == "Spark's commit log spark/commits/2 is missing: epoch 3 has begun"
+        problems(checkpoint)[0][1]
+        == "Spark's commit log spark/commits/2 is missing: epoch 3 has begun"
     )
 
 
 @pytest.fixture
-def longer(place):
+def longer(checkpoint):
     """Spark's logs with four epochs more, which read nothing new."""
     for log in ("offsets", "commits"):
-        newest = (place.spark / log / str(EPOCHS - 1)).read_bytes()
+        newest = (checkpoint.spark / log / str(EPOCHS - 1)).read_bytes()
         for epoch in range(EPOCHS, 2 * EPOCHS):
-            put(place.spark / log / str(epoch), newest)
-    return place
+            put(checkpoint.spark / log / str(epoch), newest)
+    return checkpoint
 
 
 @pytest.mark.parametrize("log", ["offsets", "commits"])
@@ -205,38 +206,40 @@ def test_what_a_restart_reads_is_not_missing(longer, file, is_finished):
     assert f"{file} is missing" in problem.message
 
 
-def test_a_newest_commit_that_is_damaged_can_be_deleted(place):
-    truncate(place.spark / "commits" / "3")
-    (problem,) = cutwater_spark.verify(place.root).problems
+def test_a_newest_commit_that_is_damaged_can_be_deleted(checkpoint):
+    truncate(checkpoint.spark / "commits" / "3")
+    (problem,) = cutwater_spark.verify(checkpoint.root).problems
     assert "delete " in problem.hint
     assert "restore" not in problem.hint
-    truncate(place.spark / "commits" / "1")
-    assert "restore" in cutwater_spark.verify(place.root).problems[0].hint
+    truncate(checkpoint.spark / "commits" / "1")
+    assert "restore" in cutwater_spark.verify(checkpoint.root).problems[0].hint
 
 
-def test_what_the_newest_state_does_not_need_may_be_gone(place):
-    remove(place.root / "spark/state/0/0/1_id0.changelog")
-    remove(place.root / "spark/state/0/0/2_id1.changelog")
-    assert problems(place) == []
+def test_what_the_newest_state_does_not_need_may_be_gone(checkpoint):
+    remove(checkpoint.root / "spark/state/0/0/1_id0.changelog")
+    remove(checkpoint.root / "spark/state/0/0/2_id1.changelog")
+    assert problems(checkpoint) == []
 
 
-def test_a_file_without_sums_is_read(place):
-    (place.spark / "offsets" / ".2.crc").unlink()
-    assert problems(place) == []
-    (place.spark / "offsets" / "2").write_text("v1\n{}\n{nonsense")
-    assert "spark/offsets/2 is damaged: it does not say what it should" in problems(place)[0][1]
+def test_a_file_without_sums_is_read(checkpoint):
+    (checkpoint.spark / "offsets" / ".2.crc").unlink()
+    assert problems(checkpoint) == []
+    (checkpoint.spark / "offsets" / "2").write_text("v1\n{}\n{nonsense")
+    assert (
+        "spark/offsets/2 is damaged: it does not say what it should" in problems(checkpoint)[0][1]
+    )
 
 
-def test_ledgers_belong_to_it(place, tmp_path):
-    query = place.identity().query_id
+def test_ledgers_belong_to_it(checkpoint, tmp_path):
+    query = checkpoint.identity().query_id
     for name, of in (("mine", query), ("other", "another")):
-        Folder(str(tmp_path / name)).take(Claim("totals", "out", of, 1, str(place.root)))
-    assert problems(place, sinks={"out": Folder(str(tmp_path / "mine"))}) == []
-    (found,) = problems(place, sinks={"out": Folder(str(tmp_path / "other"))})
+        Folder(str(tmp_path / name)).claim(Claim("totals", "out", of, 1, str(checkpoint.root)))
+    assert problems(checkpoint, sinks={"out": Folder(str(tmp_path / "mine"))}) == []
+    (found,) = problems(checkpoint, sinks={"out": Folder(str(tmp_path / "other"))})
     assert found[0] == "another-checkpoint"
-    aside = place.root / "bad-records" / "items"
-    Folder(str(aside)).take(Claim("totals", "bad records: items", "another", 1, ""))
-    assert [code for code, _ in problems(place)] == ["another-checkpoint"]
+    side_outputs = checkpoint.root / "bad-records" / "items"
+    Folder(str(side_outputs)).claim(Claim("totals", "bad records: items", "another", 1, ""))
+    assert [code for code, _ in problems(checkpoint)] == ["another-checkpoint"]
 
 
 def test_no_checkpoint_at_all(tmp_path):

@@ -44,16 +44,16 @@ KINDS = {
 def job(tmp_path):
     flow = cw.Flow("items")
     flow.sink("out", flow.source("items", Item).key_by("name").aggregate(n=cw.agg.count()))
-    aside = {bad_records_sink("items"): folder(str(tmp_path / "bad"))}
-    return make_job(flow, tmp_path, sinks=aside)
+    side_outputs = {bad_records_sink("items"): folder(str(tmp_path / "bad"))}
+    return make_job(flow, tmp_path, sinks=side_outputs)
 
 
-def read(job, feed):
+def read(job, source):
     """Plan and read all of a folder as an epoch would; how many rows it made."""
-    job = replace(job, sources={"items": feed})
+    job = replace(job, sources={"items": source})
     reading = Reading(job, "items")
     found = 0
-    for chunk in feed.planner(Item, time.time).take():
+    for chunk in source.planner(Item, time.time).poll():
         found += sum(batch.num_rows for batch in reading.read(chunk))
     return found + sum(batch.num_rows for batch in reading.rest())
 
@@ -64,9 +64,9 @@ def test_a_file_that_went_wrong_is_a_sentence(job, tmp_path, kind, skips):
     make, data = KINDS[kind]
     place = tmp_path / "fuzzed"
     place.mkdir()
-    feed, job = make(str(place)), replace(job, skip_bad_records=skips)
+    source, job = make(str(place)), replace(job, skip_bad_records=skips)
     (place / "1").write_bytes(data)
-    assert read(job, feed) > 0
+    assert read(job, source) > 0
     for mutated in mutations(data, seed=5):
         (place / "1").write_bytes(mutated)
-        tolerate(mutated, lambda: read(job, feed), CutwaterError)
+        tolerate(mutated, lambda: read(job, source), CutwaterError)

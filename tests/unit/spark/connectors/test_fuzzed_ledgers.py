@@ -2,7 +2,7 @@
 
 import pytest
 from support.connectors.delta_means import Mean, stage, take
-from support.connectors.sink_rows import claim, lane
+from support.connectors.sink_rows import bucket, claim
 from support.fuzz.mutations import mutations, tolerate
 
 from cutwater.errors import CutwaterError
@@ -11,15 +11,15 @@ from cutwater.spark.connectors.delta.sink import Delta
 from cutwater.spark.connectors.files.sink import Folder
 
 
-def send(epoch, lane, rows):
+def send(epoch, bucket, rows):
     """Take rows, as a function of a user's."""
 
 
 def folder(root):
     made, who = Folder(str(root / "out")), claim()
-    made.make_ready("means", Mean)
-    made.take(who)
-    made.publish(who, 0, [made.write(who, 0, Mean, [lane(Mean, [Mean("a", 1.0)])])])
+    made.prepare("means", Mean)
+    made.claim(who)
+    made.publish(who, 0, [made.write(who, 0, Mean, [bucket(Mean, [Mean("a", 1.0)])])])
     return made, who
 
 
@@ -32,8 +32,8 @@ def delta(root):
 
 def call(root):
     made, who = Call(send), claim(checkpoint=str(root))
-    made.take(who)
-    made.write(who, 0, Mean, [lane(Mean, [Mean("a", 1.0)])])
+    made.claim(who)
+    made.write(who, 0, Mean, [bucket(Mean, [Mean("a", 1.0)])])
     return made, who
 
 
@@ -43,7 +43,7 @@ KINDS = {
     "delta-first": (delta, "out/_delta_log/00000000000000000000.json"),
     "delta-newest": (delta, "out/_delta_log/00000000000000000002.json"),
     "call-taken": (call, "calls/means/taken.json"),
-    "call-note": (call, "calls/means/lane-1.json"),
+    "call-note": (call, "calls/means/bucket-1.json"),
 }
 
 
@@ -55,9 +55,9 @@ def test_a_damaged_ledger_is_a_sentence(tmp_path, kind):
 
     def look():
         sink.check("means", who.query_id, 1)
-        sink.misfits("means", Mean)
+        sink.schema_problems("means", Mean)
         sink.generation("means")
-        sink.rows(who)
+        sink.row_count(who)
 
     look()
     for data in mutations(file.read_bytes(), seed=7):

@@ -51,7 +51,7 @@ def test_a_time_that_has_no_place_makes_a_bad_record(tmp_path, time, first):
     at = flow.source("items", Timed, time="at", watermark=cw.bounded_delay(1))
     flow.sink("out", at.batch())
     job = make_job(
-        flow, tmp_path, feeds={"items": Generated(Rows(rows), len(rows))}, skip_bad_records=True
+        flow, tmp_path, sources={"items": Generated(Rows(rows), len(rows))}, skip_bad_records=True
     )
     aside = {bad_records_sink("items"): folder(str(tmp_path / "bad"))}
     with pytest.MonkeyPatch.context() as patch:
@@ -153,7 +153,7 @@ def test_csv_with_junk_in_it(tmp_path_factory, changes):
     (root / "in" / "a.csv").write_bytes(b"\n".join([b"id,text,number,weight", *all_rows]))
     flow = cw.Flow("junk")
     flow.sink("out", flow.source("items", Item))
-    job = make_job(flow, root, feeds={"items": Csv(str(root / "in"))}, skip_bad_records=True)
+    job = make_job(flow, root, sources={"items": Csv(str(root / "in"))}, skip_bad_records=True)
     job = replace(job, sinks={**job.sinks, bad_records_sink("items"): folder(str(root / "bad"))})
     with pytest.MonkeyPatch.context() as patch:
         ToySpark(job, patch, seed=1).run_to_the_end([])
@@ -216,7 +216,7 @@ def test_parquet_whose_texts_are_numbered(tmp_path_factory, hostile):
     flow = cw.Flow("numbered")
     counted = flow.source("items", Item).key_by("text").aggregate(n=cw.agg.count(), emit="epoch")
     flow.sink("out", counted)
-    job = make_job(flow, root, feeds={"items": Parquet(str(root / "in"))}, skip_bad_records=True)
+    job = make_job(flow, root, sources={"items": Parquet(str(root / "in"))}, skip_bad_records=True)
     job = replace(job, sinks={**job.sinks, bad_records_sink("items"): folder(str(root / "bad"))})
     with pytest.MonkeyPatch.context() as patch:
         ToySpark(job, patch, seed=1).run_to_the_end([])

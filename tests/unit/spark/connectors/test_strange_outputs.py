@@ -51,8 +51,8 @@ class World:
         job = self.job(**changes)
         self.checkpoint.save(replace(identity_of(job, 2), query_id="q"))
         sink = job.sinks["means"]
-        sink.make_ready("means", Mean)
-        sink.take(job.claim_of("means"))
+        sink.prepare("means", Mean)
+        sink.claim(job.claim_of("means"))
         remember_sinks(self.checkpoint.root, job, accept_gap)
         self.place.sink = sink
 
@@ -102,7 +102,7 @@ def backup(world, request, tmp_path):
 
     def of_table():
         server, table = request.getfixturevalue("postgres"), world.place.sink.table
-        kept = f"SELECT * FROM {table}", "SELECT * FROM cutwater_lanes"
+        kept = f"SELECT * FROM {table}", "SELECT * FROM cutwater_buckets"
         for number, query in enumerate(kept):
             server.execute(f"CREATE TABLE {table}_{number} AS {query}")
 
@@ -110,8 +110,8 @@ def backup(world, request, tmp_path):
             server.execute(
                 f"TRUNCATE {table}",
                 f"INSERT INTO {table} SELECT * FROM {table}_0",
-                f"DELETE FROM cutwater_lanes WHERE target = 'public.{table}'",
-                f"INSERT INTO cutwater_lanes SELECT * FROM {table}_1 "
+                f"DELETE FROM cutwater_buckets WHERE target = 'public.{table}'",
+                f"INSERT INTO cutwater_buckets SELECT * FROM {table}_1 "
                 f"WHERE target = 'public.{table}'",
             )
 
@@ -207,7 +207,7 @@ class TestATableThatWasRolledBack:
         world.show(3)
         world.start()
         assert world.place.seen() == [1, 3]
-        assert world.place.sink.rows(world.job().claim_of("means")) == 2
+        assert world.place.sink.row_count(world.job().claim_of("means")) == 2
 
     def test_one_that_lost_no_epoch_or_got_it_back_is_gone_on_with(self, world, by):
         world.show(1)
@@ -235,7 +235,7 @@ class TestATableThatWasRolledBack:
         world.start()
         world.show(2)
         assert world.place.seen() == [1, 2]
-        assert world.place.sink.rows(world.job().claim_of("means")) == 2
+        assert world.place.sink.row_count(world.job().claim_of("means")) == 2
 
 
 def test_a_sink_without_rows_so_far_is_asked_for_none(world, backup):
@@ -260,7 +260,7 @@ def test_another_output_is_refused_unless_the_gap_is_accepted(world, request):
     other = elsewhere(world, request)
     error = world.refused(**other)
     assert codes(error.problems) == ["another-output"]
-    was = world.place.sink.place
+    was = world.place.sink.location
     assert was in str(error)
     world.start(accept_gap=["means"], **other)
     world.show(2)
@@ -292,7 +292,7 @@ def test_another_ledger_of_the_same_output_is_refused(world, request, has_shown)
     if has_shown:
         world.show(1)
     other = another_ledger(world, request)
-    was = world.place.sink.ledger_place
+    was = world.place.sink.ledger_location
     for accept_gap in ((), ["means"]):
         error = world.refused(accept_gap=accept_gap, **other)
         assert codes(error.problems) == ["another-ledger"]
@@ -306,7 +306,7 @@ def test_a_ledger_that_was_moved_is_known(world, request, postgres):
     other = another_ledger(world, request)
     postgres.execute(
         f"CREATE TABLE {other['ledger_schema']}.cutwater_ledger AS TABLE cutwater_ledger",
-        f"CREATE TABLE {other['ledger_schema']}.cutwater_lanes AS TABLE cutwater_lanes",
+        f"CREATE TABLE {other['ledger_schema']}.cutwater_buckets AS TABLE cutwater_buckets",
     )
     world.agree(**other)
 

@@ -38,7 +38,7 @@ def place(request, tmp_path):
 @pytest.fixture
 def old(place):
     """The claim of a checkpoint that has shown two epochs."""
-    claim = place.take(place.claim("old"))
+    claim = place.acquire(place.claim("old"))
     place.show(claim, 0, 1, 2)
     place.show(claim, 1, 3)
     return claim
@@ -58,11 +58,11 @@ def test_what_was_there_stays_or_goes_and_what_comes_is_there_once(place, new, k
     assert place.seen() == before
     place.show(new, 0, 1, 2)
     place.show(new, 1, 4)
-    again = place.take(replace(new, generation=3))
+    again = place.acquire(replace(new, generation=3))
     place.show(again, 1, 4)
     place.show(again, 2, 5)
     assert place.seen() == sorted([*before, 1, 2, 4, 5])
-    assert place.sink.rows(again) == 4
+    assert place.sink.row_count(again) == 4
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -98,7 +98,7 @@ def test_who_had_it_cannot_take_it_back(place, old, new, keep):
     place.take_over(new, keep=keep)
     place.show(new, 0, 7)
     with pytest.raises(RunError) as error:
-        place.sink.take(replace(old, generation=9))
+        place.sink.claim(replace(old, generation=9))
     assert codes(error.value.problems) == ["fenced"]
     place.show(new, 1, 8)
     assert place.seen() == ([1, 2, 3] if keep else []) + [7, 8]
@@ -154,7 +154,7 @@ def test_after_it_was_cut_off_taking_finishes_it_or_it_is_still_anothers(
     assert found in ([], ["another-checkpoint"])
     if found:
         place.sink.take_over(again, keep=False)
-    place.take(again)
+    place.acquire(again)
     place.show(again, 0, 8)
     assert place.seen() == [8]
 
@@ -177,14 +177,14 @@ def test_when_a_topic_is_emptied_and_the_others_are_not_gone_nobody_goes_on(
     assert place.seen() == []
     assert place.problems("old", 2) == place.problems("new") == ["another-checkpoint"]
     with pytest.raises(RunError, match="fenced"):
-        place.sink.take(replace(old, generation=9))
+        place.sink.claim(replace(old, generation=9))
 
 
 @pytest.mark.slow
 def test_a_compacted_topic_cannot_be_emptied(broker, tmp_path):
     sink, rows = kafka_place(broker, "commit", **{"cleanup.policy": "compact"})
     place = Place(sink, rows, str(tmp_path))
-    place.show(place.take(place.claim("old")), 0, 1)
+    place.show(place.acquire(place.claim("old")), 0, 1)
     new = place.claim("new", generation=2)
     with pytest.raises(RunError) as error:
         place.sink.take_over(new, keep=False)
@@ -210,7 +210,7 @@ def test_rows_that_were_on_their_way_to_a_table_are_deleted_too(postgres, tmp_pa
     default = "-c default_transaction_isolation=" + level.replace(" ", "\\ ")
     strict = replace(sink, dsn=make_conninfo(sink.dsn, options=default))
     place = Place(strict, rows, str(tmp_path))
-    place.take(place.claim("old"))
+    place.acquire(place.claim("old"))
     with psycopg.connect(postgres.dsn) as under_way:
         target = str(sink.name)
         under_way.execute("SELECT FROM cutwater_ledger WHERE target = %s FOR SHARE", (target,))
@@ -267,7 +267,7 @@ class TestFolder:
         place.take_over(new, keep=False)
         (place.sink.root / "epoch=0").mkdir()
         (place.sink.root / "epoch=0" / "part-00000.jsonl").write_text('{"value": 1}')
-        place.take(replace(new, generation=3))
+        place.acquire(replace(new, generation=3))
         assert place.seen() == [1]
 
     def test_a_folder_that_cannot_be_written_to_is_said(self, place, new, monkeypatch):
@@ -286,18 +286,18 @@ class TestFolder:
 
 
 def test_an_epoch_has_shown_something_from_when_a_reader_may_see_it(place):
-    one = place.take(place.claim("one"))
+    one = place.acquire(place.claim("one"))
     assert place.sink.shown(one, 0) is None
     receipt = place.write(one, 0, 1)
     assert (place.sink.shown(one, 0) is not None) == (place.sink.release == "early")
     place.sink.publish(one, 0, [receipt])
-    again = place.take(place.claim("one", 2))
+    again = place.acquire(place.claim("one", 2))
     assert place.sink.shown(again, 0) is not None
     assert place.sink.shown(again, 1) is None
 
 
 def test_what_was_staged_and_swept_was_not_shown(place):
-    one = place.take(place.claim("one"))
+    one = place.acquire(place.claim("one"))
     place.write(one, 0, 1)
-    shown = place.sink.shown(place.take(place.claim("one", 2)), 0)
+    shown = place.sink.shown(place.acquire(place.claim("one", 2)), 0)
     assert (shown is not None) == (place.sink.release == "early")

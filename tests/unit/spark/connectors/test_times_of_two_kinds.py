@@ -10,7 +10,7 @@ from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
 from cutwater.errors import recover
-from cutwater.flow.inference import StreamType
+from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.spark import folder
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
 from cutwater.spark.connectors.base.source import Chunk
@@ -30,8 +30,8 @@ def job_of(tmp_path, **settings):
     flow = cw.Flow("times")
     timed = flow.source("items", Reading, time="at", watermark=cw.bounded_delay(MINUTE))
     flow.sink("out", timed.batch())
-    feed = JsonLines(str(tmp_path / "in" / "items"), 1 << 20)
-    job = make_job(flow, tmp_path, feeds={"items": feed}, **settings)
+    source = JsonLines(str(tmp_path / "in" / "items"), 1 << 20)
+    job = make_job(flow, tmp_path, sources={"items": source}, **settings)
     aside = {bad_records_sink("items"): folder(str(tmp_path / "bad"))}
     return replace(job, sinks={**job.sinks, **aside})
 
@@ -85,7 +85,7 @@ def test_without_skipping_it_ends_the_run_and_is_named_by_file_and_line(tmp_path
     (problem,) = recover(str(failed.value)).problems
     assert problem.code == "bad-record"
     assert problem.message.startswith(
-        f"{tmp_path / 'in' / 'items' / '0.jsonl'}:2 is no record of source 'items': its time, "
+        f"{tmp_path / 'in' / 'items' / '0.jsonl'}:2 is not a record of source 'items': its time, "
         "2024-01-01 00:00:00+00:00, has a time zone, and the times before it have none"
     )
 
@@ -100,7 +100,7 @@ def test_times_of_other_kinds_are_told_apart_too():
 class Times:
     """As much of a reader as a clock asks for."""
 
-    def runs(self, _chunk):
+    def batches(self, _chunk):
         yield self
 
     def __init__(self, *times):

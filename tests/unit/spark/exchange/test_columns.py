@@ -185,7 +185,7 @@ def test_the_sentence_for_a_type_that_is_no_type_of_a_column():
     with pytest.raises(RunError) as error:
         schema_of(Layout.of(int | str), "sink 'out'")
     assert str(error.value) == (
-        "[no-column-type] sink 'out' carries int | str, and int | str is no type of a column\n"
+        "[no-column-type] sink 'out' carries int | str, and int | str has no column type\n"
         "  hint: map it to a dataclass of numbers, text, times, and lists and dataclasses of these"
     )
 

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutwater.ordering import bucket_of
-from cutwater.spark.exchange import envelope as rows
+from cutwater.spark.exchange import envelope
 from cutwater.spark.exchange.batch import Batch, joined
 from cutwater.spark.exchange.bucket_hash import labels
 from cutwater.spark.exchange.envelope import (
     ARROW_SCHEMA,
     DATA,
-    Outbox,
+    ShuffleWriter,
     pack_lines,
     record_batches,
     unpack_lines,
@@ -28,40 +28,40 @@ def batch_of(events, label=None):
 @given(st.lists(st.tuples(st.integers(0, 3), EVENTS)), st.integers(1, 60))
 def test_nothing_is_lost_doubled_or_reordered(posted, largest_body):
     """Whatever the size at which a body is split."""
-    usual, rows.LARGEST_BODY = rows.LARGEST_BODY, largest_body
+    usual, envelope.LARGEST_BODY = envelope.LARGEST_BODY, largest_body
     try:
-        outbox = Outbox(labels(4))
+        shuffle = ShuffleWriter(labels(4))
         for target, events in posted:
-            outbox.post(target, batch_of(events), pack_lines)
-        parcels = outbox.take()
+            shuffle.post(target, batch_of(events), pack_lines)
+        rows = shuffle.drain()
     finally:
-        rows.LARGEST_BODY = usual
+        envelope.LARGEST_BODY = usual
     sent = [(target, event) for target, events in posted for event in events]
     addresses = {(labels(4)[bucket_of(key, 4)], target) for target, (_, key, _) in sent}
-    assert {(label, target) for label, target, _, _ in parcels} == addresses
+    assert {(label, target) for label, target, _, _ in rows} == addresses
     for address in addresses:
         wanted = [
             (order, line)
             for target, (order, key, line) in sent
             if (labels(4)[bucket_of(key, 4)], target) == address
         ]
-        bodies = [body for label, target, _, body in parcels if (label, target) == address]
+        bodies = [body for label, target, _, body in rows if (label, target) == address]
         assert [pair for body in bodies for pair in zip(*unpack_lines(body), strict=True)] == wanted
-    assert all(kind == DATA for _, _, kind, _ in parcels)
-    assert outbox.take() == []
+    assert all(kind == DATA for _, _, kind, _ in rows)
+    assert shuffle.drain() == []
 
 
 def test_a_batch_whose_bucket_is_known_is_not_hashed():
-    outbox = Outbox(labels(4))
-    outbox.post(1, batch_of([(b"o", b"key", b"line")], label=77), pack_lines)
-    assert [parcel[:3] for parcel in outbox.take()] == [(77, 1, DATA)]
+    shuffle = ShuffleWriter(labels(4))
+    shuffle.post(1, batch_of([(b"o", b"key", b"line")], label=77), pack_lines)
+    assert [row[:3] for row in shuffle.drain()] == [(77, 1, DATA)]
 
 
 def test_an_event_that_is_too_large_goes_alone(monkeypatch):
-    monkeypatch.setattr(rows, "LARGEST_BODY", 10)
-    outbox = Outbox(labels(1))
-    outbox.post(1, batch_of([(b"1", b"", b"x" * 99), (b"2", b"", b"y")], label=0), pack_lines)
-    bodies = [unpack_lines(body) for *_, body in outbox.take()]
+    monkeypatch.setattr(envelope, "LARGEST_BODY", 10)
+    shuffle = ShuffleWriter(labels(1))
+    shuffle.post(1, batch_of([(b"1", b"", b"x" * 99), (b"2", b"", b"y")], label=0), pack_lines)
+    bodies = [unpack_lines(body) for *_, body in shuffle.drain()]
     assert bodies == [([b"1"], [b"x" * 99]), ([b"2"], [b"y"])]
 
 
@@ -94,12 +94,12 @@ def test_rows_as_arrow_have_the_schema_of_rows(count):
     [([3, 3, 3, 3], [3, 1]), ([11], [1]), ([11, 1, 11], [1, 1, 1]), ([10], [1]), ([5, 5], [2])],
 )
 def test_a_batch_of_rows_has_so_many_bytes_at_most_or_one_row(monkeypatch, sizes, expected):
-    monkeypatch.setattr(rows, "LARGEST_BATCH", 10)
-    parcels = [(1, 2, DATA, bytes(size)) for size in sizes]
-    found = list(record_batches(parcels))
+    monkeypatch.setattr(envelope, "LARGEST_BATCH", 10)
+    rows = [(1, 2, DATA, bytes(size)) for size in sizes]
+    found = list(record_batches(rows))
     assert [batch.num_rows for batch in found] == expected
     bodies = [body for batch in found for body in batch.column(3).to_pylist()]
-    assert bodies == [body for _, _, _, body in parcels]
+    assert bodies == [body for _, _, _, body in rows]
 
 
 class Summing:
@@ -116,10 +116,10 @@ class Summing:
         return pack_lines(Batch(batch.key_bytes, [], [b"%d" % value for value in batch.values]))
 
 
-def totals_of(parcels):
+def totals_of(rows):
     """What each target is told of each key, added up."""
     totals = {}
-    for _, target, _, body in parcels:
+    for _, target, _, body in rows:
         for key, value in zip(*unpack_lines(body), strict=True):
             totals[target, key] = totals.get((target, key), 0) + int(value)
     return totals
@@ -135,34 +135,34 @@ RUNS = st.lists(
 
 @given(RUNS, st.integers(1, 12))
 def test_what_is_gathered_adds_up_whatever_waits_and_whatever_is_dropped(runs, most):
-    usual, rows.GATHERED = rows.GATHERED, most
+    usual, envelope.GATHERED = envelope.GATHERED, most
     try:
-        outbox, parcels, wanted = Outbox(labels(4)), [], {}
+        shuffle, rows, wanted = ShuffleWriter(labels(4)), [], {}
         for posts, is_dropped in runs:
             for target, keys in posts:
-                outbox.gather(target, Batch([], keys, [1] * len(keys)), Summing())
+                shuffle.gather(target, Batch([], keys, [1] * len(keys)), Summing())
                 for key in keys if not is_dropped else ():
                     wanted[target, key] = wanted.get((target, key), 0) + 1
             if is_dropped:
-                outbox.drop()
-            parcels += outbox.ready()
-        parcels += outbox.take()
+                shuffle.drop()
+            rows += shuffle.ready()
+        rows += shuffle.drain()
     finally:
-        rows.GATHERED = usual
-    assert totals_of(parcels) == wanted
-    assert outbox.take() == []
+        envelope.GATHERED = usual
+    assert totals_of(rows) == wanted
+    assert shuffle.drain() == []
 
 
 def test_values_of_a_few_keys_wait_and_go_as_one_row():
-    outbox = Outbox(labels(1))
+    shuffle = ShuffleWriter(labels(1))
     for _ in range(3):
-        outbox.gather(1, Batch([], [b"k"] * 5, [1] * 5), Summing())
-        assert outbox.ready() == []
-    assert [unpack_lines(body) for *_, body in outbox.take()] == [([b"k"], [b"15"])]
+        shuffle.gather(1, Batch([], [b"k"] * 5, [1] * 5), Summing())
+        assert shuffle.ready() == []
+    assert [unpack_lines(body) for *_, body in shuffle.drain()] == [([b"k"], [b"15"])]
 
 
 def test_values_that_do_not_become_fewer_do_not_wait(monkeypatch):
-    monkeypatch.setattr(rows, "GATHERED", 4)
-    outbox = Outbox(labels(1))
-    outbox.gather(1, Batch([], [b"a", b"b", b"c", b"d"], [1] * 4), Summing())
-    assert len(outbox.ready()) == 1
+    monkeypatch.setattr(envelope, "GATHERED", 4)
+    shuffle = ShuffleWriter(labels(1))
+    shuffle.gather(1, Batch([], [b"a", b"b", b"c", b"d"], [1] * 4), Summing())
+    assert len(shuffle.ready()) == 1

@@ -12,7 +12,7 @@ import cutwater as cw
 from cutwater.errors import RunError
 from cutwater.flow.fusing import plan
 from cutwater.operators.frontier import Frontier
-from cutwater.spark.job.column_requirements import Needs
+from cutwater.spark.job.column_requirements import ColumnRequirements
 from cutwater.times import maximal
 
 
@@ -31,17 +31,22 @@ def names(planned, numbers):
     return {step.name for number in numbers for step in planned.segments[number].steps}
 
 
-def needs_of(flow):
+def requirements_of(flow):
     planned = plan(flow, numbered=int)
-    return planned, Needs(planned)
+    return planned, ColumnRequirements(planned)
 
 
 def test_a_flow_of_tasks_needs_nothing_but_values():
     flow = cw.Flow("tasks")
     items = flow.source("items", Item, time="at", watermark=cw.bounded_delay(1))
     flow.sink("out", items.key_by("name").apply(count))
-    _, needs = needs_of(flow)
-    assert [needs.times, needs.keys, needs.watermarks, needs.telling] == [frozenset()] * 4
+    _, requirements = requirements_of(flow)
+    assert [
+        requirements.times,
+        requirements.keys,
+        requirements.watermarks,
+        requirements.watermark_sources,
+    ] == [frozenset()] * 4
 
 
 def test_times_travel_from_the_source_to_the_last_step_that_heeds_them():
@@ -50,11 +55,11 @@ def test_times_travel_from_the_source_to_the_last_step_that_heeds_them():
     flow.sink("aside", items.key_by("name", name="k").apply(count, name="aside"))
     waiting = items.key_by("name").apply(count).key_by("at").batch()
     flow.sink("out", waiting.key_by(len, name="behind").apply(count, name="last"))
-    planned, needs = needs_of(flow)
-    assert names(planned, needs.times) == {"items", "by_name", "count", "by_at", "batch"}
-    assert names(planned, needs.watermarks) == {"by_at", "batch"}
-    assert needs.telling == {"items"}
-    assert not needs.marks_meet
+    planned, requirements = requirements_of(flow)
+    assert names(planned, requirements.times) == {"items", "by_name", "count", "by_at", "batch"}
+    assert names(planned, requirements.watermarks) == {"by_at", "batch"}
+    assert requirements.watermark_sources == {"items"}
+    assert not requirements.watermarks_meet
 
 
 def joined_clocks(flow):
@@ -68,12 +73,12 @@ def joined_clocks(flow):
 def test_behind_two_clocks_the_product_of_what_each_side_completed_is_complete():
     flow = cw.Flow("clocks")
     flow.sink("out", joined_clocks(flow).batch())
-    planned, needs = needs_of(flow)
-    (last,) = (segment for segment in planned.segments if segment.number in needs.watermarks)
-    assert needs.completed(last, {"a": 5, "b": 3, "c": 1}) == cw.Product(3, 1)
-    assert needs.completed(last, {"a": 5, "c": 1}) is None
-    assert needs.met_by("a") == {"b"}
-    assert needs.met_by("c") == frozenset()
+    planned, requirements = requirements_of(flow)
+    (last,) = (segment for segment in planned.segments if segment.number in requirements.watermarks)
+    assert requirements.completed(last, {"a": 5, "b": 3, "c": 1}) == cw.Product(3, 1)
+    assert requirements.completed(last, {"a": 5, "c": 1}) is None
+    assert requirements.met_by("a") == {"b"}
+    assert requirements.met_by("c") == frozenset()
 
 
 def test_products_of_different_clocks_are_not_merged():
@@ -84,7 +89,7 @@ def test_products_of_different_clocks_are_not_merged():
     )
     flow.sink("out", joined.merge(other, name="all").batch())
     with pytest.raises(RunError) as caught:
-        needs_of(flow)
+        requirements_of(flow)
     assert caught.value.problems[0].code == "clocks-do-not-meet"
     assert "merge 'all'" in caught.value.problems[0].message
 
@@ -94,9 +99,9 @@ def test_no_watermark_comes_where_a_source_never_completes_anything():
     items = flow.source("items", Item, time="at")
     others = flow.source("others", Item, time="at", watermark=cw.bounded_delay(1))
     flow.sink("out", items.merge(others).batch())
-    planned, needs = needs_of(flow)
-    assert names(planned, needs.times) == {"items", "others", "merge", "batch"}
-    assert [needs.watermarks, needs.telling] == [frozenset()] * 2
+    planned, requirements = requirements_of(flow)
+    assert names(planned, requirements.times) == {"items", "others", "merge", "batch"}
+    assert [requirements.watermarks, requirements.watermark_sources] == [frozenset()] * 2
 
 
 def test_keys_travel_to_what_shows_them_unless_it_has_a_key_of_its_own():
@@ -105,8 +110,8 @@ def test_keys_travel_to_what_shows_them_unless_it_has_a_key_of_its_own():
     flow.sink("a", keyed.aggregate(n=cw.agg.count(), name="shows"))
     flow.sink("b", keyed.apply(count, name="counts").filter(bool, name="f"))
     flow.sink("c", keyed.key_by("at").aggregate(n=cw.agg.count(), name="own"))
-    planned, needs = needs_of(flow)
-    assert names(planned, needs.keys) == {"by_name", "shows", "by_at", "own"}
+    planned, requirements = requirements_of(flow)
+    assert names(planned, requirements.keys) == {"by_name", "shows", "by_at", "own"}
 
 
 def frontiers(planned, epochs):
@@ -133,7 +138,7 @@ def frontiers(planned, epochs):
 )
 def test_a_frontier_is_the_least_mark_of_all_sources_above(recipe, steps):
     planned = plan(recipe.flow(), numbered=int)
-    needs = Needs(planned)
+    requirements = ColumnRequirements(planned)
     marks, epochs, known = {}, [], []
     for grown in steps:
         news = {name: marks.get(name, 0) + by for name, by in grown.items()}
@@ -143,7 +148,7 @@ def test_a_frontier_is_the_least_mark_of_all_sources_above(recipe, steps):
     before = {}
     for common, after in zip(frontiers(planned, epochs), known, strict=True):
         for segment in planned.segments:
-            old, new = (needs.completed(segment, marks) for marks in (before, after))
+            old, new = (requirements.completed(segment, marks) for marks in (before, after))
             assert common[segment.number] == ([] if old == new else [new])
         before = after
 
@@ -152,7 +157,7 @@ def test_marks_that_do_not_compare_are_a_sentence_that_names_the_step():
     flow = cw.Flow("kinds")
     a, b = flow.source("a", Item), flow.source("b", Item)
     flow.sink("out", a.merge(b, name="both").batch())
-    planned, needs = needs_of(flow)
+    planned, requirements = requirements_of(flow)
     with pytest.raises(RunError, match="times-do-not-compare") as refused:
-        needs.completed(planned.segments[-1], {"a": 1, "b": "z"})
+        requirements.completed(planned.segments[-1], {"a": 1, "b": "z"})
     assert "merge 'both'" in str(refused.value) or "batch" in str(refused.value)

@@ -16,8 +16,9 @@ from pyspark.sql import types as t
 
 import cutwater as cw
 from cutwater.ordering import canonical
-from cutwater.spark.connectors.dataframe.checks import column_problems
-from cutwater.spark.job.spec import Job, load_job
+from cutwater.spark.connectors.dataframe.checks import frame_column_problems
+from cutwater.spark.job.spec import Job
+from cutwater.spark.job.transport import dump_job, load_job
 from cutwater.spark.microbatch.dataframes import _sortable
 
 
@@ -70,7 +71,7 @@ def problems(tp: t.DataType, declared: Any, order=()) -> list[str]:
     flow = cw.Flow("flow")
     flow.source("rows", declared)
     schema = t.StructType().add("value", tp).add("nobody_reads", t.VariantType())
-    return [str(problem) for problem in column_problems(flow.steps[0], schema, order)]
+    return [str(problem) for problem in frame_column_problems(flow.steps[0], schema, order)]
 
 
 @pytest.mark.parametrize(("tp", "declared"), READ, ids=str)
@@ -79,7 +80,7 @@ def test_a_column_of_the_type_is_read(tp, declared):
     record = msgspec.defstruct("Record", [("value", declared)])
     flow = cw.Flow("flow")
     flow.source("rows", record)
-    assert list(column_problems(flow.steps[0], schema, ())) == []
+    assert list(frame_column_problems(flow.steps[0], schema, ())) == []
 
 
 @pytest.mark.parametrize(("tp", "hint"), REFUSED, ids=str)
@@ -109,7 +110,7 @@ def test_two_columns_of_one_name_are_refused():
     flow = cw.Flow("flow")
     flow.source("rows", str)
     schema = t.StructType().add("value", "string").add("value", "string")
-    (said,) = column_problems(flow.steps[0], schema, ())
+    (said,) = frame_column_problems(flow.steps[0], schema, ())
     assert str(said).startswith("[ambiguous-column]")
 
 
@@ -120,7 +121,7 @@ def test_a_column_without_an_order_is_no_order(tp):
     flow = cw.Flow("flow")
     flow.source("rows", str)
     schema = t.StructType().add("value", "string").add("place", tp)
-    (said,) = column_problems(flow.steps[0], schema, ["place"])
+    (said,) = frame_column_problems(flow.steps[0], schema, ["place"])
     assert str(said).startswith("[column-without-order] column 'place' is to say where a row")
 
 
@@ -155,8 +156,8 @@ class Limited:
 def test_what_an_annotation_asks_for_travels():
     flow = cw.Flow("limited")
     flow.sink("out", flow.source("boxes", Limited))
-    there = load_job(Job(flow, {}, {}, "", 0, 1, "").to_bytes())
-    assert there.source_step("boxes").type.__annotations__ == {
+    there = load_job(dump_job(Job(flow, {}, {}, "", 0, 1, "")))
+    assert there.topology.source_step("boxes").type.__annotations__ == {
         "size": Annotated[int, msgspec.Meta(ge=0, le=9, description="of a box")],
         "at": Annotated[dt.datetime, msgspec.Meta(tz=False)],
     }

@@ -100,10 +100,10 @@ def test_any_flow_over_dataframes_shows_what_the_simulator_shows(recipe, order, 
         for number in range(2)
     ]
     flow = recipe.flow()
-    inputs = {n: [i for e in epochs for i in (*in_order(e[n]), cw.BORDER)] for n in names}
+    inputs = {n: [i for e in epochs for i in (*in_order(e[n]), cw.BARRIER)] for n in names}
     wanted = cw.simulate(flow, inputs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frames, "RUN_ROWS", 2 * size)
+        patch.setattr(frames, "FRAME_BATCH_ROWS", 2 * size)
         toy = ToyFrames(flow, [name for name, _ in columns], patch)
         for number, epoch in enumerate(epochs):
             given = {n: [batches_of(t, columns, size) for t in tasks] for n, tasks in epoch.items()}
@@ -166,7 +166,7 @@ def test_a_stateless_flow_needs_no_level(monkeypatch):
     flow.sink("some", items.filter(is_early).map(name_of))
     toy = ToyFrames(flow, [], monkeypatch)
     batch = batch_of(ABC, [])
-    assert toy.job.levels == []
+    assert toy.job.topology.levels == []
     assert toy.records({"items": [[batch, batch], [batch]]}) == {
         "out": [item for _ in range(3) for _, item in ABC],
         "some": ["a", "b"] * 3,
@@ -310,8 +310,8 @@ def test_a_dataframe_that_fits_is_taken():
 )
 def test_what_is_no_stream_is_refused(data):
     assert problems(data) == (
-        f"[not-a-stream] source 'items' is bound to {type(data).__name__}, which is no streaming "
-        "DataFrame\n  hint: make it with spark.readStream"
+        f"[not-a-stream] source 'items' is bound to {type(data).__name__}, which is not a "
+        "streaming DataFrame\n  hint: make it with spark.readStream"
     )
 
 

@@ -13,8 +13,9 @@ import cutwater as cw
 from cutwater.errors import RunError, recover
 from cutwater.flow.fusing import plan
 from cutwater.spark.connectors.base.watermarks import Clock
-from cutwater.spark.exchange.envelope import MARK, ROW_SCHEMA
-from cutwater.spark.microbatch.source_reader import FeedSource
+from cutwater.spark.exchange.envelope import ROW_SCHEMA, WATERMARK
+from cutwater.spark.job.transport import dump_job
+from cutwater.spark.microbatch.source_reader import EpochDataSource
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def clock(tp, delay):
     flow = cw.Flow("times")
     flow.sink("out", flow.source("items", tp, time="at", watermark=cw.bounded_delay(delay)))
     (segment,) = plan(flow).segments
-    return Clock(segment.source, segment.given)
+    return Clock(segment.source, segment.input_type)
 
 
 # The clock
@@ -113,7 +114,7 @@ class Sources:
 
     def __init__(self, root, monkeypatch):
         self._root, self.time = root, 0.0
-        monkeypatch.setattr(FeedSource, "now", staticmethod(lambda: self.time))
+        monkeypatch.setattr(EpochDataSource, "now", staticmethod(lambda: self.time))
 
     def start(self, idle, *, is_endless=True, apart=()):
         """A new life; `idle` says after how long, for each source."""
@@ -132,7 +133,7 @@ class Sources:
             job, sources={n: replace(s, idle_after=limits[n]) for n, s in job.sources.items()}
         )
         self.readers = {
-            name: FeedSource.of(job.to_bytes(), name, 0)({}).streamReader(ROW_SCHEMA)
+            name: EpochDataSource.of(dump_job(job), name, 0)({}).streamReader(ROW_SCHEMA)
             for name in job.sources
         }
         for name in job.sources:
@@ -156,10 +157,10 @@ class Sources:
         reader = self.readers[source]
         (part,) = reader.partitions({"entry": entry - 1}, {"entry": entry})
         kinds = {row["kind"] for batch in reader.read(part) for row in batch.to_pylist()}
-        assert (MARK in kinds) == (part.mark is not None)
+        assert (WATERMARK in kinds) == (part.watermark is not None)
         log = FileLog(self._root / "in" / source, self._root / "checkpoint" / "sources" / source)
         (*_, last) = log.read(entry)
-        return None if part.mark is None else clock(Item, 0).completed(last.newest_after)
+        return None if part.watermark is None else clock(Item, 0).completed(last.newest_after)
 
 
 def log_that_began_at_zero(log):
@@ -314,13 +315,13 @@ def test_times_that_do_not_compare_are_a_sentence(tmp_path, monkeypatch):
     rule = cw.bounded_delay(dt.timedelta(0))
     a, b, c = (flow.source(name, Dated, time="at", watermark=rule) for name in "abc")
     flow.sink("out", a.merge(b, c).batch())
-    monkeypatch.setattr(FeedSource, "now", staticmethod(lambda: 1e12))
+    monkeypatch.setattr(EpochDataSource, "now", staticmethod(lambda: 1e12))
     job = make_job(flow, tmp_path)
     job = replace(job, sources={n: replace(s, idle_after=1) for n, s in job.sources.items()})
     (tmp_path / "in" / "b" / "1").write_text('{"at": "2024-01-01T00:00:00"}\n')
     (tmp_path / "in" / "c" / "1").write_text('{"at": "2024-01-01T00:00:00Z"}\n')
     readers = {
-        name: FeedSource.of(job.to_bytes(), name, 0)({}).streamReader(ROW_SCHEMA)
+        name: EpochDataSource.of(dump_job(job), name, 0)({}).streamReader(ROW_SCHEMA)
         for name in job.sources
     }
     for reader in readers.values():

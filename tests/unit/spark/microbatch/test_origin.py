@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,8 @@ from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.connectors.generator.source import Generated
 from cutwater.spark.connectors.postgres.source import PostgresRows
-from cutwater.spark.job.spec import Job, load_job
+from cutwater.spark.job.spec import Job
+from cutwater.spark.job.transport import dump_job, load_job
 from cutwater.spark.microbatch.dataframes import _fixed_orders
 from cutwater.spark.microbatch.origin import origin_of
 
@@ -138,16 +140,18 @@ class Rows:
 
 @pytest.mark.parametrize("shape", [before_an_exchange, in_a_task])
 def test_rows_of_other_sources_are_named_by_their_place(tmp_path, shape):
-    feeds = {"items": Generated(Rows(), 9)}
-    assert failure(make_job(flow_of(shape), tmp_path, feeds=feeds)).endswith("; it came from row 5")
+    connectors = {"items": Generated(Rows(), 9)}
+    assert failure(make_job(flow_of(shape), tmp_path, sources=connectors)).endswith(
+        "; it came from row 5"
+    )
 
 
 def test_the_place_of_a_row_of_postgresql_is_read_from_its_order():
-    feed = PostgresRows(table="items", dsn="", key="id", transaction="xid")
+    source = PostgresRows(table="items", dsn="", key="id", transaction="xid")
     for position in [(7, -3), (7, 2**40), (8, "00000000-0000-0000-0000-00000000002a")]:
-        (order,) = feed.orders([position])
+        (order,) = source.sort_keys([position])
         chunk = Chunk(0, list(position), list(position))
-        assert feed.position(chunk, order + b"more") == position
+        assert source.position_of(chunk, order + b"more") == position
 
 
 def test_a_function_that_fails_once_is_still_told(tmp_path):
@@ -176,6 +180,56 @@ def test_a_function_that_fails_once_is_still_told(tmp_path):
     assert "it came from" not in problem.message
 
 
+@dataclass(frozen=True)
+class Timed:
+    name: str
+    at: int
+
+
+def note(seen: int, time: int, item: Timed) -> tuple[int, list[cw.Notify]]:
+    return seen + 1, [cw.Notify(time)]
+
+
+def fails_on_completion(seen: int, time: int) -> tuple[int, list[int]]:
+    return seen, [seen // (time - 3)]
+
+
+def failure_of_times(job, *times):
+    for number, at in enumerate(times):
+        for name in job.sources:
+            file = Path(job.sources[name].path) / f"{number}.jsonl"
+            file.write_text(json.dumps({"name": "ada", "at": at}) + "\n")
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError) as failed:
+        ToySpark(job, patch, seed=1).run_to_the_end([], close=True)
+    (problem,) = recover(str(failed.value)).problems
+    return problem.message
+
+
+def on_completion(*sources):
+    flow = cw.Flow("completed")
+    streams = [
+        flow.source(name, Timed, time="at", watermark=cw.bounded_delay(1)) for name in sources
+    ]
+    both = streams[0].union(*streams[1:]) if streams[1:] else streams[0]
+    flow.sink("out", both.key_by("name").on_complete(note, fails_on_completion, initial=0))
+    return flow
+
+
+def test_a_function_that_a_watermark_calls_names_the_key_the_time_and_the_sources(tmp_path):
+    job = make_job(on_completion("items", "others"), tmp_path, max_bytes_per_epoch=1)
+    assert failure_of_times(job, 3, 9).endswith(
+        "; it was given 4, 3; the key is 'ada'; it was called since time 7 is complete: source "
+        "'items' has reached 7, source 'others' has reached 7"
+    )
+
+
+def test_a_function_that_the_end_calls_names_the_key(tmp_path):
+    job = make_job(on_completion("items"), tmp_path)
+    assert failure_of_times(job, 3).endswith(
+        "; it was given 1, 3; the key is 'ada'; it was called since the input has ended"
+    )
+
+
 @pytest.mark.parametrize("shape", [before_an_exchange, as_a_key])
 def test_rows_of_a_dataframe_are_named_by_their_order(monkeypatch, shape):
     rows = [{"name": "a", "size": size, "at": at} for at, size in enumerate([1, 2, 0])]
@@ -193,7 +247,7 @@ def test_a_row_behind_an_exchange_is_named_by_the_whole_numbers_of_its_order():
     order = _fixed_orders(
         order_bytes((0,)), [pa.array([3], pa.int32()), pa.array([-9], pa.int64())]
     )
-    said = origin_of(load_job(job.to_bytes()), order[0] + b"what it caused")
+    said = origin_of(load_job(dump_job(job)), order[0] + b"what it caused")
     assert said == "the row of source 'items' with partition 3, at -9"
 
 

@@ -8,7 +8,7 @@ from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
 from cutwater.errors import recover
-from cutwater.spark.exchange.envelope import DATA, END, EVERYONE, MARK
+from cutwater.spark.exchange.envelope import DATA, END, EVERYONE, WATERMARK
 from cutwater.spark.microbatch import stateful_operator as level_module
 from cutwater.spark.state.bucket import BUSY, BucketStates
 
@@ -54,20 +54,22 @@ def rows_read(toy):
     found = []
     for epoch in range(len(toy.offsets)):
         rows = [row for task in toy._read(epoch) for row in task]
-        found.append({kind: sum(row.kind == kind for row in rows) for kind in (DATA, MARK, END)})
+        found.append(
+            {kind: sum(row.kind == kind for row in rows) for kind in (DATA, WATERMARK, END)}
+        )
     return found
 
 
 def test_a_mark_is_sent_to_each_bucket_once_and_only_if_it_moved(toy):
     made = toy(windows(), [("a", 5)], [("a", 5)], [("a", 7)])
-    assert [rows[MARK] for rows in rows_read(made)] == [16, 0, 16]
+    assert [rows[WATERMARK] for rows in rows_read(made)] == [16, 0, 16]
 
 
 def test_a_flow_that_heeds_no_time_sends_no_marks(toy):
     flow = cw.Flow("tasks")
     items = flow.source("items", Item, time="at", watermark=cw.bounded_delay(0))
     flow.sink("out", items.key_by("name").apply(count))
-    assert [rows[MARK] for rows in rows_read(toy(flow, [("a", 5)], [("a", 7)]))] == [0, 0]
+    assert [rows[WATERMARK] for rows in rows_read(toy(flow, [("a", 5)], [("a", 7)]))] == [0, 0]
 
 
 def test_the_end_is_sent_once_and_by_one_source_alone(toy, tmp_path, monkeypatch):

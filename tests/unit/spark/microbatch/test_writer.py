@@ -10,8 +10,10 @@ import cutwater as cw
 from cutwater.errors import RunError, recover
 from cutwater.spark.exchange import batch as batches
 from cutwater.spark.exchange.envelope import DATA, ROW_SCHEMA, pack_lines
-from cutwater.spark.microbatch import writer
-from cutwater.spark.microbatch.writer import SinksWriter, epoch_of_task
+from cutwater.spark.job.transport import dump_job
+from cutwater.spark.microbatch import epochs
+from cutwater.spark.microbatch.epochs import epoch_of_task
+from cutwater.spark.microbatch.writer import SinksWriter
 
 
 class Batch:
@@ -35,17 +37,17 @@ def job(tmp_path):
     flow.sink("b", items)
     made = make_job(flow, tmp_path)
     for name, sink in made.sinks.items():
-        sink.take(made.claim_of(name))
+        sink.claim(made.claim_of(name))
     return made
 
 
 @pytest.fixture
 def stream(job, monkeypatch):
-    monkeypatch.setattr(writer, "epoch_of_task", lambda: 4)
-    return SinksWriter.of(job.to_bytes())({}).streamWriter(ROW_SCHEMA, False)
+    monkeypatch.setattr(epochs, "epoch_of_task", lambda: 4)
+    return SinksWriter.of(dump_job(job))({}).streamWriter(ROW_SCHEMA, False)
 
 
-def parcel(label, target, *entries):
+def row(label, target, *entries):
     orders, lines = zip(*entries, strict=True)
     lines = [line + b"\n" for line in lines]
     batch = batches.Batch(list(orders), [b""] * len(lines), lines, label=label)
@@ -57,20 +59,20 @@ def text(sink, epoch=4):
 
 
 def test_rows_go_to_their_sinks_in_order(job, stream):
-    first = parcel(7, 1, (b"3", b"z"), (b"1", b"x"))
-    second = parcel(9, 1, (b"2", b"y"))
-    message = stream.write(iter([Batch(first, parcel(7, 2, (b"1", b"q"))), Batch(second)]))
+    first = row(7, 1, (b"3", b"z"), (b"1", b"x"))
+    second = row(9, 1, (b"2", b"y"))
+    message = stream.write(iter([Batch(first, row(7, 2, (b"1", b"q"))), Batch(second)]))
     assert not list(job.sinks["a"].root.glob("epoch=*"))
     stream.commit([message], 4)
     assert text(job.sinks["a"]) == [["x", "y", "z"]]
     assert text(job.sinks["b"]) == [["q"]]
     manifest = json.loads((job.sinks["a"].root / "epoch=4" / "_manifest.json").read_text())
-    assert manifest["lanes"] == {"7": [2, b"3".hex()], "9": [1, b"2".hex()]}
+    assert manifest["buckets"] == {"7": [2, b"3".hex()], "9": [1, b"2".hex()]}
 
 
 def test_only_attempts_that_are_named_are_published(job, stream):
-    lost = stream.write(iter([Batch(parcel(7, 1, (b"1", b"twice")))]))
-    kept = stream.write(iter([Batch(parcel(7, 1, (b"1", b"once")))]))
+    lost = stream.write(iter([Batch(row(7, 1, (b"1", b"twice")))]))
+    kept = stream.write(iter([Batch(row(7, 1, (b"1", b"once")))]))
     stream.abort([lost], 4)
     stream.commit([kept, None], 4)
     assert text(job.sinks["a"]) == [["once"]]
@@ -82,7 +84,7 @@ def test_an_epoch_without_rows_publishes_nothing(job, stream):
 
 
 def test_tasks_of_another_epoch_are_refused(job, stream):
-    message = stream.write(iter([Batch(parcel(7, 1, (b"1", b"x")))]))
+    message = stream.write(iter([Batch(row(7, 1, (b"1", b"x")))]))
     with pytest.raises(RuntimeError) as refused:
         stream.commit([message], 5)
     (problem,) = recover(str(refused.value)).problems

@@ -99,8 +99,8 @@ def one_by_one(aggregation, key, epochs):
             state = states.get(name, operator.start(name))
             states[name], outputs = operator.step(state, Data(0, item))
             found.setdefault(name, []).extend(bits(event.value) for event in outputs)
-        for name in found if operator.border else ():
-            states[name], outputs = operator.border(states[name])
+        for name in found if operator.barrier else ():
+            states[name], outputs = operator.barrier(states[name])
             found[name].extend(bits(event.value) for event in outputs)
         shown.append({canonical(name): outputs for name, outputs in found.items()})
     return shown

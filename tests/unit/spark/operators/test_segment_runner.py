@@ -6,7 +6,7 @@ from support.spark.toy_spark import make_job
 import cutwater as cw
 from cutwater.spark.exchange.batch import Batch
 from cutwater.spark.operators import segment_runner
-from cutwater.spark.operators.segment_runner import mail_in_pieces
+from cutwater.spark.operators.segment_runner import packed_in_pieces
 
 
 @cw.task(initial=0)
@@ -20,23 +20,23 @@ def mail(tmp_path, monkeypatch):
     flow = cw.Flow("flow")
     flow.sink("out", flow.source("items", int).key_by(lambda n: "k").apply(total))
     job = make_job(flow, tmp_path)
-    [[segment]] = job.levels
-    letters = job.letters[segment.number]
+    [[segment]] = job.topology.levels
+    codec = job.codecs.event_codecs[segment.number]
     monkeypatch.setattr(segment_runner, "PIECE_ROWS", 4)
 
     def write(values):
-        return letters.writer(0)(Batch([bytes([v]) for v in values], [b"k"] * len(values), values))
+        return codec.writer(0)(Batch([bytes([v]) for v in values], [b"k"] * len(values), values))
 
     def read(*bodies):
-        return mail_in_pieces(job, segment, list(map(write, bodies)), 0)
+        return packed_in_pieces(job, segment, list(map(write, bodies)), 0)
 
     return read
 
 
 def decoded(monkeypatch):
-    real, read = segment_runner.read_mail, []
+    real, read = segment_runner.unpack_events, []
     monkeypatch.setattr(
-        segment_runner, "read_mail", lambda *given: read.append(len(given[2])) or real(*given)
+        segment_runner, "unpack_events", lambda *given: read.append(len(given[2])) or real(*given)
     )
     return read
 

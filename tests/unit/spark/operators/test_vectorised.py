@@ -48,7 +48,7 @@ READINGS = [Reading("a", 1.0), Reading("a", 2.0)]
     [
         (
             takes_one_at_a_time,
-            "raised KeyError: 'more than one'; it was given a batch of 2 events of 1 keys",
+            "raised KeyError: 'more than one'; it was given a batch of 2 events of 1 key",
         ),
         (returns_too_few, "the output that 'returns_too_few' returned has 1 element, not 2"),
     ],

@@ -9,10 +9,10 @@ import pytest
 from support.flows.counting_items import counting_items
 from support.spark.toy_realtime import MemorySink, toy_job
 
-from cutwater.spark.realtime import reader_task
 from cutwater.spark.realtime.opening import open_generation
 from cutwater.spark.realtime.operator_task import OperatorTask
-from cutwater.spark.realtime.reader_task import ReaderTask
+from cutwater.spark.realtime.readers import reader_task
+from cutwater.spark.realtime.readers.reader_task import ReaderTask
 
 
 class Writes:
@@ -43,16 +43,19 @@ def task_and_rows(tmp_path, monkeypatch):
     """An operator of one partition, and the rows of ten ticks, each with one record."""
     monkeypatch.setattr(reader_task, "AHEAD", 100)  # nothing is released meanwhile
     job = replace(toy_job(counting_items(), tmp_path), query_id="q", generation=1)
-    MemorySink(f"{tmp_path}/out").take(job.claim_of("out"))
-    opening = open_generation(job, partitions=1, snapshot_ticks=2, tick_s=0.01, now=1000.0)
+    MemorySink(f"{tmp_path}/out").claim(job.claim_of("out"))
+    opening = open_generation(job, partitions=1, snapshot_ticks=2, now=1000.0)
     clock = [1000.0]
-    reader = ReaderTask(job, opening, 0, lambda: clock[0], lambda _s: None)
+
+    def sleep(seconds):
+        clock[0] += max(seconds, 0.001)
+
+    reader = ReaderTask(job, opening, 0, 0, lambda: clock[0], sleep)
     rows = reader.rows(lambda: False)
     sent = [next(rows)]
     for number in range(10):
         path = Path(job.sources["items"].path) / f"{number}.jsonl"
         path.write_text(json.dumps({"name": "a"}) + "\n")
-        clock[0] += 0.01
         sent.append(next(rows))
     reader.close()
     return OperatorTask(job, opening, 0, 0), sent

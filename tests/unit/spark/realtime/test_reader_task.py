@@ -1,6 +1,7 @@
-"""One reader alone: how it ends when the run is to stop."""
+"""One reader alone: what is durable when a row leaves, and how it ends when the run stops."""
 
 import json
+import threading
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -9,18 +10,18 @@ from support.flows.counting_items import counting_items
 from support.spark.toy_realtime import MemorySink, toy_job
 
 from cutwater.spark.realtime.opening import open_generation
-from cutwater.spark.realtime.reader_task import ReaderTask
+from cutwater.spark.realtime.readers.reader_task import ReaderTask
 from cutwater.spark.realtime.wire import NOBODY
 from cutwater.spark.stopping import StopRequest
 
 
 def test_a_reader_that_stops_leads_to_a_snapshot_until_its_batch_ends(tmp_path):
     job = replace(toy_job(counting_items(), tmp_path), query_id="q", generation=1)
-    MemorySink(f"{tmp_path}/out").take(job.claim_of("out"))
-    opening = open_generation(job, partitions=1, snapshot_ticks=7, tick_s=0.01, now=1000.0)
+    MemorySink(f"{tmp_path}/out").claim(job.claim_of("out"))
+    opening = open_generation(job, partitions=1, snapshot_ticks=7, now=1000.0)
     (Path(job.sources["items"].path) / "a.jsonl").write_text(json.dumps({"name": "a"}) + "\n")
     is_over = False
-    sent = ReaderTask(job, opening, 0, lambda: 1000.1, lambda _s: None).rows(lambda: is_over)
+    sent = ReaderTask(job, opening, 0, 0, lambda: 1000.1, lambda _s: None).rows(lambda: is_over)
     rows = (row for row in sent if row.column("sender")[0].as_py() != NOBODY)
     planned = [row.column("tick")[0].as_py() for row in islice(rows, 2)][-1]
     request = StopRequest(job.checkpoint)
@@ -32,3 +33,31 @@ def test_a_reader_that_stops_leads_to_a_snapshot_until_its_batch_ends(tmp_path):
     assert last[0] % opening.snapshot_ticks == 0
     is_over = True
     assert list(rows) == []
+
+
+def test_no_row_of_a_tick_leaves_before_its_entry_is_durable(tmp_path):
+    """Rule 2, with an entry that takes longer than everything else."""
+    job = replace(toy_job(counting_items(), tmp_path), query_id="q", generation=1)
+    MemorySink(f"{tmp_path}/out").claim(job.claim_of("out"))
+    opening = open_generation(job, partitions=1, snapshot_ticks=7, now=1000.0)
+    (Path(job.sources["items"].path) / "a.jsonl").write_text(json.dumps({"name": "a"}) + "\n")
+    task = ReaderTask(job, opening, 0, 0, lambda: 1000.1, lambda _s: None)
+    append, rows, is_decoded = task._log.append, task._parcels, threading.Event()
+    durable = []
+
+    def slowly(planned):
+        assert is_decoded.wait(60)
+        append(planned)
+        durable.append(planned.tick)
+
+    def decoded(planned):
+        found = rows(planned)
+        is_decoded.set()
+        return found
+
+    task._log.append, task._parcels = slowly, decoded
+    for row in task.rows(lambda: False):
+        if row.column("body")[0].as_py():
+            assert durable == [row.column("tick")[0].as_py()]
+            break
+    task.close()

@@ -11,7 +11,7 @@ from support.spark.toy_spark import Group
 
 from cutwater.spark.state import bucket as buckets
 from cutwater.spark.state import changelog as statelog
-from cutwater.spark.state.cache import Copies
+from cutwater.spark.state.cache import StateCache
 from cutwater.spark.state.table import StateKindChanged
 
 NAN = float("nan")
@@ -37,7 +37,7 @@ EPOCHS = st.lists(
 
 @pytest.fixture(autouse=True)
 def no_copies(monkeypatch):
-    monkeypatch.setattr(buckets, "_copies", Copies())
+    monkeypatch.setattr(buckets, "_cache", StateCache())
 
 
 class Oracle:
@@ -111,7 +111,7 @@ def test_any_interleaving_of_workers_and_failures_is_a_plain_dict(
 
     `lost`: the store rolls back after a whole attempt. A `half` attempt dies before it saves.
     """
-    workers, group, wanted = [Copies(), Copies()], Group(), Oracle()
+    workers, group, wanted = [StateCache(), StateCache()], Group(), Oracle()
     with constants(
         SMALLEST_LOG=smallest_log,
         SMALL_STATE=small_state,
@@ -120,7 +120,7 @@ def test_any_interleaving_of_workers_and_failures_is_a_plain_dict(
         READ_AT_ONCE=10**6 if reads_at_once else 0,
     ):
         for worker, changes, opens, fate, limit in epochs:
-            buckets._copies = workers[worker]
+            buckets._cache = workers[worker]
             before = group.save_point()
             states = bucket(group, limit=limit)
             assert contents(states) == wanted.of("one", "two")
@@ -139,8 +139,8 @@ def test_any_interleaving_of_workers_and_failures_is_a_plain_dict(
             else:
                 group.roll_back(before)
             check_head(group)
-        for copies in (*workers, Copies()):
-            buckets._copies = copies
+        for copies in (*workers, StateCache()):
+            buckets._cache = copies
             states = bucket(group)
             assert contents(states) == wanted.of("one", "two")
             assert rows(states) == wanted.of("rows", "more rows")
@@ -169,12 +169,12 @@ def test_marks_alone_change_the_head_alone():
     states = bucket(group)
     states.save({"source": b"5"})
     assert group.log.calls == ["get", "update"]
-    assert bucket(group).marks == {"source": b"5"}
+    assert bucket(group).watermarks == {"source": b"5"}
     assert calls(group, ("one", b"a", b"1")) == ["get"], "the copy is as good as it was"
 
 
 def test_a_copy_that_is_behind_reads_the_entries_that_it_missed_and_no_others():
-    group, first, second = Group(), Copies(), Copies()
+    group, first, second = Group(), StateCache(), StateCache()
     for number in range(20):
         epoch(group, ("one", b"%d" % number, b"1"), copies=first)
     assert calls(group, copies=second) == ["get"], "who asks for no state reads none"
@@ -186,14 +186,14 @@ def test_a_copy_that_is_behind_reads_the_entries_that_it_missed_and_no_others():
 
 
 def test_a_copy_of_an_attempt_that_failed_is_not_used():
-    group, first, second = Group(), Copies(), Copies()
+    group, first, second = Group(), StateCache(), StateCache()
     epoch(group, ("one", b"a", b"1"), copies=first)
     before = group.save_point()
     epoch(group, ("one", b"a", b"wrong"), copies=first)
     group.roll_back(before)
     epoch(group, ("one", b"b", b"2"), copies=second)
     epoch(group, ("one", b"b", b"3"), copies=second)
-    buckets._copies = first
+    buckets._cache = first
     assert dict(bucket(group).items("one")) == {b"a": b"1", b"b": b"3"}
 
 
@@ -202,7 +202,7 @@ def test_a_long_log_is_read_entry_by_entry(monkeypatch):
     epoch(group, ("one", b"a", b"1"))
     epoch(group, ("one", b"b", b"1"))
     monkeypatch.setattr(statelog, "READ_AT_ONCE", 10)
-    assert calls(group, ("one", b"a", b"1"), copies=Copies()) == ["get", "get", "get"]
+    assert calls(group, ("one", b"a", b"1"), copies=StateCache()) == ["get", "get", "get"]
 
 
 def test_queries_levels_and_labels_do_not_share_copies():
@@ -226,7 +226,7 @@ def test_of_a_key_that_is_put_twice_at_once_the_last_state_counts():
     states.put_many("one", [b"a", b"b", b"a"], [b"1", b"2", b"3"])
     states.put_many("one", [b"b", b"b"], [b"4", None])
     states.save()
-    buckets._copies = Copies()
+    buckets._cache = StateCache()
     assert dict(bucket(group).items("one")) == {b"a": b"3"}
 
 
@@ -244,11 +244,11 @@ def test_a_step_cannot_read_its_table_as_states_nor_the_reverse():
     states.put("one", b"a", b"1")
     states.table("rows", COLUMNS).add([b"a"])
     states.save()
-    for copies in (buckets._copies, Copies()):
-        buckets._copies = copies
+    for copies in (buckets._cache, StateCache()):
+        buckets._cache = copies
         with pytest.raises(StateKindChanged, match="step 'rows' keeps a table"):
             bucket(group).get("rows", b"a")
-        buckets._copies = copies
+        buckets._cache = copies
         with pytest.raises(StateKindChanged, match="step 'one' keeps states by key"):
             bucket(group).table("one", COLUMNS)
 
@@ -260,11 +260,11 @@ def test_a_step_without_keys_may_keep_anything():
     states = bucket(group)
     states.table("one", COLUMNS).add([b"a"])
     states.save()
-    buckets._copies = Copies()
+    buckets._cache = StateCache()
     states = bucket(group)
     table = states.table("one", COLUMNS)
     assert table.keys_of(table.all()) == [b"a"]
     table.remove(table.all())
     states.save()
-    epoch(group, ("one", b"a", b"2"), copies=Copies())
+    epoch(group, ("one", b"a", b"2"), copies=StateCache())
     assert bucket(group).get("one", b"a") == b"2"

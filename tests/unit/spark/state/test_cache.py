@@ -5,12 +5,12 @@ from support.spark.toy_buckets import bucket, calls, epoch
 from support.spark.toy_spark import Group
 
 from cutwater.spark.state import bucket as buckets
-from cutwater.spark.state.cache import Copies
+from cutwater.spark.state.cache import StateCache
 
 
 @pytest.fixture(autouse=True)
 def no_copies(monkeypatch):
-    monkeypatch.setattr(buckets, "_copies", Copies())
+    monkeypatch.setattr(buckets, "_cache", StateCache())
 
 
 def test_copies_stay_within_their_limit_and_what_went_is_read_again():
@@ -27,7 +27,7 @@ def test_copies_stay_within_their_limit_and_what_went_is_read_again():
                 place=("query", 0, label),
                 limit=limit,
             )
-            assert buckets._copies.bytes <= limit
+            assert buckets._cache.bytes <= limit
     for label, group in enumerate(groups):
         assert dict(bucket(group, ("query", 0, label)).items("two")) == {
             b"%d" % turn: b"%d" % label for turn in range(6)

@@ -10,12 +10,12 @@ from support.spark.toy_spark import Group
 
 from cutwater.spark.state import bucket as buckets
 from cutwater.spark.state import changelog as statelog
-from cutwater.spark.state.cache import Copies
+from cutwater.spark.state.cache import StateCache
 
 
 @pytest.fixture(autouse=True)
 def no_copies(monkeypatch):
-    monkeypatch.setattr(buckets, "_copies", Copies())
+    monkeypatch.setattr(buckets, "_cache", StateCache())
 
 
 def test_entries_are_bounded():
@@ -78,7 +78,7 @@ def test_a_bucket_that_loses_every_key_is_empty_again():
     told = head(group)
     assert told.live == 0
     assert told.total < buckets.SMALLEST_LOG
-    buckets._copies = Copies()
+    buckets._cache = StateCache()
     assert not bucket(group).keys("one")
 
 
@@ -86,7 +86,7 @@ def test_work_of_an_epoch_follows_what_it_changes_not_what_there_is():
     """Twenty times the states, and a cleaning that goes on all the time: the same traffic."""
 
     def traffic(keys):
-        buckets._copies = Copies()
+        buckets._cache = StateCache()
         group, rng, moved = Group(), random.Random(keys), []
         states = bucket(group)
         states.put_many("one", [b"%08d" % key for key in range(keys)], [bytes(30)] * keys)
@@ -108,10 +108,10 @@ def test_work_of_an_epoch_follows_what_it_changes_not_what_there_is():
 
 def test_keys_that_come_and_go_leave_nothing_behind():
     """A soak: a key space that moves on, over 2,000 epochs, in two workers with small limits."""
-    group, rng, workers = Group(), random.Random(5), [Copies(), Copies()]
+    group, rng, workers = Group(), random.Random(5), [StateCache(), StateCache()]
     limit, steady, wanted = 400_000, [], {}
     for number in range(2_000):
-        buckets._copies = rng.choice(workers)
+        buckets._cache = rng.choice(workers)
         states = bucket(group, limit=limit)
         table = states.table("rows", COLUMNS)
         new = [b"%d" % (number * 10 + digit) for digit in range(10)]
@@ -124,12 +124,12 @@ def test_keys_that_come_and_go_leave_nothing_behind():
         table.remove(gone[gone >= 0])
         states.save()
         assert is_bounded(group)
-        assert buckets._copies.bytes <= limit
+        assert buckets._cache.bytes <= limit
         if number > 200:
-            steady.append((head(group).total, len(entries(group)), buckets._copies.bytes))
+            steady.append((head(group).total, len(entries(group)), buckets._cache.bytes))
     assert max(total for total, _, _ in steady) < 250_000
     assert max(count for _, count, _ in steady) < 150
-    buckets._copies = Copies()
+    buckets._cache = StateCache()
     states = bucket(group)
     assert states.states_of("one") == wanted
     assert set(states.table("rows", COLUMNS).keys_of(states.table("rows", COLUMNS).all())) == {

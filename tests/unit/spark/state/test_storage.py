@@ -9,13 +9,13 @@ from cutwater.events import Data
 from cutwater.ordering import NO_KEY, canonical
 from cutwater.spark.job.spec import spark_plan
 from cutwater.spark.state import bucket as buckets
-from cutwater.spark.state.cache import Copies
+from cutwater.spark.state.cache import StateCache
 from cutwater.spark.state.storage import storage_of
 
 
 @pytest.fixture(autouse=True)
 def no_copies(monkeypatch):
-    monkeypatch.setattr(buckets, "_copies", Copies())
+    monkeypatch.setattr(buckets, "_cache", StateCache())
 
 
 @cw.task(initial=None)
@@ -45,7 +45,7 @@ def turn(group, *numbers):
     state = storage.read(states, NO_KEY, None)
     for n in numbers:
         state, _ = segment.operator.step(state, Data(0, n))
-    state, _ = segment.operator.border(state)
+    state, _ = segment.operator.barrier(state)
     written = []
     put = states.put
     states.put = lambda step, key, encoded: (written.append((step, key)), put(step, key, encoded))
@@ -70,7 +70,7 @@ def test_an_epoch_decodes_the_keys_to_which_something_came_and_no_others():
     states.get = lambda step, key: (asked.append(key), get(step, key))[1]
     state = storage.read(states, NO_KEY, None)
     state, _ = segment.operator.step(state, Data(0, 6))
-    segment.operator.border(state)
+    segment.operator.barrier(state)
     assert set(asked) == {canonical(6)}
 
 
@@ -92,7 +92,7 @@ def test_a_state_is_what_it_would_be_had_it_never_been_written():
         turn(group, *numbers)
         for n in numbers:
             whole, _ = segment.operator.step(whole, Data(0, n))
-        whole, _ = segment.operator.border(whole)
+        whole, _ = segment.operator.barrier(whole)
     found = storage.read(bucket(group), NO_KEY, None)
     kept = [{key: held.states[key][1] for key in held.states} for held in found.held]
     assert kept == [{k: state for k, (_, state) in held.states.items()} for held in whole.held]

@@ -8,17 +8,17 @@ from support.spark.toy_spark import Group
 
 from cutwater.spark.state import bucket as buckets
 from cutwater.spark.state import changelog as statelog
-from cutwater.spark.state.cache import Copies
-from cutwater.spark.state.table import Column, StateKindChanged, StateTable
+from cutwater.spark.state.cache import StateCache
+from cutwater.spark.state.table import StateColumn, StateKindChanged, StateTable
 
 
 @pytest.fixture(autouse=True)
 def no_copies(monkeypatch):
-    monkeypatch.setattr(buckets, "_copies", Copies())
+    monkeypatch.setattr(buckets, "_cache", StateCache())
 
 
 def table(**kinds):
-    return StateTable("rows", {name: Column(kind) for name, kind in kinds.items()})
+    return StateTable("rows", {name: StateColumn(kind) for name, kind in kinds.items()})
 
 
 def test_a_key_has_a_slot_until_it_is_removed():
@@ -66,7 +66,7 @@ def test_a_key_cannot_be_added_twice():
 @pytest.mark.parametrize("column", [("object",), ("int", list, list)], ids=["object", "int"])
 def test_objects_and_nothing_else_have_an_encoding(column):
     with pytest.raises(ValueError, match="a column of objects, and no other"):
-        Column(*column)
+        StateColumn(*column)
 
 
 def test_rows_that_were_read_and_not_written_are_not_saved():
@@ -105,7 +105,7 @@ def test_long_objects_are_cut_into_entries():
     states.save()
     sizes = list(map(len, entries(group).values()))
     assert max(sizes) < 2.1 * statelog.ENTRY_BYTES
-    buckets._copies = Copies()
+    buckets._cache = StateCache()
     rows = bucket(group).table("rows", COLUMNS)
     assert set(rows.read(rows.all())["names"]) == {"x" * 10_000}
 
@@ -125,7 +125,7 @@ def test_a_table_that_nobody_asks_for_is_cleaned_and_kept(monkeypatch):
     first = min(entries(group))
     for number in range(200):
         if number % 50 == 0:
-            buckets._copies = Copies()
+            buckets._cache = StateCache()
         states = bucket(group)
         states.put_many("one", [b"a", b"b"], [b"%0500d" % number, b"%0900d" % number])
         states.save()
@@ -139,12 +139,12 @@ def test_a_table_that_nobody_asks_for_is_cleaned_and_kept(monkeypatch):
 def test_a_table_is_converted_to_the_columns_that_are_wanted(is_known):
     group = Group()
     states = bucket(group)
-    table = states.table("rows", {"n": Column("int"), "old": COLUMNS["names"]})
+    table = states.table("rows", {"n": StateColumn("int"), "old": COLUMNS["names"]})
     table.write(table.add([b"a", b"b"]), {"n": [1, 2], "old": ["x", "y"]})
     states.save()
     if not is_known:
-        buckets._copies = Copies()
-    wanted = {"n": Column("float"), "new": COLUMNS["names"]}
+        buckets._cache = StateCache()
+    wanted = {"n": StateColumn("float"), "new": COLUMNS["names"]}
 
     def convert(rows):
         old = rows["old"] if isinstance(rows["old"], list) else msgspec.msgpack.decode(rows["old"])
@@ -159,7 +159,7 @@ def test_a_table_is_converted_to_the_columns_that_are_wanted(is_known):
     assert read["new"].tolist() == [["y"], ["x"]]
     table.write(table.slots([b"a"]), {"n": np.array([9.0])})
     states.save()
-    for copies in (buckets._copies, Copies()):
-        buckets._copies = copies
+    for copies in (buckets._cache, StateCache()):
+        buckets._cache = copies
         table = bucket(group).table("rows", wanted, convert)
         assert table.read(table.slots([b"a", b"b"]))["n"].tolist() == [9.0, 1.0]

@@ -9,7 +9,7 @@ import cutwater as cw
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.job.spec import Job
 from cutwater.spark.telemetry.frontiers import FrontierTracker, Position
-from cutwater.spark.telemetry.topology import Topology, read_topology, topology_of, write_topology
+from cutwater.spark.telemetry.topology import FlowShape, read_topology, topology_of, write_topology
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ def test_a_frontier_is_what_its_segment_is_told_is_complete(moves):
         found = {f.step: f for f in tracker.steps()}
         known = {name: mark for name, mark in at.items() if mark is not None}
         for step in ("ab", "abc"):
-            assert found[step].completed == JOB.needs.completed(segment(step), known)
+            assert found[step].completed == JOB.topology.requirements.completed(
+                segment(step), known
+            )
             least = min((-1 if at[name] is None else at[name]) for name in step)
             held = [name for name in step if (-1 if at[name] is None else at[name]) == least]
             assert sorted(holder.source for holder in found[step].holders) == held
@@ -76,5 +78,5 @@ def test_the_next_end_is_that_of_the_first_window_that_is_not_complete(completed
 def test_a_checkpoint_keeps_the_topology(tmp_path):
     write_topology(tmp_path, TOPOLOGY)
     found = read_topology(tmp_path)
-    assert isinstance(found, Topology)
+    assert isinstance(found, FlowShape)
     assert found == TOPOLOGY

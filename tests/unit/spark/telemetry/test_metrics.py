@@ -14,10 +14,15 @@ import pytest
 from cutwater.errors import InputError, Problem, RunError
 from cutwater.spark.telemetry.frontiers import Position
 from cutwater.spark.telemetry.metrics import Metrics, serve
-from cutwater.spark.telemetry.progress import FrontierProgress, Progress, SourceProgress
+from cutwater.spark.telemetry.progress import (
+    FrontierProgress,
+    RunProgress,
+    SnapshotProgress,
+    SourceProgress,
+)
 from cutwater.spark.telemetry.run_log import RunLog, logging_to
 
-EPOCH = Progress(
+EPOCH = RunProgress(
     epoch=7,
     duration_ms=300,
     durations_ms={"addBatch": 200},
@@ -45,6 +50,15 @@ def clock():
 @pytest.fixture
 def metrics(clock):
     return Metrics('a "flow"\n', now=lambda: clock[0])
+
+
+def test_the_age_of_a_snapshot_grows_until_there_is_another(metrics, clock):
+    assert metrics.samples("cutwater_snapshot_age_seconds") == []
+    metrics.note(replace(EPOCH, snapshot=SnapshotProgress(7, 2.0, 5.0, 3, "No space left")))
+    clock[0] += 10
+    [age] = metrics.samples("cutwater_snapshot_age_seconds")
+    [failures] = metrics.samples("cutwater_snapshot_failures")
+    assert (age.value, failures.value) == (12.0, 3)
 
 
 def test_the_lag_of_a_step_is_labelled_with_what_holds_it_now(metrics, clock):

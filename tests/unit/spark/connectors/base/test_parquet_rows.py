@@ -12,13 +12,13 @@ import msgspec
 import pandas as pd
 import pyarrow.dataset as ds
 import pytest
-from support.connectors.sink_rows import claim, codes, lane
+from support.connectors.sink_rows import bucket, claim, codes
 
 from cutwater.errors import InputError
 from cutwater.observers.delta import DeltaObserver
 from cutwater.observers.folder import FolderObserver
 from cutwater.spark.connectors.base import parquet_rows as parquet
-from cutwater.spark.connectors.base.sink import Lane
+from cutwater.spark.connectors.base.sink import BucketRows
 from cutwater.spark.connectors.delta.sink import Delta
 from cutwater.spark.connectors.files.sink import Folder
 
@@ -38,15 +38,15 @@ def publish(out, epoch, *parts):
     """Publish an epoch, of one part for each list of records."""
     record, first, staged = type(parts[0][0]), 0, []
     for part in parts:
-        staged.append(out.write(claim(), epoch, record, [lane(record, part, first=first)]))
+        staged.append(out.write(claim(), epoch, record, [bucket(record, part, first=first)]))
         first += len(part)
     out.publish(claim(), epoch, reversed(staged))
 
 
 def test_readers_of_every_kind_see_whole_epochs_only(out):
-    out.take(claim())
+    out.claim(claim())
     publish(out, 0, [Mean("a", 1.0), Mean("b", 2.0)], [Mean("c", 3.0)])
-    out.write(claim(), 1, Mean, [lane(Mean, [Mean("staged", 0.0)])])
+    out.write(claim(), 1, Mean, [bucket(Mean, [Mean("staged", 0.0)])])
     publish(out, 2, [Mean("d", 4.0)])
     rows = [Mean("a", 1.0), Mean("b", 2.0), Mean("c", 3.0), Mean("d", 4.0)]
     plain = [msgspec.to_builtins(row) for row in rows]
@@ -56,11 +56,11 @@ def test_readers_of_every_kind_see_whole_epochs_only(out):
     assert found == [{**row, "epoch": e} for row, e in zip(plain, (0, 0, 0, 2), strict=True)]
     frame = pd.read_parquet(out.path).sort_values("value")
     assert frame["sensor"].tolist() == ["a", "b", "c", "d"]
-    assert out.rows(claim()) == 4
+    assert out.row_count(claim()) == 4
 
 
 def test_publishing_again_changes_nothing(out):
-    out.take(claim())
+    out.claim(claim())
     publish(out, 0, [Mean("first", 1.0)])
     publish(out, 0, [Mean("second", 1.0)])
     assert [row["sensor"] for row in FolderObserver(out.path).rows()] == ["first"]
@@ -68,7 +68,7 @@ def test_publishing_again_changes_nothing(out):
 
 def test_many_rows_are_written_in_several_groups(out, monkeypatch):
     monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 7)
-    out.take(claim())
+    out.claim(claim())
     rows = [Mean("s", float(n)) for n in range(30)]
     publish(out, 0, rows)
     assert [row["value"] for row in FolderObserver(out.path).rows()] == [row.value for row in rows]
@@ -134,9 +134,9 @@ def made(kind, tmp_path):
 
 
 def carried(sink, record, values):
-    sink.make_ready("means", record)
-    sink.take(claim())
-    sink.publish(claim(), 0, [sink.write(claim(), 0, record, [lane(record, values)])])
+    sink.prepare("means", record)
+    sink.claim(claim())
+    sink.publish(claim(), 0, [sink.write(claim(), 0, record, [bucket(record, values)])])
     observer = DeltaObserver if isinstance(sink, Delta) else FolderObserver
     return observer(sink.path).rows()
 
@@ -251,7 +251,7 @@ def test_object_stores_are_refused_in_a_sentence_that_names_delta(url):
 
 def test_another_format_is_refused(out):
     assert codes(Folder("out", format="csv").problems("means", Mean)) == ["unknown-choice"]
-    out.take(claim())
+    out.claim(claim())
     assert codes(Folder(out.path).check("means", "q", 0)) == ["another-format"]
     assert out.check("means", "q", 0) == []
 
@@ -259,9 +259,9 @@ def test_another_format_is_refused(out):
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
 def test_what_is_created_is_its_owners_alone(tmp_path, format):
     out = Folder(str(tmp_path / "far" / "out"), format=format)
-    out.take(claim())
-    rows = lane(Mean, [Mean("a", 1.0)])
-    lines = Lane(1, rows.orders, [b"{}\n"])
+    out.claim(claim())
+    rows = bucket(Mean, [Mean("a", 1.0)])
+    lines = BucketRows(1, rows.orders, [b"{}\n"])
     part = out.write(claim(), 0, Mean, [rows if format == "parquet" else lines])
     out.publish(claim(), 0, [part])
     made = list(tmp_path.rglob("*"))

@@ -12,7 +12,7 @@ from support.connectors.file_logs import FileLog
 
 import cutwater as cw
 from cutwater.flow.fusing import plan
-from cutwater.spark.connectors.base.source import Chunk, Run
+from cutwater.spark.connectors.base.source import Chunk, RawBatch
 from cutwater.spark.connectors.base.watermarks import Clock, Numbering, PartitionClock, newest_of
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.microbatch.source_reader import shares
@@ -27,7 +27,7 @@ def clock(tp=Item, delay=dt.timedelta(seconds=2)):
     flow = cw.Flow("times")
     flow.sink("out", flow.source("items", tp, time="at", watermark=cw.bounded_delay(delay)))
     (segment,) = plan(flow).segments
-    return Clock(segment.source, segment.given)
+    return Clock(segment.source, segment.input_type)
 
 
 def time(text):
@@ -37,7 +37,7 @@ def time(text):
 def read(ticking, before, *lines):
     """What a clock keeps after these lines."""
     reader = JsonLines("").reader(Item)
-    reader.runs = lambda _chunk: [Run(lines, range(len(lines)))]
+    reader.batches = lambda _chunk: [RawBatch(lines, range(len(lines)))]
     reader.count = lambda _chunk: len(lines)
     return ticking.after(before, reader, Chunk(0, 0, 1))
 
@@ -77,7 +77,7 @@ def test_records_are_numbered_and_each_epoch_completes_what_it_numbered():
 )
 def test_numbers_do_not_depend_on_how_files_are_cut(tmp_path_factory, files, max_bytes, parts):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JsonLines, "smallest_share", 1)
+        patch.setattr(JsonLines, "min_task_weight", 1)
         assert_numbered(tmp_path_factory.mktemp("numbers"), files, max_bytes, parts)
 
 
@@ -87,12 +87,12 @@ def assert_numbered(root, files, max_bytes, parts):
     for number, lines in enumerate(files):
         (folder / str(number)).write_text("".join(text + "\n" for text in lines))
     log = FileLog(folder, root / "log", Numbering())
-    feed = JsonLines(str(folder))
+    source = JsonLines(str(folder))
     firsts = []
     entries = 0
     while log.take(max_bytes) > entries:
         entries += 1
-        for share in shares(feed, log.read(entries), parts, feed.reader(str)):
+        for share in shares(source, log.read(entries), parts, source.reader(str)):
             for chunk in share:
                 text = Path(chunk.about["path"]).read_text()[chunk.start : chunk.end]
                 records = [line for line in text.split("\n") if line.strip()]
@@ -113,7 +113,7 @@ def partition_clock(patience=None):
     flow = cw.Flow("partitions")
     flow.sink("out", flow.source("items", Tick, time="at", watermark=cw.bounded_delay(DELAY)))
     (segment,) = plan(flow).segments
-    return PartitionClock(segment.source, segment.given, patience)
+    return PartitionClock(segment.source, segment.input_type, patience)
 
 
 def epoch_of(ticking, before, now, times):
@@ -121,7 +121,7 @@ def epoch_of(ticking, before, now, times):
     reader, kept = JsonLines("").reader(Tick), before
     for partition, found in times.items():
         lines = [json.dumps({"at": at}).encode() for at in found]
-        reader.runs = lambda _chunk, lines=lines: [Run(lines, range(len(lines)))]
+        reader.batches = lambda _chunk, lines=lines: [RawBatch(lines, range(len(lines)))]
         kept = ticking.after(kept, reader, Chunk(partition, 0, len(lines), planned=now))
     return json.loads(json.dumps(ticking.settled(before, kept, now)))
 
@@ -179,7 +179,7 @@ def test_a_silent_partition_is_let_go_and_its_return_takes_nothing_back():
     assert ticking.completed(kept) == 250 - DELAY - 1
 
 
-@pytest.mark.parametrize("kept", [0, 30, {"newest": 5, "mark of the others": 27}])
+@pytest.mark.parametrize("kept", [0, 30, {"newest": 5, "watermark of the others": 27}])
 def test_what_was_kept_of_all_partitions_together_still_counts(kept):
     ticking = partition_clock()
     before = clock(Tick, DELAY).completed(kept)

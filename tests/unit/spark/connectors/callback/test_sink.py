@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
-from support.connectors.sink_rows import claim, codes, lane
+from support.connectors.sink_rows import bucket, claim, codes
 
 from cutwater.errors import RunError
 from cutwater.spark.connectors.callback.sink import Call
@@ -23,55 +23,55 @@ def given():
 
 @pytest.fixture
 def sink(given):
-    return Call(lambda epoch, lane, rows: given.append((epoch, lane, rows)))
+    return Call(lambda epoch, bucket, rows: given.append((epoch, bucket, rows)))
 
 
-def write(sink, who, epoch, *lanes):
-    return sink.write(who, epoch, Mean, [lane(Mean, rows, label) for label, rows in lanes])
+def write(sink, who, epoch, *buckets):
+    return sink.write(who, epoch, Mean, [bucket(Mean, rows, label) for label, rows in buckets])
 
 
 def test_rows_are_given_by_epoch_and_lane(sink, given, tmp_path):
     who = claim(checkpoint=tmp_path)
-    sink.take(who)
+    sink.claim(who)
     a, b, c = Mean("a", 1.0), Mean("b", 2.0), Mean("c", 3.0)
     sink.publish(who, 0, [write(sink, who, 0, (1, [a, b]), (2, [c]))])
     assert given == [(0, 1, [a, b]), (0, 2, [c])]
-    assert sink.rows(who) == 3
+    assert sink.row_count(who) == 3
 
 
 def test_what_has_returned_is_not_called_again(sink, given, tmp_path):
     who = claim(checkpoint=tmp_path)
-    sink.take(who)
+    sink.claim(who)
     write(sink, who, 0, (1, [Mean("a", 1.0)]))
     again = claim(2, checkpoint=tmp_path)
-    sink.take(again)
+    sink.claim(again)
     write(sink, again, 0, (1, [Mean("a", 1.0)]), (2, [Mean("b", 1.0)]))
     write(sink, again, 1, (1, [Mean("c", 1.0)]))
     assert [(epoch, label) for epoch, label, _ in given] == [(0, 1), (0, 2), (1, 1)]
-    assert sink.rows(again) == 3
+    assert sink.row_count(again) == 3
 
 
 def test_what_has_not_returned_is_called_again(given, tmp_path):
     """At least once: the function had its effect, and then failed."""
 
-    def fails_once(epoch, lane, rows):
-        given.append(lane)
+    def fails_once(epoch, bucket, rows):
+        given.append(bucket)
         if len(given) == 1:
             raise OSError("the line is dead")
 
     sink, who = Call(fails_once), claim(checkpoint=tmp_path)
-    sink.take(who)
+    sink.claim(who)
     with pytest.raises(RunError, match="call-failed"):
         write(sink, who, 0, (1, [Mean("a", 1.0)]))
     write(sink, who, 0, (1, [Mean("a", 1.0)]))
     assert given == [1, 1]
-    assert sink.rows(who) == 1
+    assert sink.row_count(who) == 1
 
 
 def test_an_earlier_generation_calls_no_more(sink, given, tmp_path):
     zombie = claim(1, checkpoint=tmp_path)
-    sink.take(zombie)
-    sink.take(claim(2, checkpoint=tmp_path))
+    sink.claim(zombie)
+    sink.claim(claim(2, checkpoint=tmp_path))
     with pytest.raises(RunError, match="generation 2 has taken over from generation 1"):
         write(sink, zombie, 0, (1, [Mean("a", 1.0)]))
     assert given == []
@@ -79,9 +79,9 @@ def test_an_earlier_generation_calls_no_more(sink, given, tmp_path):
 
 def test_a_run_that_wakes_after_a_newer_one_took_the_sink_is_refused(sink, given, tmp_path):
     living = claim(2, checkpoint=tmp_path)
-    sink.take(living)
+    sink.claim(living)
     with pytest.raises(RunError, match=r"fenced.*generation 1 .* generation 2 has it"):
-        sink.take(claim(1, checkpoint=tmp_path))
+        sink.claim(claim(1, checkpoint=tmp_path))
     write(sink, living, 0, (1, [Mean("a", 1.0)]))
     assert len(given) == 1
 
@@ -89,13 +89,13 @@ def test_a_run_that_wakes_after_a_newer_one_took_the_sink_is_refused(sink, given
 def test_a_run_that_is_overtaken_during_a_call_notes_nothing(tmp_path):
     who, given = claim(1, checkpoint=tmp_path), []
 
-    def slow(epoch, lane, rows):
+    def slow(epoch, bucket, rows):
         given.append(epoch)
         if len(given) == 1:
-            sink.take(claim(2, checkpoint=tmp_path))
+            sink.claim(claim(2, checkpoint=tmp_path))
 
     sink = Call(slow)
-    sink.take(who)
+    sink.claim(who)
     with pytest.raises(RunError, match="fenced"):
         write(sink, who, 0, (1, [Mean("a", 1.0)]))
     write(sink, claim(2, checkpoint=tmp_path), 0, (1, [Mean("a", 1.0)]))
@@ -104,25 +104,25 @@ def test_a_run_that_is_overtaken_during_a_call_notes_nothing(tmp_path):
 
 @pytest.mark.parametrize("error", [ValueError("no such row"), SystemExit(3)])
 def test_what_a_function_raises_is_a_sentence_that_names_it(tmp_path, error):
-    def send(epoch, lane, rows):
+    def send(epoch, bucket, rows):
         raise error
 
     sink, who = Call(send), claim(checkpoint=tmp_path)
-    sink.take(who)
+    sink.claim(who)
     with pytest.raises(RunError) as found:
         write(sink, who, 4, (7, [Mean("a", 1.0)]))
     (problem,) = found.value.problems
     assert problem.code == "call-failed"
     assert "send (test_sink.py:" in problem.message
-    assert "1 row of lane 7 in epoch 4" in problem.message
+    assert "1 row of bucket 7 in epoch 4" in problem.message
     assert f"{type(error).__name__}: {error}" in problem.message
 
 
 class Sender:
-    def __call__(self, epoch, lane, rows):
+    def __call__(self, epoch, bucket, rows):
         pass
 
-    def send(self, epoch, lane, rows):
+    def send(self, epoch, bucket, rows):
         pass
 
 
@@ -137,10 +137,10 @@ def test_what_cannot_be_called(function):
 
 
 def test_it_says_that_rows_may_come_again():
-    def send(epoch, lane, rows):
+    def send(epoch, bucket, rows):
         pass
 
-    for function in (send, partial(partial(send), lane=1)):
+    for function in (send, partial(partial(send), bucket=1)):
         said = Call(function).guarantee()
         assert said.level == "at-least-once"
         assert "send (test_sink.py:" in said.because
@@ -154,8 +154,8 @@ def test_a_checkpoint_that_is_anothers_is_no_matter(sink):
 
 def test_a_lane_that_is_behind_hides_no_call_where_tasks_do_not_wait(sink, given, tmp_path):
     """Two tasks note that their calls begin, at the same time and for different ticks."""
-    who = replace(claim(checkpoint=tmp_path), is_in_lockstep=False)
-    sink.take(who)
+    who = replace(claim(checkpoint=tmp_path), is_bulk_synchronous=False)
+    sink.claim(who)
     behind = Call(lambda _epoch, _lane, _rows: write(sink, who, 6, (2, [Mean("b", 1.0)])))
     write(behind, who, 5, (1, [Mean("a", 1.0)]))
     assert "returned for 1 bucket" in sink.shown(who, 6)

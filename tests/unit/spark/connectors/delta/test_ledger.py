@@ -29,7 +29,7 @@ def test_files_are_bounded_over_many_epochs(tmp_path):
         most = max(most, sum(len(names) for _, _, names in os.walk(table.path)))
     assert most < 60
     assert Counter(seen(table)) == Counter(map(float, range(200)))
-    assert table.rows(who) == 200
+    assert table.row_count(who) == 200
     assert table.check("means", "q", 200) == []
     assert codes(table.check("means", "q", 199)) == ["output-ahead"]
 
@@ -78,7 +78,7 @@ def test_a_crash_in_compaction_is_harmless(tmp_path, monkeypatch, point, is_done
     for epoch in range(11, 20):
         table.publish(who, epoch, [stage(table, epoch, float(epoch), generation=2)])
     assert Counter(seen(table)) == Counter(map(float, range(20)))
-    assert table.rows(who) == 20
+    assert table.row_count(who) == 20
 
 
 def test_an_epoch_is_not_lost_by_a_compaction_that_fails(tmp_path, monkeypatch, caplog):
@@ -132,7 +132,7 @@ def log_of(table):
 
 def test_each_entry_of_the_log_is_durable_before_anything_follows_it(tmp_path, synced):
     table = compacting(tmp_path, every=0)
-    table.make_ready("means", Mean)
+    table.prepare("means", Mean)
     assert synced == log_of(table) == {f"{0:020}.json"}
     who = take(table)
     assert synced == log_of(table) == {f"{version:020}.json" for version in (0, 1)}
@@ -175,7 +175,7 @@ def test_what_a_killed_run_left_is_made_durable_when_the_oldest_entries_are_gone
             table.publish(who, epoch, [stage(table, epoch, float(epoch))])
     assert f"{0:020}.json" not in log_of(table)
     synced.clear()
-    table.make_ready("means", Mean)
+    table.prepare("means", Mean)
     newest = max(log_of(table) - {"_last_checkpoint"})
     assert {newest, "_last_checkpoint"} <= synced
     assert any(name.endswith(".checkpoint.parquet") for name in synced)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from support.connectors.delta_means import Mean, files, seen, stage, take
-from support.connectors.sink_rows import claim, codes, lane
+from support.connectors.sink_rows import bucket, claim, codes
 
 from cutwater.errors import RefusedError, RunError
 from cutwater.observers.delta import DeltaObserver
@@ -28,17 +28,17 @@ def test_an_epoch_is_seen_when_it_is_published_and_not_before(table):
     assert seen(table) == []
     table.publish(who, 0, parts)
     assert sorted(seen(table)) == [1.0, 1.5, 2.0]
-    assert table.rows(who) == 3
+    assert table.row_count(who) == 3
     assert DeltaObserver(table.path).epochs() == {0: 3}
 
 
 def test_rows_of_several_lanes_are_in_order(table):
     who = take(table)
-    lanes = [
-        lane(Mean, [Mean("a", 0.0), Mean("a", 1.0)], label=1, first=3),
-        lane(Mean, [Mean("b", 2.0)], label=2, first=1),
+    buckets = [
+        bucket(Mean, [Mean("a", 0.0), Mean("a", 1.0)], label=1, first=3),
+        bucket(Mean, [Mean("b", 2.0)], label=2, first=1),
     ]
-    table.publish(who, 0, [table.write(who, 0, Mean, lanes)])
+    table.publish(who, 0, [table.write(who, 0, Mean, buckets)])
     assert seen(table) == [2.0, 0.0, 1.0]
 
 
@@ -51,7 +51,7 @@ def test_publishing_again_changes_nothing(table):
     table.publish(who, 0, [stage(table, 0, 9.0)])  # and the tasks ran again
     assert DeltaTable(table.path).version() == version
     assert seen(table) == [1.0]
-    assert table.rows(who) == 1
+    assert table.row_count(who) == 1
 
 
 def test_an_epoch_without_rows_leaves_a_gap(table):
@@ -106,7 +106,7 @@ def test_a_zombie_that_has_looked_and_then_sleeps_is_fenced(table, monkeypatch):
 def test_a_zombie_is_fenced_by_the_taking_alone(table, monkeypatch):
     zombie = take(table, 1)
     part = stage(table, 0, 1.0)
-    overtake(monkeypatch, lambda: table.take(claim(2)))
+    overtake(monkeypatch, lambda: table.claim(claim(2)))
     with pytest.raises(RunError, match="fenced"):
         table.publish(zombie, 0, [part])
     assert seen(table) == []
@@ -118,7 +118,7 @@ def test_of_two_that_publish_the_same_epoch_one_is_seen(table, monkeypatch):
     overtake(monkeypatch, lambda: table.publish(who, 0, [early]))
     table.publish(who, 0, [late])
     assert seen(table) == [2.0]
-    assert table.rows(who) == 1
+    assert table.row_count(who) == 1
 
 
 def test_many_that_publish_the_same_epochs_at_once_show_each_once(table):
@@ -132,7 +132,7 @@ def test_many_that_publish_the_same_epochs_at_once_show_each_once(table):
     with ThreadPoolExecutor(3) as drivers:
         list(drivers.map(publish_all, range(3)))
     assert Counter(map(int, seen(table))) == Counter(range(8))
-    assert table.rows(who) == 8
+    assert table.row_count(who) == 8
 
 
 def test_a_take_over_in_full_run_loses_and_doubles_nothing(table):
@@ -154,7 +154,7 @@ def test_a_take_over_in_full_run_loses_and_doubles_nothing(table):
         assert new.result() == []
         assert old.result() in ([], ["fenced"])
     assert Counter(seen(table)) == Counter(map(float, range(12)))
-    assert table.rows(zombie) == 12
+    assert table.row_count(zombie) == 12
 
 
 def test_what_others_add_at_the_same_time_stays(table, monkeypatch):
@@ -168,7 +168,7 @@ def test_what_others_add_at_the_same_time_stays(table, monkeypatch):
     )
     table.publish(who, 0, [part])
     assert sorted(seen(table)) == [1.0, 5.0]
-    assert table.rows(who) == 1
+    assert table.row_count(who) == 1
 
 
 def test_a_change_of_the_table_by_others_is_only_tried_again(table, monkeypatch):
@@ -187,7 +187,7 @@ def test_a_change_of_the_table_by_others_is_only_tried_again(table, monkeypatch)
 def test_an_older_generation_cannot_take_the_table_back(table):
     take(table, 2)
     with pytest.raises(RunError, match="generation 1 cannot take"):
-        table.take(claim(1))
+        table.claim(claim(1))
     assert table.generation("means") == 2
 
 
@@ -201,6 +201,16 @@ def test_taking_the_table_sweeps_what_was_never_committed(table):
     take(table, 2)
     assert files(table) == {*committed, "notes.parquet"}
     assert seen(table) == [1.0]
+
+
+def test_sweeping_before_an_epoch_leaves_what_was_written_for_it(table):
+    who = take(table, 1)
+    stage(table, 0, 1.0)
+    left = stage(table, 1, 2.0)
+    table._log(who.sink).sweep(who, before_epoch=1)
+    assert len(files(table)) == 1
+    table.publish(who, 1, [left])
+    assert seen(table) == [2.0]
 
 
 def test_sweeping_leaves_what_readers_of_an_older_version_need(table):
@@ -225,7 +235,7 @@ def test_a_zombie_whose_files_were_swept_publishes_nothing(table):
 
 def test_a_new_table_is_fine_and_a_look_changes_nothing(table, tmp_path):
     assert table.check("means", None, 0) == []
-    assert table.misfits("means", Mean) == []
+    assert table.schema_problems("means", Mean) == []
     assert table.generation("means") == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -247,10 +257,10 @@ def test_a_table_whose_ledger_is_emptied_can_be_taken_by_another_checkpoint(tabl
     )
     assert table.check("means", None, 0) == []
     who = take(table, query_id="other")
-    part = table.write(who, 0, Mean, [lane(Mean, [Mean("s", 2.0)])])
+    part = table.write(who, 0, Mean, [bucket(Mean, [Mean("s", 2.0)])])
     table.publish(who, 0, [part])
     assert sorted(seen(table)) == [1.0, 2.0]
-    assert table.rows(who) == 1
+    assert table.row_count(who) == 1
 
 
 def test_a_table_that_was_restored_to_an_older_version_is_behind_and_no_longer_ahead(table):
@@ -316,11 +326,11 @@ def test_a_ledger_of_another_version_is_refused(table):
 def test_a_table_that_others_made_and_filled_is_taken_as_it_is(table):
     write_deltalake(table.path, pa.table({"sensor": ["x"], "value": [5.0], "more": [1]}))
     assert table.check("means", None, 0) == []
-    assert table.misfits("means", Mean) == []
+    assert table.schema_problems("means", Mean) == []
     who = take(table)
     table.publish(who, 0, [stage(table, 0, 1.0)])
     assert Counter(seen(table)) == Counter([1.0, 5.0])
-    assert table.rows(who) == 1
+    assert table.row_count(who) == 1
 
 
 @pytest.mark.parametrize(
@@ -333,7 +343,7 @@ def test_a_table_that_others_made_and_filled_is_taken_as_it_is(table):
 )
 def test_columns_that_do_not_fit(table, columns, expected):
     write_deltalake(table.path, pa.table(columns))
-    assert codes(table.misfits("means", Mean)) == expected
+    assert codes(table.schema_problems("means", Mean)) == expected
 
 
 def test_a_column_that_must_not_be_empty_and_is_no_field(table):
@@ -345,7 +355,7 @@ def test_a_column_that_must_not_be_empty_and_is_no_field(table):
         ]
     )
     DeltaTable.create(table.path, schema)
-    assert codes(table.misfits("means", Mean)) == ["column-without-a-field"]
+    assert codes(table.schema_problems("means", Mean)) == ["column-without-a-field"]
 
 
 def test_tables_that_ask_more_of_their_writers(table):
@@ -388,12 +398,12 @@ def test_a_file_in_the_way(tmp_path):
     table = Delta(str(tmp_path / "file"))
     assert codes(table.check("means", None, 0)) == ["unwritable-output"]
     with pytest.raises(RunError, match="unwritable-output"):
-        table.make_ready("means", Mean)
+        table.prepare("means", Mean)
 
 
 def test_a_table_that_is_gone_is_a_sentence(table):
     with pytest.raises(RunError, match="delta-failed") as error:
-        table.take(claim(1))
+        table.claim(claim(1))
     assert "<unknown>" not in str(error.value)
 
 
@@ -408,7 +418,7 @@ def test_settings_that_cannot_work():
 
 
 def test_a_store_has_one_place_however_it_is_written():
-    assert Delta("s3://bucket/t/").place == Delta("s3://bucket/t").place
+    assert Delta("s3://bucket/t/").location == Delta("s3://bucket/t").location
     assert not Delta("s3://bucket/t").is_local
 
 

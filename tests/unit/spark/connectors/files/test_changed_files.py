@@ -78,8 +78,8 @@ def read(log, number):
     return [
         value
         for chunk in log.read(number)
-        for run in log._plan._reader.runs(chunk)
-        for value in [log._plan._reader.turn_to(chunk), *log._plan._reader.decode(run)][1:]
+        for run in log._plan._reader.batches(chunk)
+        for value in [log._plan._reader.enter(chunk), *log._plan._reader.decode(run)][1:]
     ]
 
 
@@ -363,10 +363,10 @@ def test_every_whole_line_of_files_that_grow_is_read_once(
 ):
     root = tmp_path_factory.mktemp("grows")
     (root / "in").mkdir()
-    feed = JsonLines(str(root / "in"), grows=True, max_bytes_per_epoch=max_bytes)
+    source = JsonLines(str(root / "in"), grows=True, max_bytes_per_epoch=max_bytes)
 
     def opened():
-        return ChunkLog(feed, int, root / "log")
+        return ChunkLog(source, int, root / "log")
 
     log = opened()
     for at, (name, text) in enumerate(growth):

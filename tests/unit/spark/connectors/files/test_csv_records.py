@@ -63,12 +63,12 @@ def test_a_record_of_two_megabytes_is_refused_in_less_than_one(tmp_path, monkeyp
         monkeypatch.setattr(module, name, 10_000)
     text = b"name,size\na,1\n" + BODY[kind] + (b'"x\n' if kind == "an open quote" else b"")
     (tmp_path / "a.csv").write_bytes(text + (b"" if kind == "an open quote" else b"b,2\n"))
-    feed = Csv(str(tmp_path), max_record_bytes=10_000)
-    reader = feed.reader(Item)
+    source = Csv(str(tmp_path), max_record_bytes=10_000)
+    reader = source.reader(Item)
     tracemalloc.start()
     try:
-        [chunk] = feed.planner(Item, lambda: 0).take()
-        runs = list(reader.runs(chunk))
+        [chunk] = source.planner(Item, lambda: 0).poll()
+        runs = list(reader.batches(chunk))
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
@@ -85,4 +85,4 @@ def test_a_header_that_never_ends_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(csv_source, "MAX_RECORD_BYTES", 1000)
     (tmp_path / "a.csv").write_bytes(b'"name,size\n' + b"a,1\n" * 1000)
     with pytest.raises(Exception, match="names no columns"):
-        Csv(str(tmp_path)).planner(Item, lambda: 0).take()
+        Csv(str(tmp_path)).planner(Item, lambda: 0).poll()

@@ -159,7 +159,9 @@ BAD_ROWS = {
 def test_a_bad_row_is_named_by_file_and_line_and_its_neighbours_are_read(folder, copy, row, error):
     path = put(folder, f'name,size\n"a\nb",1\n{row}\nc,3\n')
     said = copy.refused(Csv(str(folder)), Item)
-    assert said.startswith(f"[bad-record] {path}:4 is no record of source 'items': {error}; it is ")
+    assert said.startswith(
+        f"[bad-record] {path}:4 is not a record of source 'items': {error}; it is "
+    )
     copied = copy(Csv(str(folder)), Item, skip_bad_records=True)
     assert items(copied) == [Item("a\nb", 1), Item("c", 3)]
     (kept,) = map(json.loads, copied.bad)
@@ -218,11 +220,11 @@ class Nested:
     either: int | str = 0
 
 
-def problems(feed, tp):
+def problems(source, tp):
     flow = cw.Flow("csv")
     flow.source("items", tp)
     (step,) = (step for step in flow.steps if isinstance(step, Source))
-    return [problem.code for problem in feed.problems("items", step)]
+    return [problem.code for problem in source.problems("items", step)]
 
 
 def test_settings_that_cannot_work_are_refused_before(folder):
@@ -240,12 +242,12 @@ texts = st.text(st.sampled_from('ab,"\n\ré'), max_size=6)
 wild = st.text(st.sampled_from('a,"\n\r'), max_size=30)
 
 
-def all_rows(feed, chunks):
-    reader = feed.reader(Item)
+def all_rows(source, chunks):
+    reader = source.reader(Item)
     return [
         (chunk.number, position, raw)
         for chunk in chunks
-        for run in reader.runs(chunk)
+        for run in reader.batches(chunk)
         for position, raw in zip(run.positions, run.raws, strict=True)
     ]
 
@@ -259,14 +261,14 @@ def test_rows_do_not_depend_on_how_files_are_cut_whatever_is_in_them(
     for number, text in enumerate(files):
         put(folder, f"name,size\n{text}", f"{number}.csv")
     cut, whole = Csv(str(folder), max_bytes_per_epoch=max_bytes), Csv(str(folder))
-    planners = [feed.planner(Item, lambda: 0.0) for feed in (cut, whole)]
-    wanted = all_rows(whole, planners[1].take())
+    planners = [source.planner(Item, lambda: 0.0) for source in (cut, whole)]
+    wanted = all_rows(whole, planners[1].poll())
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Csv, "smallest_share", 1)
-        while chunks := planners[0].take():
+        patch.setattr(Csv, "min_task_weight", 1)
+        while chunks := planners[0].poll():
             for chunk in chunks:
-                planners[0].note(chunk)
+                planners[0].advance(chunk)
             found += [row for share in shares(cut, chunks, parts) for row in all_rows(cut, share)]
     assert found == wanted
 
@@ -278,10 +280,10 @@ def test_what_python_writes_is_read(tmp_path_factory, rows):
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerows([("name", "size", "note"), *rows])
     put(root, text.getvalue())
-    feed = Csv(str(root))
-    reader = feed.reader(Item)
-    (chunk,) = feed.planner(Item, lambda: 0.0).take()
-    values = [value for run in reader.runs(chunk) for value in reader.decode(run)]
+    source = Csv(str(root))
+    reader = source.reader(Item)
+    (chunk,) = source.planner(Item, lambda: 0.0).poll()
+    values = [value for run in reader.batches(chunk) for value in reader.decode(run)]
     assert values == [Item(*row) for row in rows]
 
 
@@ -301,9 +303,9 @@ def test_a_csv_feed_says_that_it_can_be_read_again():
 
 
 def test_settings_are_plain_data():
-    feed = Csv("in", ";", 100, 2.5)
-    assert Csv(**json.loads(json.dumps(vars(feed)))) == feed
-    assert feed.absolute() == Csv(str(Path("in").absolute()), ";", 100, 2.5)
+    source = Csv("in", ";", 100, 2.5)
+    assert Csv(**json.loads(json.dumps(vars(source)))) == source
+    assert source.absolute() == Csv(str(Path("in").absolute()), ";", 100, 2.5)
 
 
 @dataclass(frozen=True)
@@ -327,11 +329,11 @@ def read(tp, text, tmp_path):
     """The values of all good rows, and what is said of all bad ones, by position."""
     path = tmp_path / "a.csv"
     path.write_text("name,size,weight\n" + text, newline="")
-    feed = Csv(str(tmp_path))
-    chunk = feed.whole(str(path), path.stat(), 0, tp)
-    reader = feed.reader(tp)
+    source = Csv(str(tmp_path))
+    chunk = source.whole(str(path), path.stat(), 0, tp)
+    reader = source.reader(tp)
     found = []
-    for run in reader.runs(chunk) if chunk.start < chunk.end else ():
+    for run in reader.batches(chunk) if chunk.start < chunk.end else ():
         try:
             good = list(reader.decode(run))
         except BAD:
@@ -344,7 +346,7 @@ def read(tp, text, tmp_path):
             except BAD as error:
                 assert good is None
                 value = str(error)
-            found.append((run.positions[place], value, reader.text(raw)))
+            found.append((run.positions[place], value, reader.preview(raw)))
     return found
 
 
@@ -362,9 +364,9 @@ def test_plain_rows_are_what_rows_are(tmp_path_factory, lines, has_end):
 
 def test_plain_rows_stay_columns(tmp_path):
     path = put(tmp_path, "weight,name,size\n0.5,a,1\n2,b,-2\n")
-    feed = Csv(str(tmp_path))
-    reader = feed.reader(Plain)
-    (run,) = reader.runs(feed.whole(str(path), path.stat(), 0, Plain))
+    source = Csv(str(tmp_path))
+    reader = source.reader(Plain)
+    (run,) = reader.batches(source.whole(str(path), path.stat(), 0, Plain))
     records = reader.decode(run)
     assert isinstance(records, Records)
     assert list(records) == [Plain("a", 1, 0.5), Plain("b", -2, 2.0)]
@@ -375,10 +377,10 @@ def test_a_row_that_is_too_long_is_bad_and_its_neighbours_are_read(tmp_path, tp)
     columns = list(tp.__annotations__)
     rows = [["a", "1", "2"], ["b" * 50, "1", "2"], ["c", "1", "2"]]
     (tmp_path / "a.csv").write_text("\n".join(map(",".join, [columns, *rows])) + "\n")
-    feed = Csv(str(tmp_path), max_record_bytes=20)
-    [chunk] = feed.planner(tp, lambda: 0).take()
-    reader = feed.reader(tp)
-    [run] = reader.runs(chunk)
+    source = Csv(str(tmp_path), max_record_bytes=20)
+    [chunk] = source.planner(tp, lambda: 0).poll()
+    reader = source.reader(tp)
+    [run] = reader.batches(chunk)
     assert [reader.decode_one(run.raws[n]).name for n in (0, 2)] == ["a", "c"]
     with pytest.raises(BAD, match="it has 54 bytes, and a record has at most 20"):
         reader.decode_one(run.raws[1])
@@ -388,10 +390,10 @@ def test_a_row_that_is_too_long_is_bad_and_its_neighbours_are_read(tmp_path, tp)
 
 def test_a_limit_of_rows_does_not_cut_a_record(tmp_path):
     (tmp_path / "a.csv").write_text('name,size\n"a\nb\nc",1\nd,2\ne,3\n')
-    feed = Csv(str(tmp_path), max_rows_per_epoch=1)
-    planner, reader, found = feed.planner(Item, lambda: 0), feed.reader(Item), []
-    while chunks := planner.take():
+    source = Csv(str(tmp_path), max_rows_per_epoch=1)
+    planner, reader, found = source.planner(Item, lambda: 0), source.reader(Item), []
+    while chunks := planner.poll():
         for chunk in chunks:
-            planner.note(chunk)
-            found.append([v.name for run in reader.runs(chunk) for v in reader.decode(run)])
+            planner.advance(chunk)
+            found.append([v.name for run in reader.batches(chunk) for v in reader.decode(run)])
     assert found == [["a\nb\nc"], ["d"], ["e"]]

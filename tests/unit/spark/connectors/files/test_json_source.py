@@ -12,7 +12,8 @@ from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
 from cutwater.spark.exchange.envelope import ROW_SCHEMA, unpack_lines
-from cutwater.spark.microbatch.source_reader import FeedSource
+from cutwater.spark.job.transport import dump_job
+from cutwater.spark.microbatch.source_reader import EpochDataSource
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ def items(tmp_path):
         job = make_job(flow, tmp_path, **{"max_bytes_per_epoch": 1 << 20, **settings})
         if job.skip_bad_records:
             job.sinks[bad_records_sink("items")] = job.sinks["out"]
-        return FeedSource.of(job.to_bytes(), "items", 0)({}).streamReader(ROW_SCHEMA)
+        return EpochDataSource.of(dump_job(job), "items", 0)({}).streamReader(ROW_SCHEMA)
 
     return start
 
@@ -52,13 +53,13 @@ def test_a_run_that_another_took_over_from_plans_nothing(items, tmp_path):
     sleeping = items()
     flow = cw.Flow("copy")
     flow.sink("out", flow.source("items", Item))
-    place = Checkpoint(tmp_path / "checkpoint")
-    place.create()
-    place.save(replace(identity_of(make_job(flow, tmp_path), 2), generation=1))
+    checkpoint = Checkpoint(tmp_path / "checkpoint")
+    checkpoint.create()
+    checkpoint.save(replace(identity_of(make_job(flow, tmp_path), 2), generation=1))
     with pytest.raises(RuntimeError) as refused:
         latest(sleeping)
     assert "[fenced] generation 1 has taken the checkpoint" in str(recover(str(refused.value)))
-    assert not list((place.root / "sources" / "items").rglob("*.json"))
+    assert not list((checkpoint.root / "sources" / "items").rglob("*.json"))
 
 
 def read(reader, start, end):
@@ -179,7 +180,7 @@ def test_a_bad_record_is_named_by_file_and_line(items, tmp_path, text, said):
         rows(items())
     (problem,) = recover(str(failed.value)).problems
     assert problem.code == "bad-record"
-    assert problem.message.startswith(f"{path}:3 is no record of source 'items': ")
+    assert problem.message.startswith(f"{path}:3 is not a record of source 'items': ")
     assert said in problem.message
     assert len(problem.message) < 1000
 
@@ -190,7 +191,7 @@ def test_the_line_is_right_in_a_later_epoch_too(items, tmp_path):
     assert latest(reader) == 1
     with pytest.raises(RuntimeError) as failed:
         rows(reader, 1)
-    assert ":4 is no record" in recover(str(failed.value)).problems[0].message
+    assert ":4 is not a record" in recover(str(failed.value)).problems[0].message
 
 
 def test_bad_records_are_kept_aside(items, tmp_path):

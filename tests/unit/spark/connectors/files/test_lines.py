@@ -71,7 +71,7 @@ def test_where_lines_end(file, texts, place, lines):
 def test_a_record_that_is_too_long_is_bad_whatever_it_begins_with(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"1\n" + b"2" * 50 + b"\n3\n")
     reader = JsonLines(str(tmp_path), max_record_bytes=10).reader(int)
-    runs = list(reader.runs(chunk_of(tmp_path / "a.jsonl")))
+    runs = list(reader.batches(chunk_of(tmp_path / "a.jsonl")))
     assert [run.positions for run in runs] == [[0], [2], [53]]
     assert [reader.decode(run) for run in (runs[0], runs[2])] == [[1], [3]]
     said = r"it has 50 bytes, and a record has at most 10 \(max_record_bytes\)"
@@ -85,13 +85,13 @@ def test_a_long_line_is_not_held_in_memory(tmp_path):
     path = tmp_path / "a.jsonl"
     with path.open("wb") as file:
         file.truncate(256 << 20)  # zeros, which take no room on the disk
-    feed = JsonLines(str(tmp_path))
+    source = JsonLines(str(tmp_path))
     chunk = chunk_of(path)
     tracemalloc.start()
     try:
-        [run] = feed.reader(int).runs(chunk)
-        assert feed.cut(chunk, 1 << 20) == chunk.end
-        assert feed.place(chunk, 0) == f"{path}:1"
+        [run] = source.reader(int).batches(chunk)
+        assert source.cut(chunk, 1 << 20) == chunk.end
+        assert source.location(chunk, 0) == f"{path}:1"
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -99,12 +99,12 @@ def test_a_long_line_is_not_held_in_memory(tmp_path):
     assert peak < 64 << 20
 
 
-def epochs(feed, tp=int):
+def epochs(source, tp=int):
     """The chunks of each epoch."""
-    planner, found = feed.planner(tp, lambda: 0), []
-    while chunks := planner.take():
+    planner, found = source.planner(tp, lambda: 0), []
+    while chunks := planner.poll():
         for chunk in chunks:
-            planner.note(chunk)
+            planner.advance(chunk)
         found.append(chunks)
     return found
 
@@ -122,7 +122,7 @@ def test_an_epoch_reads_so_many_rows_at_the_most(tmp_path):
     reader = JsonLines(str(tmp_path)).reader(int)
     assert [sum(map(reader.count, chunks)) for chunks in found] == [4, 4, 2]
     values = [
-        v for chunks in found for c in chunks for r in reader.runs(c) for v in reader.decode(r)
+        v for chunks in found for c in chunks for r in reader.batches(c) for v in reader.decode(r)
     ]
     assert values == [1, 22, 333, 4444, 5] * 2
 

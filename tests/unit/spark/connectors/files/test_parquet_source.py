@@ -62,10 +62,10 @@ def test_rows_are_records_whatever_the_groups_and_the_order_of_columns(folder, c
 
 def test_columns_do_not_become_objects_on_the_way(folder):
     put(folder, {"name": list("abc"), "size": [1, 2, 3], "weight": [1.0, 2.0, 3.0]})
-    feed = Parquet(str(folder))
-    (chunk,) = feed.planner(Item, lambda: 0.0).take()
-    reader = feed.reader(Item)
-    (run,) = reader.runs(chunk)
+    source = Parquet(str(folder))
+    (chunk,) = source.planner(Item, lambda: 0.0).poll()
+    reader = source.reader(Item)
+    (run,) = reader.batches(chunk)
     records = reader.decode(run)
     assert isinstance(records, Records)
     assert records.columns["size"].dtype == np.int64
@@ -89,19 +89,19 @@ def test_every_row_is_read_once_however_files_are_cut(
         schema = pa.schema({"name": pa.string(), "size": pa.int64()})
         table = pa.table(rows, schema=schema)
         put(folder, table, f"{number}.parquet", row_group_size=group)
-    feed = Parquet(str(folder), max_rows_per_epoch=per_epoch)
-    planner, reader, found = feed.planner(Item, lambda: 0.0), feed.reader(Item), []
+    source = Parquet(str(folder), max_rows_per_epoch=per_epoch)
+    planner, reader, found = source.planner(Item, lambda: 0.0), source.reader(Item), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Parquet, "smallest_share", 1)
-        patch.setattr(parquet_files, "RUN_ROWS", run_rows)
+        patch.setattr(Parquet, "min_task_weight", 1)
+        patch.setattr(parquet_files, "PARQUET_BATCH_ROWS", run_rows)
         patch.setattr(parquet_files, "NUMBERED_ROWS", run_rows)
         reader.numbered = numbered
-        while chunks := planner.take():
+        while chunks := planner.poll():
             assert sum(map(reader.count, chunks)) <= per_epoch
             for chunk in chunks:
-                planner.note(chunk)
-            for share in shares(feed, chunks, parts, reader):
-                for run in (run for chunk in share for run in reader.runs(chunk)):
+                planner.advance(chunk)
+            for share in shares(source, chunks, parts, reader):
+                for run in (run for chunk in share for run in reader.batches(chunk)):
                     records = reader.decode(run)
                     names = [item.name for item in records]
                     found += zip(names, run.positions, strict=True)
@@ -123,11 +123,11 @@ class Visit:
 def test_a_numbered_field_may_be_left_out_by_a_file(folder):
     put(folder, {"size": [1, 2]})
     put(folder, {"size": [3], "user": ["me"]}, "b.parquet")
-    feed = Parquet(str(folder))
-    reader = feed.reader(Visit)
+    source = Parquet(str(folder))
+    reader = source.reader(Visit)
     reader.numbered = ["user"]
-    chunks = feed.planner(Visit, lambda: 0.0).take()
-    runs = [run for chunk in chunks for run in reader.runs(chunk)]
+    chunks = source.planner(Visit, lambda: 0.0).poll()
+    runs = [run for chunk in chunks for run in reader.batches(chunk)]
     found = [record for run in runs for record in reader.decode(run)]
     assert found == [Visit(1), Visit(2), Visit(3, "me")]
 
@@ -135,7 +135,7 @@ def test_a_numbered_field_may_be_left_out_by_a_file(folder):
 def test_an_epoch_has_a_limit_in_bytes_too(folder):
     put(folder, {"name": ["x" * 1000 + str(n) for n in range(100)], "size": range(100)})
     planner = Parquet(str(folder), max_bytes_per_epoch=10_000).planner(Item, lambda: 0.0)
-    (chunk,) = planner.take()
+    (chunk,) = planner.poll()
     assert 5 <= chunk.end <= 15
 
 
@@ -203,7 +203,7 @@ def test_bad_rows_are_named_and_their_neighbours_are_read(folder, copy):
     sizes = pa.array([1, 2, None, 2**63], pa.uint64())
     path = put(folder, {"name": wrong, "size": sizes})
     said = copy.refused(Parquet(str(folder)), Item)
-    assert said.startswith(f"[bad-record] row 2 of {path} is no record of source 'items': ")
+    assert said.startswith(f"[bad-record] row 2 of {path} is not a record of source 'items': ")
     copied = copy(Parquet(str(folder)), Item, skip_bad_records=True)
     assert items(copied) == [Item("a", 1)]
     kept = [json.loads(line) for line in copied.bad]
@@ -226,10 +226,10 @@ def test_nanoseconds_that_would_be_lost_make_a_bad_row(folder, copy):
 
 def test_what_is_not_a_number_is_carried(folder):
     put(folder, {"name": list("ab"), "size": [1, 2], "weight": [math.nan, math.inf]})
-    feed = Parquet(str(folder))
-    (chunk,) = feed.planner(Item, lambda: 0.0).take()
-    reader = feed.reader(Item)
-    (run,) = reader.runs(chunk)
+    source = Parquet(str(folder))
+    (chunk,) = source.planner(Item, lambda: 0.0).poll()
+    reader = source.reader(Item)
+    (run,) = reader.batches(chunk)
     first, second = reader.decode(run)
     assert math.isnan(first.weight)
     assert second.weight == math.inf
@@ -286,12 +286,12 @@ def test_settings_that_cannot_work_are_refused_before(folder):
     flow = cw.Flow("parquet")
     flow.source("items", Item)
     (step,) = (step for step in flow.steps if isinstance(step, Source))
-    for feed, codes in (
+    for source, codes in (
         (Parquet(str(folder)), []),
         (Parquet(str(folder), max_rows_per_epoch=0), ["no-progress"]),
         (Parquet(str(folder / "no"), max_bytes_per_epoch=0), ["missing-folder", "no-progress"]),
     ):
-        assert [problem.code for problem in feed.problems("items", step)] == codes
+        assert [problem.code for problem in source.problems("items", step)] == codes
 
 
 def test_a_file_that_inflates_is_planned_and_read_by_what_it_decodes_to(tmp_path):
@@ -301,11 +301,11 @@ def test_a_file_that_inflates_is_planned_and_read_by_what_it_decodes_to(tmp_path
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"value": column}), path, row_group_size=32_768)
     assert path.stat().st_size < 1 << 20
-    feed = Parquet(str(tmp_path))
-    [chunk] = feed.planner(str, lambda: 0).take()
-    limit = feed.max_bytes_per_epoch
+    source = Parquet(str(tmp_path))
+    [chunk] = source.planner(str, lambda: 0).poll()
+    limit = source.max_bytes_per_epoch
     assert 0.5 * limit < (chunk.end - chunk.start) * len(text) <= 1.1 * limit
-    sizes = [run.raws.batch.nbytes for run in feed.reader(str).runs(chunk)]
+    sizes = [run.raws.batch.nbytes for run in source.reader(str).batches(chunk)]
     assert max(sizes) < 48 << 20
     assert sum(sizes) >= (chunk.end - chunk.start) * len(text)
 
@@ -318,10 +318,10 @@ class Notes:
 
 def test_a_value_that_is_too_long_is_bad_and_its_neighbours_are_read(tmp_path):
     pq.write_table(pa.table({"value": ["a", "b" * 50, "c"]}), tmp_path / "a.parquet")
-    feed = Parquet(str(tmp_path), max_record_bytes=20)
-    [chunk] = feed.planner(str, lambda: 0).take()
-    reader = feed.reader(str)
-    [run] = reader.runs(chunk)
+    source = Parquet(str(tmp_path), max_record_bytes=20)
+    [chunk] = source.planner(str, lambda: 0).poll()
+    reader = source.reader(str)
+    [run] = reader.batches(chunk)
     assert [reader.decode_one(run.raws[n]) for n in (0, 2)] == ["a", "c"]
     for read in (lambda: reader.decode(run), lambda: reader.decode_one(run.raws[1])):
         with pytest.raises(BadRecord, match="it has 50 bytes, and a record has at most 20"):
@@ -334,11 +334,11 @@ def test_a_row_is_too_long_by_all_its_values_together(tmp_path, columns):
     notes = [["x" * 9] * n for n in (1, 3, 2)]
     table = pa.table({"key": ["k"] * 3, "notes": pa.array(notes, pa.list_(pa.string())), **columns})
     pq.write_table(table, tmp_path / "a.parquet")
-    feed = Parquet(str(tmp_path), max_record_bytes=20)
-    [chunk] = feed.planner(Notes, lambda: 0).take()
-    reader = feed.reader(Notes)
+    source = Parquet(str(tmp_path), max_record_bytes=20)
+    [chunk] = source.planner(Notes, lambda: 0).poll()
+    reader = source.reader(Notes)
     reader.numbered = ("key",) if columns else ()
-    [run] = reader.runs(chunk)
+    [run] = reader.batches(chunk)
     assert [len(reader.decode_one(run.raws[n]).notes) for n in (0, 2)] == [1, 2]
     with pytest.raises(BadRecord, match="it has 28 bytes, and a record has at most 20"):
         reader.decode_one(run.raws[1])

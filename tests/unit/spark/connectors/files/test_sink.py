@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cutwater.errors import FencedError, RunError
-from cutwater.spark.connectors.base.sink import Claim, Lane
+from cutwater.spark.connectors.base.sink import BucketRows, Claim
 from cutwater.spark.connectors.files import sink as folder
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.storage.durable import read_json, write_json
@@ -28,7 +28,7 @@ def stage(out, epoch, *lines, label=1, last="aa", by=None):
     data = [line.encode() + b"\n" for line in lines]
     orders = [b""] * (len(lines) - 1) + [bytes.fromhex(last)]
     by = by or claim(out.generation("means"))
-    return out.write(by, epoch, bytes, [Lane(label, orders, data)])
+    return out.write(by, epoch, bytes, [BucketRows(label, orders, data)])
 
 
 def seen(out):
@@ -44,19 +44,19 @@ def code(problems):
 
 
 def test_an_epoch_is_seen_when_it_is_published_and_not_before(out):
-    out.take(claim(1))
+    out.claim(claim(1))
     parts = [stage(out, 0, "a", "b"), stage(out, 0, "c", label=2, last="bb")]
     assert seen(out) == {}
     assert out.published() == []
     out.publish(claim(1), 0, parts)
     assert seen(out) == {0: ["a", "b", "c"]}
     assert out.published() == [0]
-    assert out.rows(claim()) == 3
+    assert out.row_count(claim()) == 3
     assert list(out.root.glob("_cutwater/staging/*/*")) == []
 
 
 def test_publishing_again_changes_nothing(out):
-    out.take(claim(1))
+    out.claim(claim(1))
     out.publish(claim(1), 0, [stage(out, 0, "first")])
     out.publish(claim(1), 0, [stage(out, 0, "second")])
     assert seen(out) == {0: ["first"]}
@@ -65,7 +65,7 @@ def test_publishing_again_changes_nothing(out):
 
 def test_the_loser_of_a_race_leaves_what_is_there(out, monkeypatch):
     """Two writers: the epoch appears between the look and the rename (cases.md, Recovery)."""
-    out.take(claim(1))
+    out.claim(claim(1))
     late, early = stage(out, 0, "late"), stage(out, 0, "early")
 
     def overtaken(path, value):
@@ -79,7 +79,7 @@ def test_the_loser_of_a_race_leaves_what_is_there(out, monkeypatch):
 
 
 def test_an_epoch_without_rows_leaves_a_gap(out):
-    out.take(claim(1))
+    out.claim(claim(1))
     out.publish(claim(1), 0, [])
     out.publish(claim(1), 1, [stage(out, 1, "a")])
     assert out.published() == [1]
@@ -88,8 +88,8 @@ def test_an_epoch_without_rows_leaves_a_gap(out):
 @pytest.mark.parametrize(("generation", "query_id"), [(1, "q"), (3, "q"), (2, "other")])
 def test_only_the_newest_generation_publishes(out, generation, query_id):
     """A zombie of an older generation, and anybody who never took the output."""
-    out.take(claim(1))
-    out.take(claim(2))
+    out.claim(claim(1))
+    out.claim(claim(2))
     part = stage(out, 0, "zombie")
     with pytest.raises(RunError, match="fenced"):
         out.publish(claim(generation, query_id), 0, [part])
@@ -99,35 +99,35 @@ def test_only_the_newest_generation_publishes(out, generation, query_id):
 
 
 def test_a_run_that_wakes_after_a_newer_one_took_the_output_is_refused(out):
-    out.take(claim(2))
+    out.claim(claim(2))
     part = stage(out, 0, "living")
     with pytest.raises(RunError, match=r"fenced.*generation 1 .* generation 2 has it"):
-        out.take(claim(1))
+        out.claim(claim(1))
     assert out.generation("means") == 2
     out.publish(claim(2), 0, [part])
     assert seen(out) == {0: ["living"]}
 
 
 def test_a_generation_may_take_the_output_again(out):
-    out.take(claim(2))
-    out.take(claim(2))
+    out.claim(claim(2))
+    out.claim(claim(2))
     assert out.generation("means") == 2
 
 
 def test_taking_the_output_sweeps_what_was_staged(out):
-    out.take(claim(1))
+    out.claim(claim(1))
     stage(out, 0, "orphan")
     (out.root / "_cutwater" / "staging" / "1-q" / "epoch=0.half").mkdir()
     out.publish(claim(1), 1, [stage(out, 1, "a")])
-    out.take(claim(2))
+    out.claim(claim(2))
     assert list(out.root.glob("_cutwater/staging/*/*")) == []
     assert seen(out) == {1: ["a"]}
 
 
 def test_a_zombie_whose_files_were_swept_publishes_nothing(out):
-    out.take(claim(1))
+    out.claim(claim(1))
     part = stage(out, 0, "zombie")
-    out.take(claim(2))
+    out.claim(claim(2))
     with pytest.raises(RunError, match="fenced"):
         out.publish(claim(1), 0, [part])
     with pytest.raises(FileNotFoundError):
@@ -136,8 +136,8 @@ def test_a_zombie_whose_files_were_swept_publishes_nothing(out):
 
 
 def test_a_task_of_a_run_that_was_overtaken_writes_nothing(out):
-    out.take(claim(1))
-    out.take(claim(2))
+    out.claim(claim(1))
+    out.claim(claim(2))
     with pytest.raises(FencedError, match="generation 2 has taken over from generation 1"):
         stage(out, 0, "zombie", by=claim(1))
     assert [path.name for path in out.root.glob("_cutwater/staging/*")] == ["2-q"]
@@ -147,7 +147,7 @@ def test_a_task_of_a_run_that_was_overtaken_writes_nothing(out):
 @pytest.mark.parametrize("other", ["q", "another"])
 def test_wherever_a_zombie_wakes_up_it_publishes_nothing(out, monkeypatch, step, other):
     """It falls asleep before some step of publishing, and its successor takes the output."""
-    out.take(claim(1))
+    out.claim(claim(1))
     parts = [stage(out, 0, "zombie"), stage(out, 0, "too", label=2)]
     left = iter(range(step))
 
@@ -157,7 +157,7 @@ def test_wherever_a_zombie_wakes_up_it_publishes_nothing(out, monkeypatch, step,
                 monkeypatch.undo()
                 if other != "q":
                     out.take_over(claim(2, other), keep=True)
-                out.take(claim(2, other))
+                out.claim(claim(2, other))
             return real(*args, **kwargs)
 
         return first_asleep
@@ -176,7 +176,7 @@ def test_wherever_a_zombie_wakes_up_it_publishes_nothing(out, monkeypatch, step,
 
 def test_a_zombie_that_gathers_while_it_is_swept_publishes_nothing(out, monkeypatch):
     """Its parts are listed to be swept, and it moves them into a directory that is not."""
-    out.take(claim(1))
+    out.claim(claim(1))
     part = stage(out, 0, "zombie")
     has_gathered, is_swept = threading.Event(), threading.Event()
     real_rename, real_write = Path.rename, folder.write_json
@@ -202,7 +202,7 @@ def test_a_zombie_that_gathers_while_it_is_swept_publishes_nothing(out, monkeypa
     monkeypatch.setattr(folder, "write_json", write)
     monkeypatch.setattr(Path, "rename", rename)
     monkeypatch.setattr(Folder, "_check_fence", passed_once(Folder._check_fence, zombie))
-    out.take(claim(2))
+    out.claim(claim(2))
     is_swept.set()
     zombie.join(60)
     assert seen(out) == {}
@@ -227,20 +227,20 @@ def test_two_runs_with_the_same_pid_do_not_share_temporary_files(out, monkeypatc
         Path, "replace", lambda self, to: (names.append(self.name), real(self, to))[1]
     )
     monkeypatch.setattr(os, "getpid", lambda: 1)
-    out.take(claim(1))
-    out.take(claim(2))
+    out.claim(claim(1))
+    out.claim(claim(2))
     assert len(set(names)) == len(names) == 2
 
 
 def test_parts_of_one_lane_follow_one_another(out):
-    """Without an exchange each task has a part of the same lane; fewer rows do not come first."""
-    out.take(claim(1))
+    """Without an exchange each task has a part of the same bucket; fewer rows do not come first."""
+    out.claim(claim(1))
     parts = [stage(out, 0, "3", last="cc"), stage(out, 0, "1", "2", last="bb")]
     out.publish(claim(1), 0, parts)
     assert seen(out) == {0: ["1", "2", "3"]}
-    assert out.rows(claim()) == 3
+    assert out.row_count(claim()) == 3
     manifest = json.loads((out.root / "epoch=0" / "_manifest.json").read_bytes())
-    assert manifest["lanes"] == {"1": [3, "cc"]}
+    assert manifest["buckets"] == {"1": [3, "cc"]}
     assert manifest["rows"] == 3
     assert (manifest["query_id"], manifest["generation"], manifest["epoch"]) == ("q", 1, 0)
 
@@ -253,7 +253,7 @@ def test_a_new_folder_is_fine(out, tmp_path):
 
 
 def test_an_output_of_a_deleted_checkpoint_is_refused(out):
-    out.take(claim(1))
+    out.claim(claim(1))
     out.publish(claim(1), 0, [stage(out, 0, "a")])
     assert code(out.check("means", None, 0)) == ["another-checkpoint"]
     assert code(out.check("means", "other", 1)) == ["another-checkpoint"]
@@ -261,12 +261,12 @@ def test_an_output_of_a_deleted_checkpoint_is_refused(out):
 
 
 def test_an_output_of_a_deleted_checkpoint_is_refused_before_its_first_epoch_too(out):
-    out.take(claim(1))
+    out.claim(claim(1))
     assert code(out.check("means", "other", 0)) == ["another-checkpoint"]
 
 
 def test_an_output_that_is_ahead_of_its_checkpoint_is_refused(out):
-    out.take(claim(1))
+    out.claim(claim(1))
     for epoch in (0, 1, 10):
         out.publish(claim(1), epoch, [stage(out, epoch, "a")])
     assert out.check("means", "q", 11) == []
@@ -292,19 +292,19 @@ def test_other_files_in_the_folder_are_no_matter(out):
 
 def test_the_folder_of_another_sink_is_refused(out):
     """Two sinks that change places would each have half of the other's rows."""
-    out.take(claim(1))
+    out.claim(claim(1))
     assert code(out.check("alarms", "q", 0)) == ["another-sink"]
 
 
 def test_another_format_is_refused(out):
-    out.take(claim(1))
+    out.claim(claim(1))
     path = out.root / "_cutwater" / "ledger.json"
     write_json(path, {**read_json(path, "it"), "format": 99})
     assert code(out.check("means", "q", 0)) == ["ledger-format"]
 
 
 def test_a_ledger_that_was_altered_is_a_sentence(out):
-    out.take(claim(1))
+    out.claim(claim(1))
     path = out.root / "_cutwater" / "ledger.json"
     path.write_text(path.read_text().replace('"generation": 1', '"generation": 7'))
     with pytest.raises(RunError, match="damaged: its content is not what was written"):
@@ -312,7 +312,7 @@ def test_a_ledger_that_was_altered_is_a_sentence(out):
 
 
 def test_a_damaged_ledger_is_a_sentence(out):
-    out.take(claim(1))
+    out.claim(claim(1))
     (out.root / "_cutwater" / "ledger.json").write_text("{")
     with pytest.raises(RunError, match="damaged-file"):
         out.check("means", "q", 0)
@@ -325,5 +325,5 @@ def test_a_place_where_a_file_is_cannot_be_written_to(tmp_path, below):
     out = Folder(str(file / below if below else file))
     assert code(out.check("means", None, 0)) == ["unwritable-output"]
     with pytest.raises(RunError, match="unwritable-output"):
-        out.take(claim(1))
+        out.claim(claim(1))
     assert file.read_text() == "mine"

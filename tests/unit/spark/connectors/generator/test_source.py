@@ -54,33 +54,33 @@ def spans(chunks):
 
 def test_rows_come_at_their_rate_and_what_was_due_in_a_pause_comes_after_it():
     clock = Clock()
-    feed = Generated(item, total=100, rows_per_second=10)
-    planner = feed.planner(Item, clock)
-    (first,) = planner.take()
+    source = Generated(item, total=100, rows_per_second=10)
+    planner = source.planner(Item, clock)
+    (first,) = planner.poll()
     assert spans([first]) == [(0, 1)]
-    planner.note(first)
+    planner.advance(first)
     assert not planner.has_input()
-    assert planner.take() == []
+    assert planner.poll() == []
     clock.now += 2
-    assert spans(planner.take()) == [(1, 21)]
-    later = feed.planner(Item, clock)  # another start goes by when the first began
-    later.note(first)
+    assert spans(planner.poll()) == [(1, 21)]
+    later = source.planner(Item, clock)  # another start goes by when the first began
+    later.advance(first)
     clock.now += 1
-    assert spans(later.take()) == [(1, 31)]
+    assert spans(later.poll()) == [(1, 31)]
     clock.now += 1000
-    assert spans(later.take()) == [(1, 100)]
+    assert spans(later.poll()) == [(1, 100)]
 
 
 def test_a_run_that_catches_up_does_not_wait_for_a_total():
     clock = Clock()
     planner = Generated(item, total=100, rows_per_second=10).planner(Item, clock)
     planner.freeze()
-    assert spans(planner.take()) == [(0, 100)]
+    assert spans(planner.poll()) == [(0, 100)]
     endless = Generated(item, rows_per_second=10).planner(Item, clock)
     clock.now += 1
     endless.freeze()
     clock.now += 1
-    assert spans(endless.take()) == [(0, 11)]
+    assert spans(endless.poll()) == [(0, 11)]
 
 
 def test_a_row_that_is_no_record_is_a_bad_one(copy):
@@ -88,7 +88,7 @@ def test_a_row_that_is_no_record_is_a_bad_one(copy):
         return [Item(0), Item("1"), object(), None, Item(4)][number]  # type: ignore[arg-type]
 
     said = copy.refused(Generated(mixed, total=5), Item)
-    assert said.startswith("[bad-record] row 1 is no record of source 'items': Expected `int`")
+    assert said.startswith("[bad-record] row 1 is not a record of source 'items': Expected `int`")
     copied = copy(Generated(mixed, total=5), Item, skip_bad_records=True)
     assert items(copied) == [Item(0), Item(4)]
     assert [json.loads(line)["row"] for line in copied.bad] == [1, 2, 3]
@@ -107,14 +107,14 @@ def test_settings_that_cannot_work_are_refused_before():
     flow = cw.Flow("made up")
     flow.source("items", Item)
     (step,) = (step for step in flow.steps if isinstance(step, Source))
-    for feed, codes in (
+    for source, codes in (
         (Generated(item, total=1), []),
         (Generated(item, rows_per_second=0.5), []),
         (Generated(item), ["endless-generator"]),
         (Generated(item, total=0), ["no-progress"]),
         (Generated(item, 1, -1.0, 0), ["no-progress", "no-progress"]),
     ):
-        assert [problem.code for problem in feed.problems("items", step)] == codes
+        assert [problem.code for problem in source.problems("items", step)] == codes
 
 
 def test_it_can_be_replayed_if_its_function_can():

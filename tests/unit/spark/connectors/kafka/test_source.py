@@ -39,43 +39,43 @@ def topic(broker):
 
 
 @pytest.fixture
-def feed(broker, topic):
+def source(broker, topic):
     return KafkaMessages(topic=topic, servers=broker.servers)
 
 
-def send(feed, *numbers, partition=0):
-    producer = Producer({"bootstrap.servers": feed.servers})
+def send(source, *numbers, partition=0):
+    producer = Producer({"bootstrap.servers": source.servers})
     for number in numbers:
         value = number if isinstance(number, bytes | None) else b'{"number":%d}' % number
-        producer.produce(feed.topic, value, partition=partition)
+        producer.produce(source.topic, value, partition=partition)
     producer.flush()
 
 
-def transaction(feed):
-    settings = {"bootstrap.servers": feed.servers, "transactional.id": uuid.uuid4().hex}
+def transaction(source):
+    settings = {"bootstrap.servers": source.servers, "transactional.id": uuid.uuid4().hex}
     producer = Producer(settings)
     producer.init_transactions()
     producer.begin_transaction()
     return producer
 
 
-def send_in(producer, feed, *numbers, partition=0):
+def send_in(producer, source, *numbers, partition=0):
     for number in numbers:
-        producer.produce(feed.topic, b'{"number":%d}' % number, partition=partition)
+        producer.produce(source.topic, b'{"number":%d}' % number, partition=partition)
     producer.flush()
 
 
-def log_of(feed, folder, clock=None):
-    return ChunkLog(feed, Order, folder / "log", clock)
+def log_of(source, folder, clock=None):
+    return ChunkLog(source, Order, folder / "log", clock)
 
 
 def spans(chunks):
     return [(chunk.number, chunk.start, chunk.end) for chunk in chunks]
 
 
-def read(feed, chunks):
-    reader = feed.reader(Order)
-    runs = [(chunk, run) for chunk in chunks for run in reader.runs(chunk)]
+def read(source, chunks):
+    reader = source.reader(Order)
+    runs = [(chunk, run) for chunk in chunks for run in reader.batches(chunk)]
     return [
         (chunk.number, position, record.number)
         for chunk, run in runs
@@ -90,34 +90,34 @@ def code(error):
 # --- what is read -----------------------------------------------------------------------------
 
 
-def test_every_message_is_read_once_with_its_partition_and_offset(feed, tmp_path):
-    log = log_of(feed, tmp_path)
+def test_every_message_is_read_once_with_its_partition_and_offset(source, tmp_path):
+    log = log_of(source, tmp_path)
     assert (log.extend(), log.has_input()) == (0, False)
-    send(feed, 1, 2)
-    send(feed, 3, partition=1)
+    send(source, 1, 2)
+    send(source, 3, partition=1)
     assert log.has_input()
     assert log.extend() == 1
-    assert read(feed, log.read(1)) == [(0, 0, 1), (0, 1, 2), (1, 0, 3)]
+    assert read(source, log.read(1)) == [(0, 0, 1), (0, 1, 2), (1, 0, 3)]
     assert log.extend() == 1
-    send(feed, 4)
+    send(source, 4)
     assert log.extend() == 2
-    assert read(feed, log.read(2)) == [(0, 2, 4)]
+    assert read(source, log.read(2)) == [(0, 2, 4)]
 
 
-def test_a_replay_reads_what_the_log_says_whatever_came_after(feed, tmp_path):
-    send(feed, 1, 2)
-    log_of(feed, tmp_path).extend()
-    send(feed, 3)
-    again = log_of(feed, tmp_path)
-    assert read(feed, again.read(1)) == read(feed, again.read(1)) == [(0, 0, 1), (0, 1, 2)]
+def test_a_replay_reads_what_the_log_says_whatever_came_after(source, tmp_path):
+    send(source, 1, 2)
+    log_of(source, tmp_path).extend()
+    send(source, 3)
+    again = log_of(source, tmp_path)
+    assert read(source, again.read(1)) == read(source, again.read(1)) == [(0, 0, 1), (0, 1, 2)]
     again.extend()
-    assert read(feed, again.read(2)) == [(0, 2, 3)]
+    assert read(source, again.read(2)) == [(0, 2, 3)]
 
 
-def test_an_epoch_reads_no_more_rows_than_it_may_spread_over_partitions(feed, tmp_path):
-    send(feed, *range(50))
-    send(feed, *range(8), partition=1)
-    log = log_of(replace(feed, max_rows_per_epoch=20), tmp_path)
+def test_an_epoch_reads_no_more_rows_than_it_may_spread_over_partitions(source, tmp_path):
+    send(source, *range(50))
+    send(source, *range(8), partition=1)
+    log = log_of(replace(source, max_rows_per_epoch=20), tmp_path)
     while log.extend() < 3:
         pass
     assert [spans(log.read(n)) for n in (1, 2, 3)] == [
@@ -127,171 +127,171 @@ def test_an_epoch_reads_no_more_rows_than_it_may_spread_over_partitions(feed, tm
     ]
 
 
-def test_an_epoch_reads_about_as_many_bytes_as_it_may(feed, tmp_path):
-    send(feed, *[b'{"number":1,"text":"%s"}' % (b"x" * 976)] * 1000)
-    log = log_of(replace(feed, max_bytes_per_epoch=100_000), tmp_path)
+def test_an_epoch_reads_about_as_many_bytes_as_it_may(source, tmp_path):
+    send(source, *[b'{"number":1,"text":"%s"}' % (b"x" * 976)] * 1000)
+    log = log_of(replace(source, max_bytes_per_epoch=100_000), tmp_path)
     log.extend()
     assert spans(log.read(1)) == [(0, 0, 100)]
 
 
-def test_a_sample_ends_where_its_partition_ends(feed, tmp_path):
-    send(feed, *range(150))
-    send(feed, *range(150), partition=1)
-    log = log_of(feed, tmp_path)
+def test_a_sample_ends_where_its_partition_ends(source, tmp_path):
+    send(source, *range(150))
+    send(source, *range(150), partition=1)
+    log = log_of(source, tmp_path)
     log.extend()
     assert spans(log.read(1)) == [(0, 0, 150), (1, 0, 150)]
 
 
-def test_a_run_that_catches_up_takes_what_was_there(feed, tmp_path):
-    send(feed, 1)
-    log = log_of(feed, tmp_path)
+def test_a_run_that_catches_up_takes_what_was_there(source, tmp_path):
+    send(source, 1)
+    log = log_of(source, tmp_path)
     log.freeze()
-    send(feed, 2)
-    send(feed, 3, partition=1)
+    send(source, 2)
+    send(source, 3, partition=1)
     log.extend()
     assert log.extend() == 1
     assert spans(log.read(1)) == [(0, 0, 1)]
     assert log.has_input()
 
 
-def test_a_partition_that_is_added_is_read_from_its_beginning(broker, feed, tmp_path):
-    send(feed, 1)
-    log = log_of(replace(feed, begin="latest"), tmp_path)
+def test_a_partition_that_is_added_is_read_from_its_beginning(broker, source, tmp_path):
+    send(source, 1)
+    log = log_of(replace(source, begin="latest"), tmp_path)
     log.extend()
-    send(feed, 2)
+    send(source, 2)
     log.extend()
     admin = broker.admin()
-    admin.create_partitions([NewPartitions(feed.topic, 3)])[feed.topic].result()
-    send(feed, 7, partition=2)
+    admin.create_partitions([NewPartitions(source.topic, 3)])[source.topic].result()
+    send(source, 7, partition=2)
     log.extend()
-    assert [read(feed, log.read(n)) for n in (1, 2, 3)] == [[], [(0, 1, 2)], [(2, 0, 7)]]
+    assert [read(source, log.read(n)) for n in (1, 2, 3)] == [[], [(0, 1, 2)], [(2, 0, 7)]]
 
 
 def test_what_comes_after_the_beginning_is_not_lost_if_the_first_epoch_had_none_of_it(
-    feed, tmp_path
+    source, tmp_path
 ):
     """Where a checkpoint began is known of all partitions once it has begun."""
-    late = replace(feed, begin="latest")
-    send(feed, 1)
-    send(feed, 1, partition=1)
+    late = replace(source, begin="latest")
+    send(source, 1)
+    send(source, 1, partition=1)
     log = log_of(late, tmp_path)
     log.extend()
-    send(feed, 2)
+    send(source, 2)
     log.extend()
-    send(feed, 3, partition=1)
+    send(source, 3, partition=1)
     again = log_of(late, tmp_path)
-    assert read(feed, again.read(again.extend())) == [(1, 1, 3)]
+    assert read(source, again.read(again.extend())) == [(1, 1, 3)]
 
 
-def caught_up(feed, folder):
+def caught_up(source, folder):
     """What a run that catches up reads; it knows what the folder says, and no more."""
-    log = log_of(feed, folder)
+    log = log_of(source, folder)
     before = newest = log.newest
     log.freeze()
     while log.extend() > newest:
         newest = log.newest
-    return read(feed, [c for n in range(before + 1, newest + 1) for c in log.read(n)])
+    return read(source, [c for n in range(before + 1, newest + 1) for c in log.read(n)])
 
 
-def test_runs_that_begin_with_the_latest_read_what_comes_between_them(feed, tmp_path):
-    late = replace(feed, begin="latest")
-    send(feed, 1)
+def test_runs_that_begin_with_the_latest_read_what_comes_between_them(source, tmp_path):
+    late = replace(source, begin="latest")
+    send(source, 1)
     assert caught_up(late, tmp_path) == []
-    send(feed, 2, 3)
-    send(feed, 4, partition=1)
+    send(source, 2, 3)
+    send(source, 4, partition=1)
     assert caught_up(late, tmp_path) == [(0, 1, 2), (0, 2, 3), (1, 0, 4)]
     assert caught_up(late, tmp_path) == []
 
 
-def test_a_run_that_is_killed_before_its_first_message_has_begun(feed, tmp_path):
-    late = replace(feed, begin="latest")
-    send(feed, 1)
+def test_a_run_that_is_killed_before_its_first_message_has_begun(source, tmp_path):
+    late = replace(source, begin="latest")
+    send(source, 1)
     log_of(late, tmp_path).extend()
-    send(feed, 2)
+    send(source, 2)
     again = log_of(late, tmp_path)
-    assert read(feed, again.read(again.extend())) == [(0, 1, 2)]
+    assert read(source, again.read(again.extend())) == [(0, 1, 2)]
 
 
-def test_the_beginning_reads_nothing_and_numbers_nothing(feed, tmp_path):
-    send(feed, 1, 2)
-    log = log_of(replace(feed, begin="latest"), tmp_path, Numbering())
+def test_the_beginning_reads_nothing_and_numbers_nothing(source, tmp_path):
+    send(source, 1, 2)
+    log = log_of(replace(source, begin="latest"), tmp_path, Numbering())
     beginning = log.read(log.extend())
-    parts = [c for share in shares(feed, beginning, 4, feed.reader(Order)) for c in share]
-    assert read(feed, parts) == read(feed, beginning) == []
-    assert [feed.tally(chunk) for chunk in beginning] == [0, 0]
-    send(feed, 3)
+    parts = [c for share in shares(source, beginning, 4, source.reader(Order)) for c in share]
+    assert read(source, parts) == read(source, beginning) == []
+    assert [source.measure(chunk) for chunk in beginning] == [0, 0]
+    send(source, 3)
     (chunk,) = log.read(log.extend())
     assert (chunk.start, chunk.first, chunk.newest_after) == (2, 0, 1)
 
 
-def test_a_checkpoint_that_began_with_its_first_message_goes_on(feed, tmp_path):
+def test_a_checkpoint_that_began_with_its_first_message_goes_on(source, tmp_path):
     """Earlier versions noted the beginning only there."""
-    send(feed, 1, 2)
-    send(feed, 1, 2, partition=1)
-    identity = topics.topics_of(feed.cluster).find(feed.topic).identity
-    began = {"topic": feed.topic, "topic_id": identity, "began": {"0": 1, "1": 1}}
+    send(source, 1, 2)
+    send(source, 1, 2, partition=1)
+    identity = topics.topics_of(source.cluster).find(source.topic).identity
+    began = {"topic": source.topic, "topic_id": identity, "began": {"0": 1, "1": 1}}
     EntryLog(tmp_path / "log", "the log", generation=0).append([Chunk(0, 1, 2, began).to_json()])
-    assert caught_up(replace(feed, begin="latest"), tmp_path) == [(1, 1, 2)]
+    assert caught_up(replace(source, begin="latest"), tmp_path) == [(1, 1, 2)]
 
 
 # --- transactions -----------------------------------------------------------------------------
 
 
-def test_what_is_not_committed_is_not_read(feed, tmp_path):
-    send(feed, 1)
-    open_one = transaction(feed)
-    send_in(open_one, feed, 2)
-    send(feed, 3)
-    log = log_of(feed, tmp_path)
+def test_what_is_not_committed_is_not_read(source, tmp_path):
+    send(source, 1)
+    open_one = transaction(source)
+    send_in(open_one, source, 2)
+    send(source, 3)
+    log = log_of(source, tmp_path)
     log.extend()
     assert spans(log.read(1)) == [(0, 0, 1)]
     open_one.commit_transaction()
-    KafkaObserver(feed.servers, feed.topic).wait_until_decided()
+    KafkaObserver(source.servers, source.topic).wait_until_decided()
     log.extend()
-    assert read(feed, log.read(2)) == [(0, 1, 2), (0, 2, 3)]
+    assert read(source, log.read(2)) == [(0, 1, 2), (0, 2, 3)]
 
 
-def test_aborted_messages_and_markers_are_passed_over_and_nothing_hangs(feed, tmp_path):
-    send(feed, 1)
-    lost = transaction(feed)
-    send_in(lost, feed, 2, 3)
+def test_aborted_messages_and_markers_are_passed_over_and_nothing_hangs(source, tmp_path):
+    send(source, 1)
+    lost = transaction(source)
+    send_in(lost, source, 2, 3)
     lost.abort_transaction()
-    KafkaObserver(feed.servers, feed.topic).wait_until_decided()
-    log = log_of(feed, tmp_path)
+    KafkaObserver(source.servers, source.topic).wait_until_decided()
+    log = log_of(source, tmp_path)
     log.extend()
     (chunk,) = log.read(1)
     assert (chunk.start, chunk.end) == (0, 4)
-    assert read(feed, [chunk]) == [(0, 0, 1)]
+    assert read(source, [chunk]) == [(0, 0, 1)]
     rest = replace(chunk, start=1)
-    assert read(feed, [rest]) == []
-    assert [read(feed, [replace(rest, end=end)]) for end in (2, 3)] == [[], []]
-    assert feed.reader(Order).count(chunk) == 1
+    assert read(source, [rest]) == []
+    assert [read(source, [replace(rest, end=end)]) for end in (2, 3)] == [[], []]
+    assert source.reader(Order).count(chunk) == 1
 
 
-def test_a_chunk_is_cut_anywhere(feed, tmp_path):
-    send(feed, *range(10))
-    log = log_of(feed, tmp_path)
+def test_a_chunk_is_cut_anywhere(source, tmp_path):
+    send(source, *range(10))
+    log = log_of(source, tmp_path)
     log.extend()
     (chunk,) = log.read(1)
-    middle = feed.cut(chunk, 4)
+    middle = source.cut(chunk, 4)
     parts = [replace(chunk, end=middle), replace(chunk, start=middle)]
-    assert read(feed, parts) == read(feed, [chunk])
-    assert len(read(feed, parts[:1])) == 4
+    assert read(source, parts) == read(source, [chunk])
+    assert len(read(source, parts[:1])) == 4
 
 
-def test_many_messages_are_read_in_runs_and_in_order(feed, tmp_path, monkeypatch):
-    monkeypatch.setattr(kafka_messages, "RUN_ROWS", 1000)
-    send(feed, *range(25_000))
-    log = log_of(feed, tmp_path)
+def test_many_messages_are_read_in_runs_and_in_order(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(kafka_messages, "KAFKA_BATCH_ROWS", 1000)
+    send(source, *range(25_000))
+    log = log_of(source, tmp_path)
     log.extend()
-    assert [number for _, _, number in read(feed, log.read(1))] == list(range(25_000))
-    assert len(list(feed.reader(Order).runs(log.read(1)[0]))) > 2
+    assert [number for _, _, number in read(source, log.read(1))] == list(range(25_000))
+    assert len(list(source.reader(Order).batches(log.read(1)[0]))) > 2
 
 
-def test_records_are_numbered_over_partitions(feed, tmp_path):
-    send(feed, 1, 2)
-    send(feed, 3, partition=1)
-    log = log_of(feed, tmp_path, Numbering())
+def test_records_are_numbered_over_partitions(source, tmp_path):
+    send(source, 1, 2)
+    send(source, 3, partition=1)
+    log = log_of(source, tmp_path, Numbering())
     log.extend()
     assert [(chunk.first, chunk.newest_after) for chunk in log.read(1)] == [(0, 3), (2, 3)]
 
@@ -299,95 +299,95 @@ def test_records_are_numbered_over_partitions(feed, tmp_path):
 # --- bad records ------------------------------------------------------------------------------
 
 
-def test_a_bad_message_has_a_place(feed, tmp_path):
-    send(feed, None, b"{", b'{"number":"x"}', b"")
-    log = log_of(feed, tmp_path)
+def test_a_bad_message_has_a_place(source, tmp_path):
+    send(source, None, b"{", b'{"number":"x"}', b"")
+    log = log_of(source, tmp_path)
     log.extend()
     (chunk,) = log.read(1)
-    reader = feed.reader(Order)
-    (run,) = reader.runs(chunk)
+    reader = source.reader(Order)
+    (run,) = reader.batches(chunk)
     for raw in run.raws:
         with pytest.raises(BAD):
             reader.decode_one(raw)
-    assert [reader.text(raw) for raw in run.raws] == [b"null", b"{", b'{"number":"x"}', b""]
-    assert feed.place(chunk, 2) == f"topic '{feed.topic}', partition 0, offset 2"
-    assert feed.spot(chunk, 2) == {"topic": feed.topic, "partition": 0, "offset": 2}
+    assert [reader.preview(raw) for raw in run.raws] == [b"null", b"{", b'{"number":"x"}', b""]
+    assert source.location(chunk, 2) == f"topic '{source.topic}', partition 0, offset 2"
+    assert source.coordinates(chunk, 2) == {"topic": source.topic, "partition": 0, "offset": 2}
 
 
 # --- refusals ---------------------------------------------------------------------------------
 
 
-def expire(broker, feed, offset):
+def expire(broker, source, offset):
     admin = broker.admin()
-    place = TopicPartition(feed.topic, 0, offset)
+    place = TopicPartition(source.topic, 0, offset)
     admin.delete_records([place])[place].result()
 
 
-def test_input_that_expired_before_it_was_planned_is_refused(broker, feed, tmp_path):
-    send(feed, 1)
-    log_of(feed, tmp_path).extend()
-    send(feed, 2, 3, 4)
-    expire(broker, feed, 3)
+def test_input_that_expired_before_it_was_planned_is_refused(broker, source, tmp_path):
+    send(source, 1)
+    log_of(source, tmp_path).extend()
+    send(source, 2, 3, 4)
+    expire(broker, source, 3)
     with pytest.raises(InputError) as error:
-        log_of(feed, tmp_path).extend()
+        log_of(source, tmp_path).extend()
     assert code(error) == "expired-input"
     assert "offset 1 is to be read next" in str(error.value)
     assert "before offset 3" in str(error.value)
 
 
-def test_input_that_expired_after_the_beginning_is_refused(broker, feed, tmp_path):
-    late = replace(feed, begin="latest")
+def test_input_that_expired_after_the_beginning_is_refused(broker, source, tmp_path):
+    late = replace(source, begin="latest")
     log_of(late, tmp_path).extend()
-    send(feed, 1, 2)
-    expire(broker, feed, 1)
+    send(source, 1, 2)
+    expire(broker, source, 1)
     with pytest.raises(InputError) as error:
         log_of(late, tmp_path).extend()
     assert code(error) == "expired-input"
 
 
-def test_input_that_expired_before_it_was_read_is_refused(broker, feed, tmp_path):
-    send(feed, 1, 2, 3, 4)
-    log = log_of(feed, tmp_path)
+def test_input_that_expired_before_it_was_read_is_refused(broker, source, tmp_path):
+    send(source, 1, 2, 3, 4)
+    log = log_of(source, tmp_path)
     log.extend()
-    expire(broker, feed, 2)
+    expire(broker, source, 2)
     with pytest.raises(InputError) as error:
-        read(feed, log.read(1))
+        read(source, log.read(1))
     assert code(error) == "expired-input"
 
 
-def test_a_new_checkpoint_begins_with_what_is_left(broker, feed, tmp_path):
-    send(feed, 1, 2, 3)
-    expire(broker, feed, 2)
-    log = log_of(feed, tmp_path)
+def test_a_new_checkpoint_begins_with_what_is_left(broker, source, tmp_path):
+    send(source, 1, 2, 3)
+    expire(broker, source, 2)
+    log = log_of(source, tmp_path)
     log.extend()
-    assert read(feed, log.read(1)) == [(0, 2, 3)]
+    assert read(source, log.read(1)) == [(0, 2, 3)]
 
 
-def test_a_topic_that_was_made_again_is_refused(broker, feed, tmp_path):
-    send(feed, 1, 2)
-    log = log_of(feed, tmp_path)
+def test_a_topic_that_was_made_again_is_refused(broker, source, tmp_path):
+    send(source, 1, 2)
+    log = log_of(source, tmp_path)
     log.extend()
-    read(feed, log.read(1))
+    read(source, log.read(1))
     admin = broker.admin()
-    admin.delete_topics([feed.topic])[feed.topic].result()
+    admin.delete_topics([source.topic])[source.topic].result()
     with pytest.raises(InputError) as error:
         log.extend()
     assert code(error) == "unknown-topic"
-    broker.topic(feed.topic, partitions=2)
-    send(feed, 7, 8, 9)
-    for attempt in (log, log_of(feed, tmp_path)):
+    broker.topic(source.topic, partitions=2)
+    send(source, 7, 8, 9)
+    for attempt in (log, log_of(source, tmp_path)):
         with pytest.raises(InputError) as error:
             attempt.extend()
         assert code(error) == "another-topic"
     with pytest.raises(InputError) as error:
-        read(feed, log.read(1))
+        read(source, log.read(1))
     assert code(error) == "another-topic"
 
 
-def test_a_broker_that_knows_less_than_before_is_asked_again(feed, tmp_path, monkeypatch):
+def test_a_broker_that_knows_less_than_before_is_asked_again(source, tmp_path, monkeypatch):
     """Else a run that catches up would take an empty answer for the end."""
-    send(feed, *range(10))
-    log = log_of(replace(feed, max_rows_per_epoch=4), tmp_path)
+    send(source, *range(10))
+    log = log_of(replace(source, max_rows_per_epoch=4), tmp_path)
     log.freeze()
     log.extend()
     true_ends = topics.Topics.ends
@@ -406,24 +406,24 @@ def test_a_broker_that_knows_less_than_before_is_asked_again(feed, tmp_path, mon
     assert code(error) == "messages-lost"
 
 
-def test_a_compacted_topic_is_not_replayable(broker, feed):
-    compacted = replace(feed, topic=broker.topic(cleanup_policy="compact"))
+def test_a_compacted_topic_is_not_replayable(broker, source):
+    compacted = replace(source, topic=broker.topic(cleanup_policy="compact"))
     assert not compacted.replay().is_replayable
     assert "cleanup.policy=compact" in compacted.replay().because
-    assert feed.replay().is_replayable
-    assert "keeps messages" in feed.replay().provided
+    assert source.replay().is_replayable
+    assert "keeps messages" in source.replay().provided
 
 
-def test_a_topic_that_is_not_there_is_said(feed):
-    (problem,) = replace(feed, topic="nowhere").check("orders", STEP)
+def test_a_topic_that_is_not_there_is_said(source):
+    (problem,) = replace(source, topic="nowhere").check("orders", STEP)
     assert problem.code == "unknown-topic"
-    assert list(feed.check("orders", STEP)) == []
+    assert list(source.check("orders", STEP)) == []
 
 
-def test_a_broker_that_is_not_there_is_said(feed, monkeypatch):
+def test_a_broker_that_is_not_there_is_said(source, monkeypatch):
     monkeypatch.setattr(topics, "_CALL_S", 2)
     with pytest.raises(RunError) as error:
-        list(replace(feed, servers="127.0.0.1:1").check("orders", STEP))
+        list(replace(source, servers="127.0.0.1:1").check("orders", STEP))
     assert code(error) == "kafka-unreachable"
 
 
@@ -449,8 +449,8 @@ def test_settings_that_cannot_be_are_refused(change, expected):
 
 
 def test_chunks_and_settings_travel():
-    feed = KafkaMessages(topic="t", servers="there:9092", settings={"client.id": "x"})
-    assert pickle.loads(pickle.dumps(feed)) == feed
+    source = KafkaMessages(topic="t", servers="there:9092", settings={"client.id": "x"})
+    assert pickle.loads(pickle.dumps(source)) == source
     chunk = Chunk(1, 5, 9, {"topic": "t", "topic_id": "a", "began": {"0": 3}})
     assert Chunk.of_json(chunk.to_json()) == chunk
-    assert (feed.tally(chunk), feed.piece(chunk)) == (4, "t 1")
+    assert (source.measure(chunk), source.partition_name(chunk)) == (4, "t 1")

@@ -16,7 +16,7 @@ from support.connectors.postgres_sink import records
 
 from cutwater.errors import RunError
 from cutwater.observers.postgres import PostgresObserver
-from cutwater.spark.connectors.base.sink import Lane
+from cutwater.spark.connectors.base.sink import BucketRows
 from cutwater.spark.connectors.postgres.fields import fields_of_record
 
 UTC = dt.UTC
@@ -84,21 +84,21 @@ class Table:
 
     def write(self, record, *values):
         """Write values to a table that is made for them; what is read back."""
-        self.out.sink.make_ready("readings", record)
-        self.out.sink.take(self.out.claim)
+        self.out.sink.prepare("readings", record)
+        self.out.sink.claim(self.out.claim)
         return self.add(record, 0, *values)
 
     def add(self, record, epoch, *values):
         orders = [b"%d" % n for n in range(len(values))]
-        lanes = [Lane(1, orders, records(list(values)))]
-        self.out.sink.write(self.out.claim, epoch, record, lanes)
+        buckets = [BucketRows(1, orders, records(list(values)))]
+        self.out.sink.write(self.out.claim, epoch, record, buckets)
         return PostgresObserver(self.out.server.dsn, self.out.table).rows()
 
     def refused(self, record, *values):
         with pytest.raises(RunError) as error:
             self.write(record, *values)
         (problem,) = error.value.problems
-        assert self.out.sink.rows(self.out.claim) == 0
+        assert self.out.sink.row_count(self.out.claim) == 0
         return problem
 
 
@@ -218,7 +218,7 @@ class TestMisfits:
     def problems(self, make_out, columns, record=Reading, **changes):
         out = make_out(**{"create": False, **changes})
         out.server.execute(f"CREATE TABLE {out.table} ({columns})")
-        return {p.code: str(p) for p in out.sink.misfits("readings", record)}
+        return {p.code: str(p) for p in out.sink.schema_problems("readings", record)}
 
     def test_a_table_that_fits(self, make_out):
         columns = """
@@ -236,7 +236,7 @@ class TestMisfits:
 
     def test_a_missing_table(self, make_out):
         out = make_out(create=False)
-        (problem,) = out.sink.misfits("readings", Reading)
+        (problem,) = out.sink.schema_problems("readings", Reading)
         assert problem.code == "missing-table"
         assert (
             f'CREATE TABLE "public"."{out.table}" ("key" text NOT NULL, "n" bigint NOT NULL, '
@@ -244,7 +244,7 @@ class TestMisfits:
         )
 
     def test_a_table_that_will_be_made(self, make_out):
-        assert make_out().sink.misfits("readings", Reading) == []
+        assert make_out().sink.schema_problems("readings", Reading) == []
 
     @pytest.mark.parametrize(
         ("columns", "code", "said"),
@@ -277,13 +277,13 @@ class TestMisfits:
     def test_a_view_has_no_ledger_of_its_own(self, make_out):
         out = make_out(create=False)
         out.server.execute(f"CREATE VIEW {out.table} AS SELECT 'a' AS key, 1 AS n, 'b' AS note")
-        (problem,) = out.sink.misfits("readings", Reading)
+        (problem,) = out.sink.schema_problems("readings", Reading)
         assert problem.code == "no-table"
 
     def test_an_unlogged_table_is_emptied_by_a_crash(self, make_out):
         out = make_out(create=False)
         out.server.execute(f"CREATE UNLOGGED TABLE {out.table} (key text, n int, note text)")
-        (problem,) = out.sink.misfits("readings", Reading)
+        (problem,) = out.sink.schema_problems("readings", Reading)
         assert problem.code == "unlogged-table"
 
     @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ class TestMisfits:
             f"CREATE TABLE {out.table} (key text, n int, note text)",
             f"CREATE UNIQUE INDEX ON {out.table} (key) WHERE n > 0",
         )
-        (problem,) = out.sink.misfits("readings", Reading)
+        (problem,) = out.sink.schema_problems("readings", Reading)
         assert problem.code == "no-unique-key"
 
 

@@ -1,4 +1,4 @@
-"""Hostile rows of a table: each is carried as it is, or kept aside; no neighbour is lost."""
+"""Hostile rows of a table: each is carried as it is, or a dead letter; no neighbour is lost."""
 
 import json
 from dataclasses import dataclass, replace
@@ -51,10 +51,10 @@ def test_hostile_rows_are_carried_or_kept_aside(postgres, tmp_path):
         postgres.execute(f"INSERT INTO hostile VALUES ({number}, {', '.join(values)})")
     flow = cw.Flow("hostile")
     flow.sink("out", flow.source("items", Item).key_by("text").apply(same))
-    feed = postgres_rows(
+    source = postgres_rows(
         table="hostile", dsn=postgres.dsn, key="id", transaction="xid", max_rows_per_epoch=4
     )
-    job = make_job(flow, tmp_path, feeds={"items": feed}, skip_bad_records=True)
+    job = make_job(flow, tmp_path, sources={"items": source}, skip_bad_records=True)
     aside = {bad_records_sink("items"): folder(str(tmp_path / "bad"))}
     job = replace(job, sinks={**job.sinks, **aside})
     with pytest.MonkeyPatch.context() as patch:

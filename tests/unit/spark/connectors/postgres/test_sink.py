@@ -9,7 +9,7 @@ import pytest
 
 from cutwater.errors import ConnectorError, RunError
 from cutwater.spark.connectors.postgres import connections
-from cutwater.spark.connectors.postgres.ledger import Entry
+from cutwater.spark.connectors.postgres.ledger import LedgerEntry
 from cutwater.spark.connectors.postgres.settings import Database
 
 
@@ -22,7 +22,7 @@ class TestEarly:
     def test_rows_are_there_when_the_task_is_done(self, out):
         out.write(0, {1: [1, 2], 2: [3]})
         assert out.rows() == [("k1", 1), ("k1", 2), ("k2", 3)]
-        assert out.sink.rows(out.claim) == 3
+        assert out.sink.row_count(out.claim) == 3
 
     def test_rows_of_lanes_are_merged_by_their_orders(self, out):
         out.write(0, {1: [1, 3], 2: [2, 4]})
@@ -32,19 +32,19 @@ class TestEarly:
         out.write(0, {1: [1]})
         out.write(0, {1: [1]})
         assert out.rows() == [("k1", 1)]
-        assert out.sink.rows(out.claim) == 1
+        assert out.sink.row_count(out.claim) == 1
 
     def test_a_replay_of_an_epoch_that_is_partly_written_writes_the_rest(self, out):
         out.write(0, {1: [1]})
         out.restart()
         out.write(0, {1: [1], 2: [2]})
         out.write(1, {1: [3]})
-        assert out.lanes() == {1: [1, 3], 2: [2]}
+        assert out.buckets() == {1: [1, 3], 2: [2]}
 
     def test_epochs_may_have_gaps(self, out):
         out.write(3, {1: [1]})
         out.write(7, {1: [2]})
-        assert out.lanes() == {1: [1, 2]}
+        assert out.buckets() == {1: [1, 2]}
 
     def test_publishing_does_nothing(self, out):
         receipt = out.write(0, {1: [1]})
@@ -52,23 +52,23 @@ class TestEarly:
         assert out.rows() == [("k1", 1)]
 
     def test_of_two_overlapping_attempts_one_writes(self, out):
-        """The second waits for the first, which holds the lane, and then finds it written."""
+        """The second waits for the first, which holds the bucket, and then finds it written."""
         second = threading.Thread(target=out.write, args=(0, {1: [1], 2: [2]}))
         with psycopg.connect(out.server.dsn) as first:
             first.execute(
-                "INSERT INTO cutwater_lanes VALUES (%s, 1, 0, '', 1)", (f"public.{out.table}",)
+                "INSERT INTO cutwater_buckets VALUES (%s, 1, 0, '', 1)", (f"public.{out.table}",)
             )
             first.execute(f"INSERT INTO {out.table} VALUES ('k1', 1)")
             second.start()
             out.server.wait_for_a_lock()
         second.join()
-        assert out.lanes() == {1: [1], 2: [2]}
+        assert out.buckets() == {1: [1], 2: [2]}
 
     def test_an_attempt_that_is_rolled_back_leaves_the_lane_to_the_other(self, out):
         second = threading.Thread(target=out.write, args=(0, {1: [1]}))
         first = psycopg.connect(out.server.dsn)
         first.execute(
-            "INSERT INTO cutwater_lanes VALUES (%s, 1, 0, '', 1)", (f"public.{out.table}",)
+            "INSERT INTO cutwater_buckets VALUES (%s, 1, 0, '', 1)", (f"public.{out.table}",)
         )
         second.start()
         out.server.wait_for_a_lock()
@@ -79,7 +79,7 @@ class TestEarly:
 
     def test_many_rows_go_in_several_parcels(self, out):
         out.write(0, {1: list(range(12_000))})
-        assert out.lanes() == {1: list(range(12_000))}
+        assert out.buckets() == {1: list(range(12_000))}
 
 
 class TestCommit:
@@ -88,8 +88,8 @@ class TestCommit:
         receipts = [out.write(0, {1: [1, 2]}), out.write(0, {2: [3]})]
         assert out.rows() == []
         out.publish(0, receipts)
-        assert out.lanes() == {1: [1, 2], 2: [3]}
-        assert out.sink.rows(out.claim) == 3
+        assert out.buckets() == {1: [1, 2], 2: [3]}
+        assert out.sink.row_count(out.claim) == 3
 
     def test_publishing_twice_shows_the_epoch_once(self, make_out):
         out = make_out(release="commit").ready()
@@ -102,8 +102,8 @@ class TestCommit:
     def test_parts_of_a_lane_follow_one_another(self, make_out):
         out = make_out(release="commit").ready()
         out.publish(0, [out.write(0, {1: [3, 4]}), out.write(0, {1: [1, 2]})])
-        assert out.lanes() == {1: [1, 2, 3, 4]}
-        assert out.sink.rows(out.claim) == 4
+        assert out.buckets() == {1: [1, 2, 3, 4]}
+        assert out.sink.row_count(out.claim) == 4
 
     def test_only_the_attempts_of_the_receipts_are_shown(self, make_out):
         out = make_out(release="commit").ready()
@@ -136,7 +136,7 @@ class TestCommit:
         out.sink = replace(out.sink, release="commit")
         out.restart()
         out.publish(0, [out.write(0, {1: [1], 2: [2]})])
-        assert out.lanes() == {1: [1], 2: [2]}
+        assert out.buckets() == {1: [1], 2: [2]}
 
 
 class TestFence:
@@ -176,7 +176,7 @@ class TestFence:
         monkeypatch.setattr(connections, "_SESSION", wanted)
         zombie = connections._opened(Database(out.server.dsn), "a zombie")
         with contextlib.suppress(psycopg.Error), zombie.transaction():
-            out.sink.ledger.claim(zombie, out.claim, 0, [Entry(1, 1, b"")])
+            out.sink.ledger.claim_epoch(zombie, out.claim, 0, [LedgerEntry(1, 1, b"")])
             out.restart()
             out.write(0, {1: [1]})
             zombie.execute(f"INSERT INTO {out.table} VALUES ('k1', 1)")
@@ -192,13 +192,13 @@ class TestFence:
         zombie = out.claim
         out.restart()
         with pytest.raises(RunError) as error:
-            out.sink.take(zombie)
+            out.sink.claim(zombie)
         assert code(error) == "fenced"
         assert out.sink.generation("readings") == 2
 
     def test_another_checkpoint_cannot_take_the_table(self, out):
         with pytest.raises(RunError) as error:
-            out.sink.take(replace(out.claim, query_id="other", generation=9))
+            out.sink.claim(replace(out.claim, query_id="other", generation=9))
         assert code(error) == "fenced"
 
     def test_a_ledger_that_was_deleted_fences_too(self, out):
@@ -247,8 +247,8 @@ class TestCheck:
 class TestPlace:
     def test_it_says_the_database_and_no_secret(self, out):
         sink = replace(out.sink, dsn="postgresql://u:s3cret@db/shop", table="sales.t")
-        assert sink.place == "table sales.t of PostgreSQL at db:5432/shop"
-        assert replace(sink, dsn="s3cret").place == "table sales.t of PostgreSQL"
+        assert sink.location == "table sales.t of PostgreSQL at db:5432/shop"
+        assert replace(sink, dsn="s3cret").location == "table sales.t of PostgreSQL"
 
 
 class TestLedgerSchema:
@@ -256,7 +256,7 @@ class TestLedgerSchema:
         out = make_out(ledger_schema="books")
         out.server.execute("CREATE SCHEMA IF NOT EXISTS books")
         out.ready().write(0, {1: [1]})
-        query = f"SELECT epoch FROM books.cutwater_lanes WHERE target = 'public.{out.table}'"
+        query = f"SELECT epoch FROM books.cutwater_buckets WHERE target = 'public.{out.table}'"
         assert out.server.execute(query) == [(0,)]
 
     def test_names_are_quoted(self, make_out):

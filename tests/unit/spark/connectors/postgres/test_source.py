@@ -44,9 +44,9 @@ class Orders:
 
     def open(self):
         """As after a restart: only what the log keeps is known."""
-        self.feed = postgres_rows(table=self.table, dsn=self.server.dsn, **self.settings)
-        self.reader = self.feed.reader(self.type)
-        self.log = ChunkLog(self.feed, self.type, self.folder, Numbering())
+        self.source = postgres_rows(table=self.table, dsn=self.server.dsn, **self.settings)
+        self.reader = self.source.reader(self.type)
+        self.log = ChunkLog(self.source, self.type, self.folder, Numbering())
 
     def make(self):
         self.server.execute(f"CREATE TABLE {self.table} ({self.columns})")
@@ -63,9 +63,9 @@ class Orders:
         return self.read(newest + 1) if self.log.extend() > newest else None
 
     def read(self, entry):
-        runs = [run for chunk in self.log.read(entry) for run in self.reader.runs(chunk)]
+        runs = [run for chunk in self.log.read(entry) for run in self.reader.batches(chunk)]
         found = [record.id for run in runs for record in self.reader.decode(run)]
-        orders = [order for run in runs for order in self.feed.orders(run.positions)]
+        orders = [order for run in runs for order in self.source.sort_keys(run.positions)]
         assert orders == sorted(set(orders))
         return found
 
@@ -76,7 +76,7 @@ class Orders:
         return found
 
     def problems(self):
-        return {p.code: str(p) for p in self.feed.check("orders", source_of(self.type))}
+        return {p.code: str(p) for p in self.source.check("orders", source_of(self.type))}
 
 
 def source_of(tp):
@@ -136,7 +136,7 @@ def test_a_plain_key_loses_such_a_row_and_says_so(make_orders):
         assert orders.epoch() == [2]
         first.commit()
         assert orders.epoch() is None
-    replay = orders.feed.replay()
+    replay = orders.source.replay()
     assert not replay.is_replayable
     assert "commits after one with a larger key is left out" in replay.because
 
@@ -224,9 +224,9 @@ def test_keys_may_be_negative_and_uuids(make_orders):
         for each in ids:
             connection.execute(f"INSERT INTO {named.table} (id) VALUES (%s)", (each,))
     named.log.extend()
-    (run,) = named.reader.runs(named.log.read(1)[0])
+    (run,) = named.reader.batches(named.log.read(1)[0])
     assert [key for _, key in run.positions] == sorted(ids)
-    assert named.feed.orders(run.positions) == sorted(named.feed.orders(run.positions))
+    assert named.source.sort_keys(run.positions) == sorted(named.source.sort_keys(run.positions))
 
 
 def test_values_are_those_of_the_columns(make_orders):
@@ -247,7 +247,7 @@ def test_values_are_those_of_the_columns(make_orders):
         " VALUES (1, 12345678901234567890.5, '\\x00ff', '[1, 2]', 'NaN')"
     )
     orders.log.extend()
-    (run,) = orders.reader.runs(orders.log.read(1)[0])
+    (run,) = orders.reader.batches(orders.log.read(1)[0])
     (found,) = orders.reader.decode(run)
     assert (found.amount, found.raw, found.parts, found.missing) == (
         Decimal("12345678901234567890.5"),
@@ -267,7 +267,7 @@ def test_a_record_may_have_none_of_the_columns(make_orders):
     orders = make_orders(tp=Nothing).make()
     orders.add(1)
     orders.log.extend()
-    (run,) = orders.reader.runs(orders.log.read(1)[0])
+    (run,) = orders.reader.batches(orders.log.read(1)[0])
     assert orders.reader.decode(run) == [Nothing()]
 
 
@@ -282,13 +282,13 @@ def test_a_bad_row_is_named(make_orders):
     orders.make().add(4)
     orders.log.extend()
     (chunk,) = orders.log.read(1)
-    (run,) = orders.reader.runs(chunk)
+    (run,) = orders.reader.batches(chunk)
     with pytest.raises(Exception, match="Expected `str`, got `null`"):
         orders.reader.decode_one(run.raws[0])
-    assert orders.feed.place(chunk, run.positions[0]).startswith(
+    assert orders.source.location(chunk, run.positions[0]).startswith(
         f"public.{orders.table}, id = 4 of transaction "
     )
-    assert orders.reader.text(run.raws[0]) == b'{"id": 4, "note": null}'
+    assert orders.reader.preview(run.raws[0]) == b'{"id": 4, "note": null}'
 
 
 steps = st.lists(
@@ -338,7 +338,7 @@ def test_whatever_commits_when_each_row_is_read_once(make_orders, script, limit)
 class TestCheck:
     def test_a_table_that_can_be_read(self, orders):
         assert orders.problems() == {}
-        assert orders.feed.replay().is_replayable
+        assert orders.source.replay().is_replayable
 
     @pytest.mark.parametrize(
         ("columns", "settings", "code"),
@@ -363,7 +363,7 @@ class TestCheck:
         assert list(make_orders().problems()) == ["missing-table"]
 
     def test_a_password_in_the_dsn(self):
-        feed = postgres_rows(table="t", dsn="host=h password=s3cret", key="id")
-        (problem,) = feed.problems("orders", source_of(Order))
+        source = postgres_rows(table="t", dsn="host=h password=s3cret", key="id")
+        (problem,) = source.problems("orders", source_of(Order))
         assert problem.code == "secret-in-settings"
-        assert "s3cret" not in f"{problem} {feed!r}"
+        assert "s3cret" not in f"{problem} {source!r}"

@@ -15,7 +15,7 @@ from support.spark.toy_spark import make_job
 import cutwater as cw
 from cutwater.errors import RunError
 from cutwater.spark.connectors.files.json_source import JsonLines
-from cutwater.spark.job.spec import load_job, speaking
+from cutwater.spark.job.transport import dump_job, load_job
 
 
 @dataclass(frozen=True)
@@ -27,34 +27,6 @@ class Item:
 @cw.task(initial=0)
 def count(seen: int, item: Item) -> tuple[int, list[Item]]:
     return seen + 1, [Item(item.name, seen + 1)]
-
-
-def levels(flow, tmp_path):
-    return [[s.name for s in level] for level in make_job(flow, tmp_path).levels]
-
-
-def test_a_flow_without_state_has_no_level(tmp_path):
-    flow = cw.Flow("copy")
-    flow.sink("out", flow.source("items", Item).map(lambda item: item).key_by(lambda i: i.name))
-    assert levels(flow, tmp_path) == []
-
-
-def test_steps_of_one_depth_share_a_level(tmp_path):
-    flow = cw.Flow("fork")
-    items = flow.source("items", Item)
-    first = items.key_by("name").apply(count, name="first")
-    side = items.key_by("size").apply(count, name="side")
-    both = first.merge(side, name="both").key_by("name", name="again")
-    flow.sink("deep", both.apply(count, name="deep"))
-    flow.sink("first", first)
-    assert levels(flow, tmp_path) == [["by_name", "by_size"], ["again"]]
-
-
-def test_steps_behind_one_key_are_one_level(tmp_path):
-    flow = cw.Flow("chain")
-    stream = flow.source("items", Item).key_by("name").apply(count).map(lambda i: i, name="m")
-    flow.sink("out", stream.filter(bool).apply(count, name="again"))
-    assert levels(flow, tmp_path) == [["by_name"]]
 
 
 PROJECT = {
@@ -114,19 +86,19 @@ flow.sink("out", flow.source("shapes", Shape).flat_map(moved).key_by("x").apply(
 
 WORKER = """
 import sys
-from cutwater.spark.job.spec import load_job
+from cutwater.spark.job.transport import dump_job, load_job
 job = load_job(sys.stdin.buffer.read())
-given = [segment.given for segment in job.plan.segments if segment.is_stateful]
+given = [segment.input_type for segment in job.plan.segments if segment.is_stateful]
 assert [tp.value.__name__ for tp in given] == ["Point"], given
-from cutwater.spark.microbatch.source_reader import FeedSource
+from cutwater.spark.microbatch.source_reader import EpochDataSource
 import msgspec, cutwater as cw
 shape = msgspec.json.decode(b'{"name": "a", "at": {"x": 2, "next": {"x": 1}}}',
                             type=job.flow.steps[0].type)
 (point,) = cw.simulate(job.flow, {"shapes": [shape]})["out"]
-letters = next(iter(job.letters.values()))
+codec = next(iter(job.codecs.event_codecs.values()))
 from cutwater.spark.exchange.batch import Batch
 batch = Batch([b"order"], [b"key"], [point])
-assert letters.read(letters.writer(0)(batch)) == (0, batch)
+assert codec.read(codec.writer(0)(batch)) == (0, batch)
 assert not {"job", "maths", "pairs", "shapes"} & set(sys.modules)
 try:
     print(msgspec.json.decode(b'{"name": "a"}', type=job.flow.steps[0].type))
@@ -145,7 +117,7 @@ def test_modules_beside_the_flow_travel_with_it(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
     import job as user_module  # type: ignore[import-not-found]
 
-    data = make_job(user_module.flow, tmp_path).to_bytes()
+    data = dump_job(make_job(user_module.flow, tmp_path))
     for name in ("job", "maths", "pairs", "shapes"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     far_away = tmp_path / "elsewhere"
@@ -161,7 +133,7 @@ def test_sending_a_job_leaves_the_users_classes_as_they_were(tmp_path):
     before = (dict(Item.__annotations__), dict(count.f.__annotations__))
     flow = cw.Flow("counts")
     flow.sink("out", flow.source("items", Item).key_by("name").apply(count))
-    make_job(flow, tmp_path).to_bytes()
+    dump_job(make_job(flow, tmp_path))
     assert (dict(Item.__annotations__), dict(count.f.__annotations__)) == before
 
 
@@ -169,11 +141,11 @@ def test_a_job_comes_back_as_it_was(tmp_path):
     flow = cw.Flow("counts")
     flow.sink("out", flow.source("items", Item).key_by("name").apply(count))
     job = make_job(flow, tmp_path, permute=3, parallelism=5, skip_bad_records=True)
-    again = load_job(job.to_bytes())
+    again = load_job(dump_job(job))
     assert again.sources == {"items": JsonLines(str(tmp_path / "in" / "items"), 64)}
     assert (again.sinks, again.permute, again.parallelism) == (job.sinks, 3, 5)
     assert again.skip_bad_records
-    assert levels(again.flow, tmp_path) == levels(flow, tmp_path)
+    assert len(again.topology.levels) == len(job.topology.levels) == 1
 
 
 def test_what_cannot_travel_is_a_sentence(tmp_path):
@@ -186,7 +158,7 @@ def test_what_cannot_travel_is_a_sentence(tmp_path):
     flow = cw.Flow("locks")
     flow.sink("out", flow.source("items", Item).map(guarded))
     with pytest.raises(RunError, match="flow-cannot-travel"):
-        make_job(flow, tmp_path).to_bytes()
+        dump_job(make_job(flow, tmp_path))
 
 
 class Struct(msgspec.Struct, frozen=True):
@@ -199,14 +171,7 @@ def test_a_struct_that_cannot_be_imported_there_is_refused(tmp_path):
     flow = cw.Flow("structs")
     flow.sink("out", flow.source("items", Struct))
     with pytest.raises(RunError, match="struct-cannot-travel"):
-        make_job(flow, tmp_path).to_bytes()
-
-
-def test_our_errors_are_quoted_and_others_are_not():
-    with pytest.raises(RuntimeError, match="<<cutwater:"), speaking():
-        raise RunError([])
-    with pytest.raises(KeyError), speaking():
-        raise KeyError
+        dump_job(make_job(flow, tmp_path))
 
 
 def test_the_test_runs_where_json_and_os_are_installed_modules():
@@ -215,3 +180,37 @@ def test_the_test_runs_where_json_and_os_are_installed_modules():
 
     assert all(is_installed(module.__name__) for module in (json, os, pytest, cw, sys))
     assert not is_installed(__name__)
+
+
+CONNECTOR = """
+from cutwater.spark.connectors.files.json_source import JsonLines
+
+class OwnSource(JsonLines):
+    def weight(self, chunk):
+        return 42
+"""
+
+
+def test_a_connector_of_the_users_own_travels_too(tmp_path, monkeypatch):
+    """A class in the file beside the flow, of which no field holds anything of that file."""
+    (tmp_path / "own_connector.py").write_text(CONNECTOR)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_connector", raising=False)
+    import own_connector  # type: ignore[import-not-found]
+
+    flow = cw.Flow("copy")
+    flow.source("items", Item).sink("out")
+    (tmp_path / "in").mkdir()
+    source = own_connector.OwnSource(str(tmp_path / "in"))
+    data = dump_job(make_job(flow, tmp_path, sources={"items": source}))
+    worker = subprocess.run(
+        [sys.executable, "-c", OTHER], input=data, capture_output=True, cwd=tmp_path / "in"
+    )
+    assert (worker.stdout.decode(), worker.stderr.decode()) == ("42\n", "")
+
+
+OTHER = """
+import sys
+from cutwater.spark.job.transport import load_job
+print(load_job(sys.stdin.buffer.read()).connector_of("items").weight(None))
+"""

@@ -81,7 +81,7 @@ def lines_of(folder):
 
 
 def test_windows_over_a_dataframe_are_those_of_the_simulator(spark, tmp_path):
-    """Also after a restart, and with what came late kept aside."""
+    """Also after a restart, and with what came late written to a side output."""
     given = epochs()
     for epoch in (0, 1):
         put(tmp_path / "in", epoch, given[epoch])
@@ -90,7 +90,7 @@ def test_windows_over_a_dataframe_are_those_of_the_simulator(spark, tmp_path):
         put(tmp_path / "in", epoch, given[epoch])
     result = run(spark, tmp_path, windows())
     wanted = cw.simulate(
-        windows(), {"visits": [item for visits in given for item in (*visits, cw.BORDER)]}
+        windows(), {"visits": [item for visits in given for item in (*visits, cw.BARRIER)]}
     )
     late = wanted.late_events["visits"]
     assert late, "the example has late events"

@@ -1,0 +1,89 @@
+"""No file of a real-time checkpoint, however damaged, gives a traceback, whoever reads it."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+from support.fuzz.mutations import mutations, tolerate
+from support.spark.toy_checkpoints import Checkpointed
+
+from cutwater.errors import CutwaterError
+from cutwater.spark import describe, read_frontiers, read_state, verify
+from cutwater.spark.realtime.digests import DigestLog
+from cutwater.spark.realtime.opening import newest_opening, open_generation
+from cutwater.spark.realtime.reports import TickReports
+from cutwater.spark.storage import durable
+
+pytestmark = pytest.mark.slow
+
+FILES = {
+    "identity": "cutwater.json",
+    "opening": "realtime/*/opening.json",
+    "plan": "realtime/*/plan/*.log",
+    "snapshot": "realtime/*/snapshots/*/[0-9]*",
+    "digests": "realtime/*/digests/*",
+    "position of a reader": "realtime/*/positions/reader-*",
+    "position of a sink": "realtime/*/positions/released-*",
+    "position of a snapshot": "realtime/*/positions/snapshot-*",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run of some ticks, of which the last are in no snapshot."""
+    found = Checkpointed(tmp_path_factory.mktemp("fuzzed"), partitions=2, snapshot_ticks=3)
+    found.sell(0, [(name, n, n) for n, name in enumerate("abcdefgh" * 5)])
+    found.run()
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_synced(monkeypatch):
+    monkeypatch.setattr(durable.os, "fsync", lambda _file: None)
+
+
+def start(made, root):
+    """Open the next generation, load what its tasks load, and report as a run does."""
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(made.checkpoint.root, root)
+    job = replace(made.toy.job, checkpoint=str(root), generation=2)
+    opening = open_generation(job, partitions=2, snapshot_ticks=3, now=2000.0)
+    for level, partition in opening.tasks():
+        opening.snapshots.of(level, partition).load()
+        DigestLog(opening.digest_path(level, partition), -1).close()
+    TickReports(job, opening, lambda _progress: None).report()
+
+
+def look(made):
+    """Do what a run does that goes on, and what commands do."""
+    root = made.checkpoint.root
+    verify(root)
+    describe(root)
+    opening = newest_opening(root)
+    if opening:
+        TickReports(made.toy.job, opening, lambda _progress: None).report()
+
+
+def test_as_it_was_made_it_is_whole(made, tmp_path):
+    assert verify(made.checkpoint.root).problems == []
+    look(made)
+    start(made, tmp_path / "copy")
+    read_state(made.checkpoint.root, "sold")
+    read_frontiers(made.checkpoint.root)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_damaged_file_is_a_sentence(made, tmp_path, kind):
+    file = max(made.checkpoint.root.glob(FILES[kind]), key=lambda path: path.stat().st_size)
+    before = file.read_bytes()
+    assert before
+    try:
+        for number, data in enumerate(mutations(before, seed=len(kind))):
+            file.write_bytes(data)
+            tolerate(data, lambda: look(made), CutwaterError)
+            tolerate(data, lambda: read_state(made.checkpoint.root, "sold"), CutwaterError)
+            tolerate(data, lambda: read_frontiers(made.checkpoint.root), CutwaterError)
+            if number % 3 == 0:  # a start copies all files
+                tolerate(data, lambda: start(made, tmp_path / "copy"), CutwaterError)
+    finally:
+        file.write_bytes(before)

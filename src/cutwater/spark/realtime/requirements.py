@@ -15,7 +15,6 @@ from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan
 from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.connectors.base.source import SourceConnector
-from cutwater.spark.embedded.session import is_on_this_machine
 from cutwater.spark.job.spec import Job
 
 __all__ = [
@@ -106,7 +105,7 @@ def slots_of_session(session: SparkSession, needed: int) -> int:
     """The slots of a session; executors of a cluster register late, and are waited for."""
     context = session.sparkContext
     until = time.monotonic() + SLOTS_WAIT_S
-    while context.defaultParallelism < needed and not is_on_this_machine(context.master or ""):
+    while context.defaultParallelism < needed and not _has_all_slots_at_once(context.master or ""):
         if time.monotonic() >= until:
             break
         time.sleep(SLOTS_POLL_S)
@@ -117,6 +116,11 @@ def slots_of_master(master: str) -> int | None:
     """The slots that a master names; None: not limited."""
     found = re.fullmatch(r"local(?:\[(\d+)(?:,\d+)?\])?", master)
     return int(found[1] or 1) if found else None
+
+
+def _has_all_slots_at_once(master: str) -> bool:
+    """Are there no executors to wait for? A cluster on loopback has some, `local[2]` has not."""
+    return re.match(r"local(\[|$)", master) is not None
 
 
 def _levels(job: Job) -> int:

@@ -33,8 +33,12 @@ def waiting_in(monkeypatch):
     return wait
 
 
-def test_executors_that_register_late_are_waited_for(waiting_in):
-    assert waiting_in(Session("spark://somewhere:7077", 2, 2, 4)) == 4
+CLUSTERS = ["spark://somewhere:7077", "spark://127.0.0.1:7077", "local-cluster[2,2,1024]", "yarn"]
+
+
+@pytest.mark.parametrize("master", CLUSTERS)
+def test_executors_that_register_late_are_waited_for(waiting_in, master):
+    assert waiting_in(Session(master, 2, 2, 4)) == 4
 
 
 def test_executors_that_never_register_are_waited_for_that_long_and_no_longer(waiting_in):
@@ -43,7 +47,8 @@ def test_executors_that_never_register_are_waited_for_that_long_and_no_longer(wa
     assert session.clock == SLOTS_WAIT_S
 
 
-def test_nothing_is_waited_for_on_this_machine(waiting_in):
-    session = Session("local[2]", 2)
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[2,4]"])
+def test_nothing_is_waited_for_where_there_are_no_executors(waiting_in, master):
+    session = Session(master, 2)
     assert waiting_in(session) == 2
     assert session.clock == 0

@@ -44,6 +44,7 @@ KINDS = {
     "delta-newest": (delta, "out/_delta_log/00000000000000000002.json"),
     "call-taken": (call, "calls/means/taken.json"),
     "call-note": (call, "calls/means/bucket-1.json"),
+    "call-begun": (call, "calls/means/begun.json"),
 }
 
 
@@ -58,6 +59,7 @@ def test_a_damaged_ledger_is_a_sentence(tmp_path, kind):
         sink.schema_problems("means", Mean)
         sink.generation("means")
         sink.row_count(who)
+        sink.shown(who, 0)
 
     look()
     for data in mutations(file.read_bytes(), seed=7):

@@ -51,7 +51,8 @@ class Goal:
     condition: str = ""
 
     def __str__(self) -> str:
-        wanted = f"at least {self.at_least:g}x" if self.at_least else f"at most {self.at_most:g}x"
+        bounds = {"at least": self.at_least, "at most": self.at_most}
+        wanted = " and ".join(f"{which} {bound:g}x" for which, bound in bounds.items() if bound)
         return f"{self.side} / {self.base}, {self.figure}: wanted {wanted}"
 
     def is_met(self, ratio: float) -> bool:

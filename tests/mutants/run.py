@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,8 @@ LIST = Path(__file__).with_name("mutants.toml")
 LEAST_LIMIT_S = 120.0
 TIMES_UNCHANGED = 10
 """A mutant whose tests take so much longer than without it loops for ever, and was noticed."""
+MAX_BYTES = 4 << 30
+"""Of memory, for each process: an endless loop often collects something."""
 SURVIVED = "SURVIVED"
 
 
@@ -204,6 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     listed = [mutant for mutant in known if not mutant.why_equivalent]
     if not listed:
         sys.exit(f"no mutant is listed for a module with {given.only!r} in its path")
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))  # tests inherit it
     began = time.monotonic()
     killed = Killed(given.killed)
     tried = [mutant for mutant in listed if mutant not in killed]

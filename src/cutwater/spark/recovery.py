@@ -263,7 +263,7 @@ def _settle(
     if checkpoint.is_mid_epoch():
         shown = _refuse_mixture(checkpoint, found, wanted, job, asked)
         if not shown:
-            if checkpoint.plans_anew:
+            if checkpoint.replans:
                 forget_newest(checkpoint)
         else:
             wanted = replace(wanted, sinks=wanted.sinks | found.sinks)

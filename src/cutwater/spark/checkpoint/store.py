@@ -55,7 +55,7 @@ class Checkpoint:
 
     unit = "epoch"
     """What its numbers count."""
-    plans_anew = True
+    replans = True
     """Is an unfinished epoch forgotten if nothing of it was shown? Else it is replayed as planned.
     """
 

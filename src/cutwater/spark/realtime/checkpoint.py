@@ -5,12 +5,12 @@
     checkpoint/
       cutwater.json, lock, sinks.json, ...   as of micro-batches
       realtime/<generation>/
-        opening.json     what the generation goes on from; it is open once this is there
+        opening.json     what the generation resumes from; it is open once this file exists
         plan/            which records belong to which tick, for each source
         snapshots/       the states of each task
         digests/         of what each task released, to compare a replay with
         positions/       how far each task is; safe to delete
-        spark/           Spark's own checkpoint, which nobody reads
+        spark/           Spark's own checkpoint, unused
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["RealTimeCheckpoint", "is_real_time"]
 
 
 def is_real_time(root: Path) -> bool:
-    """Is it a checkpoint of the real-time engine, as far as can be told if it is damaged?"""
+    """Is it a checkpoint of the real-time engine, even if it is damaged?"""
     try:
         kept = read_json(root / "cutwater.json", "the checkpoint's identity")
     except CutwaterError:
@@ -45,7 +45,7 @@ class RealTimeCheckpoint(Checkpoint):
     """The folder of a checkpoint, in which a tick is an epoch."""
 
     unit = "tick"
-    plans_anew = False  # rule 1: a tick that was planned is replayed, shown or not
+    replans = False  # rule 1: a planned tick is replayed, whether released or not
 
     @staticmethod
     def at(path: str | Path) -> RealTimeCheckpoint:

@@ -101,7 +101,7 @@ class RealTimeDrive:
         claim_again: Callable[[], Job],
         on_progress: Callable[[RunProgress], None],
         is_to_stop: Callable[[], bool],
-        tell: Callable[[str], None],
+        notify: Callable[[str], None],
         watchdog: Watchdog,
         snapshot_s: float,
         batch_s: float,
@@ -110,7 +110,7 @@ class RealTimeDrive:
         self._spark, self.job, self._checkpoint = spark, job, checkpoint
         self._claim_again = claim_again
         """Recovers again: returns a job of a higher generation, with all earlier ones fenced."""
-        self._on_progress, self._tell = on_progress, tell
+        self._on_progress, self._notify = on_progress, notify
         self._is_to_stop = is_to_stop
         self._watchdog = watchdog
         self._snapshot_ticks = max(1, round(snapshot_s / TICK_S))
@@ -158,7 +158,7 @@ class RealTimeDrive:
         if deaths > RESTARTS:
             raise RunFailure(dies_again(cause_of(str(error)), deaths)) from error
         self._become_next()
-        self._tell(
+        self._notify(
             f"a process of Spark's died ({cause_of(str(error))}); the query starts again as "
             f"generation {self.job.generation}, {deaths} of at most {RESTARTS} times without a "
             "snapshot; nothing is lost"
@@ -172,7 +172,7 @@ class RealTimeDrive:
         if waited_s >= SLOTS_WAIT_S:
             raise RunFailure(too_few_slots_now(needed, waited_s)) from error
         if not waited_s:
-            self._tell(
+            self._notify(
                 f"Spark has no free slots for {needed} tasks at once; waiting for them for at most "
                 f"{SLOTS_WAIT_S:.0f} s"
             )

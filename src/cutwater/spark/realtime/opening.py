@@ -131,8 +131,8 @@ class Opening:
 
     def has_caught_up(self) -> bool:
         """Have all readers read the available input, and all sinks received its results?"""
-        told = [read_reader(self.reader_position(number)) for number in self.leaders()]
-        return all(each.is_caught_up for each in told) and self.released() >= self.planned()
+        positions = [read_reader(self.reader_position(number)) for number in self.leaders()]
+        return all(each.is_caught_up for each in positions) and self.released() >= self.planned()
 
     @contextmanager
     def noting_failure(self) -> Iterator[None]:
@@ -238,7 +238,7 @@ def open_generation(
         write_plan(opening.plan_path(source), Plan(tuple(base), tick, ticks))
     if before:
         before.snapshots.copy_to(opening.snapshots, tick)
-        _carry_digests(before, opening)
+        _copy_digests(before, opening)
     sync_folder(opening.folder)
     write_json(opening.folder / "opening.json", asdict(opening))
     for generation in _generations(checkpoint):
@@ -247,7 +247,7 @@ def open_generation(
     return opening
 
 
-def _carry_digests(before: Opening, opening: Opening) -> None:
+def _copy_digests(before: Opening, opening: Opening) -> None:
     """Keep the digests of the same flow, to compare when its ticks are replayed (rule 10)."""
     if before.code == opening.code and (before.folder / "digests").is_dir():
         shutil.copytree(before.folder / "digests", opening.folder / "digests")

@@ -20,13 +20,13 @@ from cutwater.spark.job.spec import Job
 __all__ = [
     "SLOTS_POLL_S",
     "SLOTS_WAIT_S",
-    "early",
     "partitions_for",
     "slots_of",
     "slots_of_master",
     "slots_of_session",
     "too_few_slots",
     "unsupported",
+    "with_early_release",
 ]
 
 SLOTS_WAIT_S = 120.0
@@ -58,7 +58,7 @@ def unsupported(
             )
 
 
-def early(sinks: Mapping[str, SinkConnector]) -> dict[str, SinkConnector]:
+def with_early_release(sinks: Mapping[str, SinkConnector]) -> dict[str, SinkConnector]:
     """The sinks, set to release rows with their tick."""
     return {
         name: sink if sink.release == "early" else replace(sink, release="early")  # type: ignore[type-var]

@@ -13,7 +13,7 @@ from cutwater.spark.realtime.opening import newest_opening, open_generation
 from cutwater.spark.realtime.plan_log import Plan, PlanLog, PlannedTick, write_plan
 from cutwater.spark.realtime.positions import PositionFile, ReaderPosition
 from cutwater.spark.realtime.readers.follower_task import FollowerTask, PlanTail
-from cutwater.spark.realtime.wire import NOBODY
+from cutwater.spark.realtime.wire import NO_SENDER
 
 
 def ticks_of(planned):
@@ -71,15 +71,15 @@ def follower(tmp_path):
 
 def barriers(rows):
     found = [row.to_pylist()[0] for row in rows]
-    return [row["tick"] for row in found if row["sender"] != NOBODY]
+    return [row["tick"] for row in found if row["sender"] != NO_SENDER]
 
 
 def test_what_an_earlier_batch_decided_is_not_followed(follower):
     """It may be decided anew: ticks that were empty then may have records now."""
     task, position = follower
-    position.tell(*ReaderPosition(decided=50, batch=7))
+    position.write(*ReaderPosition(decided=50, batch=7))
     assert barriers(task.step()) == []
-    position.tell(*ReaderPosition(decided=40, batch=8))
+    position.write(*ReaderPosition(decided=40, batch=8))
     assert barriers(task.step()) == [40]
     assert barriers(task.step()) == []
 

@@ -207,12 +207,12 @@ def test_a_run_without_new_input_empties_the_loop_that_the_one_before_left_turni
         before = toy.ends[-1]
         toy.start()
         toy.run_to_the_end([])
-        turned = toy.ends[-1]
+        after = toy.ends[-1]
         toy.run_to_the_end([], close=True)
     again, left = (log.name for log in toy.job.topology.logs)
-    assert turned["items"] == before["items"], "all input had been read before"
-    assert turned[again] != before[again]
-    assert not turned[left].get("in the loop")
+    assert after["items"] == before["items"], "all input had been read before"
+    assert after[again] != before[again]
+    assert not after[left].get("in the loop")
     agree(tmp_path, flow, toy)
 
 

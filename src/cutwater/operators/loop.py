@@ -1,7 +1,7 @@
 """Loops: feedback enters again one round later, until nothing circulates (P3; Naiad's loop).
 
-A loop *turns* (iterates to its fixed point) at the end of an epoch, before a watermark and at the
-end of the input. Everything that arrived since its last turn is round 0; what a round feeds back
+A loop *iterates* to its fixed point at the end of an epoch, before a watermark and at the
+end of the input. Everything that arrived since it last iterated is round 0; what a round feeds back
 is the next one. A round runs node by node, each node's events in the order of their causes
 (decision 27), and the end of a round is to the nodes what the end of an epoch is outside. So a
 result depends on neither buckets nor instances.
@@ -9,7 +9,7 @@ result depends on neither buckets nor instances.
 =====================================  =====================================================
 P3                                     here
 =====================================  =====================================================
-ingress, feedback, egress              `step` puts events into round 0 of their times; `_Turn`
+ingress, feedback, egress              `step` puts events into round 0 of their times; `_Iteration`
                                        adds 1 to the round, and strips it from outputs
 times of messages inside               ``Product(t, rounds)``, rounds lexicographic
                                        (decision 20)
@@ -100,7 +100,7 @@ class Body:
 
 
 class LoopState:
-    """The states of a loop's nodes, and the events since its last turn. Changed in place."""
+    """The states of a loop's nodes, and the events since it last iterated. Changed in place."""
 
     __slots__ = ("held", "key", "waiting")
 
@@ -124,7 +124,7 @@ class LoopState:
 
 
 def loop(body: Body) -> Operator:
-    """Iterates a body in each turn until nothing is fed back.
+    """Iterates a body until nothing is fed back.
 
     Keeps the states of its nodes. An output has the time at which its cause entered; a watermark
     passes when nothing at or before it circulates or is awaited any more.
@@ -148,16 +148,16 @@ def loop(body: Body) -> Operator:
         if isinstance(event, Data):
             state.waiting.append(event)
             return state, ()
-        return state, [*_Turn(body, state).complete([event.time]), event]
+        return state, [*_Iteration(body, state).complete([event.time]), event]
 
     def barrier(state: LoopState) -> tuple[LoopState, Sequence[Event]]:
-        left = _Turn(body, state).run()
+        left = _Iteration(body, state).run()
         return (start(state.key) if body.state_per_epoch else state), left
 
     def finish(state: LoopState) -> Iterable[Event]:
-        turn = _Turn(body, state)
-        turn.run()
-        return turn.complete(maximal(_awaited(state)))
+        iteration = _Iteration(body, state)
+        iteration.run()
+        return iteration.complete(maximal(_awaited(state)))
 
     return Operator(
         None,
@@ -199,8 +199,8 @@ class _Row(NamedTuple):
     event: Data
 
 
-class _Turn:
-    """One turn: runs a loop's state until nothing circulates."""
+class _Iteration:
+    """Runs a loop until nothing circulates."""
 
     def __init__(self, body: Body, state: LoopState) -> None:
         self._body, self._state = body, state
@@ -214,7 +214,7 @@ class _Turn:
         """Caches of times outside the loop and in the next round: many events share few times."""
 
     def run(self) -> list[Data]:
-        """The outputs of everything that arrived since the last turn."""
+        """The outputs of everything that arrived since the last iteration."""
         waiting, self._state.waiting = self._state.waiting, []
         rows = self._entering(waiting)
         while rows:
@@ -359,7 +359,7 @@ def loop_snapshot(
 ) -> SnapshotCodec:
     """The states of the nodes; `kept` has the key type of each, and the codecs of its steps.
 
-    At the end of an epoch nothing is waiting: the loop has turned.
+    At the end of an epoch nothing is waiting: the loop has iterated.
     """
 
     def freeze(state: LoopState) -> Any:

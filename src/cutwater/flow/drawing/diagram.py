@@ -12,7 +12,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import Placement, Plan, Segment, plan
 from cutwater.flow.inference import infer
-from cutwater.flow.timely.cutting import loop_to_cut, turning
+from cutwater.flow.timely.cutting import iteration_phrase, loop_to_cut
 
 __all__ = ["Diagram", "Edge", "Group", "Node", "Sort", "diagram_of"]
 
@@ -118,7 +118,11 @@ def _node(number: int, step: s.Step, carries: str, steps: Sequence[s.Step]) -> N
 
 def _verb(step: s.Step, steps: Sequence[s.Step]) -> str:
     """The verb; for a loop also how it iterates."""
-    return f"{step.verb}, {turning(steps, step)}" if isinstance(step, s.Iterate) else step.verb
+    return (
+        f"{step.verb}, {iteration_phrase(steps, step)}"
+        if isinstance(step, s.Iterate)
+        else step.verb
+    )
 
 
 def _groups(planned: Plan) -> tuple[Group, ...]:

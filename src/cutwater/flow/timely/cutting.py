@@ -27,10 +27,10 @@ from cutwater.flow.inference import infer, loop_types
 from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.timely.bodies import with_bodies
 
-__all__ = ["cut", "log_name", "loop_to_cut", "plan_problems", "turning", "why_whole"]
+__all__ = ["cut", "iteration_phrase", "log_name", "loop_to_cut", "plan_problems", "why_whole"]
 
 
-def turning(steps: Sequence[s.Step], step: s.Iterate) -> str:
+def iteration_phrase(steps: Sequence[s.Step], step: s.Iterate) -> str:
     """How a loop iterates on Spark, as a phrase; with the reason if it is kept in one bucket."""
     if loop_to_cut(steps) is step:
         how = "one after the other, since its body keeps state" if step.keeps_state else "at once"

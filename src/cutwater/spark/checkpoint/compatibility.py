@@ -223,7 +223,7 @@ def _makers(steps: Sequence[s.Step], numbers: Sequence[int]) -> Iterator[_Maker]
 
 
 def _is_in_columns(job: Job, segment: Segment, step: s.Step) -> bool:
-    if step not in segment.steps or segment.number in job.topology.apart:
+    if step not in segment.steps or segment.number in job.topology.keeps_states_per_input:
         return False  # the body of a loop processes events one by one
     is_vectorised = isinstance(step, s.Apply) and step.is_vectorised
     return is_vectorised or segment.number in job.topology.aggregations

@@ -43,12 +43,12 @@ class Topology:
 
     @cached_property
     def overlaps(self) -> bool:
-        """May several input epochs turn at once in a loop that is cut?"""
+        """May several input epochs overlap in a loop that is cut?"""
         return any(log.overlaps for log in self.logs)
 
     @cached_property
-    def apart(self) -> frozenset[int]:
-        """The segments whose states are apart for each input epoch, and so in no table."""
+    def keeps_states_per_input(self) -> frozenset[int]:
+        """The segments that keep states for each input epoch, and so none in a table."""
         return self.in_the_loop if self.overlaps else frozenset()
 
     def input_epochs(self, current: int) -> InputEpochs | None:
@@ -113,7 +113,7 @@ class Topology:
                 segment, is_timed=segment.number in self.requirements.times
             )
             for segment in self.plan.segments
-            if segment.number not in self.apart
+            if segment.number not in self.keeps_states_per_input
         }
         return {number: aggregation for number, aggregation in found.items() if aggregation}
 

@@ -216,13 +216,13 @@ class EventRunner(SegmentRunner):
     def _visit(
         self,
         keys: Iterable[bytes],
-        turn: int,
+        rank: int,
         after: int,
         called: Callable[[Any], tuple[Any, Sequence[Data]]],
         keeps: bool = True,
     ) -> None:
         """Let something happen to the states of keys that no event of theirs causes."""
-        order = order_bytes((after, self._segment.stage, turn))
+        order = order_bytes((after, self._segment.stage, rank))
         emitted: list[Emitted] = []
         key_bytes = NO_KEY
         try:

@@ -125,7 +125,7 @@ def test_a_watermark_visits_only_keys_for_which_it_can_matter(toy, monkeypatch):
     assert len(busy) == 2
 
 
-def test_notices_never_reach_the_sinks(toy):
+def test_control_rows_never_reach_the_sinks(toy):
     made = toy(windows(), [("a", 5)], [("a", 25)])
     made.run_to_the_end([], close=True)
     for epoch in range(len(made.offsets)):

@@ -103,9 +103,9 @@ class StepError(RunError):
     order: bytes = b""
     """Order key of the function's input within its epoch; empty if unknown."""
 
-    def came_from(self, place: str) -> StepError:
+    def came_from(self, origin: str) -> StepError:
         """The same error, with the location the value came from."""
-        return self._saying(f"it came from {place}")
+        return self._saying(f"it came from {origin}")
 
     def of_key(self, key: object) -> StepError:
         """The same error, with the key whose state was passed to the function."""

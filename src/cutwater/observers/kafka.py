@@ -101,8 +101,10 @@ class KafkaObserver:
         consumer = Consumer({**self._settings, "isolation.level": level})
         try:
             numbers = consumer.list_topics(self._topic, _PATIENCE_S).topics[self._topic].partitions
-            places = [TopicPartition(self._topic, number) for number in numbers]
-            found = {p.partition: consumer.get_watermark_offsets(p, _PATIENCE_S) for p in places}
+            partitions = [TopicPartition(self._topic, number) for number in numbers]
+            found = {
+                p.partition: consumer.get_watermark_offsets(p, _PATIENCE_S) for p in partitions
+            }
             return {number: offsets[1] for number, offsets in found.items() if offsets}
         finally:
             consumer.close()

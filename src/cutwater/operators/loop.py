@@ -244,8 +244,8 @@ class _Iteration:
         is_keyed, key = self._body.is_keyed, self._state.key
         key_bytes = canonical(key) if is_keyed else NO_KEY
         return [
-            _Row((place,), key, key_bytes, Data(_entered(event.time), event.value))
-            for place, event in enumerate(events)
+            _Row((position,), key, key_bytes, Data(_entered(event.time), event.value))
+            for position, event in enumerate(events)
         ]
 
     def _round(self, rows: Sequence[_Row], completed: Sequence[Any] = ()) -> list[_Row]:
@@ -277,7 +277,7 @@ class _Iteration:
             return self._stateless(node, inbox, firsts)
         emitted: list[_Row] = []
         for port, row in inbox:
-            key, key_bytes = self._place(node, row)
+            key, key_bytes = self._key_of(node, row)
             side = node.inputs[port].side if node.inputs else None
             event = Data(side(row.event.time), row.event.value) if side else row.event
             outputs = held.data(key, key_bytes, event)
@@ -293,11 +293,11 @@ class _Iteration:
         for port, row in inbox:
             outputs = step(start, row.event)[1]
             if outputs:
-                key, key_bytes = self._place(node, row)
+                key, key_bytes = self._key_of(node, row)
                 emitted += _rows(node, row.order, [(key_bytes, key, outputs)], firsts[port])
         return emitted
 
-    def _place(self, node: Node, row: _Row) -> tuple[Any, bytes]:
+    def _key_of(self, node: Node, row: _Row) -> tuple[Any, bytes]:
         if node.key is not None:
             return node.key(row.event.value)
         return (row.key, row.key_bytes) if node.is_keyed else (None, NO_KEY)
@@ -307,12 +307,12 @@ class _Iteration:
         later = self._later
         rows = [
             _Row(
-                (place,),
+                (position,),
                 key,
                 key_bytes,
                 Data(_shifted(later, _next_round, event.time), event.value),
             )
-            for place, (_, key, key_bytes, event) in enumerate(fed)
+            for position, (_, key, key_bytes, event) in enumerate(fed)
         ]
         if rows and rounds_of(rows[0].event.time)[-1] == self._body.max_rounds:
             first, rounds = rows[0].event, self._body.max_rounds

@@ -116,8 +116,8 @@ class Progress:
         self._settle()
         found = {}
         for state in self._touched:
-            if state.current() != state.told:
-                found[state.name] = state.told = state.current()
+            if state.current() != state.reported:
+                found[state.name] = state.reported = state.current()
         self._touched.clear()
         return found
 

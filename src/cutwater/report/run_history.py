@@ -189,8 +189,8 @@ class _Recorder:
         for number in act.consumed:
             message = self._messages[number]
             if message.stream in self._tasks[task].inputs:
-                place = self._tasks[task].inputs.index(message.stream)
-                self._reads[task][place].set(configuration, message.n + 1)
+                port = self._tasks[task].inputs.index(message.stream)
+                self._reads[task][port].set(configuration, message.n + 1)
         for number in act.produced:
             self._streams[self._messages[number].stream].begin(configuration, number)
         if act.rule == "barrier":
@@ -214,8 +214,8 @@ class _Recorder:
         for number, task in enumerate(self._tasks):
             self._epochs[number].set(configuration, epoch + 1)
             self._states[number].set(configuration, self._archives[number].last[1])
-            for place, stream in enumerate(task.inputs):
-                self._reads[number][place].set(configuration, self._until(stream, epoch))
+            for port, stream in enumerate(task.inputs):
+                self._reads[number][port].set(configuration, self._until(stream, epoch))
 
     def _until(self, stream: int, epoch: int) -> int:
         """The number of messages on a stream that belong to epochs up to this one."""

@@ -75,12 +75,12 @@ def _failure_free(timeline: Timeline) -> Iterator[str]:
         for index, following in zip(timeline.kept, timeline.kept[1:], strict=False)
     ]
     before = -1
-    for place in _what_matters([*seams, False][: len(timeline.kept)]):
-        index = timeline.kept[place]
-        yield from _gap(before, place)
+    for position in _what_matters([*seams, False][: len(timeline.kept)]):
+        index = timeline.kept[position]
+        yield from _gap(before, position)
         step = timeline.steps[index]
-        yield _line(f"{place:6}", timeline, step, f"{_commit(step)}  (step {index})".strip())
-        before = place
+        yield _line(f"{position:6}", timeline, step, f"{_commit(step)}  (step {index})".strip())
+        before = position
     yield from _gap(before, len(timeline.kept))
 
 

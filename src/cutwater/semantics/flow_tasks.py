@@ -310,8 +310,8 @@ class FlowTasks:
             slots[segment.name] = [(0, 0)]
         for upstream, port in sorted(edges):
             for stream in self.outputs(upstream):
-                place = sum(map(len, slots.values()))
-                slots.setdefault(stream, []).append((place, port))
+                slot = sum(map(len, slots.values()))
+                slots.setdefault(stream, []).append((slot, port))
         return Instance(
             self._names(segment)[number],
             segment,
@@ -405,7 +405,7 @@ def _name(source: s.Source) -> str:
 def _order_of(message: Message) -> Order:
     content = message.content
     assert isinstance(content, Event)
-    payload = content.word.thaw()
+    payload = content.payload.thaw()
     return payload.row.order if isinstance(payload, Sent) else _LAST
 
 

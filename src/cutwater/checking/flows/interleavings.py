@@ -117,7 +117,7 @@ def _held(c: Configuration, streams: Sequence[str], epochs: int) -> list[Counter
     held: list[Counter[Any]] = [Counter() for _ in range(epochs)]
     for message in c.messages:
         if message.stream in streams and isinstance(message.content, Event):
-            payload = message.content.word.thaw()
+            payload = message.content.payload.thaw()
             if isinstance(payload, Sent) and isinstance(payload.row.event, Data):
                 value = payload.row.event.value
                 held[message.epoch - 1][form(value), shown(plain(value))] += 1
@@ -225,13 +225,13 @@ def _drawn(epochs: Epochs, drawn: random.Random) -> Order:
 
 
 def _exchanges(order: Order, drawn: random.Random, tries: int) -> Iterator[tuple[int, int]]:
-    places = [
+    positions = [
         (number, index)
         for number, epoch in enumerate(order)
         for index in range(len(epoch) - 1)
         if _is_data(epoch[index][1]) and _is_data(epoch[index + 1][1])
     ]
-    yield from drawn.sample(places, min(len(places), tries))
+    yield from drawn.sample(positions, min(len(positions), tries))
 
 
 def _is_data(payload: Payload) -> bool:

@@ -61,8 +61,8 @@ def _interleaved(events: Sequence[Event], drawn: random.Random) -> list[Event]:
 
 
 def _in_batches(events: Sequence[Event], drawn: random.Random) -> Splitting:
-    places = range(1, len(events))
-    cuts = sorted(drawn.sample(places, min(len(places), drawn.randint(1, 3))))
+    positions = range(1, len(events))
+    cuts = sorted(drawn.sample(positions, min(len(positions), drawn.randint(1, 3))))
     bounds = zip([0, *cuts], [*cuts, len(events)], strict=True)
     return tuple(tuple(events[begin:end]) for begin, end in bounds)
 
@@ -83,9 +83,9 @@ def smaller_splittings(splitting: Splitting) -> Iterator[Splitting]:
     yield from _with_fewer_batches(splitting)
 
 
-def _keeping(splitting: Splitting, places: Collection[int]) -> Splitting:
+def _keeping(splitting: Splitting, positions: Collection[int]) -> Splitting:
     """The events at these positions, in the same batches."""
-    kept, numbers = set(places), count()
+    kept, numbers = set(positions), count()
     batches = [tuple(event for event in batch if next(numbers) in kept) for batch in splitting]
     return tuple(batch for batch in batches if batch)
 

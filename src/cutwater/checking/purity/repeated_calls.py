@@ -86,7 +86,7 @@ class Calls:
         default_factory=dict
     )
     """By step and role: the step and the user's function."""
-    places: dict[tuple[str, str], CallOrigin | None] = field(default_factory=dict)
+    origins: dict[tuple[str, str], CallOrigin | None] = field(default_factory=dict)
     """How another process gets each function as it was before its first call."""
     made: dict[tuple[str, str], list[Call]] = field(default_factory=dict)
     seen: dict[tuple[str, str], set[Any]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Calls:
         changes: dict[str, Any] = {}
         for role, f in functions_of(step).items():
             if (step.name, role) not in self.functions:
-                self.places[step.name, role] = call_origin(f, step.name, role)
+                self.origins[step.name, role] = call_origin(f, step.name, role)
             self.functions[step.name, role] = (step, f)
             noted = self._noting(step, role, f)
             if isinstance(step, s.Apply):
@@ -207,10 +207,10 @@ def _jobs(calls: Calls) -> dict[tuple[str, str], CallsToRepeat]:
     """The calls that other processes can repeat."""
     jobs: dict[tuple[str, str], CallsToRepeat] = {}
     for (name, role), (step, _) in calls.functions.items():
-        place = calls.places[name, role]
-        if place is not None and calls.made[name, role]:
+        origin = calls.origins[name, role]
+        if origin is not None and calls.made[name, role]:
             arguments = [call.copies() for call in calls.made[name, role]]
-            jobs[name, role] = CallsToRepeat(place, arguments, gives_several(step, role))
+            jobs[name, role] = CallsToRepeat(origin, arguments, gives_several(step, role))
     return jobs
 
 

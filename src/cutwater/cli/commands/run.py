@@ -132,8 +132,8 @@ class _Order:
 
     def settle(self, checkpoint: Path | None, given: Mapping[str, Any]) -> None:
         """Put the options of the command line before those of the file."""
-        place: str | Path | None = checkpoint or (self.file.checkpoint if self.file else None)
-        if place is None:
+        folder: str | Path | None = checkpoint or (self.file.checkpoint if self.file else None)
+        if folder is None:
             raise RefusedError(
                 Problem(
                     "no-checkpoint-given",
@@ -141,7 +141,7 @@ class _Order:
                     "pass --checkpoint FOLDER, or set it in [run] of the configuration",
                 )
             )
-        self.checkpoint = place
+        self.checkpoint = folder
         settings: dict[str, Any] = {**self.file.run, **self.file.process} if self.file else {}
         settings |= given
         process = declared(ProcessOptions)
@@ -215,21 +215,21 @@ def _watched(
 
     with ExitStack() as stack:
         counted = metrics.Metrics(flow.name)
-        told: list[Callable[[RunProgress], None]] = [show, counted.note]
+        listeners: list[Callable[[RunProgress], None]] = [show, counted.note]
         log = None
         if process["log"] is not None:
             log = stack.enter_context(run_log.logging_to(process["log"], flow.name))
             log.event("started", pid=os.getpid())
-            told.append(log.note)
+            listeners.append(log.note)
         if process["metrics_port"] is not None:
             host = process["metrics_host"]
             port = stack.enter_context(metrics.serve(counted, process["metrics_port"], host))
             _notify(f"metrics: http://{host}:{port}/metrics")
         if otel.is_asked_for():
-            told.append(stack.enter_context(otel.exporting(counted)))
+            listeners.append(stack.enter_context(otel.exporting(counted)))
 
         def note(progress: RunProgress) -> None:
-            for each in told:
+            for each in listeners:
                 each(progress)
 
         yield note, log

@@ -162,21 +162,21 @@ def cut(steps: Sequence[s.Step]) -> tuple[s.Step, ...]:
         return tuple(steps)
     types = infer(steps, numbered=int)[0]
     made: list[s.Step] = []
-    places: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     for number, step in enumerate(steps):
         if step is loop:
             origins = [each for each in _before(steps, number) if isinstance(each, s.Source)]
-            made += _in_the_open(loop, len(made), places, types[loop.inputs[0]], origins)
+            made += _in_the_open(loop, len(made), numbers, types[loop.inputs[0]], origins)
         else:
-            made.append(replace(step, inputs=tuple(places[i] for i in step.inputs)))
-        places[number] = len(made) - 1
+            made.append(replace(step, inputs=tuple(numbers[i] for i in step.inputs)))
+        numbers[number] = len(made) - 1
     return tuple(made)
 
 
 def _in_the_open(
     loop: s.Iterate,
     first: int,
-    places: dict[int, int],
+    numbers: dict[int, int],
     stream: StreamType,
     origins: Sequence[s.Source],
 ) -> Iterator[s.Step]:
@@ -201,7 +201,7 @@ def _in_the_open(
         )
 
     yield out_of_log(loop.again, True)
-    inputs = (places[loop.inputs[0]], first)
+    inputs = (numbers[loop.inputs[0]], first)
     yield s.Merge(name=loop.name, where=loop.where, inputs=inputs)
     for step in loop.body[1:]:
         yield replace(step, inputs=tuple(first + 1 + i for i in step.inputs))

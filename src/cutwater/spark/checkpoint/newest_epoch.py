@@ -61,8 +61,8 @@ def shown_of(checkpoint: Checkpoint, found: Identity, job: Job) -> dict[str, str
         **job.sinks,
     }
     shown = {}
-    for name, place in found.sinks.items():
-        if name not in sinks or sink_location(name, sinks[name]) != place:
+    for name, location in found.sinks.items():
+        if name not in sinks or sink_location(name, sinks[name]) != location:
             shown[name] = "an unknown part of it: it was bound to another place"
             continue
         message = sinks[name].shown(job.claim_of(name), epoch)

@@ -79,8 +79,8 @@ class Records(Sequence[Any]):
 
     def take(self, indices: Any) -> Records:
         """The values at these indices."""
-        places = np.asarray(indices, np.intp)
-        return Records(self.layout, {name: c[places] for name, c in self.columns.items()})
+        rows = np.asarray(indices, np.intp)
+        return Records(self.layout, {name: c[rows] for name, c in self.columns.items()})
 
     def fields(self, names: Sequence[str]) -> list[Any] | None:
         """One field of each value, or several as a tuple; None if not all of them are columns."""

@@ -75,10 +75,10 @@ def inputs_in(path: str) -> list[int]:
     """The input epochs of which a file has lines; found by binary search, not by a scan."""
     found: list[int] = []
     with Path(path).open("rb") as file:
-        place, size = 0, file.seek(0, 2)
-        while place < size:
-            found.append(_number_at(file, place))
-            low, high = place, size
+        offset, size = 0, file.seek(0, 2)
+        while offset < size:
+            found.append(_number_at(file, offset))
+            low, high = offset, size
             while low < high:  # the first offset after which no line has this number
                 middle = (low + high) // 2
                 start = _line_after(file, middle)
@@ -86,17 +86,17 @@ def inputs_in(path: str) -> list[int]:
                     low = middle + 1
                 else:
                     high = middle
-            place = _line_after(file, low)
+            offset = _line_after(file, low)
     return found
 
 
-def _line_after(file: BinaryIO, place: int) -> int:
+def _line_after(file: BinaryIO, offset: int) -> int:
     """The offset of the first line that begins after an offset."""
-    file.seek(place)
+    file.seek(offset)
     file.readline()
     return file.tell()
 
 
-def _number_at(file: BinaryIO, place: int) -> int:
-    file.seek(place)
+def _number_at(file: BinaryIO, offset: int) -> int:
+    file.seek(offset)
     return int(file.readline(32).split(b" ", 1)[0])

@@ -100,13 +100,13 @@ def bucket_rows(job: Job, target: int, label: int, bodies: list[bytes]) -> Bucke
     values = joined_values([part for _, part in parts])
     if all(map(operator.le, orders, orders[1:])):
         return BucketRows(label, orders, values)
-    places = sorted(range(len(orders)), key=orders.__getitem__)
+    indices = sorted(range(len(orders)), key=orders.__getitem__)
     taken = (
-        values.take(places)
+        values.take(indices)
         if isinstance(values, Records)
-        else list(map(values.__getitem__, places))
+        else list(map(values.__getitem__, indices))
     )
-    return BucketRows(label, list(map(orders.__getitem__, places)), taken)
+    return BucketRows(label, list(map(orders.__getitem__, indices)), taken)
 
 
 def _takes_records(job: Job, target: int) -> bool:

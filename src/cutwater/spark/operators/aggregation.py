@@ -189,16 +189,16 @@ class Aggregation:
         found = zip(self.layout.columns.items(), columns, strict=True)
         return Records(self.layout, {name: _as_kind(kind, c) for (name, kind), c in found})
 
-    def _names(self, batch: Batch, places: Any) -> Any:
+    def _names(self, batch: Batch, indices: Any) -> Any:
         """The keys of some events."""
         values = batch.values
         if isinstance(values, Records) and values.layout is self._partial:
-            return values.columns[_KEY][places]
+            return values.columns[_KEY][indices]
         if batch.keys is not None:
-            return objects(map(batch.keys.__getitem__, places.tolist()))
+            return objects(map(batch.keys.__getitem__, indices.tolist()))
         if self.segment.key is None:
-            return objects([None] * len(places))
-        some = batch.take(places.tolist()).values
+            return objects([None] * len(indices))
+        some = batch.take(indices.tolist()).values
         return objects(map(self.segment.key, some))
 
     def _lifted(self, batch: Batch) -> list[tuple[ColumnAggregate, list[Any]]]:

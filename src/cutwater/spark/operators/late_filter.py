@@ -159,22 +159,26 @@ class LateFilter(StatefulProcessor):
         with error_boundary():
             job = load_job(self._job)
             packed: dict[int, list[bytes]] = {}
-            told: dict[int, list[bytes]] = {}
+            watermarks: dict[int, list[bytes]] = {}
             filters = {job.topology.late_filter_of(source) for source in job.topology.late_filtered}
             for row in rows:
                 if row.target not in filters:
                     yield row
                 else:
-                    kept = packed if row.kind == DATA else told
+                    kept = packed if row.kind == DATA else watermarks
                     kept.setdefault(row.target, []).append(bytes(row.body))
             with much_at_once():
-                sent = self._epoch(job, int(key[0]), packed, told)
+                sent = self._epoch(job, int(key[0]), packed, watermarks)
             yield from map(row_of, sent)
 
     def _epoch(
-        self, job: Job, label: int, packed: dict[int, list[bytes]], told: dict[int, list[bytes]]
+        self,
+        job: Job,
+        label: int,
+        packed: dict[int, list[bytes]],
+        watermarks: dict[int, list[bytes]],
     ) -> list[ShuffleRow]:
-        if not packed and not told:
+        if not packed and not watermarks:
             return []
         found = self._state.get()
         newest = _unpack_newest(bytes(found[0])) if found else {}
@@ -185,7 +189,7 @@ class LateFilter(StatefulProcessor):
             before = filtered.time.decode(newest[source]) if source in newest else None
             filtered.send(packed.get(filtered.target, ()), before, shuffle)
             after = before
-            for time in map(filtered.time.decode, told.get(filtered.target, ())):
+            for time in map(filtered.time.decode, watermarks.get(filtered.target, ())):
                 after = time if after is None or after <= time else after
             if after is not None:
                 newest[source] = filtered.time.encode(after)

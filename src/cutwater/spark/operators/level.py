@@ -178,8 +178,8 @@ def _naming(job: Job, segment: Segment, origin_of: Callable[[Job, bytes], str]) 
     try:
         yield
     except StepError as error:
-        place = origin_of(job, error.order)
-        raise (error.came_from(place) if place else error) from error.__cause__
+        origin = origin_of(job, error.order)
+        raise (error.came_from(origin) if origin else error) from error.__cause__
     except UNENCODABLE as error:  # what a step itself raises comes as a sentence
         raise InputError(_cannot_be_written(segment, error)) from None
 

@@ -80,8 +80,8 @@ def _parted(held: Sequence[Piece], horizon: bytes | None) -> tuple[list[Piece], 
     before: list[Piece] = []
     after: list[Piece] = []
     for batch, firsts in held:
-        place = len(batch) if horizon is None else bisect_left(batch.orders, horizon)
-        for part, start, end in ((before, 0, place), (after, place, len(batch))):
+        position = len(batch) if horizon is None else bisect_left(batch.orders, horizon)
+        for part, start, end in ((before, 0, position), (after, position, len(batch))):
             if start < end:
                 part.append((batch.part(start, end, batch.label), firsts[start:end]))
     return before, after
@@ -93,8 +93,8 @@ def _merged(pieces: Sequence[Piece], by_index: bool) -> Piece:
     firsts = list(chain(*(firsts for _, firsts in pieces)))
     if not by_index:
         return batch.in_order(), firsts
-    places = sorted(range(len(batch)), key=lambda i: (batch.orders[i], firsts[i]))
-    return batch.take(places), [firsts[i] for i in places]
+    indices = sorted(range(len(batch)), key=lambda i: (batch.orders[i], firsts[i]))
+    return batch.take(indices), [firsts[i] for i in indices]
 
 
 def _cut(piece: Piece) -> Iterator[Piece]:
@@ -123,9 +123,9 @@ def unpack_events(
 
 
 def _permuted(batch: Batch, firsts: list[int], seed: int) -> tuple[Batch, list[int]]:
-    places = list(range(len(batch)))
-    random.Random(seed).shuffle(places)
-    return batch.take(places), [firsts[i] for i in places]
+    indices = list(range(len(batch)))
+    random.Random(seed).shuffle(indices)
+    return batch.take(indices), [firsts[i] for i in indices]
 
 
 def stands_at(error: StepError, batch: Batch, row: int) -> StepError:

@@ -73,8 +73,8 @@ class VectorisedRunner(SegmentRunner):
         _keep(table, slots, outcome)
         if outcome.outputs is not None:
             records = Records(self._layouts.output, outcome.outputs)
-            places = firsts if self._segment.reads_twice else None
-            self._sender.records(batch, outcome.rows, records, places)
+            indices = firsts if self._segment.reads_twice else None
+            self._sender.records(batch, outcome.rows, records, indices)
 
     def _slots(self, table: StateTable, keys: list[bytes]) -> np.ndarray:
         """The slot of each key; a key without a state begins with the task's own."""
@@ -135,7 +135,7 @@ def _keep(table: StateTable, slots: np.ndarray, outcome: BatchOutcome) -> None:
 
 
 class _Described:
-    """Words in the place of a value."""
+    """Words in place of a value."""
 
     def __init__(self, words: str) -> None:
         self._words = words

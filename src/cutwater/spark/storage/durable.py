@@ -171,6 +171,6 @@ def _sync(descriptor: int, path: str | int | Path) -> None:
     os.fsync(descriptor)
     if log := os.environ.get(SYNC_LOG):
         what = os.fstat(descriptor)
-        told = [time.time_ns(), str(path), what.st_ino, what.st_size, what.st_mtime_ns]
+        entry = [time.time_ns(), str(path), what.st_ino, what.st_size, what.st_mtime_ns]
         with Path(log).open("a") as file:
-            file.write(json.dumps(told) + "\n")
+            file.write(json.dumps(entry) + "\n")

@@ -65,8 +65,8 @@ def _batch(sink: str, values: Records, schema: pa.Schema) -> pa.RecordBatch:
 
 def _culprit(sink: str, values: Records, schema: pa.Schema) -> Exception:
     """The error for the first field of the first row whose value does not fit its column."""
-    for place in range(len(values)):
-        row = values.take(np.array([place]))
+    for index in range(len(values)):
+        row = values.take(np.array([index]))
         for (name, kind), field in zip(values.layout.columns.items(), schema, strict=True):
             layout = Layout(values.layout.type, {name: kind}, values.layout.declared)
             try:

@@ -217,24 +217,24 @@ class SinkConnector(ABC):
         """The number of rows of this checkpoint that readers see."""
 
 
-def refuse_if_claimed(place: str, claim: Claim, held: Mapping[str, Any]) -> None:
+def refuse_if_claimed(location: str, claim: Claim, held: Mapping[str, Any]) -> None:
     """Raise `FencedError` if the ledger names another checkpoint or a newer generation."""
     is_anothers = held.get("query_id", claim.query_id) != claim.query_id
     if is_anothers or held.get("generation", 0) > claim.generation:
-        raise already_claimed(place, claim, held["generation"])
+        raise already_claimed(location, claim, held["generation"])
 
 
-def already_claimed(place: str, claim: Claim, newest: int) -> FencedError:
+def already_claimed(location: str, claim: Claim, newest: int) -> FencedError:
     """The error of a run that claims a sink after a newer run has claimed it."""
     return FencedError.because(
-        f"sink '{claim.sink}': generation {claim.generation} cannot take {place}: generation "
+        f"sink '{claim.sink}': generation {claim.generation} cannot take {location}: generation "
         f"{newest} has it now"
     )
 
 
-def fenced(epoch: int, place: str, claim: Claim, newest: int | None) -> FencedError:
+def fenced(epoch: int, location: str, claim: Claim, newest: int | None) -> FencedError:
     """The error of a run that is fenced while it writes."""
     return FencedError.because(
-        f"epoch {epoch} was not published to {place}: generation {newest} has taken over from "
+        f"epoch {epoch} was not published to {location}: generation {newest} has taken over from "
         f"generation {claim.generation}"
     )

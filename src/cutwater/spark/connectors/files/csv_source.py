@@ -184,7 +184,7 @@ class _Rows(RecordReader):
     def enter(self, chunk: Chunk) -> None:
         self._columns = chunk.about["columns"]
         optional = (_is_optional(self._fields[column].type) for column in self._columns)
-        self._optional = [place for place, is_optional in enumerate(optional) if is_optional]
+        self._optional = [index for index, is_optional in enumerate(optional) if is_optional]
 
     def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
         self.enter(chunk)
@@ -249,9 +249,9 @@ class _Rows(RecordReader):
                 f"it has {len(row)} values, and the file has {len(self._columns)} columns"
             )
         named: dict[str, str | None] = dict(zip(self._columns, row, strict=True))
-        for place in self._optional:
-            if not row[place]:
-                named[self._columns[place]] = None
+        for index in self._optional:
+            if not row[index]:
+                named[self._columns[index]] = None
         return named
 
     def _row(self, raw: _Row | bytes) -> _Row:

@@ -352,14 +352,14 @@ class FlowTasks:
         self, instance: Instance, value: TaskValue, payload: Frozen[Payload]
     ) -> tuple[TaskValue, list[Frozen[Payload]]]:
         """The new value and the outputs of a task for a payload."""
-        given = payload.thaw()
+        content = payload.thaw()
         work = value.work.copy()
-        if isinstance(given, End):
-            return self._end(instance, value, work, given)
+        if isinstance(content, End):
+            return self._end(instance, value, work, content)
         if instance.is_sorting:
-            waiting = (*value.waiting, given)
+            waiting = (*value.waiting, content)
             return TaskValue(work, value.ended, value.advances, waiting), []
-        rows = self._take(instance, work, given)
+        rows = self._take(instance, work, content)
         if not self.in_order:
             work.snapshot()
         after = TaskValue(work, value.ended, value.advances)
@@ -411,11 +411,11 @@ def _order_of(message: Message) -> Order:
 
 def shown_payload(payload: Frozen[Payload]) -> Plain:
     """A payload for display: its value, a watermark, or an end."""
-    given = payload.thaw()
-    if isinstance(given, End):
-        if given.is_last:
+    content = payload.thaw()
+    if isinstance(content, End):
+        if content.is_last:
             return {"$repr": "end of input"}
-        times = ", ".join(repr(time) for time in given.times)
+        times = ", ".join(repr(time) for time in content.times)
         return {"$repr": f"end of epoch, complete to {times}" if times else "end of epoch"}
-    event = given.row.event
+    event = content.row.event
     return plain(event.value) if isinstance(event, Data) else plain(event)

@@ -106,15 +106,15 @@ def simulate(
     >>> simulate(flow, {"words": ["a", "b", "A"]})["counts"]
     [('a', 1), ('b', 1), ('A', 2)]
     """
-    given = as_lists(inputs)
+    lists = as_lists(inputs)
     if instances < 1:
         raise InputError(
             Problem("too-small", f"instances is {instances}; it is at least 1", "use 1")
         )
     with patient():
-        if trace or any(isinstance(item, Crash) for items in given.values() for item in items):
-            return _traced(plan(flow), given, epoch_size, instances)
-        return _Run(plan(flow, fuse=fuse)).run(given, epoch_size)
+        if trace or any(isinstance(item, Crash) for items in lists.values() for item in items):
+            return _traced(plan(flow), lists, epoch_size, instances)
+        return _Run(plan(flow, fuse=fuse)).run(lists, epoch_size)
 
 
 def _traced(

@@ -139,7 +139,7 @@ def witness_of(
     for history in histories:
         for splitting in splittings_of(history, drawn, tries):
             compared += 1
-            if _is_told(step.task, splitting):
+            if _depends_on_splitting(step.task, splitting):
                 smaller = renumbered(_shrunk(step.task, splitting))
                 one, other = _both(step.task, smaller)
                 return Witness(step, smaller, one, other), compared
@@ -151,7 +151,7 @@ def _both(task: VectorisedTask, splitting: Splitting) -> tuple[_Result, _Result]
     return _result(task, alone), _result(task, splitting)
 
 
-def _is_told(task: VectorisedTask, splitting: Splitting) -> bool:
+def _depends_on_splitting(task: VectorisedTask, splitting: Splitting) -> bool:
     one, other = _both(task, splitting)
     return not one.failure and one.differs(other)
 
@@ -207,7 +207,7 @@ def _shrunk(task: VectorisedTask, splitting: Splitting) -> Splitting:
             patience -= sum(map(len, smaller))
             if patience < 0:
                 return splitting
-            if _is_told(task, smaller):
+            if _depends_on_splitting(task, smaller):
                 splitting, is_smaller = smaller, True
                 break
     return splitting

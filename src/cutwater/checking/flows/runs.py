@@ -149,7 +149,7 @@ def _explained_walks(
         explanation = _explained(one, crashes, drawn)
         steps += len(explanation.trace.steps)
         if not explanation.holds and one.observe is not None:
-            return _told_apart(check, count)
+            return _distinguishable(check, count)
         if not explanation.holds:
             return _unexplained(check, one, crashes, seed) or _refused(
                 check, one, explanation, f"run {count} of seed {seed}"
@@ -157,7 +157,7 @@ def _explained_walks(
     return Finding(check, f"{many(count, 'run')}, {steps:,} steps, all explained", "not refuted")
 
 
-def _told_apart(check: str, count: int) -> Finding:
+def _distinguishable(check: str, count: int) -> Finding:
     """A note: this check compares more than is observed, so a difference may be invisible."""
     message = (
         "the sinks show something else after a crash; whether it is observed was not looked at"

@@ -197,7 +197,7 @@ def _steps(
     impure: Mapping[str, str],
     seed: int,
 ) -> Iterator[StepOrder]:
-    for step, given in _typed(flow.steps, infer(flow.steps)[0]):
+    for step, received in _typed(flow.steps, infer(flow.steps)[0]):
         if isinstance(step, s.Apply):
             made = tuple(claims.get(step.name, ()))
             if step.name in impure:
@@ -206,7 +206,7 @@ def _steps(
             else:
                 yield _task(step, histories.by_key(step.name), made, seed)
         elif step.is_stateful:
-            reason = why_order_matters(step, given)
+            reason = why_order_matters(step, received)
             matters: Matters = "maybe" if reason else "no"
             why = reason or "the same in every order"
             has_function = bool(functions_of(step))
@@ -218,10 +218,10 @@ def _typed(
 ) -> Iterator[tuple[s.Step, StreamType]]:
     """Each step with the type of its first input, a loop followed by the steps of its body."""
     for step in steps:
-        given = types[step.inputs[0]] if step.inputs else StreamType()
-        yield step, given
+        received = types[step.inputs[0]] if step.inputs else StreamType()
+        yield step, received
         if isinstance(step, s.Iterate):
-            yield from _typed(step.body, loop_types(step, given)[0])
+            yield from _typed(step.body, loop_types(step, received)[0])
 
 
 def _task(

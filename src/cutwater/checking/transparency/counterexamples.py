@@ -85,15 +85,15 @@ def find_counterexample(
         The input to begin with.
     """
 
-    def found(given: Inputs, at_most: int) -> tuple[Move, ...] | None:
-        model = build(given, at_most)
+    def found(inputs: Inputs, at_most: int) -> tuple[Move, ...] | None:
+        model = build(inputs, at_most)
         result = failure_transparency(model, model.failure_free(), max_states=max_states)
         return None if result.counterexample is None else result.counterexample.actions
 
     if found(inputs, crashes) is None:
         return None
     fewest = next(count for count in range(crashes + 1) if found(inputs, count) is not None)
-    least = _least(inputs, lambda given: found(given, fewest) is not None)
+    least = _least(inputs, lambda inputs: found(inputs, fewest) is not None)
     moves = found(least, fewest)
     assert moves is not None
     model = build(least, fewest)
@@ -101,7 +101,7 @@ def find_counterexample(
     small = CrashCounterexample(least, fewest, moves, trace)
     return replace(
         small,
-        any_value=_free_values(least, lambda given: found(given, fewest) is not None),
+        any_value=_free_values(least, lambda inputs: found(inputs, fewest) is not None),
         any_task=frozenset(
             i for i, move in enumerate(moves) if _is_any_task(model, moves, i, move)
         ),

@@ -20,11 +20,11 @@ from typing import Any, get_args, get_origin
 import msgspec
 import msgspec.inspect
 
-from cutwater.annotations import describe, fields_of, fits, members
+from cutwater.annotations import fields_of, fits, members, typename
 from cutwater.errors import FlowError, InputError, Problem
 from cutwater.times import Product
 
-__all__ = ["UNENCODABLE", "Codec", "Plain", "codec_of", "is_native"]
+__all__ = ["UNENCODABLE", "Codec", "SelfDescribing", "codec_of", "is_native"]
 
 UNENCODABLE = (OverflowError, UnicodeEncodeError, RecursionError)
 """Raised by encoding: integers of more than 64 bits, lone surrogates, values nested too deeply."""
@@ -35,7 +35,7 @@ _Coding = tuple[Callable[[Any], bytes], Callable[[bytes], Any]]
 _COLLECTIONS = (list, set, frozenset)
 
 
-class Plain:
+class SelfDescribing:
     """The type of self-describing values: numbers, text, times, and tuples of these.
 
     Used for the keys of a function without annotations.
@@ -68,14 +68,14 @@ def is_native(tp: Any) -> bool:
     >>> is_native(dict[str, int]), is_native(Fraction)
     (True, False)
     """
-    return tp is not Plain and _native(tp) is not None
+    return tp is not SelfDescribing and _native(tp) is not None
 
 
 def _refuse(tp: Any) -> _Coding:
     raise FlowError(
         Problem(
             "type-without-encoding",
-            f"{describe(tp)} cannot be encoded; records and states are dataclasses or builtin "
+            f"{typename(tp)} cannot be encoded; records and states are dataclasses or builtin "
             "types, or made of these",
             "use a dataclass with annotated fields",
         )
@@ -84,7 +84,7 @@ def _refuse(tp: Any) -> _Coding:
 
 def _coding(tp: Any, inside: tuple[Any, ...] = ()) -> _Coding | None:
     """The encode and decode functions of a type; None if it cannot be serialised."""
-    if tp is Plain:
+    if tp is SelfDescribing:
         return _encode_plain, _decode_plain
     decoder = _native(tp)
     if decoder is not None:
@@ -119,7 +119,12 @@ def _has_custom(info: Any, seen: set[int]) -> bool:
 def _by_parts(tp: Any, inside: tuple[Any, ...]) -> _Coding | None:
     origin, args = get_origin(tp), get_args(tp)
     if tp is Product:
-        return _fixed(lambda time: (time.first, time.second), Product, (Plain, Plain), inside)
+        return _fixed(
+            lambda time: (time.first, time.second),
+            Product,
+            (SelfDescribing, SelfDescribing),
+            inside,
+        )
     if len(members(tp)) > 1:
         return _union(tp, inside)
     if origin is tuple and args[1:] == (...,):
@@ -159,7 +164,7 @@ def _union(tp: Any, inside: tuple[Any, ...]) -> _Coding | None:
 def _of_another_type(value: Any, tp: Any) -> Problem:
     return Problem(
         "value-of-another-type",
-        f"{value!r} is a {type(value).__name__}; this stream carries {describe(tp)}",
+        f"{value!r} is a {type(value).__name__}; this stream carries {typename(tp)}",
         "correct the annotation, or what the step returns",
     )
 
@@ -226,7 +231,7 @@ def _dataclass(tp: type, inside: tuple[Any, ...]) -> _Coding | None:
     )
 
 
-# `Plain` values that msgpack has no type for: how to encode each, how to decode it.
+# `SelfDescribing` values that msgpack has no type for: how to encode each, how to decode it.
 _KINDS: dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     int: (str, int),  # of more than 64 bits
     Decimal: (str, Decimal),

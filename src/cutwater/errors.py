@@ -40,8 +40,8 @@ __all__ = [
     "TargetError",
     "did_you_mean",
     "embed",
+    "extract",
     "many",
-    "recover",
 ]
 
 
@@ -190,7 +190,7 @@ def many(count: int, word: str) -> str:
     return f"{count:,} {word if count == 1 else plural}"
 
 
-def recover(text: str) -> CutwaterError | None:
+def extract(text: str) -> CutwaterError | None:
     """The first error that `embed` put into a text; None if there is none."""
     for found in re.finditer(f"{_OPEN}((?:[0-9a-f]{{2}})+){_CLOSE}", text):
         try:

@@ -23,7 +23,7 @@ from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lowering import key_bytes_of, key_function, operator_of
 from cutwater.flow.validation import checked
 from cutwater.operators.loop import Body, Node, loop
-from cutwater.operators.loop import Input as LoopInput
+from cutwater.operators.loop import NodeInput as LoopInput
 from cutwater.times import Left, Right
 
 __all__ = ["Input", "Part", "Placement", "Plan", "Segment", "body_of", "plan", "watched"]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from cutwater.annotations import describe, fields_of, is_known, members, union_of
-from cutwater.codec import Codec, Plain
+from cutwater.annotations import fields_of, is_known, members, typename, union_of
+from cutwater.codec import Codec, SelfDescribing
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import body_of
@@ -83,7 +83,7 @@ def not_kept(step: s.Step, tp: Any, message: object) -> Problem:
     """The problem of a state that a snapshot does not restore unchanged."""
     return Problem(
         "lost-in-a-snapshot",
-        f"{step.title} keeps a state, declared as {describe(tp)}, that a snapshot does not give "
+        f"{step.title} keeps a state, declared as {typename(tp)}, that a snapshot does not give "
         f"back as it was: {message}",
         "correct what the step keeps, or its annotation",
     )
@@ -107,8 +107,8 @@ def key_kept_as(inputs: Sequence[StreamType]) -> Any:
     try:
         Codec(tp)
     except FlowError:
-        return Plain
-    return tp if is_known(tp) else Plain
+        return SelfDescribing
+    return tp if is_known(tp) else SelfDescribing
 
 
 def _kept(aggregates: Sequence[tuple[str, Aggregate]], stream: StreamType) -> list[Any]:

@@ -35,10 +35,10 @@ from cutwater.operators.snapshot import SnapshotCodec, many_of, row_of
 from cutwater.ordering import AFTER_DATA, NO_KEY, canonical
 from cutwater.times import in_rounds, maximal, rounds_of
 
-__all__ = ["Body", "Input", "LoopState", "Node", "bound_reached", "loop", "loop_snapshot"]
+__all__ = ["Body", "LoopState", "Node", "NodeInput", "bound_reached", "loop", "loop_snapshot"]
 
 
-class Input(NamedTuple):
+class NodeInput(NamedTuple):
     """A stream into a node."""
 
     node: int
@@ -52,7 +52,7 @@ class Node:
     """An operator in the body of a loop."""
 
     operator: Operator
-    inputs: tuple[Input, ...] = ()
+    inputs: tuple[NodeInput, ...] = ()
     """Where its events come from; empty for the first node, at which events enter."""
     key: Callable[[Any], tuple[Any, bytes]] | None = None
     """The key of a value and its canonical bytes, if the node re-keys events; None: it does not."""

@@ -14,7 +14,7 @@ import msgspec
 from cutwater.jsonable import Plain
 from cutwater.trace import Header, TraceMessage, TraceStep
 
-__all__ = ["Message", "Numbered", "numbered"]
+__all__ = ["Message", "Numbered", "number_messages"]
 
 _FIRST_EPOCH = 1
 
@@ -42,7 +42,9 @@ class Numbered:
     produced: tuple[tuple[int, ...], ...]
 
 
-def numbered(header: Header, steps: Iterable[TraceStep], text: Callable[[Plain], str]) -> Numbered:
+def number_messages(
+    header: Header, steps: Iterable[TraceStep], text: Callable[[Plain], str]
+) -> Numbered:
     """Number the messages of a run: those of the inputs first, then in the order they are sent."""
     numbering = _Numbering(header, text)
     consumed, produced = [], []

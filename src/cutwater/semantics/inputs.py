@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from cutwater.annotations import describe, fits, is_known, members
+from cutwater.annotations import fits, is_known, members, typename
 from cutwater.codec import Codec, codec_of
 from cutwater.errors import FlowError, InputError, Problem, RunError, did_you_mean
 from cutwater.events import Data, Event, Watermark
@@ -283,7 +283,7 @@ class SourceReader:
             Problem(
                 "record-type",
                 f"{self.source.title} was given {value!r}, a {type(value).__name__}; "
-                f"it carries {describe(wanted)}",
+                f"it carries {typename(wanted)}",
                 "correct the input, or the type of the source",
             )
         )

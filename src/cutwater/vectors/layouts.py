@@ -12,7 +12,7 @@ from typing import Any, get_origin
 
 import msgspec
 
-from cutwater.annotations import describe, fields_of, fits, members, plain_type
+from cutwater.annotations import fields_of, fits, members, plain_type, typename
 from cutwater.errors import FlowError, InputError, Problem, many
 from cutwater.vectors.arrays import Array, np
 
@@ -106,7 +106,7 @@ class Layout:
 
     def column(self, name: str, values: Sequence[Any], what: str = "") -> Array:
         """The column of one field of many values."""
-        subject = f"{what}{describe(self.type)}.{name} is"
+        subject = f"{what}{typename(self.type)}.{name} is"
         return self._from_values(name, self._read(name, values, what), subject)
 
     def to_values(self, columns: Mapping[str, Array]) -> list[Any]:
@@ -145,7 +145,7 @@ class Layout:
             raise InputError(
                 Problem(
                     "vector-value",
-                    f"{what}{other!r} is no {describe(self.type)}; a vectorised task takes what "
+                    f"{what}{other!r} is no {typename(self.type)}; a vectorised task takes what "
                     "its annotations say",
                     "widen the annotation, or map the stream to that type",
                 )
@@ -182,7 +182,7 @@ class Layout:
     def _objects(self, name: str, array: Array, subject: str) -> Array:
         made_of = _VALUES.get(array.dtype.kind)
         if made_of is not None and not fits(made_of, self.declared[name]):
-            raise InputError(_wrong_kind(subject, array, describe(self.declared[name])))
+            raise InputError(_wrong_kind(subject, array, typename(self.declared[name])))
         if array.dtype.kind in "mM":  # numpy turns nanoseconds into ints
             unit = np.datetime_data(array.dtype)[0]
             array = array.astype(f"{array.dtype.kind}8[us]") if unit in ("ns", "ps") else array
@@ -236,8 +236,8 @@ def _not_the_record(what: str, record: Any, tp: Any) -> InputError:
     return InputError(
         Problem(
             "vector-type",
-            f"{what} is {got}; by its annotations it is a {describe(tp)} of arrays",
-            f"return {describe(tp)}(...) with an array for each field, or change the annotation",
+            f"{what} is {got}; by its annotations it is a {typename(tp)} of arrays",
+            f"return {typename(tp)}(...) with an array for each field, or change the annotation",
         )
     )
 
@@ -266,7 +266,7 @@ def _not_declared(subject: str, value: Any, kind: str) -> Problem:
     return Problem(
         "vector-value",
         f"{subject} {value!r}; it is declared {kind}",
-        f"give it such a value, or declare it {kind} | {describe(type(value))}, which makes it "
+        f"give it such a value, or declare it {kind} | {typename(type(value))}, which makes it "
         "an array of objects",
     )
 
@@ -284,7 +284,7 @@ def _check_struct(cls: Any) -> None:
         raise FlowError(
             Problem(
                 "vector-record",
-                f"{describe(cls)} has __post_init__, which would be given arrays; a vectorised "
+                f"{typename(cls)} has __post_init__, which would be given arrays; a vectorised "
                 "task takes structs without",
                 "use a dataclass, whose __post_init__ is left out, or leave it out yourself",
             )

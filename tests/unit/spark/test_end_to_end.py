@@ -7,7 +7,7 @@ import pytest
 import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
-from cutwater.flow.checked import Checked
+from cutwater.flow.checked import CheckRecord
 from cutwater.flow.guarantees import settings
 from cutwater.spark import end_to_end
 from cutwater.spark.connectors.base.sink import Guarantee
@@ -97,7 +97,7 @@ def test_it_is_a_sentence(say, monkeypatch):
         "of a directory (provided files stay where they are, unchanged, until they are read; a "
         "file that changed is refused)"
     )
-    monkeypatch.setattr(settings, "noted_check", lambda _flow: Checked("", 1, 400, ""))
+    monkeypatch.setattr(settings, "noted_check", lambda _flow: CheckRecord("", 1, 400, ""))
     assert str(say(left=Passing, sink=Hasty)["lefts"]) == (
         "lefts: at-least-once: `left` is not replayable, because what it sends is gone, `same` is "
         "declared deterministic and `check` found no counterexample on 1 input with 400 events, "
@@ -164,7 +164,7 @@ def test_another_order_does_no_harm_where_nothing_shows_it(tmp_path):
 
 
 def test_a_tested_claim_is_said_to_be_tested(tmp_path, monkeypatch):
-    monkeypatch.setattr(settings, "noted_check", lambda _flow: Checked("", 1, 400, ""))
+    monkeypatch.setattr(settings, "noted_check", lambda _flow: CheckRecord("", 1, 400, ""))
     found = one_task(weighed, Reordered, tmp_path)["commit"]
     assert "which it relies on (`check` tested it)" in str(found)
 

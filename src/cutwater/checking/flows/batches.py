@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from cutwater.checking.flows.histories import Event, Histories, vectorised_steps
+from cutwater.checking.flows.histories import Histories, KeyedValue, vectorised_steps
 from cutwater.checking.flows.report import Finding
 from cutwater.checking.flows.splittings import (
     Splitting,
@@ -130,7 +130,7 @@ def _kept(result: _Result) -> str:
 
 
 def witness_of(
-    step: s.Apply, histories: Sequence[Sequence[Event]], seed: int, *, tries: int
+    step: s.Apply, histories: Sequence[Sequence[KeyedValue]], seed: int, *, tries: int
 ) -> tuple[Witness | None, int]:
     """Events whose result depends on their batches, shrunk, or None; and the number compared."""
     assert isinstance(step.task, VectorisedTask)
@@ -169,7 +169,7 @@ def _result(task: VectorisedTask, splitting: Splitting) -> _Result:
 
 
 def _called(
-    task: VectorisedTask, batch: Sequence[Event], states: dict[int, Any]
+    task: VectorisedTask, batch: Sequence[KeyedValue], states: dict[int, Any]
 ) -> list[tuple[Any, ...]]:
     """The outputs of each event of a batch; updates the states in place."""
     layouts, fresh = task.layouts, fresh_copies(task.initial)

@@ -19,13 +19,13 @@ from cutwater.semantics.inputs import CRASH
 from cutwater.semantics.segments import Row
 from cutwater.semantics.simulator import shown
 
-__all__ = ["Seen", "crash_witness", "values_of"]
+__all__ = ["EpochValues", "crash_witness", "values_of"]
 
 
 _RUNS_OF_ITEMS = 10_000
 """The most items in all runs of an input together, so that a large input gets fewer runs."""
 
-Seen = dict[str, list[list[Any]]]
+EpochValues = dict[str, list[list[Any]]]
 """The values that each sink shows in each epoch."""
 
 
@@ -36,7 +36,7 @@ def values_of(epochs: Sequence[Sequence[Row]]) -> list[list[Any]]:
 
 def crash_witness(
     scenarios: Sequence[Scenario],
-    first: Sequence[Seen],
+    first: Sequence[EpochValues],
     seed: int,
     notify: Callable[[str], None],
     *,

@@ -23,9 +23,9 @@ from cutwater.semantics.recording import record
 from cutwater.semantics.snapshots import OnLoss, refuse
 from cutwater.trace import Trace
 
-__all__ = ["Observer", "Scenario"]
+__all__ = ["ObserveFunction", "Scenario"]
 
-Observer = Callable[[Mapping[str, Sequence[Any]]], Any]
+ObserveFunction = Callable[[Mapping[str, Sequence[Any]]], Any]
 """Given the values that each sink shows so far; returns what is observed of them."""
 
 
@@ -37,7 +37,7 @@ class Scenario:
     inputs: Mapping[str, list[Any]]
     epoch_size: int | None
     instances: int
-    observe: Observer | None = None
+    observe: ObserveFunction | None = None
     """What is observed of the values that the sinks show; default: all of it."""
     watch: Callable[[Step], Step] | None = None
     """Replaces each step by one that records its calls; None: steps are not replaced."""

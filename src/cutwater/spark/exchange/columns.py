@@ -19,7 +19,7 @@ __all__ = [
     "RecordCodec",
     "Records",
     "joined_values",
-    "numbered",
+    "number_keys",
     "objects",
     "record_codec",
 ]
@@ -155,7 +155,7 @@ def objects(values: Iterable[Any]) -> np.ndarray:
     return np.fromiter(found, object, count=len(found))
 
 
-def numbered(keys: list[bytes]) -> tuple[list[bytes], np.ndarray]:
+def number_keys(keys: list[bytes]) -> tuple[list[bytes], np.ndarray]:
     """The distinct keys in order of appearance, and for each key its index among these."""
     found = dict.fromkeys(keys)
     if len(found) == len(keys):

@@ -17,7 +17,7 @@ from cutwater.codec import Codec
 from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.flow.steps import FromLog
 from cutwater.ordering import NO_KEY
-from cutwater.spark.exchange.batch import Batch
+from cutwater.spark.exchange.batch import EventBatch
 
 __all__ = ["LogLines", "inputs_in", "lines_by_input", "orders_in", "with_input_epoch"]
 
@@ -33,7 +33,7 @@ class LogLines:
         self._value = Codec(log.type)
         self._time = Codec(time_kept_as(log.stream.time)) if is_timed else None
 
-    def written(self, batch: Batch) -> list[bytes]:
+    def written(self, batch: EventBatch) -> list[bytes]:
         """One line per event."""
         values = map(self._value.encode, batch.values)
         times: Iterable[bytes | None] = [None] * len(batch)
@@ -42,7 +42,7 @@ class LogLines:
         rows = zip(batch.orders, times, values, strict=True)
         return [_encode(row) + b"\n" for row in rows]
 
-    def read(self, lines: Sequence[bytes], label: int) -> Batch:
+    def read(self, lines: Sequence[bytes], label: int) -> EventBatch:
         """The events of lines, without keys, in the bucket with this label."""
         rows = list(map(_decode, lines))
         decode = self._value.decode
@@ -51,7 +51,7 @@ class LogLines:
             times = [self._time.decode(time) for _, time, _ in rows if time is not None]
         orders = [order for order, _, _ in rows]
         values = [decode(value) for _, _, value in rows]
-        return Batch(orders, [NO_KEY] * len(rows), values, times=times, label=label)
+        return EventBatch(orders, [NO_KEY] * len(rows), values, times=times, label=label)
 
 
 def orders_in(lines: Iterable[bytes]) -> list[bytes]:

@@ -15,7 +15,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from cutwater.spark.exchange.batch import much_at_once
-from cutwater.spark.exchange.envelope import ShuffleWriter, row_of
+from cutwater.spark.exchange.envelope import ShuffleWriter, spark_row
 from cutwater.spark.job.error_boundary import error_boundary
 from cutwater.spark.job.transport import load_job
 from cutwater.spark.microbatch import epochs
@@ -60,7 +60,7 @@ class Level(StatefulProcessor):
                 out = next(sent, None)
             if out is None:
                 return
-            yield row_of(out)
+            yield spark_row(out)
 
     def close(self) -> None:
         pass

@@ -18,7 +18,7 @@ from cutwater.ordering import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
 from cutwater.spark.connectors.base.source import BAD, BadRecord, Chunk, RawBatch, times_of
 from cutwater.spark.connectors.base.watermarks import are_comparable, is_time, misplaced
-from cutwater.spark.exchange.batch import Batch, joined, much_at_once
+from cutwater.spark.exchange.batch import EventBatch, joined, much_at_once
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.exchange.envelope import (
     END,
@@ -153,7 +153,7 @@ class Reading:
         except UNENCODABLE as error:
             raise InputError(_cannot_be_sent(self._source, error)) from None
 
-    def _batch(self, each: _Waiting, decoded: tuple[Sequence[int], Sequence[Any]]) -> Batch:
+    def _batch(self, each: _Waiting, decoded: tuple[Sequence[int], Sequence[Any]]) -> EventBatch:
         """The records of a run, in the order of the epoch; late ones are left out."""
         chunk, raw_batch, first = each
         indices, values = decoded
@@ -168,7 +168,7 @@ class Reading:
         times = (
             self._times(values, [first + index for index in indices]) if self._is_timed else None
         )
-        return Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
+        return EventBatch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
 
     def _decoded(self, each: _Waiting) -> tuple[Sequence[int], Sequence[Any]]:
         """The records that are no bad ones, and their indices in the run."""
@@ -287,12 +287,12 @@ class Reading:
         """Send a line to a sink of its own, past the flow."""
         order = order_bytes((self._rank, chunk.number)) + self._connector.sort_keys([position])[0]
         label = self.job.topology.labels[bucket_of(order, self.job.buckets)]
-        batch = Batch([order], [NO_KEY], [line + b"\n"], label=label)
+        batch = EventBatch([order], [NO_KEY], [line + b"\n"], label=label)
         self._shuffle.post(self.job.topology.target_of_sink(sink), batch, pack_lines)
 
 
 def first_failure(
-    batches: Sequence[Batch], attempt: Callable[[Batch], None]
+    batches: Sequence[EventBatch], attempt: Callable[[EventBatch], None]
 ) -> tuple[int, StepError] | None:
     """The number of the first batch on which a function fails, and how; None: on none."""
     for number, batch in enumerate(batches):

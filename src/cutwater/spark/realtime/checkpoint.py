@@ -24,7 +24,7 @@ from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import REALTIME
 from cutwater.spark.realtime.opening import Opening, newest_opening
-from cutwater.spark.realtime.plan_log import Plan, read_plan
+from cutwater.spark.realtime.plan_log import TickPlan, read_plan
 from cutwater.spark.storage.durable import read_json
 from cutwater.spark.storage.local_paths import is_url, not_local
 
@@ -110,9 +110,9 @@ class RealTimeCheckpoint(Checkpoint):
             opening.snapshots.size(),
         )
 
-    def _plan(self, source: str) -> Plan:
+    def _plan(self, source: str) -> TickPlan:
         opening = self._opening()
-        return read_plan(opening.plan_path(source)) if opening else Plan()
+        return read_plan(opening.plan_path(source)) if opening else TickPlan()
 
     def _opening(self) -> Opening | None:
         return newest_opening(self.root)

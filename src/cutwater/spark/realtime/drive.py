@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cutwater.errors import CutwaterError, Problem, RunFailure, many, recover
+from cutwater.errors import CutwaterError, Problem, RunFailure, extract, many
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.embedded.session import make_active
 from cutwater.spark.embedded.watchdog import Watchdog
@@ -153,7 +153,7 @@ class RealTimeDrive:
         """Claim a new generation if a process died; raise the cause if not, or if too often."""
         if failure is not None:
             raise failure from error
-        if recover(str(error)) is not None or not is_death(str(error)):
+        if extract(str(error)) is not None or not is_death(str(error)):
             raise sentence_of(error, self._checkpoint) from error
         if deaths > RESTARTS:
             raise RunFailure(dies_again(cause_of(str(error)), deaths)) from error

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from cutwater.errors import CutwaterError, embed, recover
+from cutwater.errors import CutwaterError, embed, extract
 from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.offset_log import SourcePlan
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import Job
-from cutwater.spark.realtime.plan_log import Plan, PlannedTick, read_plan, write_plan
+from cutwater.spark.realtime.plan_log import PlannedTick, TickPlan, read_plan, write_plan
 from cutwater.spark.realtime.positions import read_position, read_reader
 from cutwater.spark.realtime.protocol import TICK_S
 from cutwater.spark.realtime.snapshots import Snapshots
@@ -150,13 +150,13 @@ class Opening:
 
     def failure(self) -> CutwaterError | None:
         """Why a task failed, if it was with an error of ours."""
-        return recover(self._failure.read_text()) if self._failure.exists() else None
+        return extract(self._failure.read_text()) if self._failure.exists() else None
 
     @property
     def _failure(self) -> Path:
         return self.folder / "failure"
 
-    def plans(self) -> Iterator[Plan]:
+    def plans(self) -> Iterator[TickPlan]:
         """The plans of its sources, in their order."""
         return (read_plan(self.plan_path(source)) for source in self.sources)
 
@@ -232,10 +232,10 @@ def open_generation(
     make_folder(opening.folder / "plan")
     tick = before.snapshots.common() if before else -1
     for source in opening.sources:
-        found = read_plan(before.plan_path(source)) if before else Plan()
+        found = read_plan(before.plan_path(source)) if before else TickPlan()
         base = source_plan(job, source).condensed(found.chunks_through(tick))
         ticks = (*found.after(tick), *end)
-        write_plan(opening.plan_path(source), Plan(tuple(base), tick, ticks))
+        write_plan(opening.plan_path(source), TickPlan(tuple(base), tick, ticks))
     if before:
         before.snapshots.copy_to(opening.snapshots, tick)
         _copy_digests(before, opening)

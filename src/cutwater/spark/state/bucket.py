@@ -31,7 +31,7 @@ from cutwater.spark.state.changelog import (
     StateStore,
 )
 from cutwater.spark.state.map import StateMap
-from cutwater.spark.state.table import Columns, Convert, StateTable
+from cutwater.spark.state.table import Convert, StateColumns, StateTable
 
 __all__ = ["BUSY", "INPUT", "SMALLEST_LOG", "SMALL_STATE", "BucketStates", "StateStore"]
 
@@ -108,7 +108,7 @@ class BucketStates:
         """Change the encoded states of many keys; for a repeated key, the last state counts."""
         self._map(step).put_many(keys, states)
 
-    def table(self, step: str, columns: Columns, convert: Convert | None = None) -> StateTable:
+    def table(self, step: str, columns: StateColumns, convert: Convert | None = None) -> StateTable:
         """The states of a step as a table, to be read and changed until the epoch is saved.
 
         `convert` is called if the stored table has other columns.

@@ -24,9 +24,9 @@ __all__ = [
     "READ_AT_ONCE",
     "ROW_COST",
     "ChangelogEntry",
+    "EntryPart",
     "EntryWriter",
     "Head",
-    "Part",
     "RowsPart",
     "StateStore",
     "StatesPart",
@@ -80,7 +80,7 @@ class RowsPart(msgspec.Struct, array_like=True, tag="rows"):
         return columns + sum(map(len, keys)) + ROW_COST * len(keys)
 
 
-Part = StatesPart | RowsPart
+EntryPart = StatesPart | RowsPart
 
 
 class ChangelogEntry(msgspec.Struct, array_like=True):
@@ -90,7 +90,7 @@ class ChangelogEntry(msgspec.Struct, array_like=True):
     """Of the epoch."""
     previous: bytes
     """The token of what it continues."""
-    parts: list[Part]
+    parts: list[EntryPart]
 
 
 class Head(msgspec.Struct, array_like=True, frozen=True):
@@ -172,9 +172,9 @@ class EntryWriter:
     def __init__(self, first: int) -> None:
         self._first = first
         self._room = 0
-        self.entries: list[list[Part]] = []
+        self.entries: list[list[EntryPart]] = []
 
-    def add(self, part: Part, size: int) -> int:
+    def add(self, part: EntryPart, size: int) -> int:
         """Put a part of about this many bytes somewhere; the number of the entry it lies in."""
         if size > self._room:
             self.entries.append([])

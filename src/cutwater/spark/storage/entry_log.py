@@ -25,7 +25,7 @@ from typing import Any
 
 from cutwater.errors import FencedError, InputError, Problem
 from cutwater.spark.storage.durable import make_folder, read_json, sync_folder, write_json
-from cutwater.spark.storage.summary import Summary
+from cutwater.spark.storage.summary import SummaryFile
 
 __all__ = ["KEPT", "EntryLog", "drop_unread", "newest_entry", "newest_generation", "read_entry"]
 
@@ -75,7 +75,7 @@ class EntryLog:
         self._folder = folder
         numbers = _numbers(folder)  # before the summary: what moves meanwhile is found there
         self._oldest_file = min(numbers, default=1)
-        self._summary = Summary(folder / _SUMMARY)
+        self._summary = SummaryFile(folder / _SUMMARY)
         lines = list(self._summary.read())
         self.newest = max([*numbers, self._summary.through])
         """The number of the newest entry; 0 if there is none."""
@@ -198,10 +198,10 @@ def _claim(folder: Path, generation: int, condense: Callable[[list[Any]], list[A
 
 def _inherit(old: Path, fresh: Path, condense: Callable[[list[Any]], list[Any]]) -> None:
     """Take over a log: its summary as one line, and its newest entries, which never change."""
-    summary = Summary(old / _SUMMARY)
+    summary = SummaryFile(old / _SUMMARY)
     items = [item for line in summary.read() for item in line]
     if summary.through:
-        Summary(fresh / _SUMMARY).rewrite(summary.through, condense(items))
+        SummaryFile(fresh / _SUMMARY).rewrite(summary.through, condense(items))
     for number in sorted(_numbers(old)):
         if number > summary.through:
             (fresh / f"{number}.json").hardlink_to(old / f"{number}.json")

@@ -23,13 +23,13 @@ from cutwater.spark.storage.durable import (
     write_file,
 )
 
-__all__ = ["Summary"]
+__all__ = ["SummaryFile"]
 
 _WORTH_REWRITING = 64 << 10
 """So many bytes may be appended at least before all lines become one."""
 
 
-class Summary:
+class SummaryFile:
     """A summary in a file; written by one process at a time."""
 
     def __init__(self, path: Path) -> None:

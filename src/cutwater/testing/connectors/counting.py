@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from cutwater.flow import Flow, task
 from cutwater.testing.connectors import traps
 
-__all__ = ["KEYS", "SOURCE", "Click", "Counted", "arrive", "click", "count", "expected", "flow_to"]
+__all__ = [
+    "KEYS",
+    "SOURCE",
+    "Click",
+    "Counted",
+    "arrive",
+    "click",
+    "count_clicks",
+    "expected",
+    "flow_to",
+]
 
 KEYS = 40
 SOURCE = "clicks"
@@ -49,7 +59,7 @@ def arrive(event: Click) -> Click:
 
 
 @task(initial=0)
-def count(seen: int, event: Click) -> tuple[int, list[Counted]]:
+def count_clicks(seen: int, event: Click) -> tuple[int, list[Counted]]:
     """Count the clicks of a key."""
     traps.at("in-the-batch", event.position)
     return seen + 1, [Counted(event.key, seen + 1, event.position)]
@@ -58,7 +68,7 @@ def count(seen: int, event: Click) -> tuple[int, list[Counted]]:
 def flow_to(sinks: Iterable[str], arrive: Callable[[Click], Click] = arrive) -> Flow:
     """Return the flow, with sinks that all show the same."""
     flow = Flow("counting")
-    counted = flow.source(SOURCE, Click).map(arrive).key_by("key").apply(count)
+    counted = flow.source(SOURCE, Click).map(arrive).key_by("key").apply(count_clicks)
     for name in sinks:
         flow.sink(name, counted)
     return flow

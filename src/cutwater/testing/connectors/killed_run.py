@@ -23,7 +23,7 @@ from cutwater.spark.connectors.files.sink import Folder
 from cutwater.testing.connectors.counting import SOURCE, Click, click, expected
 from cutwater.testing.connectors.processes import (
     kill_all,
-    numbered,
+    numbered_files,
     refusal_of,
     result_of,
     wait_until,
@@ -183,11 +183,11 @@ class KilledRun:
 
     def offsets(self) -> list[int]:
         """The epochs that Spark has written ahead."""
-        return numbered(self.checkpoint / "spark" / "offsets")
+        return numbered_files(self.checkpoint / "spark" / "offsets")
 
     def commits(self) -> list[int]:
         """The epochs that Spark has finished."""
-        return numbered(self.checkpoint / "spark" / "commits")
+        return numbered_files(self.checkpoint / "spark" / "commits")
 
     def next_epoch(self) -> int:
         """The first epoch of which nothing is planned."""

@@ -17,7 +17,7 @@ __all__ = [
     "descendants",
     "kill_all",
     "kill_driver",
-    "numbered",
+    "numbered_files",
     "refusal_of",
     "result_of",
     "signal_all",
@@ -50,7 +50,7 @@ def refusal_of(process: subprocess.Popen[str]) -> str:
     return err
 
 
-def numbered(folder: Path) -> list[int]:
+def numbered_files(folder: Path) -> list[int]:
     """The files of a folder whose names are numbers."""
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return sorted(int(name) for name in names if name.isdigit())

@@ -37,11 +37,11 @@ from cutwater.spark.connectors.base.sink import (
 )
 from cutwater.spark.storage.durable import make_folder, read_json, write_json
 
-__all__ = ["Call"]
+__all__ = ["Callback"]
 
 
 @dataclass(frozen=True)
-class Call(SinkConnector):
+class Callback(SinkConnector):
     """Calls a function ``f(epoch, bucket, rows)`` in the tasks."""
 
     function: Any

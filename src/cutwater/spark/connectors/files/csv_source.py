@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import msgspec
 import msgspec.inspect as mi
 
-from cutwater.annotations import describe
+from cutwater.annotations import typename
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.defaults import filler_of
@@ -115,7 +115,7 @@ class Csv(TextSource):
         if fields is None:
             yield Problem(
                 "no-columns",
-                f"source '{name}' reads CSV, and {describe(step.type)} has no fields that could "
+                f"source '{name}' reads CSV, and {typename(step.type)} has no fields that could "
                 "be its columns",
                 "use a dataclass with a field for each column",
             )
@@ -123,7 +123,7 @@ class Csv(TextSource):
             if _scalar(field.type) is None:
                 yield Problem(
                     "no-column-type",
-                    f"field '{field.encode_name}' of {describe(step.type)} is no number, text, "
+                    f"field '{field.encode_name}' of {typename(step.type)} is no number, text, "
                     f"time or other single value, so no column of CSV (source '{name}') can hold "
                     "it",
                     "give it such a type, or None as well; for nested records use JSON lines",

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from cutwater.annotations import describe, fields_of
+from cutwater.annotations import fields_of, typename
 from cutwater.endings import kind_of_errno
 from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.merging import in_order
@@ -402,7 +402,7 @@ def _epoch_twice(sink: str, record: Any) -> Iterator[Problem]:
     if "epoch" in (fields_of(record) or {}):
         yield Problem(
             "column-named-epoch",
-            f"sink '{sink}' writes {describe(record)}, which has a field 'epoch'; readers of "
+            f"sink '{sink}' writes {typename(record)}, which has a field 'epoch'; readers of "
             "Parquet make a column of that name of the folders epoch=0, epoch=1, …",
             "rename the field, or write JSON lines",
         )

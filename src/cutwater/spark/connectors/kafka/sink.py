@@ -21,7 +21,7 @@ from typing import Any, Literal
 import msgspec
 from pyspark import TaskContext
 
-from cutwater.annotations import describe, fields_of
+from cutwater.annotations import fields_of, typename
 from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.merging import in_order
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
@@ -42,7 +42,7 @@ from cutwater.spark.connectors.kafka.settings import Cluster
 from cutwater.spark.connectors.kafka.transactions import (
     DRIVER,
     WHOLE_EPOCH,
-    Message,
+    KafkaRecord,
     WriteScope,
     fence,
     put,
@@ -147,7 +147,7 @@ class KafkaTopic(SinkConnector):
         if self.key is not None and fields is not None and self.key not in fields:
             yield Problem(
                 "unknown-field",
-                f"{who} has key={self.key!r}, which is not a field of {describe(record)}",
+                f"{who} has key={self.key!r}, which is not a field of {typename(record)}",
                 f"it has: {', '.join(fields)}" if fields else "leave key out",
             )
         if self.partitions < 1:
@@ -329,7 +329,7 @@ class KafkaTopic(SinkConnector):
             ledger = self._look(claim.sink, to_end=True)
             return sum(slot.rows for slot in ledger.slots(account).values())
 
-    def _messages(self, lines: Iterable[bytes]) -> list[Message]:
+    def _messages(self, lines: Iterable[bytes]) -> list[KafkaRecord]:
         values = [line[:-1] for line in lines]
         if self.key is None:
             return [{"value": value} for value in values]

@@ -46,7 +46,7 @@ from cutwater.spark.connectors.kafka.ledger import (
 )
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
-__all__ = ["DRIVER", "WHOLE_EPOCH", "Message", "WriteScope", "fence", "put", "revoke"]
+__all__ = ["DRIVER", "WHOLE_EPOCH", "KafkaRecord", "WriteScope", "fence", "put", "revoke"]
 
 _PATIENCE_S = 120
 """Seconds for which an epoch is retried: enough to restart a broker."""
@@ -67,7 +67,7 @@ flight, which would end the next transaction of the same producer epoch: this cl
 the epoch with each transaction (KIP-890).
 """
 
-Message = dict[str, Any]
+KafkaRecord = dict[str, Any]
 """A record to produce: its value, and its key if it has one."""
 
 
@@ -96,7 +96,9 @@ class WriteScope:
         return f"cutwater-{own.query_id}-{own.sink}-{own.topic}-owner"
 
 
-def put(scope: WriteScope, slot: str, epoch: int, buckets: Mapping[int, Sequence[Message]]) -> None:
+def put(
+    scope: WriteScope, slot: str, epoch: int, buckets: Mapping[int, Sequence[KafkaRecord]]
+) -> None:
     """Write the rows of buckets, each bucket once per epoch; retry until the outcome is known.
 
     After any failure a new producer replaces the old one. Its start aborts or completes the old
@@ -290,7 +292,7 @@ class _Writer:
             raise _taken_over(scope, ledger.generation(scope.account))
         self._slots = ledger.slots(scope.account)
 
-    def put(self, epoch: int, buckets: Mapping[int, Sequence[Message]]) -> None:
+    def put(self, epoch: int, buckets: Mapping[int, Sequence[KafkaRecord]]) -> None:
         """Write the missing buckets and their ledger entry, atomically."""
         done = _done(self._slots, self._slot, epoch, buckets, self._scope)
         missing = {label: messages for label, messages in buckets.items() if label not in done}
@@ -312,7 +314,7 @@ class _Writer:
             self.is_used_up = _commit(self._producer)
         self._slots[self._slot] = slot
 
-    def _produce(self, messages: Sequence[Message]) -> None:
+    def _produce(self, messages: Sequence[KafkaRecord]) -> None:
         topic = self._scope.account.topic
         for start in range(0, len(messages), _QUEUE):
             batch = list(messages[start : start + _QUEUE])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cutwater.errors import Problem
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
 from cutwater.spark.connectors.postgres.fields import Field, holds
-from cutwater.spark.connectors.postgres.ledger import POSTGRES_LEDGER_FORMAT, Header
+from cutwater.spark.connectors.postgres.ledger import POSTGRES_LEDGER_FORMAT, LedgerHeader
 from cutwater.spark.connectors.postgres.settings import TableName
 from cutwater.spark.connectors.postgres.tables import Table
 
@@ -110,7 +110,7 @@ def _unfilled(sink: str, table: Table, filled: set[str]) -> Iterator[Problem]:
 
 
 def ledger_problems(
-    sink: str, name: TableName, held: Header | None, query_id: str | None, next_epoch: int
+    sink: str, name: TableName, held: LedgerHeader | None, query_id: str | None, next_epoch: int
 ) -> Iterator[Problem]:
     """Why a checkpoint must not write to a table, according to its ledger."""
     if held is None:

@@ -21,7 +21,7 @@ from cutwater.spark.job.spec import Job
 from cutwater.spark.job.transport import load_job
 from cutwater.spark.operators.reading import Reading, control_rows, news_of
 from cutwater.spark.realtime.opening import Opening, source_plan
-from cutwater.spark.realtime.plan_log import Plan, PlanLog, PlannedTick, read_plan, write_plan
+from cutwater.spark.realtime.plan_log import PlanLog, PlannedTick, TickPlan, read_plan, write_plan
 from cutwater.spark.realtime.positions import PositionFile, ReaderPosition
 from cutwater.spark.realtime.protocol import AHEAD, IDLE_BARRIER_TICKS, TICK_S
 from cutwater.spark.realtime.readers.follower_task import FollowerTask
@@ -244,6 +244,6 @@ class ReaderTask:
         tick, plan = self._opening.snapshots.common(), read_plan(self._path)
         if tick > plan.through:
             base = self._plan.condensed(plan.chunks_through(tick))
-            write_plan(self._path, Plan(tuple(base), tick, plan.after(tick)))
+            write_plan(self._path, TickPlan(tuple(base), tick, plan.after(tick)))
             self._log.close()
             self._log = PlanLog(self._path)

@@ -24,7 +24,7 @@ from cutwater.annotations import fields_of, fits, members, typename
 from cutwater.errors import FlowError, InputError, Problem
 from cutwater.times import Product
 
-__all__ = ["UNENCODABLE", "Codec", "SelfDescribing", "codec_of", "is_native"]
+__all__ = ["UNENCODABLE", "Codec", "Plain", "codec_of", "is_native"]
 
 UNENCODABLE = (OverflowError, UnicodeEncodeError, RecursionError)
 """Raised by encoding: integers of more than 64 bits, lone surrogates, values nested too deeply."""
@@ -35,7 +35,7 @@ _Coding = tuple[Callable[[Any], bytes], Callable[[bytes], Any]]
 _COLLECTIONS = (list, set, frozenset)
 
 
-class SelfDescribing:
+class Plain:
     """The type of self-describing values: numbers, text, times, and tuples of these.
 
     Used for the keys of a function without annotations.
@@ -68,7 +68,7 @@ def is_native(tp: Any) -> bool:
     >>> is_native(dict[str, int]), is_native(Fraction)
     (True, False)
     """
-    return tp is not SelfDescribing and _native(tp) is not None
+    return tp is not Plain and _native(tp) is not None
 
 
 def _refuse(tp: Any) -> _Coding:
@@ -84,7 +84,7 @@ def _refuse(tp: Any) -> _Coding:
 
 def _coding(tp: Any, inside: tuple[Any, ...] = ()) -> _Coding | None:
     """The encode and decode functions of a type; None if it cannot be serialised."""
-    if tp is SelfDescribing:
+    if tp is Plain:
         return _encode_plain, _decode_plain
     decoder = _native(tp)
     if decoder is not None:
@@ -122,7 +122,7 @@ def _by_parts(tp: Any, inside: tuple[Any, ...]) -> _Coding | None:
         return _fixed(
             lambda time: (time.first, time.second),
             Product,
-            (SelfDescribing, SelfDescribing),
+            (Plain, Plain),
             inside,
         )
     if len(members(tp)) > 1:
@@ -231,7 +231,7 @@ def _dataclass(tp: type, inside: tuple[Any, ...]) -> _Coding | None:
     )
 
 
-# `SelfDescribing` values that msgpack has no type for: how to encode each, how to decode it.
+# `Plain` values that msgpack has no type for: how to encode each, how to decode it.
 _KINDS: dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     int: (str, int),  # of more than 64 bits
     Decimal: (str, Decimal),

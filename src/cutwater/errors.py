@@ -163,7 +163,7 @@ _OPEN, _CLOSE = "<<cutwater:", ":cutwater>>"
 def embed(error: CutwaterError) -> str:
     """The error as one line of ASCII that survives being quoted in another error's text.
 
-    >>> recover("Caused by: x " + embed(InputError(Problem("bad", "no")))).problems[0].message
+    >>> extract("Caused by: x " + embed(InputError(Problem("bad", "no")))).problems[0].message
     'no'
     """
     data = {"type": type(error).__name__, "problems": [asdict(p) for p in error.problems]}

@@ -246,7 +246,7 @@ def _record_of(tp: type, fields: dict[str, _Exact | None]) -> _Exact | None:
 def first_misfit(value: Any, tp: Any) -> Loss | None:
     """The first part of a value that is not of its declared type; None if all parts are.
 
-    >>> misfit([1, "a"], list[int])
+    >>> first_misfit([1, "a"], list[int])
     Loss(path='[1]', sent='a', back=None, reason='it is declared as int')
     """
     found = _place_of_misfit(value, tp, "")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.codec import Codec, SelfDescribing
+from cutwater.codec import Codec, Plain
 from cutwater.errors import FlowError, InputError
 from cutwater.times import Product
 
@@ -214,7 +214,7 @@ KEYS = st.recursive(
 
 @given(KEYS)
 def test_a_plain_key_says_itself_what_it_is(key):
-    back = round_trip(SelfDescribing, key)
+    back = round_trip(Plain, key)
     assert back == key
     assert type(back) is type(key)
 
@@ -222,12 +222,12 @@ def test_a_plain_key_says_itself_what_it_is(key):
 @pytest.mark.parametrize("key", [Point(1, 2.0), Colour.RED, (1, Point(1, 2.0))])
 def test_a_key_that_cannot_say_what_it_is_gets_a_sentence(key):
     with pytest.raises(InputError, match="key-without-a-type"):
-        Codec(SelfDescribing).encode(key)
+        Codec(Plain).encode(key)
 
 
 def test_a_plain_key_may_be_part_of_a_larger_type():
     value = ((Decimal(1), Fraction(1, 3), uuid.UUID(int=5)), 7)
-    assert round_trip(tuple[SelfDescribing, int], value) == value
+    assert round_trip(tuple[Plain, int], value) == value
 
 
 TIMES = [

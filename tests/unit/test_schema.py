@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, NewType, TypedDict
 import msgspec
 import pytest
 
-from cutwater.codec import Codec, SelfDescribing
+from cutwater.codec import Codec, Plain
 from cutwater.schema import render, schema_of, what_breaks
 
 
@@ -69,7 +69,7 @@ TYPES = [
     Literal["a", 1],
     NewType("Name", str),
     Decimal,
-    SelfDescribing,
+    Plain,
 ]
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from cutwater.annotations import fields_of, is_known, members, typename, union_of
-from cutwater.codec import Codec, SelfDescribing
+from cutwater.codec import Codec, Plain
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import body_of
@@ -107,8 +107,8 @@ def key_kept_as(inputs: Sequence[StreamType]) -> Any:
     try:
         Codec(tp)
     except FlowError:
-        return SelfDescribing
-    return tp if is_known(tp) else SelfDescribing
+        return Plain
+    return tp if is_known(tp) else Plain
 
 
 def _kept(aggregates: Sequence[tuple[str, Aggregate]], stream: StreamType) -> list[Any]:

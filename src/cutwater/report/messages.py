@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cutwater.jsonable import Plain
+from cutwater.jsonable import JsonValue
 from cutwater.trace import Header, TraceMessage, TraceStep
 
 __all__ = ["Message", "Numbered", "number_messages"]
@@ -43,7 +43,7 @@ class Numbered:
 
 
 def number_messages(
-    header: Header, steps: Iterable[TraceStep], text: Callable[[Plain], str]
+    header: Header, steps: Iterable[TraceStep], text: Callable[[JsonValue], str]
 ) -> Numbered:
     """Number the messages of a run: those of the inputs first, then in the order they are sent."""
     numbering = _Numbering(header, text)
@@ -57,7 +57,7 @@ def number_messages(
 
 
 class _Numbering:
-    def __init__(self, header: Header, text: Callable[[Plain], str]) -> None:
+    def __init__(self, header: Header, text: Callable[[JsonValue], str]) -> None:
         self.messages: list[Message] = []
         self._text = text
         self._streams = {name: index for index, name in enumerate(header.streams)}

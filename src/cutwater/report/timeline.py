@@ -22,7 +22,7 @@ from typing import Literal
 import msgspec
 
 from cutwater.checking.transparency.explanation import Commit, Explanation, Generation
-from cutwater.jsonable import Plain, shown
+from cutwater.jsonable import JsonValue, shown
 from cutwater.report.messages import Message, number_messages
 from cutwater.report.run_history import Act, RunHistory, TaskStreams, history_of
 from cutwater.trace import Header, Rule
@@ -212,6 +212,6 @@ def _fate(rule: Rule, is_kept: bool, is_recovered: bool, is_checked: bool) -> Fa
     return "discarded" if is_recovered else "open"
 
 
-def _text(value: Plain) -> str:
+def _text(value: JsonValue) -> str:
     text = shown(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -28,7 +28,7 @@ from typing import Any
 from cutwater.events import Data
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
-from cutwater.jsonable import Plain, plain
+from cutwater.jsonable import JsonValue, plain
 from cutwater.ordering import AFTER_DATA, NO_KEY, bucket_of
 from cutwater.semantics.barriers import (
     Configuration,
@@ -144,7 +144,7 @@ class TaskValue:
     def __repr__(self) -> str:
         return f"TaskValue({self.shown()!r})"
 
-    def shown(self) -> Plain:
+    def shown(self) -> JsonValue:
         """The states by key, for display."""
         kept = list(islice(self.work.keyed.states.values(), _MOST_KEYS))
         is_unkeyed = all(key is None for key, _ in kept)
@@ -152,7 +152,7 @@ class TaskValue:
         return {"waiting": len(self.waiting), "state": state} if self.waiting else state
 
 
-def _by_key(states: Sequence[tuple[Any, Any]]) -> Plain:
+def _by_key(states: Sequence[tuple[Any, Any]]) -> JsonValue:
     if all(isinstance(key, str) and not key.startswith("$") for key, _ in states):
         return {key: plain(state) for key, state in states}
     return {"$dict": [[plain(key), plain(state)] for key, state in states]}
@@ -409,7 +409,7 @@ def _order_of(message: Message) -> Order:
     return payload.row.order if isinstance(payload, Sent) else _LAST
 
 
-def shown_payload(payload: Frozen[Payload]) -> Plain:
+def shown_payload(payload: Frozen[Payload]) -> JsonValue:
     """A payload for display: its value, a watermark, or an end."""
     content = payload.thaw()
     if isinstance(content, End):

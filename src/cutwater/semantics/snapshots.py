@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from cutwater.annotations import is_immutable, is_known, typename
-from cutwater.codec import Codec, SelfDescribing, codec_of
+from cutwater.codec import Codec, Plain, codec_of
 from cutwater.errors import FlowError, InputError, Problem, StepError
 from cutwater.events import Data, Event
 from cutwater.flow import steps as s
@@ -180,4 +180,4 @@ def _kept(number: int, part: Part, on_loss: OnLoss) -> _Kept | None:
 
 def _with_times(stream: StreamType) -> StreamType:
     """Times of which nothing is known say themselves what they are."""
-    return replace(stream, time=SelfDescribing) if stream.time is Any else stream
+    return replace(stream, time=Plain) if stream.time is Any else stream

@@ -121,7 +121,7 @@ def _array(column: np.ndarray, kind: str, tp: pa.DataType) -> pa.Array:
 def is_misfit(found: pa.DataType, tp: Any) -> bool:
     """Are values of an Arrow type unfit for an annotation?
 
-    >>> misfit(pa.int32(), int), misfit(pa.string(), int), misfit(pa.int64(), float)
+    >>> is_misfit(pa.int32(), int), is_misfit(pa.string(), int), is_misfit(pa.int64(), float)
     (False, True, False)
     """
     wanted = arrow_type(tp)

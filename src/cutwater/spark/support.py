@@ -19,7 +19,7 @@ __all__ = ["INLINE", "STATE", "SUPPORT", "WAITS", "check_support"]
 
 INLINE = "inline: where its events come from"
 STATE = "in a level: one state store group per bucket of keys"
-WAITS = f"{STATE}, told once an epoch what the sources have completed"
+WAITS = f"{STATE}, with the watermarks of its sources once per epoch"
 
 SUPPORT: dict[type[s.Step], str] = {
     s.Source: "a Python data source of our own, or a streaming DataFrame",
@@ -31,7 +31,7 @@ SUPPORT: dict[type[s.Step], str] = {
     s.KeyBy: "rows are addressed to the bucket of their key",
     s.Merge: "rows of all inputs are addressed to one segment",
     s.Union: "rows of both inputs are addressed to one segment",
-    s.Apply: f"{STATE}; with expire_after told what the sources have completed",
+    s.Apply: f"{STATE}; with expire_after, also watermarks",
     s.Sink: "one Arrow stream writer for all sinks",
     s.Skip: STATE,
     s.Bulk: WAITS,

@@ -93,8 +93,8 @@ def test_the_weakest_on_the_way_decides(say):
 def test_it_is_a_sentence(say, monkeypatch):
     assert str(say()["both"]) == (
         "both: exactly-once: `left` and `right` are replayable, `same` and `some` are taken to be "
-        "deterministic (not checked: cutwater check TARGET), `both` shows an epoch by one rename "
-        "of a directory (provided files stay where they are, unchanged, until they are read; a "
+        "deterministic (not checked: cutwater check TARGET), `both` publishes an epoch by renaming "
+        "a directory (provided files stay where they are, unchanged, until they are read; a "
         "file that changed is refused)"
     )
     monkeypatch.setattr(settings, "noted_check", lambda _flow: CheckRecord("", 1, 400, ""))
@@ -157,8 +157,8 @@ def test_another_order_does_no_harm_where_nothing_shows_it(tmp_path):
         "out: exactly-once: `orders` may come in another order when it is replayed, because it has "
         "no order, which nothing on the way to `out` shows, `weighed` claims to be commutative, "
         "which it relies on (not tested: cutwater check TARGET), `weighed` is taken to be "
-        "deterministic (not checked: cutwater check TARGET), `out` shows an epoch by one rename "
-        "of a directory"
+        "deterministic (not checked: cutwater check TARGET), `out` publishes an epoch by renaming "
+        "a directory"
     )
     assert found["commit"].weaknesses == ()
 

@@ -318,7 +318,7 @@ def sink_location(name: str, sink: SinkConnector) -> str:
 def half_shown(
     found: Identity, wanted: Identity, epoch: int, shown: Mapping[str, str]
 ) -> list[Problem]:
-    """Why a changed flow cannot finish an epoch that has been shown in part."""
+    """Why a changed flow cannot finish an epoch that has been released in part."""
     if not shown or found.code == wanted.code:
         return []
     message = f"it does something else now, and began epoch {epoch}, which is not finished"
@@ -334,10 +334,10 @@ def half_shown(
 
 def mixture(found: Identity, shown: Mapping[str, str]) -> str:
     """What each sink has of an epoch that another flow began, as a phrase."""
-    parts = [f"sink '{name}' has shown {much}" for name, much in shown.items()]
+    parts = [f"sink '{name}' has released {much}" for name, much in shown.items()]
     nothing = [name for name in found.sinks if name not in shown]
     if nothing:
-        parts.append(f"nothing was shown by {_names(nothing)}")
+        parts.append(f"nothing was released by {_names(nothing)}")
     return ", ".join(parts)
 
 

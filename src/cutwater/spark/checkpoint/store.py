@@ -56,8 +56,7 @@ class Checkpoint:
     unit = "epoch"
     """What its numbers count."""
     replans = True
-    """Is an unfinished epoch forgotten if nothing of it was shown? Else it is replayed as planned.
-    """
+    """Is an unfinished epoch forgotten if nothing of it was released? Else it is replayed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -303,7 +302,7 @@ def half_rescaled(checkpoint: Checkpoint) -> list[Problem]:
 def _embedded(root: Path) -> Problem:
     return Problem(
         "embedded-checkpoint",
-        f"{root} is the checkpoint of a query of your own, not of a run: Spark's offsets lie in it",
+        f"{root} is the checkpoint of a query of your own, not of a run: it has Spark's offsets",
         "choose another folder; the checkpoint of your own query continues with that query",
     )
 

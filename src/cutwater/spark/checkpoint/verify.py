@@ -360,5 +360,5 @@ def _commit_hint(path: Path, is_newest: bool) -> str:
         return RESTORE
     return (
         f"delete {path} and {path.with_name(f'.{path.name}.crc').name} beside it, and run again: "
-        "the epoch is done once more, and nothing is shown twice"
+        "the epoch is replayed, without duplicates"
     )

@@ -2,7 +2,7 @@
 
 A run needs about ten Python processes before its first row is out, most of them one after the
 other: planners, readers, workers, the writer. Each would import pyspark, numpy, pyarrow and this
-package anew, which takes longer than all the rest of its start. So a server imports them once,
+package again, which takes longer than all the rest of its start. So a server imports them once,
 while the JVM starts, and what Spark takes for the interpreter (`fork_client`) asks it for a copy.
 
 Nothing depends on it: where there is no server, every process is started as usual.

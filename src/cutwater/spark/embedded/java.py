@@ -93,7 +93,7 @@ def _packaged() -> Path | None:
 
 
 def _with_launcher(java: Path) -> Path:
-    """A home for this process alone: nobody can have put anything into it before."""
+    """A home for this process alone, which is empty before."""
     home = Path(tempfile.mkdtemp(prefix="cutwater-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     launcher = home / "bin" / "java"

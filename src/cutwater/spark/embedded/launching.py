@@ -88,7 +88,7 @@ def _compiled_pyspark(master: str) -> Iterator[None]:
     """Let the JVM started meanwhile run its Python processes on the installed, compiled pyspark.
 
     Spark puts ``python/lib/pyspark.zip`` of its home first on their path, and each of a dozen
-    processes would compile the sources in it anew, which is half of what a start costs. A home
+    processes would compile the sources in it again, which is half of what a start costs. A home
     without that folder, everything else being the same, leaves them what this process imports.
     """
     is_needed = SparkContext._gateway is None and master.startswith("local")
@@ -133,7 +133,7 @@ def _forking() -> str:
 def temporary_folder() -> str:
     """A folder for sockets and shuffled data: one for the JVM of this process, for life.
 
-    A path of a Unix socket has at most 107 bytes, so it cannot lie in just any scratch folder.
+    A path of a Unix socket has at most 107 bytes, so not every scratch folder will do.
     """
     made = tempfile.mkdtemp(prefix="cutwater-")
     atexit.register(shutil.rmtree, made, ignore_errors=True)

@@ -32,7 +32,7 @@ class Topology:
 
     @cached_property
     def logs(self) -> tuple[FromLog, ...]:
-        """What comes out of the logs of a loop that is cut: fed back, and left. Often none."""
+        """The logs of a loop that is cut: of feedback, and of results. Often none."""
         return tuple(step for step in self.plan.flow.steps if isinstance(step, FromLog))
 
     def side_of_loop(self, segment: Segment) -> Literal["before", "inside", "behind"]:
@@ -173,7 +173,7 @@ class Topology:
 
     @property
     def has_scattered_buckets(self) -> bool:
-        """Would a bucket of a sink that shows rows early be written by several tasks?"""
+        """Would several tasks write one bucket of a sink that releases rows early?"""
         is_early = any(sink.release == "early" for sink in self.sinks.values())
         return is_early and not self.levels and not self.late_filtered
 

@@ -174,7 +174,7 @@ class _FrameWork:
 def _no_place(source: str, column: str) -> Problem:
     return Problem(
         "null-in-an-order",
-        f"source '{source}' has a row without '{column}', which says where a row stands",
+        f"source '{source}' has a row without '{column}', which is the position of a row",
         "leave such rows out before, or name other columns in order",
     )
 

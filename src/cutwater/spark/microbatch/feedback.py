@@ -1,8 +1,8 @@
 """A loop that feeds back through a log: one round per epoch, in all buckets.
 
 The plan is cut at the back edge (`flow.timely.cutting`). The log is a sink of the epoch like any
-other (`connectors.files.sink`, in the checkpoint): tasks stage its rows, and one rename shows them
-when the epoch is published. Reading the log is a source of the same query. So an epoch is acyclic,
+other (`connectors.files.sink`, in the checkpoint): tasks stage its rows, and one rename publishes
+them with the epoch. Reading the log is a source of the same query. So an epoch is acyclic,
 and crash recovery, replay and fencing work as they do for any epoch.
 
 An *input epoch* is what one Spark epoch reads from the sources, and has its number. It is in the
@@ -32,7 +32,7 @@ The invariants:
 - *Input epochs overlap only if that is unobservable.* If the body keeps state from one input epoch
   to the next, there is room for one: t + 1 must find the state that t leaves behind, and at a step
   on the cycle any round of t may still change it, so no frontier lets t + 1 in before t is over.
-  That functions commute is not enough: a running count commutes, and shows other numbers. If the
+  That functions commute is not enough: a running count commutes, and emits other numbers. If the
   body keeps no state, or each input epoch begins with states of its own (``state_per_epoch``), the
   overlap is unobservable, and there is room for `MAX_INPUT_EPOCHS`. Rows in the loop carry the
   number of their input epoch, and a bucket processes one after the other, each with its own states
@@ -40,9 +40,9 @@ The invariants:
 - *They leave in order, one per epoch.* So whatever reads the loop, with any state, receives whole
   input epochs, each with a barrier of its own. One that is over before an older one waits.
 - *Caught up means empty.* Spark's ``availableNow`` ends when no source has new input. The logs are
-  not frozen as sources are: they have new input until the loop is empty and all that left is shown.
+  not frozen as sources are: they have new input until the loop is empty and its results are out.
 - *The end of the input* is an input epoch too. Steps upstream of the loop end in the epoch that
-  reads it, steps downstream in the epoch that shows the last results; a body has no end of its own.
+  reads it, steps downstream in the epoch of the last results; a body has no end of its own.
 - *No zombie plans.* A run that was overtaken may neither read a log nor write to it: planners are
   fenced by the generation of the checkpoint, sinks by their ledgers.
 - *Cleaned by the frontier.* What no input epoch in the loop can need is never read again, not even

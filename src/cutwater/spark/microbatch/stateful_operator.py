@@ -55,7 +55,7 @@ class Level(StatefulProcessor):
         inputs = job.topology.input_epochs(epochs.epoch_of_task()) if job.topology.logs else None
         shuffle = ShuffleWriter(job.topology.labels, inputs)
         sent = work_epoch(job, self._level, received, bucket, shuffle, origin_of)
-        while True:  # the output of one piece leaves before the next piece is processed
+        while True:  # send the output of one piece before processing the next
             with much_at_once():
                 out = next(sent, None)
             if out is None:

@@ -32,7 +32,7 @@ class AggregateRunner(SegmentRunner):
             yield
 
     def _batches(self, bodies: Sequence[bytes]) -> Iterator[EventBatch]:
-        """The events; those that are shown once for an epoch come all together."""
+        """The events; those emitted once per epoch come all together."""
         aggregation, label = self._aggregation, self._bucket.label
         if not bodies:
             return

@@ -70,7 +70,7 @@ class ColumnAggregate:
         return self._each(_Folding(keys), keys, lifted, before, is_new)
 
     def shown(self, kept: Sequence[Array]) -> Array:
-        """What the aggregate shows of what is kept."""
+        """The value that the aggregate emits, from what is kept."""
         if self.verb != "mean":
             return kept[0]
         total, count = kept

@@ -40,7 +40,7 @@ class Aggregation:
 
     @property
     def is_per_epoch(self) -> bool:
-        """Is a record shown once an epoch, not after each event?"""
+        """Is a record emitted once per epoch, not after each event?"""
         return self.step.emit == "epoch"
 
     @cached_property
@@ -60,7 +60,7 @@ class Aggregation:
 
     @cached_property
     def layout(self) -> Layout:
-        """How the records that are shown are columns."""
+        """The layout of the emitted records as columns."""
         return Layout.of(self.segment.output.value)
 
     @cached_property

@@ -168,7 +168,7 @@ class RealTimeDrive:
         self.job = replace(self._claim_again(), is_ending=self.job.is_ending)
 
     def _wait_for_slots(self, needed: int, waited_s: float, error: Exception) -> float:
-        """Wait a moment for executors that come late, or anew; how long that was, in seconds."""
+        """Wait a moment for executors that come late or are replaced; returns the seconds."""
         if waited_s >= SLOTS_WAIT_S:
             raise RunFailure(too_few_slots_now(needed, waited_s)) from error
         if not waited_s:

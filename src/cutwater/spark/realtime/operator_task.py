@@ -199,7 +199,7 @@ class OperatorTask:
         return [bucket_rows(self._job, target, label, b) for label, b in sorted(found.items())]
 
     def _is_side_output(self, target: int) -> bool:
-        """Is it a side output, which leaves with a snapshot?"""
+        """Is it a side output, which is released with a snapshot?"""
         return self._job.sinks[self._job.topology.sink_at(target)].release == "commit"
 
     def _note(self, target: int, tick: int, rows: int) -> None:
@@ -275,7 +275,7 @@ class OperatorTask:
 
 
 _Outcome = tuple[int, list[SideOutputRow], OSError | None]
-"""The outcome of a snapshot: its tick, the rows that leave with it, and why it failed."""
+"""The outcome of a snapshot: its tick, the rows released with it, and why it failed."""
 
 
 def _outcome(tick: int, side_outputs: list[SideOutputRow], write: Callable[[], None]) -> _Outcome:

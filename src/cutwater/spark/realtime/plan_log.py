@@ -1,9 +1,9 @@
-"""The plan of a source: which records belong to which tick; durable before its barrier leaves.
+"""The plan of a source: which records belong to which tick; durable before its barrier is sent.
 
 A file of lines, each with a checksum. The first line is what a start needs of earlier ticks; each
 other line is a tick with records, or with a decision about its watermark. A tick without a line is
-empty. A torn last line is ignored: a crash came before its barrier left. A damaged line with others
-after it is refused, since their barriers have left.
+empty. A torn last line is ignored: a crash came before its barrier was sent. A damaged line with
+others after it is refused, since their barriers were sent.
 """
 
 from __future__ import annotations

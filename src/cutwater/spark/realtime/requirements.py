@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 SLOTS_WAIT_S = 120.0
-"""How long to wait for slots: executors come late, or anew after one died."""
+"""How long to wait for slots: executors come late, or are replaced."""
 SLOTS_POLL_S = 1.0
 
 _OTHER = 'run it on the micro-batch engine: mode = "microbatch", which is the default'
@@ -52,7 +52,7 @@ def unsupported(
     for name, sink in sinks.items():
         if "early" not in sink.releases:
             yield _refused(
-                f"sink '{name}' goes to {sink.location}, which shows whole epochs only, and it "
+                f"sink '{name}' goes to {sink.location}, which publishes whole epochs only, and it "
                 "releases rows tick by tick",
                 f"bind it to PostgreSQL, Kafka or a function, or {_OTHER}",
             )

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 SIDE_OUTPUT_SUFFIX = ".side-output"
-"""The ending of files with rows that leave with a snapshot: see `side_outputs`."""
+"""The suffix of files with rows that are released with a snapshot: see `side_outputs`."""
 
 Changes = dict[int, dict[int, bytes | None]]
 """For each bucket, by its label, the entries of its state that changed; None: removed."""
@@ -79,7 +79,7 @@ class Stored:
 
 
 def side_output_tick(path: Path) -> int:
-    """The snapshot with which the rows of a file leave."""
+    """The snapshot with which the rows of a file are released."""
     return int(path.name.removesuffix(SIDE_OUTPUT_SUFFIX))
 
 

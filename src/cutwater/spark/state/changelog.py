@@ -1,10 +1,10 @@
-"""The log in which a bucket's states lie: numbered entries, and a head that tells which there are.
+"""The log of a bucket's states: numbered entries, and a head that lists them.
 
 An entry holds what an epoch changed; a long one is cut into several. It carries the random token
 of its epoch and its predecessor's: whoever has a copy of the states as they were can go on from the
 entry that continues it, and knows it when the copy stems from an attempt that failed.
 
-Everything lies in one map state, since each state variable costs some milliseconds in each task.
+All of it is in one map state, since each state variable costs milliseconds in each task.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ READ_AT_ONCE = 64 << 20
 """A log up to this many bytes is read in few round trips, a longer one entry by entry."""
 
 HEAD_KEY = -1
-"""The number under which the head lies beside the entries."""
+"""The number of the entry that is the head."""
 _KEY = StructType([StructField("sequence", LongType())])
 _VALUE = StructType([StructField("data", BinaryType())])
 
@@ -175,7 +175,7 @@ class EntryWriter:
         self.entries: list[list[EntryPart]] = []
 
     def add(self, part: EntryPart, size: int) -> int:
-        """Put a part of about this many bytes somewhere; the number of the entry it lies in."""
+        """Store a part of about this many bytes; returns the number of its entry."""
         if size > self._room:
             self.entries.append([])
             self._room = ENTRY_BYTES

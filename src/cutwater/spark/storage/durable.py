@@ -132,7 +132,7 @@ def damaged(path: Path, what: str, error: Exception) -> RefusedError:
 
 
 def why_unwritable(folder: Path) -> str | None:
-    """Why a folder cannot be written to or made, as far as can be told without trying."""
+    """Why a folder cannot be written to or made, as far as is known without trying."""
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir():
         return "it is a file" if there == folder else f"{there} is a file"

@@ -8,9 +8,9 @@
         7033.json ...        the newest entries, each written at once and whole
 
 A start takes what it needs of the generation before into a folder of its own, which appears by one
-rename. A process of an earlier run that wakes up later writes into its own folder, where nobody
-looks any more, or finds that it is gone: it can neither append to the log of its successor nor
-shorten it.
+rename. A process of an earlier run that wakes up later writes into its own folder, which is
+no longer read, or finds that it is gone: it can neither append to the log of its successor nor
+compact it.
 
 Within a generation old entries are summed up: first the summary is durable, then their files go.
 """
@@ -143,7 +143,7 @@ def drop_unread(
     """Delete the entries behind those that were read, durably, the newest first; which they were.
 
     They end before one that is to be kept. The log is made the generation's first: a planner that
-    was taken for dead could add to what is left, and leave a gap.
+    was presumed dead could append to the rest, and leave a gap.
     """
     _claim(folder, generation, list)
     own = folder / str(generation)

@@ -17,7 +17,7 @@ __all__ = ["read_note", "write_note"]
 
 
 def write_note(path: Path, value: dict[str, Any]) -> None:
-    """Replace a note by one rename, or leave it if the disk does not let us."""
+    """Replace a note by one rename, or keep it if the disk refuses."""
     fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
     with contextlib.suppress(OSError):
         try:

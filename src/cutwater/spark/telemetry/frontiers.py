@@ -166,7 +166,7 @@ class FrontierTracker:
     ) -> tuple[StepFrontier, ...]:
         """The frontiers of steps, those behind a loop with something in it held by the loop.
 
-        They are where sources were when the newest input epoch was read that left: at `shown`.
+        Sources are at `shown`: where they were when the newest input epoch that left was read.
         """
         self.move(shown)
         behind = self._topology.behind(loop)

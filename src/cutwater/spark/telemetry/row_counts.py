@@ -1,6 +1,6 @@
 """How many rows each of the newest epochs had for each sink, for whoever watches a run.
 
-The process that publishes epochs is another one than the driver's; it leaves word in a small file
+The process that publishes epochs is not the driver's; it records them in a small file
 of the checkpoint. Nothing rests on it, so it is not made durable, and may be deleted.
 """
 
@@ -21,7 +21,7 @@ EPOCHS_KEPT = 100
 
 
 def note_rows(checkpoint: str | Path, epoch: int, rows: Mapping[str, int]) -> None:
-    """Leave word of an epoch."""
+    """Record the rows of an epoch."""
     path = _file(checkpoint)
     kept = {**noted_rows(checkpoint), epoch: dict(rows)}
     newest = {number: kept[number] for number in sorted(kept)[-EPOCHS_KEPT:]}

@@ -67,7 +67,7 @@ def ahead(sink: str, location: str, newest: int, next_epoch: int) -> Problem:
     """An output with epochs that its checkpoint has not planned yet."""
     return Problem(
         "output-ahead",
-        f"sink '{sink}': {location} shows epoch {newest}, but the checkpoint knows only the epochs "
+        f"sink '{sink}': {location} has epoch {newest}, but the checkpoint knows only the epochs "
         f"before {next_epoch}; the checkpoint is older than its output",
         "restore the newest checkpoint, or move the output away and start with a new checkpoint",
     )

@@ -9,7 +9,7 @@ released in one of two ways:
     task is done. An observer sees finished epochs only.
 ``early``
     Tasks make rows visible at once, each bucket atomically with its ledger entry. Of each bucket,
-    an observer sees a prefix of what a run without failures shows.
+    an observer sees a prefix of the rows of a run without failures.
 
 `write` runs in tasks: more than once if a task is retried, concurrently if Spark speculates or a
 zombie driver wakes up. `publish` runs in the driver, and again if a crash came before Spark
@@ -207,8 +207,8 @@ class SinkConnector(ABC):
     def shown(self, claim: Claim, epoch: int) -> str | None:
         """How much of an epoch observers may have seen, as a phrase; None: certainly nothing.
 
-        Called after `claim`, so earlier generations can show nothing more. Rows whose fate is
-        unknown count as shown, and so does a call that has begun.
+        Called after `claim`, so earlier generations can release nothing more. Rows whose fate is
+        unknown count as released, and so does a call that has begun.
         """
         return "rows that it does not count"
 

@@ -138,7 +138,7 @@ class Callback(SinkConnector):
     def shown(self, claim: Claim, epoch: int) -> str | None:
         """How far the calls of an epoch came, as a phrase; None if none has begun.
 
-        The effects of a call are unknown, so it counts as shown from its begin.
+        The effects of a call are unknown, so it counts as released once it has begun.
         """
         if _begun(claim) < epoch:
             return None

@@ -88,7 +88,7 @@ _WAYS_ROUND = {
     "GeographyType": "st_asbinary({column}) makes bytes of it",
     "YearMonthIntervalType": "cast({column} as int) makes a number of months of it",
     "CalendarIntervalType": "select days, or a day-time interval, which becomes a timedelta",
-    "NullType": "cast it to the type it stands for: cast({column} as string)",
+    "NullType": "cast it to the intended type: cast({column} as string)",
 }
 """Workarounds for columns whose type has no counterpart in Python, by type."""
 
@@ -153,7 +153,7 @@ def _annotation(tp: DataType) -> str:
 def _without_order(source: str, column: str, tp: DataType) -> Problem:
     return Problem(
         "column-without-order",
-        f"column '{column}' is to say where a row of source '{source}' stands, and it is "
+        f"column '{column}' is the position of a row of source '{source}', and it is "
         f"{tp.simpleString()}, which has no order",
         "name columns of numbers, text, bytes or times in order",
     )

@@ -126,7 +126,7 @@ def ledger_problems(
         yield Problem(
             ANOTHER_CHECKPOINT,
             f"sink '{sink}' goes to {name}, which belongs to another checkpoint of flow "
-            f"'{held.flow}' and has rows up to epoch {held.newest_epoch}; epochs begin anew with "
+            f"'{held.flow}' and has rows up to epoch {held.newest_epoch}; epochs start again with "
             "this checkpoint, so rows would be dropped or duplicated",
             "run with the checkpoint that wrote it; or, if that is gone, choose another table, or "
             f"{TAKE_OVER}",

@@ -181,7 +181,7 @@ class ReaderTask:
         try:
             rows = self._shuffle_rows(planned)  # decode while the disk syncs
         finally:
-            durable.result()  # rule 2: durable before its barrier leaves
+            durable.result()  # rule 2: durable before its barrier is sent
         self._plan.advance(chunks)
         self._pace.note_cut(self._now(), len(self._in_flight))
         yield from self._send(planned, rows)

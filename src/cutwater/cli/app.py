@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fix_hash_seed() -> None:
-    """Start anew with one hash seed for all: the same check has the same report."""
+    """Restart with one hash seed for all: the same check has the same report."""
     if "PYTHONHASHSEED" not in os.environ and sys.orig_argv[1:]:
         env = {**os.environ, "PYTHONHASHSEED": "0"}
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], env)

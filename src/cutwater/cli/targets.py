@@ -74,7 +74,7 @@ def load_flow(target: str) -> tuple[Flow, ModuleType]:
 
 
 def load(module: ModuleType, module_path: str, name: str) -> Any:
-    """What a name stands for in a module."""
+    """The value of a name in a module."""
     if hasattr(module, name):
         return getattr(module, name)
     known = [n for n in vars(module) if n[0] != "_"]

@@ -40,7 +40,7 @@ class KafkaObserver:
         What to read.
     is_committed
         True: only what is committed, up to the first transaction that is open. False: all that
-        lies there, also what was or will be aborted.
+        is there, also what was or will be aborted.
     settings
         More settings of the client.
     """
@@ -87,7 +87,7 @@ class KafkaObserver:
     def wait_until_decided(self) -> None:
         """Wait until no transaction is open that began before this call.
 
-        A commit is final when the producer is told so; readers see it a moment later.
+        A commit is final when the producer has the answer; readers see it a moment later.
         """
         deadline = time.monotonic() + _PATIENCE_S
         given = self._ends(is_committed=False)

@@ -4,7 +4,7 @@ Each epoch runs the segments one after the other. A segment sorts the events it 
 total order (``order.py``), works on them, and sends on what they cause; then comes the epoch's
 barrier. Watermarks that a source derives by its own rule take effect once, after the barrier, so
 that the result does not depend on how sources are split and nothing comes too late; watermarks
-among the events take effect where they stand. The end of the input is an epoch of its own, in
+among the events take effect at their position. The end of the input is an epoch of its own, in
 which every operator finishes.
 """
 

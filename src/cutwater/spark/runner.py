@@ -215,7 +215,7 @@ def _foreword(
 ) -> Iterator[str]:
     """The messages for people before a run starts."""
     if engine.is_real_time:
-        yield "engine: real time; rows are released tick by tick, about every 10 ms, before a snapshot"
+        yield "engine: real time; rows are released by tick, about every 10 ms, before a snapshot"
     for guarantee in found.values():
         yield str(guarantee) if explain else guarantee.line
     for name, source in draft.sources.items():

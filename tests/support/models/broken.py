@@ -68,7 +68,7 @@ class AnyEpoch(Broken):
 
 class Uncoordinated(AnyEpoch):
     """(a) A task may snapshot at any step, takes events of any epoch and tags its output with its
-    own (Fig. 3a). A barrier is passed over by the snapshot that is taken where it stands.
+    own (Fig. 3a). A barrier is passed over by the snapshot taken at its position.
     """
 
     def moves(self, c, number):

@@ -181,7 +181,7 @@ def test_early_rows_need_the_order_even_so(tmp_path):
     (weak,) = early.weaknesses
     assert str(weak) == (
         "`orders` may come in another order when it is replayed, because it has no order, so that "
-        "rows which have left cannot be told from those which come again; `orders` with order=[…]: "
+        "replayed rows cannot be told from new ones; `orders` with order=[…]: "
         "exactly-once"
     )
 

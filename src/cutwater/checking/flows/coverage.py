@@ -69,7 +69,7 @@ class _Count:
 class _Counts:
     by_step: dict[str, _Count] = field(default_factory=dict)
     is_ending: bool = False
-    """Is a loop told that the input has ended? What its steps complete then is not counted."""
+    """Does a loop see the end of the input? What its steps complete then is not counted."""
 
     def of(self, step: s.Step) -> _Count:
         return self.by_step.setdefault(step.name, _Count())

@@ -21,7 +21,7 @@ Our reading of the paper (2026-11-18): a definition holds if it does in three se
 
 The first two follow from the third, and Definitions 7 and 8 from 6 (a flawed channel need not do
 harm), so what is implied is not searched again. All are reported: they show the kind of failure.
-Snapshots are stored and not shown, so they are not compared.
+Snapshots are stored and not visible, so they are not compared.
 
 `classify` takes a system (Γ, D, F); `classify_model` any model that knows its reference and shows
 what it has released.
@@ -71,7 +71,7 @@ class Sight(Hashable, Protocol):
 
     @property
     def outputs(self) -> Hashable:
-        """What consumers were shown."""
+        """What consumers have seen."""
 
     @property
     def is_quiescent(self) -> bool:

@@ -33,7 +33,7 @@ _AsJson = Annotated[bool, typer.Option("--json", help="Print the result as data"
 
 @checkpoint.command()
 def show(place: _Place, as_json: _AsJson = False) -> None:
-    """Show whose a checkpoint is, how far it is and how its state lies.
+    """Show the flow, progress and partitions of a checkpoint.
 
     Example:  cutwater checkpoint show state
     """

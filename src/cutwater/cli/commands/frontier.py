@@ -121,7 +121,7 @@ def _why(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator[str
         yield f"{holder.title} has no watermark, so no time is complete before the input ends"
         yield "give it one in the flow: watermark=bounded_delay(...)"
     elif not times.kind:
-        yield f"what {holder.title} has completed is not known: nobody asks for its times"
+        yield f"what {holder.title} has completed is not known: no step needs its times"
     elif holder.last_input is None:
         yield f"{holder.title} has had no record yet"
         yield from _way_out(found, step, holder)

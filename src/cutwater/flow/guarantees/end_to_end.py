@@ -212,7 +212,7 @@ def _why_weak(part: SourcePart, order: Order) -> str:
     why = f"may come in another order when it is replayed, because {part.because}"
     if order.reasons:
         return f"{why}, and {order.reasons[0]}"
-    return f"{why}, so that rows which have left cannot be told from those which come again"
+    return f"{why}, so that replayed rows cannot be told from new ones"
 
 
 def _not_replayable(part: SourcePart) -> str:

@@ -9,7 +9,7 @@ order-sensitive operation              `Grouping`: the last elements of a key, i
 speculative maintenance of the order   `regroup`: a late element is inserted in order, and what it
                                        displaces is retracted (`Change` with sign -1)
 Acker, modified from Storm's           `Acker`
-t_last; the barrier                    `due`: what may leave, in order of t, after t_last
+t_last; the barrier                    `due`: what to release, in order of t, after t_last
 state of an operation in snapshot k    `settled`: what depends on inputs before k, and no more
 without failures and races             `in_order`: the fold that everything is compared with
 =====================================  =====================================================

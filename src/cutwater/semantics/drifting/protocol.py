@@ -347,7 +347,7 @@ class Drifting:
         return self._released(after, me)
 
     def release_before(self, b: Barrier) -> Root:
-        """The frontier before which outputs may leave."""
+        """The frontier before which outputs may be released."""
         return b.frontier
 
     def _released(self, b: Barrier, me: str) -> tuple[Barrier, Sends]:

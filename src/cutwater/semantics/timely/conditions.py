@@ -1,4 +1,4 @@
-"""Conditions 1 and 2 of P3 (section 3.2): nobody asks for, or sends into, the past.
+"""Conditions 1 and 2 of P3 (section 3.2): no node asks for, or sends into, the past.
 
 Both are sufficient for Theorem 2, not necessary. A violation is a result with a sentence: which
 node, when, and along which path.

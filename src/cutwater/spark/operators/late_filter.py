@@ -1,7 +1,7 @@
 """Filters late events of DataFrames whose source has a watermark.
 
-Our own readers know the newest time of a source before an epoch begins; for a DataFrame nobody
-does. So its rows first pass through an operator of their own, spread over the buckets. Each reading
+Our own readers know the newest time of a source before an epoch begins, but not that of a
+DataFrame. So its rows first pass through another operator, spread over the buckets. Each reading
 task sends every bucket the newest time it saw, so all buckets know the same newest time at the end
 of an epoch, filter by it in the next one, and the first bucket sends the watermark.
 """

@@ -66,7 +66,7 @@ def count_clicks(seen: int, event: Click) -> tuple[int, list[Counted]]:
 
 
 def flow_to(sinks: Iterable[str], arrive: Callable[[Click], Click] = arrive) -> Flow:
-    """Return the flow, with sinks that all show the same."""
+    """Return the flow, with sinks that all get the same rows."""
     flow = Flow("counting")
     counted = flow.source(SOURCE, Click).map(arrive).key_by("key").apply(count_clicks)
     for name in sinks:

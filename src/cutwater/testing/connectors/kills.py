@@ -33,7 +33,7 @@ class KilledSink:
     """Where runs are killed, one after another (`traps`); then once at random."""
 
     def make_sink(self, folder: Path) -> SinkConnector:
-        """A new sink that nobody has written to; `folder` is empty and may be used."""
+        """A new, empty sink; `folder` is empty and may be used."""
         raise NotImplementedError
 
     def read(self, sink: SinkConnector) -> Iterable[Mapping[str, Any]]:

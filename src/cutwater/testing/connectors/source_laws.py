@@ -82,7 +82,7 @@ class SourceLaws:
         input.must_be_whole(input.read([*logged, *rest]))
 
     def test_a_compacted_log_says_the_same(self, input: _Input) -> None:
-        """Old chunks of one number are merged into one, which nobody reads."""
+        """Old chunks of one number are merged into one, which is not read."""
         logged = _plan_all(input.planner())
         input.append(30)
         merged: dict[int, Chunk] = {}

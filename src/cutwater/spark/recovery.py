@@ -123,7 +123,7 @@ def _make_durable(checkpoint: Checkpoint, job: Job) -> None:
 
 
 def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:
-    """Refuse a closed checkpoint, except to close it once more if a crash came before the end."""
+    """Refuse a closed checkpoint, except to close it again if a crash came before the end."""
     found = checkpoint.identity()
     if found is None or not (found.is_closed or (checkpoint.is_ending() and not close)):
         return
@@ -134,7 +134,7 @@ def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:
             "closed, and what comes after the end has no place",
             "start with a new checkpoint and an empty output"
             if found.is_closed
-            else "run with close once more to finish the last epoch",
+            else "run with close again to finish the last epoch",
         )
     )
 

@@ -325,7 +325,7 @@ def half_shown(
     return [
         _changed(
             f"{message}; {mixture(found, shown)}",
-            "let the flow that began the epoch finish it (run it once more), then change it; or "
+            "let the flow that began the epoch finish it (run it again), then change it; or "
             "let this one finish it (--finish-with-this-flow): the rest of the epoch, and all "
             "states, are then made by this flow",
         )

@@ -135,5 +135,5 @@ def _not_moved(store: Checkpoint, partitions: int, error: Py4JError) -> Problem:
         f"Spark did not move the state in {store.root} to {partitions} partitions: "
         f"{message[0] if message else type(error).__name__}",
         f"see {store.root / 'scratch' / 'spark.log'}; the old state is still there, and the same "
-        "command can be tried again",
+        "command can be retried",
     )

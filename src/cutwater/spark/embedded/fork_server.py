@@ -181,7 +181,7 @@ class ForkServer:
             process = os.fork()
             if process > 0:
                 self._look_after(process, client)
-        except (OSError, ValueError):  # it is gone or not one of ours, or there is no room
+        except (OSError, ValueError):  # it is gone or not ours, or there is no room
             client.close()
         if process == 0:
             self._leave_to_the_server(client)

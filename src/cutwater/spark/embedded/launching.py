@@ -1,4 +1,4 @@
-"""Starting the JVM: with its settings in a file of ours alone, and Python processes that are quick.
+"""Starts the JVM: with its settings in our own file, and Python processes that start quickly.
 
 Settings are not given on the command line, which every user of the machine can read: a key of an
 account may be among them.

@@ -166,7 +166,7 @@ def _quieten(context: SparkContext) -> None:
 
 @contextmanager
 def looked_after(session: SparkSession, scratch: Path, *, is_ours: bool) -> Iterator[None]:
-    """Stop a session of ours at the end; raises an error that explains why a JVM died."""
+    """Stop our own session at the end; raises an error that explains why a JVM died."""
     process = jvm.own() if is_ours else None
     try:
         yield

@@ -57,7 +57,7 @@ class BucketInput:
     """Is the output of a loop with one iteration per epoch complete, since the input has ended?"""
 
     def accept(self, target: int, kind: int, body: bytes) -> bool:
-        """Put a row where it belongs; does it go on to a deeper level or to a sink?"""
+        """Sort in a row; is it forwarded to a deeper level or to a sink?"""
         if kind == DATA:
             is_here = target in self.job.topology.segments_at(self.level)
             if is_here:

@@ -221,7 +221,7 @@ class EventRunner(SegmentRunner):
         called: Callable[[Any], tuple[Any, Sequence[Data]]],
         keeps: bool = True,
     ) -> None:
-        """Let something happen to the states of keys that no event of theirs causes."""
+        """Apply the end of an epoch, a watermark or the end of the input to the states of keys."""
         order = order_bytes((after, self._segment.stage, rank))
         emitted: list[EmittedRow] = []
         key_bytes = NO_KEY

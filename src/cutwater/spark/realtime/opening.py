@@ -149,7 +149,7 @@ class Opening:
             raise
 
     def failure(self) -> CutwaterError | None:
-        """Why a task failed, if it was with an error of ours."""
+        """Why a task failed, if it was with our own error."""
         return extract(self._failure.read_text()) if self._failure.exists() else None
 
     @property

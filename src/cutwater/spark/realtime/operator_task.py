@@ -106,7 +106,7 @@ class OperatorTask:
             yield from barrier_rows(self._partition, self._reported, self._opening.partitions)
 
     def _is_barrier_requested(self, senders: Collection[int]) -> bool:
-        """Does a reader that stops ask again for a snapshot? Only one sender is heeded, not all."""
+        """Does a stopping reader ask again for a snapshot? Only one sender counts, not all."""
         return not self._is_last and 0 in senders and self._request.is_made()
 
     def finish(self) -> None:

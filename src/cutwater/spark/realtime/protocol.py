@@ -9,7 +9,7 @@ rule  what it says                                                  where
 1     a start replays ticks up to K, the largest in any plan,       `opening.open_generation`,
       snapshot or ledger, as planned; new ticks come behind K       `readers.reader_task`
 2     the barrier of a tick is sent when its entry is durable       `plan_log.PlanLog.append`
-3     a snapshot counts, and plan before it may go, when every      `snapshots.Snapshots.common`,
+3     a snapshot counts, and the plan before it may go, when every  `snapshots.Snapshots.common`,
       task has stored it and every bucket has released it             `operator_task.OperatorTask`
                                                                     (release, then store)
 4     a sink remembers per bucket how far it is; ticks are atomic     the ledgers of `connectors`

@@ -213,7 +213,7 @@ class Snapshots:
         return total
 
     def copy_to(self, other: Snapshots, tick: int) -> None:
-        """Let another generation go on from a tick: it has the same files, and none after it."""
+        """Copy the files up to a tick to another generation, which resumes from it."""
         for task in self._task_ids:
             source, target = (each._folder / "{}.{}".format(*task) for each in (self, other))
             make_folder(target)

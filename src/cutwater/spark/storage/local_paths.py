@@ -1,4 +1,4 @@
-"""Paths of this machine: a URL is none, and must not become a folder of that name."""
+"""Paths of this machine: a URL is refused, so that it does not become a folder of that name."""
 
 from __future__ import annotations
 

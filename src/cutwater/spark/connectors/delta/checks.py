@@ -62,6 +62,6 @@ def hindrances(sink: str, table: DeltaTable) -> Iterator[Problem]:
     for name in asked:
         yield Problem(
             "table-feature",
-            f"{owner} has {name}, which its writers must heed; this one does not",
+            f"{owner} has {name}, which its writers must support; this one does not",
             "remove it from the table, or choose another table",
         )

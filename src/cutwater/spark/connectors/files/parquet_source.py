@@ -39,7 +39,7 @@ NUMBERED_ROWS = 200_000
 _NUMBERED_BYTES = 32 << 20
 """The most bytes of a batch with dictionary-encoded fields."""
 _DECODED_ROWS = 500
-"""Rows that are decoded at once: their size is not known before."""
+"""Rows decoded at once: their size is not known before."""
 _SAMPLED_GROUPS = 8
 """Row groups of a file, approximately, that are sampled when it is planned."""
 

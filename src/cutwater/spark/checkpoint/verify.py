@@ -198,7 +198,7 @@ class Looking:
             self.damage(path, "Spark's offset log", "is missing: the epoch is finished", RESTORE)
         elif begun > finished + 1 and not (finished < 0 and min(offsets) > 0):
             path = self._checkpoint.spark / "commits" / str(begun - 1)
-            message = f"is missing: epoch {begun} has started"
+            message = f"is missing: epoch {begun} has begun"
             self.damage(path, "Spark's commit log", message, RESTORE)
 
     def _file(

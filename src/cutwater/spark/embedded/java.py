@@ -1,4 +1,4 @@
-"""A Java runtime for Spark: one that is there, else the one that comes as a Python package.
+"""A Java runtime for Spark: an installed one, else the one that comes as a Python package.
 
 The packaged runtime lacks the module ``jdk.incubator.vector``, which Spark's launcher asks for;
 a launcher of three lines in front of it drops that one flag.

@@ -211,6 +211,6 @@ def _damaged(path: str, number: int, what: str) -> InputError:
         Problem(
             "damaged-trace",
             f"line {number} of {path} is {what}",
-            "make the trace again; the lines before this one are whole",
+            "record the trace again; the lines before this one are intact",
         )
     )

@@ -73,7 +73,7 @@ class Stops:
                 "stop-timeout",
                 f"the run was asked to stop, and its epoch was not finished "
                 f"{self._stop_timeout_s:g} s later; it was cut off",
-                "nothing is lost: the next run does the epoch again; if epochs take that long, "
+                "nothing is lost: the next run replays the epoch; if epochs take that long, "
                 "raise stop_timeout",
             )
         )

@@ -295,5 +295,5 @@ def _too_late_to(way: str, name: str, sink: SinkConnector, checkpoint: Checkpoin
         ANOTHER_CHECKPOINT,
         f"sink '{name}' goes to {sink.location}, which belongs to another checkpoint; {way} is for "
         f"a new checkpoint, and {checkpoint.root} has {epochs} already",
-        "run with the checkpoint that the output belongs to, or bind the sink to an empty place",
+        "run with the checkpoint that the output belongs to, or bind the sink to an empty location",
     )

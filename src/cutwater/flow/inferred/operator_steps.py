@@ -58,7 +58,7 @@ def _of_count(step: s.Skip | s.Bulk, n: Any, *, least: int) -> Iterator[Problem]
     if not isinstance(n, int) or n < least:
         yield Problem(
             "not-a-count",
-            f"{step.title} has n={n!r}; it is a whole number, at least {least}",
+            f"{step.title} has n={n!r}; it is an integer, at least {least}",
             f"for example n={least + 1}",
         )
 

@@ -63,7 +63,7 @@ def shown_of(checkpoint: Checkpoint, found: Identity, job: Job) -> dict[str, str
     shown = {}
     for name, location in found.sinks.items():
         if name not in sinks or sink_location(name, sinks[name]) != location:
-            shown[name] = "an unknown part of it: it was bound to another place"
+            shown[name] = "an unknown part of it: it was bound to another location"
             continue
         message = sinks[name].shown(job.claim_of(name), epoch)
         if message is not None:

@@ -101,7 +101,7 @@ class Checkpoint:
                 raise RefusedError(
                     Problem(
                         "no-identity",
-                        f"the checkpoint {self.root} has no cutwater.json; it is not whole",
+                        f"the checkpoint {self.root} has no cutwater.json; it is incomplete",
                         "restore it from a backup, or start with a new checkpoint and output",
                     )
                 )

@@ -74,7 +74,7 @@ class Watchdog:
             f"no task was finished and nothing was planned for {self._hung_after_s:g} s"
             f"{f' (Spark: {doing})' if doing else ''}; a function does not return, or a process "
             "of the run is paused; the run was cut off",
-            "nothing is lost: the next run does the epoch again; if a task may take that long, "
+            "nothing is lost: the next run replays the epoch; if a task may take that long, "
             "raise hung_after, or let epochs be smaller: max_rows_per_epoch",
         )
 

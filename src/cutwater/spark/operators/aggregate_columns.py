@@ -185,7 +185,7 @@ def _magnitude(values: Array) -> int:
 def _too_large(name: str) -> Problem:
     return Problem(
         "sum-too-large",
-        f"'{name}' may grow beyond 64 bits, which is what a sum of whole numbers is kept in",
+        f"'{name}' may grow beyond 64 bits, the size of a sum of integers",
         "sum floats or decimals, or keep the sum in a task",
     )
 

@@ -204,5 +204,5 @@ def _cannot_be_written(segment: Segment, error: Exception) -> Problem:
     return Problem(
         "cannot-be-written",
         f"a state or a record of {names} cannot be serialised: {error}",
-        "whole numbers have at most 64 bits; keep larger ones as text, and do not nest without end",
+        "integers have at most 64 bits; keep larger ones as text, and limit the nesting",
     )

@@ -328,7 +328,7 @@ def control_rows(
 def _cannot_be_sent(source: str, error: Exception) -> Problem:
     return Problem(
         "cannot-be-sent",
-        f"what a step behind source '{source}' made cannot be sent on: {error}",
+        f"the output of a step after source '{source}' cannot be encoded: {error}",
         "numbers that are sent have at most 64 bits; send larger ones as text",
     )
 

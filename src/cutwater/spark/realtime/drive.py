@@ -265,7 +265,7 @@ def too_few_slots_now(needed: int, waited_s: float) -> Problem:
     return Problem(
         "too-few-slots",
         f"Spark had no free slots for {needed} tasks at once for {waited_s:.0f} s",
-        "see whether its workers are up and which other applications have their cores, and run "
+        "check that its workers are up and which other applications hold their cores, and run "
         "again: nothing is lost",
     )
 
@@ -275,6 +275,6 @@ def dies_again(cause: str, deaths: int) -> Problem:
     return Problem(
         "dies-again",
         f"a process of Spark's died {many(deaths, 'time')} without a snapshot in between: {cause}",
-        "see what ends it (a function that ends its process, or too little memory), and run again: "
-        "nothing is lost",
+        "find out what ends it (a function that ends its process, or too little memory), and run "
+        "again: nothing is lost",
     )

@@ -128,7 +128,7 @@ class EntryLog:
         return Problem(
             "missing-entry",
             f"{self._file(number)} is missing; the checkpoint says it was read",
-            "restore the checkpoint from a backup, whole",
+            "restore the whole checkpoint from a backup",
         )
 
 

@@ -262,7 +262,7 @@ class DeltaLog:
                     "delta-failed",
                     f"sink '{self._sink}' cannot use the Delta table {self.path}: "
                     f"{_first_line(error)}",
-                    "see that it is there, whole, and that you may read and write it; then run "
+                    "check that it exists, is intact, and that you may read and write it; then run "
                     "again, which continues where this run ended",
                 )
             ) from None

@@ -29,7 +29,7 @@ def missing_table(sink: str, name: TableName, definition: str) -> Problem:
     return Problem(
         "missing-table",
         f"sink '{sink}' goes to {name}, and there is no such table, or this role cannot see it",
-        f"make it, or pass create=True, which does: {definition}",
+        f"create it, or pass create=True, which does: {definition}",
     )
 
 

@@ -35,7 +35,7 @@ def known_table(database: Database, name: TableName, claim: Claim) -> Table:
             Problem(
                 "missing-table",
                 f"{owner} goes to {name}, and that table is not there any more",
-                "bring it back with its rows; the ledger says that they are there",
+                "restore it with its rows, which the ledger has",
             )
         )
     return found

@@ -65,7 +65,7 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; a wrong use or a bad input is a sentence on standard error and exit code 2."""
+    """Run a command; wrong use or bad input is a message on standard error and exit code 2."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None and "check" in given[:2]:
         _fix_hash_seed()

@@ -1,4 +1,4 @@
-"""``cutwater init``: a project to begin with."""
+"""``cutwater init``: creates a project."""
 
 from __future__ import annotations
 

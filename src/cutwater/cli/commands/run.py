@@ -105,7 +105,7 @@ def run(
 
 @dataclass
 class _Order:
-    """What the command line and a configuration say together."""
+    """The settings of the command line and a configuration, merged."""
 
     spark: ModuleType
     flow: Flow
@@ -114,7 +114,7 @@ class _Order:
     def bind(
         self, source: Bindings, sink: Bindings, limits: Mapping[str, int], idle_after: Bindings
     ) -> None:
-        """Bind sources and sinks; those of the command line go before those of the file."""
+        """Bind sources and sinks; the command line overrides the file."""
         folders, sinks = pairs("--source", source), pairs("--sink", sink)
         idle = _idle(idle_after, folders)
         self.file: RunConfig | None = (
@@ -131,7 +131,7 @@ class _Order:
         self.settings = self.file.spark if self.file else {}
 
     def settle(self, checkpoint: Path | None, given: Mapping[str, Any]) -> None:
-        """Put the options of the command line before those of the file."""
+        """Override the options of the file by those of the command line."""
         folder: str | Path | None = checkpoint or (self.file.checkpoint if self.file else None)
         if folder is None:
             raise RefusedError(
@@ -199,7 +199,7 @@ def _run(order: _Order, explain: bool) -> RunResult:
 def _quieten_py4j() -> None:
     """Silence the connection to a JVM that died: an error already explains the cause."""
     logging.getLogger("py4j").propagate = False
-    logging.getLogger().addFilter(_is_not_of_py4j)  # some of it is logged by no name
+    logging.getLogger().addFilter(_is_not_of_py4j)  # some of it is logged without a name
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
@@ -210,7 +210,7 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 def _watched(
     spark: ModuleType, flow: Flow, process: Mapping[str, Any], show: Callable[[RunProgress], None]
 ) -> Iterator[tuple[Callable[[RunProgress], None], Any]]:
-    """Whoever is to know of epochs, and the log if there is one."""
+    """The listeners of a run, and its log if there is one."""
     from cutwater.spark.telemetry import metrics, otel, run_log
 
     with ExitStack() as stack:

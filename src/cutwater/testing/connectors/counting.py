@@ -32,7 +32,7 @@ SOURCE = "clicks"
 
 @dataclass(frozen=True)
 class Click:
-    """What comes in."""
+    """An input event."""
 
     key: str
     position: int
@@ -40,7 +40,7 @@ class Click:
 
 @dataclass(frozen=True)
 class Counted:
-    """What goes out: the `number`-th click of its key."""
+    """An output row: the `number`-th click of its key."""
 
     key: str
     number: int
@@ -48,12 +48,12 @@ class Counted:
 
 
 def click(position: int) -> Click:
-    """Return the event at a position; keys come in no order that repeats soon."""
+    """Return the event at a position; the order of keys has a long period."""
     return Click(f"k{position * position // 7 % KEYS}", position)
 
 
 def arrive(event: Click) -> Click:
-    """Pass an event on, where it is read."""
+    """Forward an event, in the task that reads it."""
     traps.at("before-the-batch", event.position)
     return event
 

@@ -129,7 +129,7 @@ class SinkLaws:
     # --- one writer at a time --------------------------------------------------------------------
 
     def test_a_claim_can_be_repeated(self, output: _Output) -> None:
-        """A run that was cut off while it claimed does it again."""
+        """A run that was cut off while claiming claims again."""
         output.show(output.first, 0, {1: [1]})
         output.claim(output.first)
         output.show(output.first, 1, {1: [2]})
@@ -241,17 +241,17 @@ class _Output:
         self.second = replace(self.first, generation=2)
 
     def claim(self, claim: Claim) -> None:
-        """Begin as a generation does."""
+        """Claim for a generation."""
         self.sink.prepare(_NAME, Counted)
         self.sink.claim(claim)
 
     def write(self, claim: Claim, epoch: int, buckets: Mapping[int, Sequence[int]]) -> Receipt:
-        """Be a task that has rows of some buckets, each by its number in the epoch."""
+        """Act as a task with rows of some buckets, each by its number in the epoch."""
         made = [self._bucket(label, epoch, numbers) for label, numbers in buckets.items()]
         return self.sink.write(claim, epoch, Counted, made)
 
     def show(self, claim: Claim, epoch: int, buckets: Mapping[int, Sequence[int]]) -> None:
-        """Be an epoch that one task writes."""
+        """Act as an epoch that one task writes."""
         self.sink.publish(claim, epoch, [self.write(claim, epoch, buckets)])
 
     def _bucket(self, label: int, epoch: int, numbers: Sequence[int]) -> BucketRows:

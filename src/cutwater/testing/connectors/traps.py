@@ -44,7 +44,7 @@ VARIABLE = "CUTWATER_TRAP"
 
 @dataclass(frozen=True)
 class Trap:
-    """Where something happens, from which epoch or position on."""
+    """The point of a trap, and the epoch or position from which it is active."""
 
     point: str
     folder: Path
@@ -69,7 +69,7 @@ class Trap:
         (self.folder / "go").touch()
 
     def is_first(self, name: str) -> bool:
-        """Is this the first time that anyone in any process asks?"""
+        """Is this the first call in any process?"""
         try:
             (self.folder / name).touch(exist_ok=False)
         except FileExistsError:
@@ -77,7 +77,7 @@ class Trap:
         return True
 
     def hang(self) -> None:
-        """Say so, and wait until someone lets go; once."""
+        """Report it, and wait to be released; once."""
         if self.is_first("taken"):
             (self.folder / "pid").write_text(str(os.getpid()))
             (self.folder / "pid").rename(self.folder / "reached")
@@ -104,7 +104,7 @@ def at(point: str, place: int) -> None:
 
 @dataclass(frozen=True)
 class Trapped(SinkConnector):
-    """A sink that is the one inside, but for the trap."""
+    """A sink that behaves as the wrapped one, but for the trap."""
 
     inner: SinkConnector
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL sink that is another one in each stretch of epochs, so that one run has all of them.
+"""A PostgreSQL sink that releases rows in another way in each stretch of epochs of one run.
 
 Same connections, same inserts, same transactions. Workers import this module by its name.
 """
@@ -9,39 +9,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from unfenced import Unfenced
+
 from cutwater.spark.connectors.base.sink import BucketRows, Claim
-from cutwater.spark.connectors.postgres.connections import Connection
-from cutwater.spark.connectors.postgres.ledger import LedgerEntry, PostgresLedger
 from cutwater.spark.connectors.postgres.sink import PostgresTable, Written
 
-__all__ = ["COMMIT", "EARLY", "STRETCH", "UNFENCED", "InTurns", "Unfenced"]
+__all__ = ["COMMIT", "EARLY", "STRETCH", "UNFENCED", "InTurns"]
 
 UNFENCED = "early, without ledger and fence"
 EARLY = "early"
 COMMIT = "commit"
 STRETCH = 20
-"""Epochs in which the sink stays what it is."""
-
-
-class _NoLedger(PostgresLedger):
-    def claim_epoch(
-        self, connection: Connection, claim: Claim, epoch: int, entries: Sequence[LedgerEntry]
-    ) -> list[int]:
-        return [entry.label for entry in entries]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unfenced(PostgresTable):
-    """A table that doubles rows when a task is tried again."""
-
-    @property
-    def ledger(self) -> PostgresLedger:
-        return _NoLedger(self.name.schema, str(self.name))
+"""Epochs before the sink releases rows in the next way."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InTurns(PostgresTable):
-    """A table whose rows leave in one way after the other; after the last one it stays so."""
+    """A table that releases rows in each way for a stretch of epochs; then it keeps the last."""
 
     turns: tuple[str, ...]
 

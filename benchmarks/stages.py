@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from in_turns import Unfenced
+from unfenced import Unfenced
 
 from cutwater.spark.connectors.base.sink import BucketRows, Claim
 from cutwater.spark.connectors.base.source import Chunk, Planner

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE))
+sys.path += [str(HERE), str(HERE.parent)]
 
 from documents import EXAMPLES, document  # noqa: E402
 from inverted_index import flow  # noqa: E402
@@ -47,23 +47,23 @@ def began(checkpoint: Path) -> float | None:
     return None
 
 
-def tell_began(checkpoint: Path, told: Path) -> None:
+def report_began(checkpoint: Path, report: Path) -> None:
     """Write down when document 0 was due, once it is known."""
     while (at := began(checkpoint)) is None:
         time.sleep(0.2)
-    hidden = told.with_suffix(".tmp")
+    hidden = report.with_suffix(".tmp")
     hidden.write_text(str(at))
-    hidden.rename(told)
+    hidden.rename(report)
 
 
 def main() -> None:
     """Run until the process is ended."""
     settings = json.loads(Path(sys.argv[1]).read_text())
-    paths = [str(HERE), str(EXAMPLES), os.environ.get("PYTHONPATH", "")]
+    paths = [str(HERE), str(HERE.parent), str(EXAMPLES), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    checkpoint, told = Path(settings["folder"]) / "checkpoint", Path(settings["began"])
-    if not told.exists():
-        threading.Thread(target=tell_began, args=(checkpoint, told), daemon=True).start()
+    checkpoint, report = Path(settings["folder"]) / "checkpoint", Path(settings["began"])
+    if not report.exists():
+        threading.Thread(target=report_began, args=(checkpoint, report), daemon=True).start()
     is_over = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: is_over.set())
     interval = settings["interval_ms"] / 1000 if settings["interval_ms"] else NEVER_SECONDS

@@ -7,33 +7,17 @@ this module by its name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
-from cutwater.spark.connectors.base.sink import Claim
-from cutwater.spark.connectors.postgres.connections import Connection
-from cutwater.spark.connectors.postgres.ledger import LedgerEntry, PostgresLedger
-from cutwater.spark.connectors.postgres.sink import PostgresTable
+from unfenced import Unfenced
+
 from cutwater.spark.realtime import plan_log
 
 __all__ = ["UnguardedTable"]
 
 
-class _NoLedger(PostgresLedger):
-    def claim_epoch(
-        self, connection: Connection, claim: Claim, epoch: int, entries: Sequence[LedgerEntry]
-    ) -> list[int]:
-        return [entry.label for entry in entries]
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnguardedTable(PostgresTable):
-    """A table that doubles rows after a crash."""
-
-    @property
-    def ledger(self) -> PostgresLedger:
-        return _NoLedger(self.name.schema, str(self.name))
+class UnguardedTable(Unfenced):
+    """A table that has duplicates after a crash."""
 
 
 def _flush(file: BinaryIO) -> None:

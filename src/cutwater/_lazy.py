@@ -18,9 +18,9 @@ Missing = Callable[[str, ModuleNotFoundError], Exception | None]
 
 
 def lazily(
-    package: str, places: Mapping[str, str], missing: Missing | None = None
+    package: str, origins: Mapping[str, str], missing: Missing | None = None
 ) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package; `places` maps each name to its ``module:name`` in there.
+    """The ``__getattr__`` of a package; `origins` maps each name to its ``module:name`` in there.
 
     >>> get = lazily("collections", {"Rows": "abc:Sequence"})
     >>> get("Rows")
@@ -28,9 +28,9 @@ def lazily(
     """
 
     def get(name: str) -> Any:
-        if name not in places:
+        if name not in origins:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
-        module, _, attribute = places[name].partition(":")
+        module, _, attribute = origins[name].partition(":")
         try:
             found = getattr(import_module(f"{package}.{module}"), attribute)
         except ModuleNotFoundError as error:

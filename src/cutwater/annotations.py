@@ -17,7 +17,6 @@ from cutwater.errors import FlowError, Problem
 
 __all__ = [
     "Signature",
-    "describe",
     "element_of",
     "fields_of",
     "fits",
@@ -26,6 +25,7 @@ __all__ = [
     "members",
     "plain_type",
     "signature_of",
+    "typename",
     "union_of",
 ]
 
@@ -56,16 +56,16 @@ def union_of(tps: list[Any]) -> Any:
     return result
 
 
-def describe(tp: Any) -> str:
+def typename(tp: Any) -> str:
     """A type as the user writes it.
 
-    >>> describe(list[int]), describe(int | None)
+    >>> typename(list[int]), typename(int | None)
     ('list[int]', 'int | None')
     """
     if tp is type(None):
         return "None"
     if get_origin(tp) in (Union, types.UnionType):
-        return " | ".join(describe(member) for member in get_args(tp))
+        return " | ".join(typename(member) for member in get_args(tp))
     if isinstance(tp, type) and not get_args(tp):
         return tp.__name__
     return str(tp).replace("typing.", "").replace("collections.", "")
@@ -104,7 +104,7 @@ def _fields_of_one(tp: Any) -> dict[str, Any]:
         raise FlowError(
             Problem(
                 "unresolved-annotation",
-                f"the annotations of {describe(tp)} cannot be resolved: {error}",
+                f"the annotations of {typename(tp)} cannot be resolved: {error}",
                 "define the types it names at the top level of a module",
             )
         ) from None

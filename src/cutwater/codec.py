@@ -20,7 +20,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 import msgspec.inspect
 
-from cutwater.annotations import describe, fields_of, fits, members
+from cutwater.annotations import fields_of, fits, members, typename
 from cutwater.errors import FlowError, InputError, Problem
 from cutwater.times import Product
 
@@ -75,7 +75,7 @@ def _refuse(tp: Any) -> _Coding:
     raise FlowError(
         Problem(
             "type-without-encoding",
-            f"{describe(tp)} cannot be encoded; records and states are dataclasses or builtin "
+            f"{typename(tp)} cannot be encoded; records and states are dataclasses or builtin "
             "types, or made of these",
             "use a dataclass with annotated fields",
         )
@@ -119,7 +119,12 @@ def _has_custom(info: Any, seen: set[int]) -> bool:
 def _by_parts(tp: Any, inside: tuple[Any, ...]) -> _Coding | None:
     origin, args = get_origin(tp), get_args(tp)
     if tp is Product:
-        return _fixed(lambda time: (time.first, time.second), Product, (Plain, Plain), inside)
+        return _fixed(
+            lambda time: (time.first, time.second),
+            Product,
+            (Plain, Plain),
+            inside,
+        )
     if len(members(tp)) > 1:
         return _union(tp, inside)
     if origin is tuple and args[1:] == (...,):
@@ -159,7 +164,7 @@ def _union(tp: Any, inside: tuple[Any, ...]) -> _Coding | None:
 def _of_another_type(value: Any, tp: Any) -> Problem:
     return Problem(
         "value-of-another-type",
-        f"{value!r} is a {type(value).__name__}; this stream carries {describe(tp)}",
+        f"{value!r} is a {type(value).__name__}; this stream carries {typename(tp)}",
         "correct the annotation, or what the step returns",
     )
 

@@ -40,8 +40,8 @@ __all__ = [
     "TargetError",
     "did_you_mean",
     "embed",
+    "extract",
     "many",
-    "recover",
 ]
 
 
@@ -103,9 +103,9 @@ class StepError(RunError):
     order: bytes = b""
     """Order key of the function's input within its epoch; empty if unknown."""
 
-    def came_from(self, place: str) -> StepError:
+    def came_from(self, origin: str) -> StepError:
         """The same error, with the location the value came from."""
-        return self._saying(f"it came from {place}")
+        return self._saying(f"it came from {origin}")
 
     def of_key(self, key: object) -> StepError:
         """The same error, with the key whose state was passed to the function."""
@@ -163,7 +163,7 @@ _OPEN, _CLOSE = "<<cutwater:", ":cutwater>>"
 def embed(error: CutwaterError) -> str:
     """The error as one line of ASCII that survives being quoted in another error's text.
 
-    >>> recover("Caused by: x " + embed(InputError(Problem("bad", "no")))).problems[0].message
+    >>> extract("Caused by: x " + embed(InputError(Problem("bad", "no")))).problems[0].message
     'no'
     """
     data = {"type": type(error).__name__, "problems": [asdict(p) for p in error.problems]}
@@ -190,7 +190,7 @@ def many(count: int, word: str) -> str:
     return f"{count:,} {word if count == 1 else plural}"
 
 
-def recover(text: str) -> CutwaterError | None:
+def extract(text: str) -> CutwaterError | None:
     """The first error that `embed` put into a text; None if there is none."""
     for found in re.finditer(f"{_OPEN}((?:[0-9a-f]{{2}})+){_CLOSE}", text):
         try:

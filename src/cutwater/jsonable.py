@@ -17,16 +17,16 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Plain", "plain", "shown"]
+__all__ = ["JsonValue", "plain", "shown"]
 
-Plain = Any
+JsonValue = Any
 """None, bool, int, float, str, or a list or dict of these."""
 
 _RECORD = "$"
 _LARGEST = 2**63
 
 
-def plain(value: Any) -> Plain:
+def plain(value: Any) -> JsonValue:
     """A value as plain data; equal results for equal values of one type.
 
     >>> plain((1, "a")), plain({1: 2.5})
@@ -56,7 +56,7 @@ def plain(value: Any) -> Plain:
     return _tagged(value)
 
 
-def _text(value: str) -> Plain:
+def _text(value: str) -> JsonValue:
     try:
         value.encode()
     except UnicodeEncodeError:  # lone surrogates
@@ -64,18 +64,18 @@ def _text(value: str) -> Plain:
     return str(value)
 
 
-def _record(value: Any, names: Any) -> Plain:
+def _record(value: Any, names: Any) -> JsonValue:
     return {_RECORD: type(value).__name__, **{n: plain(getattr(value, n)) for n in names}}
 
 
-def _dict(value: dict[Any, Any]) -> Plain:
+def _dict(value: dict[Any, Any]) -> JsonValue:
     if all(type(key) is str and not key.startswith("$") and _text(key) == key for key in value):
         return {key: plain(item) for key, item in value.items()}
     pairs = [[plain(key), plain(item)] for key, item in value.items()]
     return {"$dict": sorted(pairs, key=_sort_key)}
 
 
-def _tagged(value: Any) -> Plain:
+def _tagged(value: Any) -> JsonValue:
     match value:
         case tuple():
             return {"$tuple": [plain(item) for item in value]}
@@ -103,11 +103,11 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """The address in a repr, which differs in every run."""
 
 
-def _sort_key(value: Plain) -> bytes:
+def _sort_key(value: JsonValue) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
-def shown(value: Plain) -> str:
+def shown(value: JsonValue) -> str:
     """Plain data for people, on one line.
 
     >>> shown(plain((1, "a"))), shown({"$": "Mean", "of": 2.5}), shown([{"$decimal": "1.5"}])
@@ -127,7 +127,7 @@ def shown(value: Plain) -> str:
     return "{" + ", ".join(f"{key!r}: {shown(item)}" for key, item in value.items()) + "}"
 
 
-def _shown_tagged(tag: str, item: Plain) -> str:
+def _shown_tagged(tag: str, item: JsonValue) -> str:
     if tag == "$tuple":
         inside = ", ".join(map(shown, item))
         return f"({inside},)" if len(item) == 1 else f"({inside})"

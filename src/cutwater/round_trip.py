@@ -16,11 +16,11 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from cutwater.annotations import describe, fields_of, fits, is_immutable, members, plain_type
+from cutwater.annotations import fields_of, fits, is_immutable, members, plain_type, typename
 from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, InputError
 
-__all__ = ["Loss", "difference", "exactness", "misfit", "round_trip", "shared_part"]
+__all__ = ["Loss", "difference", "exactness", "first_misfit", "round_trip", "shared_part"]
 
 _SCALARS = (int, bool, str, bytes, type(None))
 _DATES = (dt.date, dt.time, dt.timedelta)  # includes datetime, a subclass of date
@@ -243,10 +243,10 @@ def _record_of(tp: type, fields: dict[str, _Exact | None]) -> _Exact | None:
     return is_exact
 
 
-def misfit(value: Any, tp: Any) -> Loss | None:
+def first_misfit(value: Any, tp: Any) -> Loss | None:
     """The first part of a value that is not of its declared type; None if all parts are.
 
-    >>> misfit([1, "a"], list[int])
+    >>> first_misfit([1, "a"], list[int])
     Loss(path='[1]', sent='a', back=None, reason='it is declared as int')
     """
     found = _place_of_misfit(value, tp, "")
@@ -254,7 +254,7 @@ def misfit(value: Any, tp: Any) -> Loss | None:
 
 
 def _misfit(value: Any, tp: Any, error: Exception) -> Loss:
-    return misfit(value, tp) or _from_the_root(_failing_part(value, tp, "", _reason(error)))
+    return first_misfit(value, tp) or _from_the_root(_failing_part(value, tp, "", _reason(error)))
 
 
 def _failing_part(value: Any, tp: Any, path: str, reason: str) -> Loss:
@@ -297,7 +297,7 @@ def _place_of_misfit(value: Any, tp: Any, path: str) -> Loss | None:
 
 
 def _declared(value: Any, tp: Any, path: str) -> Loss:
-    return Loss(path, value, None, f"it is declared as {describe(tp)}")
+    return Loss(path, value, None, f"it is declared as {typename(tp)}")
 
 
 def _in_one(value: Any, tp: Any, path: str) -> Loss | None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from cutwater.annotations import describe, fields_of, members
+from cutwater.annotations import fields_of, members, typename
 from cutwater.codec import is_native
 
 __all__ = ["Schema", "render", "schema_of", "what_breaks"]
@@ -48,8 +48,8 @@ def _schema(tp: Any, inside: tuple[Any, ...], *, by_name: bool) -> Schema:
         return _record(tp, required, inside, by_name=by_name)
     if get_args(tp):
         args = ["..." if a is ... else _schema(a, inside, by_name=by_name) for a in get_args(tp)]
-        return _of(describe(get_origin(tp)), args)
-    return describe(tp)
+        return _of(typename(get_origin(tp)), args)
+    return typename(tp)
 
 
 def _of(name: str, args: list[Schema]) -> Schema:
@@ -101,7 +101,7 @@ def _record(
     kept_by = "name" if by_name and not is_row else "place"
     tag = str(config.tag) if config and config.tag is not None else ""
     args = [_schema(a, (*inside, tp), by_name=by_name) for a in get_args(tp)]
-    return {"record": describe(tp), "by": kept_by, "tag": tag, "args": args, "fields": fields}
+    return {"record": typename(tp), "by": kept_by, "tag": tag, "args": args, "fields": fields}
 
 
 def render(schema: Schema) -> str:

@@ -1,7 +1,7 @@
 """Times: hashable values whose ``<=`` is a partial order.
 
 Numbers, strings and datetimes are times already. `Product` pairs two times, `Left` and
-`Right` keep two sets of times apart (P4's disjoint sum), and a class of your own is a time as
+`Right` keep two sets of times apart (P4's disjoint sum), and your own class is a time as
 soon as it is hashable and has ``<=``. `check_order` checks that it is a partial order.
 
 Inside nested loops a time is ``Product(t, rounds)``: `rounds` is a tuple with a counter for each

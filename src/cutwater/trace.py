@@ -29,7 +29,7 @@ from typing import Any, Literal
 import msgspec
 
 from cutwater.errors import InputError, Problem
-from cutwater.jsonable import Plain
+from cutwater.jsonable import JsonValue
 
 __all__ = [
     "FORMAT",
@@ -56,7 +56,7 @@ class TraceMessage(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
     n: int
     """Its sequence number on the stream, from 0."""
     epoch: int
-    event: Plain | msgspec.UnsetType = msgspec.UNSET
+    event: JsonValue | msgspec.UnsetType = msgspec.UNSET
     """What it carries; unset for a barrier."""
     barrier: bool = False
 
@@ -71,7 +71,7 @@ class TraceStep(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     """The epoch the task was in; for a recovery the one it restores."""
     consumed: tuple[TraceMessage, ...] = ()
     produced: tuple[TraceMessage, ...] = ()
-    state: Plain | msgspec.UnsetType = msgspec.UNSET
+    state: JsonValue | msgspec.UnsetType = msgspec.UNSET
     """The task's state after the step, if it was recorded."""
 
 
@@ -81,7 +81,7 @@ class TaskShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     inputs: tuple[str, ...]
     output: str
-    initial: Plain = None
+    initial: JsonValue = None
     """The initial state, for the reader only."""
 
 
@@ -91,7 +91,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     flow: str
     tasks: tuple[TaskShape, ...]
     """In topological order: each comes after those it reads."""
-    inputs: dict[str, tuple[tuple[Plain, ...], ...]]
+    inputs: dict[str, tuple[tuple[JsonValue, ...], ...]]
     """The epochs of each input stream, each a sequence of events that a barrier ends."""
     sinks: dict[str, tuple[str, ...]] = {}
     """The streams that each sink shows."""
@@ -211,6 +211,6 @@ def _damaged(path: str, number: int, what: str) -> InputError:
         Problem(
             "damaged-trace",
             f"line {number} of {path} is {what}",
-            "make the trace again; the lines before this one are whole",
+            "record the trace again; the lines before this one are intact",
         )
     )

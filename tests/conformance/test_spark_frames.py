@@ -15,7 +15,7 @@ from support.spark.agreement import parts_of
 
 import cutwater as cw
 from cutwater import spark as cutwater_spark
-from cutwater.errors import InputError, RunError, recover
+from cutwater.errors import InputError, RunError, extract
 from cutwater.spark import runner
 from cutwater.spark.state.partitions import SETTING, shuffling_to
 
@@ -234,7 +234,7 @@ def test_an_empty_place_in_a_field_is_said(spark, tmp_path):
     assert str(error.value).startswith(NULL)
     with pytest.raises(StreamingQueryException) as raised:
         epochs_of(spark, tmp_path, stateless())
-    assert str(recover(str(raised.value))).startswith(NULL)
+    assert str(extract(str(raised.value))).startswith(NULL)
 
 
 def test_what_cannot_be_a_dataframe_is_refused_before_anything_is_written(spark, tmp_path):

@@ -21,7 +21,7 @@ from support.spark.agreement import parts_of
 from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
-from cutwater.errors import CutwaterError, StepError, recover
+from cutwater.errors import CutwaterError, StepError, extract
 from cutwater.spark.job.spec import spark_plan
 from cutwater.spark.support import check_support
 
@@ -84,7 +84,7 @@ def test_what_the_simulator_refuses_the_runtime_ends_on_or_gives_back_changed(
     if task.name in ENDS_A_RUN:
         with pytest.raises((CutwaterError, RuntimeError)) as ended:
             run(task, tmp_path)
-        found = ended.value if isinstance(ended.value, CutwaterError) else recover(str(ended.value))
+        found = ended.value if isinstance(ended.value, CutwaterError) else extract(str(ended.value))
         assert found.problems[0].code == ENDS_A_RUN[task.name]
         return
     assert run(task, tmp_path) == GOES_ON_WITH[task.name]

@@ -8,7 +8,7 @@ from support.spark.agreement import inputs_of, parts_of
 from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
-from cutwater.errors import recover
+from cutwater.errors import extract
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,6 @@ def test_of_dropped_events_only_the_place_is_noted(tmp_path):
 def test_a_late_event_ends_the_run_and_is_named_by_file_and_line(tmp_path):
     with pytest.raises(RuntimeError) as failed:
         run(tmp_path, "fail")
-    error = recover(str(failed.value))
+    error = extract(str(failed.value))
     assert error.problems[0].code == "late-event"
     assert "2.jsonl:1 is a late event of source 'readings'" in error.problems[0].message

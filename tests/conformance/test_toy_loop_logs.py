@@ -36,7 +36,7 @@ from support.spark.agreement import (
 from support.spark.toy_spark import POINTS, Killed, ToySpark, make_job
 
 import cutwater as cw
-from cutwater.errors import CutwaterError, recover
+from cutwater.errors import CutwaterError, extract
 from cutwater.spark.checkpoint.store import Checkpoint
 
 
@@ -207,12 +207,12 @@ def test_a_run_without_new_input_empties_the_loop_that_the_one_before_left_turni
         before = toy.ends[-1]
         toy.start()
         toy.run_to_the_end([])
-        turned = toy.ends[-1]
+        after = toy.ends[-1]
         toy.run_to_the_end([], close=True)
     again, left = (log.name for log in toy.job.topology.logs)
-    assert turned["items"] == before["items"], "all input had been read before"
-    assert turned[again] != before[again]
-    assert not turned[left].get("in the loop")
+    assert after["items"] == before["items"], "all input had been read before"
+    assert after[again] != before[again]
+    assert not after[left].get("in the loop")
     agree(tmp_path, flow, toy)
 
 
@@ -241,7 +241,7 @@ def test_a_round_that_is_gone_is_missed(tmp_path):
         shutil.rmtree(again.directory(0))
         with pytest.raises(RuntimeError) as caught:
             toy.run()
-    (problem,) = recover(str(caught.value)).problems
+    (problem,) = extract(str(caught.value)).problems
     assert "is damaged: it is gone, and no epoch has read it yet" in problem.message
 
 
@@ -251,7 +251,7 @@ def test_a_run_that_was_overtaken_plans_no_round(tmp_path):
         patch.setattr(Checkpoint, "generation", lambda _self: 2)
         with pytest.raises(RuntimeError) as caught:
             toy.run()
-    assert "generation 2 has taken the checkpoint" in str(recover(str(caught.value)))
+    assert "generation 2 has taken the checkpoint" in str(extract(str(caught.value)))
 
 
 def test_the_log_holds_no_more_than_what_may_be_read_again(tmp_path):
@@ -295,7 +295,7 @@ def test_a_bound_that_is_reached_is_said(tmp_path):
         for _ in range(2):  # and again after a restart
             with pytest.raises(RuntimeError) as caught:
                 toy.run_to_the_end([])
-            (problem,) = recover(str(caught.value)).problems
+            (problem,) = extract(str(caught.value)).problems
             assert (
                 "has run 3 iterations, its max_rounds, and still feeds back 4 values"
                 in problem.message

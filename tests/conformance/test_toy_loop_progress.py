@@ -66,7 +66,7 @@ def completed(toy):
 
 
 def test_the_rounds_of_input_epochs_that_overlap_and_what_is_complete_behind_them(toy):
-    """The first one leaves while the second turns."""
+    """The first one leaves while the second iterates."""
     told = []
     while toy.run():
         loop = describe(toy.job.checkpoint).loop
@@ -84,7 +84,7 @@ def test_the_rounds_of_input_epochs_that_overlap_and_what_is_complete_behind_the
 
 
 def test_the_round_of_a_loop_and_what_is_complete_behind_it(toy, monkeypatch):
-    monkeypatch.setattr(loop_plan, "MOST_INSIDE", 1)
+    monkeypatch.setattr(loop_plan, "MAX_INPUT_EPOCHS", 1)
     rounds = []
     while toy.run():
         rounds.append(describe(toy.job.checkpoint).loop.round)

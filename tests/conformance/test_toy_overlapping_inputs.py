@@ -1,4 +1,4 @@
-"""Input epochs that turn at once in a loop by a log: without a JVM, killed at named points."""
+"""Input epochs that overlap in a loop by a log: without a JVM, killed at named points."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def test_input_epochs_that_overlap_show_what_they_show_apart(tmp_path, body, key
     for plan, room, buckets in EVERY_CELL if body == "exchanging twice" else SOME_CELLS:
         flow = looping(BODIES[body], keyed=keyed, plan=plan, state_per_epoch=True)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(loop_plan, "MOST_INSIDE", room)
+            patch.setattr(loop_plan, "MAX_INPUT_EPOCHS", room)
             wanted, toy, _ = run(tmp_path / f"{plan}{room}-{buckets}", flow, buckets=buckets)
         most[plan, room] = max(inside(toy)) if plan == "log" else 0
         shown.append(wanted)

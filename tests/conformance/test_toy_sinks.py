@@ -14,7 +14,7 @@ from support.spark.agreement import expected
 from support.spark.toy_spark import POINTS, ToySpark, make_job
 
 import cutwater as cw
-from cutwater.errors import InputError, recover
+from cutwater.errors import InputError, extract
 from cutwater.observers.delta import DeltaObserver
 from cutwater.observers.folder import FolderObserver
 from cutwater.spark import call, delta_table, folder
@@ -191,7 +191,7 @@ def test_a_hostile_value_is_carried_or_a_sentence(tmp_path, kind, name):
         else:
             with pytest.raises(RuntimeError) as error:
                 toy.run_to_the_end([])
-            sentence = recover(str(error.value))
+            sentence = extract(str(error.value))
             assert isinstance(sentence, InputError)
             assert f"sink '{kind}'" in str(sentence)
             assert len(str(sentence)) < 600

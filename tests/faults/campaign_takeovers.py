@@ -71,7 +71,7 @@ def test_code_changes_across_an_epoch_that_is_half_released(make_victim, changed
         victim.pair.settle()
         sentence = victim.refusal(**changed)
         assert "[changed-flow]" in sentence
-        assert "sink 'counts' has shown" in sentence
+        assert "sink 'counts' has released" in sentence
         victim.asked = {"finish_with_this_flow": True} if is_told else {}
         victim.finish(**(changed if is_told else {}))
         victim.check_whole()

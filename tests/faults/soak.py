@@ -32,7 +32,7 @@ from cutwater.testing.connectors.processes import (
     children,
     descendants,
     kill_all,
-    numbered,
+    numbered_files,
     result_of,
     wait_until,
 )
@@ -184,7 +184,7 @@ class Soak:
 
     def epochs(self) -> int:
         """How many epochs are finished."""
-        return max(numbered(self.folder / "checkpoint" / "spark" / "commits"), default=-1) + 1
+        return max(numbered_files(self.folder / "checkpoint" / "spark" / "commits"), default=-1) + 1
 
     def finish(self) -> None:
         """Run until all is read, and look at everything that both sinks show."""

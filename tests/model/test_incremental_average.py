@@ -92,7 +92,7 @@ def test_the_run_without_a_failure_shows_the_same_archives(initial):
 def test_the_averages_that_are_sent(initial):
     (*_, last) = run(initial, WITH_FAILURE)
     sent = sorted(last.configuration.messages.on("avgs"), key=lambda m: m.n)
-    words = [m.content.word if isinstance(m.content, Event) else "barrier" for m in sent]
+    words = [m.content.payload if isinstance(m.content, Event) else "barrier" for m in sent]
     assert words == [1, "barrier", 3, 4, "barrier"]
     assert [m.epoch for m in sent] == [1, 1, 2, 2, 2]
 

@@ -38,7 +38,7 @@ def shuffled(c, drawn):
     for m in sorted(c.inputs, key=lambda m: m.n):
         epochs = inputs.setdefault(m.stream, [[]])
         if hasattr(m.content, "word"):
-            epochs[-1].append(m.content.word)
+            epochs[-1].append(m.content.payload)
         else:
             epochs.append([])
     return initial_configuration(Graph(tuple(tasks)), {s: e[:-1] for s, e in inputs.items()})

@@ -36,7 +36,7 @@ def test_0_1_2_crash_3_4(epochs, first_seen, processed_again):
 
 
 def taken(moves):
-    return [move.message.content.word for move in moves if isinstance(move, TakeEvent)]
+    return [move.message.content.payload for move in moves if isinstance(move, TakeEvent)]
 
 
 def until(model, point, is_enough):
@@ -54,4 +54,4 @@ def seen(point):
     """What an observer sees on the sink."""
     shown = sorted((m for m in output(point.configuration) if m.stream == "echoed"),
                    key=lambda m: m.n)  # fmt: skip
-    return [m.content.word for m in shown if isinstance(m.content, Event)]
+    return [m.content.payload for m in shown if isinstance(m.content, Event)]

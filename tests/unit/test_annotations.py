@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutwater.annotations import describe, fields_of, fits, is_immutable, members, union_of
+from cutwater.annotations import fields_of, fits, is_immutable, members, typename, union_of
 from cutwater.errors import FlowError
 
 T = TypeVar("T")
@@ -154,7 +154,7 @@ def test_the_members_of_a_union_are_each_listed_once():
     ],
 )
 def test_a_type_is_described_as_a_user_writes_it(tp, text):
-    assert describe(tp) == text
+    assert typename(tp) == text
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from cutwater.errors import (
     RunError,
     TargetError,
     embed,
-    recover,
+    extract,
 )
 
 KINDS = [CutwaterError, FlowError, InputError, TargetError, RunError]
@@ -48,7 +48,7 @@ def test_pickling_round_trip(error):
 
 @given(errors(), st.text(), st.text())
 def test_recover_finds_what_embed_hid_in_any_text(error, before, after):
-    assert same(recover(before + embed(error) + after), error)
+    assert same(extract(before + embed(error) + after), error)
 
 
 @given(errors())
@@ -61,25 +61,25 @@ def test_an_embedded_error_is_one_line_of_ascii_without_quotes(error):
 
 @given(errors(), errors())
 def test_recover_finds_the_first_of_two(first, second):
-    assert same(recover(f"{embed(first)} caused {embed(second)}"), first)
+    assert same(extract(f"{embed(first)} caused {embed(second)}"), first)
 
 
 @given(errors())
 def test_an_error_whose_message_quotes_an_embedded_error_is_found_whole(inner):
     outer = RunError(Problem("outer", f"failed: {embed(inner)}"))
-    assert same(recover(embed(outer)), outer)
+    assert same(extract(embed(outer)), outer)
 
 
 @given(st.text())
 def test_text_without_an_error_has_none(text):
-    assert recover(text) is None
+    assert extract(text) is None
 
 
 @given(errors(), st.data())
 def test_what_was_cut_off_is_no_error(error, data):
     text = embed(error)
     end = data.draw(st.integers(0, len(text) - 1))
-    assert recover(text[:end]) is None
+    assert extract(text[:end]) is None
 
 
 @pytest.mark.parametrize(
@@ -93,15 +93,15 @@ def test_what_was_cut_off_is_no_error(error, data):
 )
 def test_a_lookalike_is_passed_over(lookalike):
     error = InputError(Problem("a", "one"))
-    assert recover(lookalike) is None
-    assert same(recover(lookalike + " " + embed(error)), error)
+    assert extract(lookalike) is None
+    assert same(extract(lookalike + " " + embed(error)), error)
 
 
 def test_an_error_of_an_unknown_kind_comes_back_as_a_cutwater_error():
     class Special(RunError):
         pass
 
-    assert type(recover(embed(Special(Problem("a", "one"))))) is CutwaterError
+    assert type(extract(embed(Special(Problem("a", "one"))))) is CutwaterError
 
 
 def test_every_class_survives_being_embedded():
@@ -114,4 +114,4 @@ def test_every_class_survives_being_embedded():
         ]
     assert len(found) == 11
     for kind in found:
-        assert type(recover(embed(kind(Problem("a", "one"))))) is kind
+        assert type(extract(embed(kind(Problem("a", "one"))))) is kind

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutwater.codec import codec_of
-from cutwater.round_trip import difference, exactness, misfit, round_trip, shared_part
+from cutwater.round_trip import difference, exactness, first_misfit, round_trip, shared_part
 
 
 @dataclass
@@ -42,7 +42,7 @@ def test_exact_implies_that_the_round_trip_loses_nothing(value):
     back, loss = round_trip(value, codec_of(Outer))
     if exactness(Outer)(value):
         assert loss is None
-        assert misfit(value, Outer) is None
+        assert first_misfit(value, Outer) is None
     if loss is None:
         assert difference(value, back) is None
 
@@ -66,7 +66,7 @@ def test_what_is_not_exact_is_not_taken_for_it():
 
 def test_a_place_is_named_by_the_fields_that_lead_there():
     value = Outer(1.0, (Inner(1, []), Inner("many", [])))
-    assert misfit(value, Outer).path == "inner[1].count"
+    assert first_misfit(value, Outer).path == "inner[1].count"
     assert difference({"a": Counter("x")}, {"a": {"x": 1}}).path == "['a']"
     assert difference({1: 1}, {1: 1, 2: 2}) is not None
     assert difference(float("nan"), float("nan")) is None

@@ -65,7 +65,7 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; a wrong use or a bad input is a sentence on standard error and exit code 2."""
+    """Run a command; wrong use or bad input is a message on standard error and exit code 2."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None and "check" in given[:2]:
         _fix_hash_seed()
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fix_hash_seed() -> None:
-    """Start anew with one hash seed for all: the same check has the same report."""
+    """Restart with one hash seed for all: the same check has the same report."""
     if "PYTHONHASHSEED" not in os.environ and sys.orig_argv[1:]:
         env = {**os.environ, "PYTHONHASHSEED": "0"}
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], env)

@@ -10,7 +10,7 @@ __all__ = ["write_text"]
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text; a place that cannot be written is a sentence."""
+    """Write a text; raises an error if the file cannot be written."""
     try:
         path.write_text(text)
     except OSError as error:

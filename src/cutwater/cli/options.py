@@ -17,7 +17,7 @@ __all__ = ["with_options"]
 
 
 def with_options(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command take the options of some groups; it gets those that were given by name."""
+    """Give a command the options of some groups; it receives those that were given, by name."""
     options = {name: each for group in groups for name, each in declared(group).items()}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -24,11 +24,11 @@ __all__ = ["RunView", "plain_line", "run_view"]
 
 _SECONDS_BETWEEN_LINES = 5.0
 _EPOCHS_SHOWN = 20
-"""Rates and latencies are those of so many of the newest epochs."""
+"""The number of newest epochs that rates and latencies are computed from."""
 
 
 class RunView:
-    """What is known of a run, in words."""
+    """The state of a run, as text."""
 
     def __init__(self, flow: str, now: Callable[[], float] = time.monotonic) -> None:
         self.flow = flow
@@ -37,7 +37,7 @@ class RunView:
         self.late = self.bad_records = 0
 
     def note(self, progress: RunProgress) -> None:
-        """Take note of an epoch."""
+        """Add an epoch."""
         self._newest.append((self._now(), progress))
         self.late += progress.late
         self.bad_records += progress.bad_records
@@ -99,7 +99,7 @@ def _is_trouble(snapshot: SnapshotProgress) -> bool:
 
 
 def _snapshot(snapshot: SnapshotProgress) -> str:
-    """How old the newest snapshot is, and why there is none that is newer."""
+    """The age of the newest snapshot, and why there is no newer one."""
     age = f"{duration(snapshot.age_seconds)} old" if snapshot.tick >= 0 else "none yet"
     return f"snapshot {age}" + (f", the next failed: {snapshot.why}" if snapshot.why else "")
 

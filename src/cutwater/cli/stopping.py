@@ -46,7 +46,7 @@ class Stops:
         return self._asked.is_set()
 
     def ask(self, name: str) -> None:
-        """Let the run end after its epoch; from now on the time counts."""
+        """Let the run end after its epoch; the time limit starts now."""
         self._asked.set()
         threading.Thread(target=self._watch, daemon=True).start()
         self._notify(f"{name}: the epoch that is running is finished first; Ctrl-C cuts it off")
@@ -58,7 +58,7 @@ class Stops:
         raise KeyboardInterrupt
 
     def _cut(self, code: int) -> None:
-        """End what runs; end the process with a code if it is still there after a while."""
+        """End the run; exit the process with a code if it is still alive after a while."""
         threading.Thread(target=self._end, args=[code], daemon=True).start()
         self._cut_off()
 
@@ -73,7 +73,7 @@ class Stops:
                 "stop-timeout",
                 f"the run was asked to stop, and its epoch was not finished "
                 f"{self._stop_timeout_s:g} s later; it was cut off",
-                "nothing is lost: the next run does the epoch again; if epochs take that long, "
+                "nothing is lost: the next run replays the epoch; if epochs take that long, "
                 "raise stop_timeout",
             )
         )

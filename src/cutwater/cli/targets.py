@@ -41,23 +41,27 @@ def split_target(target: str) -> tuple[str, str | None]:
     >>> split_target("jobs.py:flow"), split_target("package.jobs")
     (('jobs.py', 'flow'), ('package.jobs', None))
     """
-    place, colon, name = target.rpartition(":")
-    return (place, name) if colon and name.isidentifier() else (target, None)
+    module_path, colon, name = target.rpartition(":")
+    return (module_path, name) if colon and name.isidentifier() else (target, None)
 
 
 def load_flow(target: str) -> tuple[Flow, ModuleType]:
     """The flow a target names, and its module; a name may be left out if there is one flow."""
-    place, name = split_target(target)
-    module = load_module(place)
+    module_path, name = split_target(target)
+    module = load_module(module_path)
     if name is None:
         flows = {n: v for n, v in vars(module).items() if isinstance(v, Flow)}
         if len(flows) != 1:
             message = f"{len(flows)} flows: {', '.join(flows)}" if flows else "no flow"
             raise TargetError(
-                Problem("which-flow", f"{place} defines {message}", f"name one: {place}:NAME")
+                Problem(
+                    "which-flow",
+                    f"{module_path} defines {message}",
+                    f"name one: {module_path}:NAME",
+                )
             )
         return next(iter(flows.values())), module
-    found = load(module, place, name)
+    found = load(module, module_path, name)
     if not isinstance(found, Flow):
         raise TargetError(
             Problem(
@@ -69,19 +73,23 @@ def load_flow(target: str) -> tuple[Flow, ModuleType]:
     return found, module
 
 
-def load(module: ModuleType, place: str, name: str) -> Any:
-    """What a name stands for in a module."""
+def load(module: ModuleType, module_path: str, name: str) -> Any:
+    """The value of a name in a module."""
     if hasattr(module, name):
         return getattr(module, name)
     known = [n for n in vars(module) if n[0] != "_"]
     hint = did_you_mean(name, known) or _names_hint(module, Flow)
-    raise TargetError(Problem("unknown-name", f"{place} has no '{name}'", hint or "define it"))
+    raise TargetError(
+        Problem("unknown-name", f"{module_path} has no '{name}'", hint or "define it")
+    )
 
 
 def load_function(target: str) -> Callable[..., Any]:
     """The function that a target names."""
-    place, name = split_target(target)
-    found: Callable[..., Any] | None = load(load_module(place), place, name) if name else None
+    module_path, name = split_target(target)
+    found: Callable[..., Any] | None = (
+        load(load_module(module_path), module_path, name) if name else None
+    )
     if found is None or not callable(found):
         message = f"is a {type(found).__name__}" if name else "names no function"
         raise TargetError(
@@ -94,7 +102,7 @@ def load_function(target: str) -> Callable[..., Any]:
 
 def load_inputs(inputs: str | None, target: str, module: ModuleType) -> Mapping[str, Any]:
     """The dict from source to values that a target names; default: ``inputs`` beside the flow."""
-    place, name = split_target(inputs) if inputs else (target, "inputs")
+    module_path, name = split_target(inputs) if inputs else (target, "inputs")
     if inputs is None and not hasattr(module, "inputs"):
         raise TargetError(
             Problem(
@@ -103,7 +111,7 @@ def load_inputs(inputs: str | None, target: str, module: ModuleType) -> Mapping[
                 "define inputs = {'source': [...]} beside the flow, or pass --inputs module:name",
             )
         )
-    found = load(load_module(place) if inputs else module, place, name or "inputs")
+    found = load(load_module(module_path) if inputs else module, module_path, name or "inputs")
     if isinstance(found, Mapping):
         if all(isinstance(values, Iterable) for values in found.values()):
             return found
@@ -113,7 +121,7 @@ def load_inputs(inputs: str | None, target: str, module: ModuleType) -> Mapping[
     raise InputError(
         Problem(
             "not-inputs",
-            f"{place}:{name} is {shown}; inputs are a dict from source to values",
+            f"{module_path}:{name} is {shown}; inputs are a dict from source to values",
             "for example inputs = {'words': ['a', 'b']}",
         )
     )
@@ -147,18 +155,22 @@ def _names_hint(module: ModuleType, kind: type) -> str:
     return f"its flows: {', '.join(names)}" if names else ""
 
 
-def load_module(place: str) -> ModuleType:
+def load_module(module_path: str) -> ModuleType:
     """Import a module by name, or a file by path."""
     try:
-        return _import_file(Path(place)) if place.endswith(".py") else _import_name(place)
+        return (
+            _import_file(Path(module_path))
+            if module_path.endswith(".py")
+            else _import_name(module_path)
+        )
     except CutwaterError:
         raise
     except (Exception, SystemExit) as error:
-        where = _last_line(error, place)
+        where = _last_line(error, module_path)
         raise TargetError(
             Problem(
                 "target-does-not-import",
-                f"{place} does not import: {type(error).__name__}: {error}{where}",
+                f"{module_path} does not import: {type(error).__name__}: {error}{where}",
                 "run it with python to see the whole error, or add --debug",
             )
         ) from error
@@ -202,7 +214,7 @@ def _import_file(path: Path) -> ModuleType:
     return module
 
 
-def _last_line(error: BaseException, place: str) -> str:
+def _last_line(error: BaseException, module_path: str) -> str:
     if isinstance(error, SyntaxError):
         return ""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]

@@ -23,13 +23,13 @@ from cutwater.flow.builder import Flow
 from cutwater.flow.fingerprint import flow_fingerprint
 from cutwater.flow.timely.bodies import with_bodies
 
-__all__ = ["Checked", "forget_check", "note_check", "noted_check"]
+__all__ = ["CheckRecord", "forget_check", "note_check", "noted_check"]
 
 _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckRecord:
     """The record of a check that found no counterexample, and how much it covered."""
 
     code: str
@@ -49,7 +49,7 @@ def note_check(flow: Flow, inputs: int, events: int) -> Path | None:
     """
     path = _file(flow)
     if path is not None:
-        noted = Checked(flow_fingerprint(flow), inputs, events, _version())
+        noted = CheckRecord(flow_fingerprint(flow), inputs, events, _version())
         _write(path, {**_read(path), flow.name: asdict(noted)})
     return path
 
@@ -61,11 +61,11 @@ def forget_check(flow: Flow) -> None:
         _write(path, {name: check for name, check in noted.items() if name != flow.name})
 
 
-def noted_check(flow: Flow) -> Checked | None:
+def noted_check(flow: Flow) -> CheckRecord | None:
     """The record of exactly this flow; None if there is none or the flow has changed since."""
     path = _file(flow)
     try:
-        found = msgspec.convert(_read(path).get(flow.name) if path else None, Checked)
+        found = msgspec.convert(_read(path).get(flow.name) if path else None, CheckRecord)
     except ValueError:  # msgspec's ValidationError too
         return None
     return found if (found.code, found.cutwater) == (flow_fingerprint(flow), _version()) else None

@@ -23,7 +23,7 @@ from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lowering import key_bytes_of, key_function, operator_of
 from cutwater.flow.validation import checked
 from cutwater.operators.loop import Body, Node, loop
-from cutwater.operators.loop import Input as LoopInput
+from cutwater.operators.loop import NodeInput as LoopInput
 from cutwater.times import Left, Right
 
 __all__ = ["Input", "Part", "Placement", "Plan", "Segment", "body_of", "plan", "watched"]
@@ -177,7 +177,7 @@ def plan(
 
 
 def watched(step: s.Step, watch: Callable[[s.Step], s.Step]) -> s.Step:
-    """What runs in the place of a step, in the bodies of loops too."""
+    """What runs in place of a step, in the bodies of loops too."""
     if isinstance(step, s.Iterate):
         step = replace(step, body=tuple(watched(inner, watch) for inner in step.body))
     return watch(step)
@@ -198,7 +198,7 @@ def _segments(
     pieces.sort(key=lambda piece: piece[0][-1])
     holder = {n: i for i, (piece, _, _) in enumerate(pieces) for n in piece}
     stages = _stages(steps, chains)
-    places = _placements(steps, types)
+    placements = _placements(steps, types)
     segments = tuple(
         Segment(
             number=i,
@@ -206,7 +206,7 @@ def _segments(
             inputs=_edges(piece[0], steps, types, holder),
             parts=_parts(piece, steps, replaced, types),
             key=_key_of(replaced[piece[0]]),
-            placement=places[piece[-1]],
+            placement=placements[piece[-1]],
             input_type=_input_type(piece[0], steps, types),
             output=types[piece[-1]],
             rank=rank,
@@ -268,14 +268,14 @@ def _chains(
     for number, step in enumerate(steps):
         for i in step.inputs:
             readers[i].append(number)
-    places = _placements(steps, types)
+    placements = _placements(steps, types)
     behind: dict[int, int] = {}
     for number, step in enumerate(steps):
         before = step.inputs[0] if len(step.inputs) == 1 else -1
         if (
             readers.get(before) == [number]
             and not isinstance(step, (s.KeyBy, s.Sink))
-            and places[before] == places[number]
+            and placements[before] == placements[number]
         ):
             behind[number] = before
     alone = _taking_batches(steps, types, behind)
@@ -342,19 +342,19 @@ def _stages(steps: Sequence[s.Step], chains: Sequence[Sequence[int]]) -> dict[in
 
 
 def _placements(steps: Sequence[s.Step], types: Sequence[StreamType]) -> list[Placement]:
-    places: list[Placement] = []
+    placements: list[Placement] = []
     for number, step in enumerate(steps):
         if types[number].key is not None:
-            places.append("by key")
-        elif step.is_stateful or _stays_in_one_place(step, places):
-            places.append("in one place")
+            placements.append("by key")
+        elif step.is_stateful or _stays_in_one_place(step, placements):
+            placements.append("in one place")
         else:
-            places.append("anywhere")
-    return places
+            placements.append("anywhere")
+    return placements
 
 
-def _stays_in_one_place(step: s.Step, places: Sequence[Placement]) -> bool:
-    return len(step.inputs) == 1 and places[step.inputs[0]] == "in one place"
+def _stays_in_one_place(step: s.Step, placements: Sequence[Placement]) -> bool:
+    return len(step.inputs) == 1 and placements[step.inputs[0]] == "in one place"
 
 
 def _edges(

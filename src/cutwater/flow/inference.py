@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any, cast, get_args
 
 from cutwater.annotations import (
-    describe,
     element_of,
     fields_of,
     fits,
     members,
     signature_of,
+    typename,
     union_of,
 )
 from cutwater.errors import CutwaterError, FlowError, Problem
@@ -176,7 +176,7 @@ def _source(step: s.Source, problems: list[Problem], numbered: Any) -> StreamTyp
         problems.append(
             Problem(
                 "time-has-no-predecessor",
-                f"{step.title} takes its time from '{step.time}', which is {describe(time)}; "
+                f"{step.title} takes its time from '{step.time}', which is {typename(time)}; "
                 "bounded_delay needs a number, a date or a datetime",
                 "give watermarks as events, or choose a field of such a type",
             )
@@ -220,7 +220,7 @@ def _common_time(step: s.Step, inputs: list[StreamType], problems: list[Problem]
         problems.append(
             Problem(
                 "times-do-not-compare",
-                f"{step.title} reads streams with times of type {describe(time)}; times that meet "
+                f"{step.title} reads streams with times of type {typename(time)}; times that meet "
                 "are of one kind",
                 "choose source fields of one kind as their times",
             )
@@ -234,7 +234,7 @@ def _check_same(step: s.Step, inputs: list[StreamType], problems: list[Problem])
         problems.append(
             Problem(
                 "union-of-different-types",
-                f"{step.title} joins {describe(left)} with {describe(right)}; a union has one type",
+                f"{step.title} joins {typename(left)} with {typename(right)}; a union has one type",
                 "use merge, or map one side to the type of the other",
             )
         )
@@ -254,8 +254,8 @@ def _apply(step: s.Apply, stream: StreamType, problems: list[Problem]) -> Stream
         problems.append(
             Problem(
                 "event-type",
-                f"{step.title} takes {describe(step.task.event_type)} (task at {step.task.where}); "
-                f"its stream carries {describe(stream.value)}",
+                f"{step.title} takes {typename(step.task.event_type)} (task at {step.task.where}); "
+                f"its stream carries {typename(stream.value)}",
                 "widen the annotation of the event, or map the stream to that type",
             )
         )
@@ -282,7 +282,7 @@ def _accumulate(step: s.Accumulate, stream: StreamType, problems: list[Problem])
         problems.append(
             Problem(
                 "not-batches",
-                f"{step.title} reads {describe(stream.value)}; it accumulates batches",
+                f"{step.title} reads {typename(stream.value)}; it accumulates batches",
                 "put batch() before it",
             )
         )

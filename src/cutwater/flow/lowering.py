@@ -10,7 +10,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from cutwater import operators as op
-from cutwater.annotations import describe, members
+from cutwater.annotations import members, typename
 from cutwater.errors import CutwaterError, InputError, Problem, StepError
 from cutwater.events import Data, Watermark
 from cutwater.flow import steps as s
@@ -216,7 +216,7 @@ def not_as_annotated(step: s.Step, tp: Any, found: Loss) -> Problem:
     """The problem of an output that its step's annotation does not allow."""
     return Problem(
         "not-as-annotated",
-        f"{step.title} is annotated to emit {describe(tp)} and emits something else: "
+        f"{step.title} is annotated to emit {typename(tp)} and emits something else: "
         f"{found.found}; {found.reason}",
         "correct what the function returns, or its annotation",
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from cutwater.annotations import describe, fields_of, is_known, members, union_of
+from cutwater.annotations import fields_of, is_known, members, typename, union_of
 from cutwater.codec import Codec, Plain
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
@@ -83,7 +83,7 @@ def not_kept(step: s.Step, tp: Any, message: object) -> Problem:
     """The problem of a state that a snapshot does not restore unchanged."""
     return Problem(
         "lost-in-a-snapshot",
-        f"{step.title} keeps a state, declared as {describe(tp)}, that a snapshot does not give "
+        f"{step.title} keeps a state, declared as {typename(tp)}, that a snapshot does not give "
         f"back as it was: {message}",
         "correct what the step keeps, or its annotation",
     )

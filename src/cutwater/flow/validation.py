@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cutwater.annotations import describe, signature_of
+from cutwater.annotations import signature_of, typename
 from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.inference import infer
@@ -57,7 +57,7 @@ def _not_several(steps: Sequence[s.Step]) -> list[Problem]:
         Problem(
             "not-several-values",
             f"{step.title} has a function that is annotated to return "
-            f"{describe(signature_of(step.f).result)}; flat_map emits each element of a list",
+            f"{typename(signature_of(step.f).result)}; flat_map emits each element of a list",
             "return a list, or use map for one value each",
         )
         for step in steps
@@ -72,7 +72,7 @@ def _without_outputs(steps: Sequence[s.Step]) -> list[Problem]:
         Problem(
             "no-state-and-outputs",
             f"{step.title} has a function ({of_function(f)}) that is annotated to return "
-            f"{describe(signature_of(f).result)}; it returns a pair of the new state and a list of "
+            f"{typename(signature_of(f).result)}; it returns a pair of the new state and a list of "
             "outputs",
             "annotate it as  -> tuple[State, list[Output]]  and return state, []  where there is "
             "nothing to emit",

@@ -40,7 +40,7 @@ class KafkaObserver:
         What to read.
     is_committed
         True: only what is committed, up to the first transaction that is open. False: all that
-        lies there, also what was or will be aborted.
+        is there, also what was or will be aborted.
     settings
         More settings of the client.
     """
@@ -87,7 +87,7 @@ class KafkaObserver:
     def wait_until_decided(self) -> None:
         """Wait until no transaction is open that began before this call.
 
-        A commit is final when the producer is told so; readers see it a moment later.
+        A commit is final when the producer has the answer; readers see it a moment later.
         """
         deadline = time.monotonic() + _PATIENCE_S
         given = self._ends(is_committed=False)
@@ -101,8 +101,10 @@ class KafkaObserver:
         consumer = Consumer({**self._settings, "isolation.level": level})
         try:
             numbers = consumer.list_topics(self._topic, _PATIENCE_S).topics[self._topic].partitions
-            places = [TopicPartition(self._topic, number) for number in numbers]
-            found = {p.partition: consumer.get_watermark_offsets(p, _PATIENCE_S) for p in places}
+            partitions = [TopicPartition(self._topic, number) for number in numbers]
+            found = {
+                p.partition: consumer.get_watermark_offsets(p, _PATIENCE_S) for p in partitions
+            }
             return {number: offsets[1] for number, offsets in found.items() if offsets}
         finally:
             consumer.close()

@@ -21,10 +21,10 @@ class PostgresObserver:
     table
         ``total`` or ``sales.total``; a name without a schema is in ``public``.
     order_by
-        The column to sort by. Without it rows come as they lie in the table, which is the order
+        The column to sort by. Without it rows come in the order of the table, which is the order
         in which they were added as long as none is deleted or replaced.
     ledger_schema
-        The schema of the ledger; that of the table if not told.
+        The schema of the ledger; default: that of the table.
     """
 
     def __init__(

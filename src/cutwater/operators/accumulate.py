@@ -12,7 +12,7 @@ from cutwater.operators.compose import compose
 from cutwater.operators.log import Log
 from cutwater.operators.operator import Operator
 from cutwater.operators.snapshot import SnapshotCodec, pairs_of, row_of
-from cutwater.operators.stateless import always, same_values
+from cutwater.operators.stateless import keeps_nothing, same_values
 
 __all__ = ["accumulate", "accumulate_snapshot", "incr_batch", "incr_batch_snapshot"]
 
@@ -50,7 +50,7 @@ def accumulate(batches: Iterable[tuple[Any, Any]] = ()) -> Operator:
     return Operator(
         initial,
         step,
-        is_idle=always,
+        is_idle=keeps_nothing,
         is_blank=operator.not_,
         snapshot=lambda _time, batch: accumulate_snapshot(batch),
         emits=same_values,

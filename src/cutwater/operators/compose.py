@@ -7,9 +7,9 @@ from typing import Any
 
 from cutwater.operators.operator import Operator, produce
 from cutwater.operators.parts import chain_snapshot, emitted_by_all
-from cutwater.operators.stateless import always, same_values
+from cutwater.operators.stateless import keeps_nothing, same_values
 
-__all__ = ["always", "compose", "identity"]
+__all__ = ["compose", "identity"]
 
 
 def identity() -> Operator:
@@ -17,8 +17,8 @@ def identity() -> Operator:
     return Operator(
         None,
         lambda state, event: (state, (event,)),
-        is_idle=always,
-        is_blank=always,
+        is_idle=keeps_nothing,
+        is_blank=keeps_nothing,
         emits=same_values,
     )
 

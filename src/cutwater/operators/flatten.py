@@ -8,7 +8,7 @@ from typing import Any
 from cutwater.annotations import element_of
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.operator import Operator
-from cutwater.operators.stateless import always
+from cutwater.operators.stateless import keeps_nothing
 
 __all__ = ["flatten"]
 
@@ -38,4 +38,4 @@ def flatten() -> Operator:
     def emits(_time: Any, value: Any) -> Any:
         return element_of(value)
 
-    return Operator(None, step, is_idle=always, is_blank=always, emits=emits)
+    return Operator(None, step, is_idle=keeps_nothing, is_blank=keeps_nothing, emits=emits)

@@ -1,7 +1,7 @@
 """Loops: feedback enters again one round later, until nothing circulates (P3; Naiad's loop).
 
-A loop *turns* (iterates to its fixed point) at the end of an epoch, before a watermark and at the
-end of the input. Everything that arrived since its last turn is round 0; what a round feeds back
+A loop *iterates* to its fixed point at the end of an epoch, before a watermark and at the
+end of the input. Everything that arrived since it last iterated is round 0; what a round feeds back
 is the next one. A round runs node by node, each node's events in the order of their causes
 (decision 27), and the end of a round is to the nodes what the end of an epoch is outside. So a
 result depends on neither buckets nor instances.
@@ -9,7 +9,7 @@ result depends on neither buckets nor instances.
 =====================================  =====================================================
 P3                                     here
 =====================================  =====================================================
-ingress, feedback, egress              `step` puts events into round 0 of their times; `_Turn`
+ingress, feedback, egress              `step` puts events into round 0 of their times; `_Iteration`
                                        adds 1 to the round, and strips it from outputs
 times of messages inside               ``Product(t, rounds)``, rounds lexicographic
                                        (decision 20)
@@ -35,10 +35,10 @@ from cutwater.operators.snapshot import SnapshotCodec, many_of, row_of
 from cutwater.ordering import AFTER_DATA, NO_KEY, canonical
 from cutwater.times import in_rounds, maximal, rounds_of
 
-__all__ = ["Body", "Input", "LoopState", "Node", "bound_reached", "loop", "loop_snapshot"]
+__all__ = ["Body", "LoopState", "Node", "NodeInput", "bound_reached", "loop", "loop_snapshot"]
 
 
-class Input(NamedTuple):
+class NodeInput(NamedTuple):
     """A stream into a node."""
 
     node: int
@@ -52,7 +52,7 @@ class Node:
     """An operator in the body of a loop."""
 
     operator: Operator
-    inputs: tuple[Input, ...] = ()
+    inputs: tuple[NodeInput, ...] = ()
     """Where its events come from; empty for the first node, at which events enter."""
     key: Callable[[Any], tuple[Any, bytes]] | None = None
     """The key of a value and its canonical bytes, if the node re-keys events; None: it does not."""
@@ -100,7 +100,7 @@ class Body:
 
 
 class LoopState:
-    """The states of a loop's nodes, and the events since its last turn. Changed in place."""
+    """The states of a loop's nodes, and the events since it last iterated. Changed in place."""
 
     __slots__ = ("held", "key", "waiting")
 
@@ -124,7 +124,7 @@ class LoopState:
 
 
 def loop(body: Body) -> Operator:
-    """Iterates a body in each turn until nothing is fed back.
+    """Iterates a body until nothing is fed back.
 
     Keeps the states of its nodes. An output has the time at which its cause entered; a watermark
     passes when nothing at or before it circulates or is awaited any more.
@@ -148,16 +148,16 @@ def loop(body: Body) -> Operator:
         if isinstance(event, Data):
             state.waiting.append(event)
             return state, ()
-        return state, [*_Turn(body, state).complete([event.time]), event]
+        return state, [*_Iteration(body, state).complete([event.time]), event]
 
     def barrier(state: LoopState) -> tuple[LoopState, Sequence[Event]]:
-        left = _Turn(body, state).run()
+        left = _Iteration(body, state).run()
         return (start(state.key) if body.state_per_epoch else state), left
 
     def finish(state: LoopState) -> Iterable[Event]:
-        turn = _Turn(body, state)
-        turn.run()
-        return turn.complete(maximal(_awaited(state)))
+        iteration = _Iteration(body, state)
+        iteration.run()
+        return iteration.complete(maximal(_awaited(state)))
 
     return Operator(
         None,
@@ -199,8 +199,8 @@ class _Row(NamedTuple):
     event: Data
 
 
-class _Turn:
-    """One turn: runs a loop's state until nothing circulates."""
+class _Iteration:
+    """Runs a loop until nothing circulates."""
 
     def __init__(self, body: Body, state: LoopState) -> None:
         self._body, self._state = body, state
@@ -214,7 +214,7 @@ class _Turn:
         """Caches of times outside the loop and in the next round: many events share few times."""
 
     def run(self) -> list[Data]:
-        """The outputs of everything that arrived since the last turn."""
+        """The outputs of everything that arrived since the last iteration."""
         waiting, self._state.waiting = self._state.waiting, []
         rows = self._entering(waiting)
         while rows:
@@ -244,8 +244,8 @@ class _Turn:
         is_keyed, key = self._body.is_keyed, self._state.key
         key_bytes = canonical(key) if is_keyed else NO_KEY
         return [
-            _Row((place,), key, key_bytes, Data(_entered(event.time), event.value))
-            for place, event in enumerate(events)
+            _Row((position,), key, key_bytes, Data(_entered(event.time), event.value))
+            for position, event in enumerate(events)
         ]
 
     def _round(self, rows: Sequence[_Row], completed: Sequence[Any] = ()) -> list[_Row]:
@@ -277,7 +277,7 @@ class _Turn:
             return self._stateless(node, inbox, firsts)
         emitted: list[_Row] = []
         for port, row in inbox:
-            key, key_bytes = self._place(node, row)
+            key, key_bytes = self._key_of(node, row)
             side = node.inputs[port].side if node.inputs else None
             event = Data(side(row.event.time), row.event.value) if side else row.event
             outputs = held.data(key, key_bytes, event)
@@ -293,11 +293,11 @@ class _Turn:
         for port, row in inbox:
             outputs = step(start, row.event)[1]
             if outputs:
-                key, key_bytes = self._place(node, row)
+                key, key_bytes = self._key_of(node, row)
                 emitted += _rows(node, row.order, [(key_bytes, key, outputs)], firsts[port])
         return emitted
 
-    def _place(self, node: Node, row: _Row) -> tuple[Any, bytes]:
+    def _key_of(self, node: Node, row: _Row) -> tuple[Any, bytes]:
         if node.key is not None:
             return node.key(row.event.value)
         return (row.key, row.key_bytes) if node.is_keyed else (None, NO_KEY)
@@ -307,12 +307,12 @@ class _Turn:
         later = self._later
         rows = [
             _Row(
-                (place,),
+                (position,),
                 key,
                 key_bytes,
                 Data(_shifted(later, _next_round, event.time), event.value),
             )
-            for place, (_, key, key_bytes, event) in enumerate(fed)
+            for position, (_, key, key_bytes, event) in enumerate(fed)
         ]
         if rows and rounds_of(rows[0].event.time)[-1] == self._body.max_rounds:
             first, rounds = rows[0].event, self._body.max_rounds
@@ -359,7 +359,7 @@ def loop_snapshot(
 ) -> SnapshotCodec:
     """The states of the nodes; `kept` has the key type of each, and the codecs of its steps.
 
-    At the end of an epoch nothing is waiting: the loop has turned.
+    At the end of an epoch nothing is waiting: the loop has iterated.
     """
 
     def freeze(state: LoopState) -> Any:

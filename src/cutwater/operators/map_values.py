@@ -8,7 +8,7 @@ from typing import Any
 from cutwater.annotations import signature_of
 from cutwater.events import Data, Event, Watermark
 from cutwater.operators.operator import Operator
-from cutwater.operators.stateless import always
+from cutwater.operators.stateless import keeps_nothing
 
 __all__ = ["map_values"]
 
@@ -38,4 +38,4 @@ def map_values(f: Callable[[Any, Any], Any]) -> Operator:
     def emits(_time: Any, _value: Any) -> Any:
         return signature_of(f).result
 
-    return Operator(None, step, is_idle=always, is_blank=always, emits=emits)
+    return Operator(None, step, is_idle=keeps_nothing, is_blank=keeps_nothing, emits=emits)

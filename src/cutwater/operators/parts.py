@@ -8,7 +8,7 @@ from typing import Any
 from cutwater.annotations import union_of
 from cutwater.operators.operator import Operator
 from cutwater.operators.snapshot import SnapshotCodec, row_of
-from cutwater.operators.stateless import always
+from cutwater.operators.stateless import keeps_nothing
 
 __all__ = ["chain_snapshot", "emitted", "emitted_by_all", "part_snapshot"]
 
@@ -54,7 +54,7 @@ def part_snapshot(op: Operator, time: Any, value: Any) -> SnapshotCodec:
     A blank state is saved as None, unless it was started with a key, which is no longer known on
     restore.
     """
-    if op.is_blank is always:
+    if op.is_blank is keeps_nothing:
         return SnapshotCodec(type(None), lambda _state: None, lambda _kept: op.initial)
     inner = op.snapshot(time, value) if op.snapshot else SnapshotCodec(Any)
     if op.start is not None:

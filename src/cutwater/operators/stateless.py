@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["always", "same_values"]
+__all__ = ["keeps_nothing", "same_values"]
 
 
-def always(_state: Any) -> bool:
+def keeps_nothing(_state: Any) -> bool:
     """True: for operators that keep nothing."""
     return True
 

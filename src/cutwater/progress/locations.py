@@ -67,7 +67,7 @@ class LocationState:
     is_queued: bool = False
     frontier: Antichain | None = field(default_factory=Antichain)
     """What could arrive here; None if it may have changed since it was computed."""
-    told: Antichain = field(default_factory=Antichain)
+    reported: Antichain = field(default_factory=Antichain)
     """The frontier at the last call of `Progress.moved`."""
 
     def current(self) -> Antichain:
@@ -96,8 +96,8 @@ class LocationState:
 
     def stop_relaying(self) -> None:
         """Start keeping its own state, initialised with what its predecessor propagated."""
-        told, self.relays = self.elements, None
-        for time in told:
+        inherited, self.relays = self.elements, None
+        for time in inherited:
             self.local.add(time, 1)
         self.local.settle()
 

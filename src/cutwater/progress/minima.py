@@ -7,9 +7,9 @@ from typing import Any
 
 from cutwater.progress.summaries import IDENTITY, Summary
 
-__all__ = ["Changes", "Entry", "Minima"]
+__all__ = ["CountChanges", "Entry", "Minima"]
 
-Changes = Sequence[tuple[Any, int]]
+CountChanges = Sequence[tuple[Any, int]]
 """Times that were added (1) and removed (-1)."""
 
 
@@ -64,13 +64,13 @@ class Minima:
             self.pending.append(entry)
         return entry
 
-    def add_along(self, summaries: tuple[Summary, ...], changes: Changes) -> None:
+    def add_along(self, summaries: tuple[Summary, ...], changes: CountChanges) -> None:
         """Record changes at another location, mapped by the summaries of the paths to here."""
         for summary in summaries:
             for time, change in changes:
                 self.add(time if summary is IDENTITY else summary(time), change)
 
-    def settle(self) -> Changes:
+    def settle(self) -> CountChanges:
         """Apply pending changes; returns the minimal times that were added (1) and removed (-1)."""
         before, is_lost = self.minimal, False
         came: list[Entry] = []

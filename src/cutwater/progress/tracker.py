@@ -15,7 +15,7 @@ from typing import Any
 from cutwater.errors import InputError, Problem, many
 from cutwater.progress.graph import Graph, positive_cycles, unknown_location
 from cutwater.progress.locations import Cycle, LocationState, location_states
-from cutwater.progress.minima import Changes
+from cutwater.progress.minima import CountChanges
 from cutwater.times import Antichain, rounds_of
 
 __all__ = ["Holder", "Progress"]
@@ -116,8 +116,8 @@ class Progress:
         self._settle()
         found = {}
         for state in self._touched:
-            if state.current() != state.told:
-                found[state.name] = state.told = state.current()
+            if state.current() != state.reported:
+                found[state.name] = state.reported = state.current()
         self._touched.clear()
         return found
 
@@ -182,7 +182,7 @@ class Progress:
             for state in cycle.inner:
                 self._touch(state)
 
-    def _pass_on(self, state: LocationState, changes: Changes) -> None:
+    def _pass_on(self, state: LocationState, changes: CountChanges) -> None:
         """Propagate the changes of a frontier to the next components."""
         todo = [state]
         for here in todo:

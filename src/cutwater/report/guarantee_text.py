@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cutwater.checking.guarantees.order_sensitivity import Sensitivity, StepOrder
 from cutwater.errors import many
-from cutwater.flow.checked import Checked
+from cutwater.flow.checked import CheckRecord
 from cutwater.flow.guarantees.end_to_end import EXACTLY_ONCE, SinkGuarantee
 from cutwater.flow.guarantees.settings import Setting
 
@@ -24,7 +24,7 @@ class Screen:
 
 
 def screens(
-    found: Sensitivity, settings: Sequence[Setting], checked: Checked | None
+    found: Sensitivity, settings: Sequence[Setting], checked: CheckRecord | None
 ) -> Iterator[Screen]:
     """The tables, from single steps to the end-to-end guarantees."""
     extent = f"{many(found.inputs, 'input')} with {many(found.events, 'event')}"
@@ -56,7 +56,7 @@ def screens(
 
 
 def _step(
-    step: StepOrder, found: Sensitivity, checked: Checked | None
+    step: StepOrder, found: Sensitivity, checked: CheckRecord | None
 ) -> tuple[str, str, str, str, str]:
     claims = [f"{claim.claim}: {_claimed(claim.verdict)}" for claim in step.claims]
     return step.step, step.matters, _determinism(step, found, checked), _cell(claims), step.why
@@ -66,7 +66,7 @@ def _claimed(verdict: str) -> str:
     return {"violated": "refuted", "note": "not tried"}.get(verdict, verdict)
 
 
-def _determinism(step: StepOrder, found: Sensitivity, checked: Checked | None) -> str:
+def _determinism(step: StepOrder, found: Sensitivity, checked: CheckRecord | None) -> str:
     if step.step in (found.impure or {}):
         return "no: a call shows it"
     if not step.has_function:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cutwater.jsonable import Plain
+from cutwater.jsonable import JsonValue
 from cutwater.trace import Header, TraceMessage, TraceStep
 
-__all__ = ["Message", "Numbered", "numbered"]
+__all__ = ["Message", "Numbered", "number_messages"]
 
 _FIRST_EPOCH = 1
 
@@ -42,7 +42,9 @@ class Numbered:
     produced: tuple[tuple[int, ...], ...]
 
 
-def numbered(header: Header, steps: Iterable[TraceStep], text: Callable[[Plain], str]) -> Numbered:
+def number_messages(
+    header: Header, steps: Iterable[TraceStep], text: Callable[[JsonValue], str]
+) -> Numbered:
     """Number the messages of a run: those of the inputs first, then in the order they are sent."""
     numbering = _Numbering(header, text)
     consumed, produced = [], []
@@ -55,7 +57,7 @@ def numbered(header: Header, steps: Iterable[TraceStep], text: Callable[[Plain],
 
 
 class _Numbering:
-    def __init__(self, header: Header, text: Callable[[Plain], str]) -> None:
+    def __init__(self, header: Header, text: Callable[[JsonValue], str]) -> None:
         self.messages: list[Message] = []
         self._text = text
         self._streams = {name: index for index, name in enumerate(header.streams)}

@@ -14,7 +14,15 @@ from typing import Any
 from cutwater.report.messages import Message
 from cutwater.trace import Rule
 
-__all__ = ["Act", "Changes", "Content", "RunHistory", "Snapshots", "TaskStreams", "history_of"]
+__all__ = [
+    "Act",
+    "Content",
+    "RunHistory",
+    "SnapshotHistory",
+    "TaskStreams",
+    "ValueHistory",
+    "history_of",
+]
 
 _FIRST_EPOCH = 1
 
@@ -42,7 +50,7 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ValueHistory:
     """A value over time: ``values[i]`` from configuration ``at[i]`` on."""
 
     at: tuple[int, ...]
@@ -74,7 +82,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshots:
+class SnapshotHistory:
     """The archive of a task: columns of equal length."""
 
     epochs: tuple[int, ...]
@@ -87,16 +95,16 @@ class Snapshots:
 class RunHistory:
     """The history of a run, as the changes its steps make."""
 
-    epochs: tuple[Changes, ...]
+    epochs: tuple[ValueHistory, ...]
     """The epoch of each task; None while it is down."""
-    states: tuple[Changes, ...]
+    states: tuple[ValueHistory, ...]
     """The state of each task as text; None if it is lost or was not recorded."""
-    snapshots: tuple[Snapshots, ...]
+    snapshots: tuple[SnapshotHistory, ...]
     """The archive of each task."""
-    reads: tuple[tuple[Changes, ...], ...]
+    reads: tuple[tuple[ValueHistory, ...], ...]
     """The number of messages each task has read on each of its inputs."""
     streams: tuple[Content, ...]
-    common: Changes
+    common: ValueHistory
     """The greatest common epoch."""
 
 
@@ -116,7 +124,7 @@ def history_of(
 
 @dataclass(slots=True)
 class _Changing:
-    """A builder of `Changes`."""
+    """A builder of `ValueHistory`."""
 
     at: list[int]
     values: list[Any]
@@ -126,8 +134,8 @@ class _Changing:
             self.at.append(configuration)
             self.values.append(value)
 
-    def done(self) -> Changes:
-        return Changes(tuple(self.at), tuple(self.values))
+    def done(self) -> ValueHistory:
+        return ValueHistory(tuple(self.at), tuple(self.values))
 
 
 @dataclass(slots=True)
@@ -189,8 +197,8 @@ class _Recorder:
         for number in act.consumed:
             message = self._messages[number]
             if message.stream in self._tasks[task].inputs:
-                place = self._tasks[task].inputs.index(message.stream)
-                self._reads[task][place].set(configuration, message.n + 1)
+                port = self._tasks[task].inputs.index(message.stream)
+                self._reads[task][port].set(configuration, message.n + 1)
         for number in act.produced:
             self._streams[self._messages[number].stream].begin(configuration, number)
         if act.rule == "barrier":
@@ -214,8 +222,8 @@ class _Recorder:
         for number, task in enumerate(self._tasks):
             self._epochs[number].set(configuration, epoch + 1)
             self._states[number].set(configuration, self._archives[number].last[1])
-            for place, stream in enumerate(task.inputs):
-                self._reads[number][place].set(configuration, self._until(stream, epoch))
+            for port, stream in enumerate(task.inputs):
+                self._reads[number][port].set(configuration, self._until(stream, epoch))
 
     def _until(self, stream: int, epoch: int) -> int:
         """The number of messages on a stream that belong to epochs up to this one."""
@@ -227,7 +235,7 @@ class _Recorder:
             epochs=tuple(changing.done() for changing in self._epochs),
             states=tuple(changing.done() for changing in self._states),
             snapshots=tuple(
-                Snapshots(
+                SnapshotHistory(
                     tuple(epoch for epoch, _ in archive.items),
                     tuple(state for _, state in archive.items),
                     tuple(archive.since),

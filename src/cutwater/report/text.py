@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cutwater.checking.transparency.explanation import Explanation
-from cutwater.report.timeline import Fate, Step, Timeline, timeline_of
+from cutwater.report.timeline import Fate, Timeline, TimelineStep, timeline_of
 
 __all__ = ["render_text"]
 
@@ -75,12 +75,12 @@ def _failure_free(timeline: Timeline) -> Iterator[str]:
         for index, following in zip(timeline.kept, timeline.kept[1:], strict=False)
     ]
     before = -1
-    for place in _what_matters([*seams, False][: len(timeline.kept)]):
-        index = timeline.kept[place]
-        yield from _gap(before, place)
+    for position in _what_matters([*seams, False][: len(timeline.kept)]):
+        index = timeline.kept[position]
+        yield from _gap(before, position)
         step = timeline.steps[index]
-        yield _line(f"{place:6}", timeline, step, f"{_commit(step)}  (step {index})".strip())
-        before = place
+        yield _line(f"{position:6}", timeline, step, f"{_commit(step)}  (step {index})".strip())
+        before = position
     yield from _gap(before, len(timeline.kept))
 
 
@@ -112,7 +112,7 @@ def _snapshot(epoch: int) -> str:
     return f"epoch {epoch}" if epoch else "the start"
 
 
-def _line(number: str, timeline: Timeline, step: Step, remark: str) -> str:
+def _line(number: str, timeline: Timeline, step: TimelineStep, remark: str) -> str:
     is_undone = step.fate in ("discarded", "open", "unchecked")
     mark = _UNDONE[step.rule] if is_undone else _MARKS[step.rule]
     width = max((len(lane.name) for lane in timeline.tasks), default=0)
@@ -121,7 +121,7 @@ def _line(number: str, timeline: Timeline, step: Step, remark: str) -> str:
     return f"{message:<72}  {remark}".rstrip() if remark else message.rstrip()
 
 
-def _deed(timeline: Timeline, step: Step) -> str:
+def _deed(timeline: Timeline, step: TimelineStep) -> str:
     match step.rule:
         case "fail":
             return "fails"
@@ -139,9 +139,9 @@ def _values(timeline: Timeline, numbers: Sequence[int]) -> str:
     return text if len(text) <= _ROOM else text[: _ROOM - 1] + "…"
 
 
-def _fate(step: Step) -> str:
+def _fate(step: TimelineStep) -> str:
     return _commit(step) or _FATES[step.fate]
 
 
-def _commit(step: Step) -> str:
+def _commit(step: TimelineStep) -> str:
     return "" if step.commit is None else f"commits epoch {step.commit}"

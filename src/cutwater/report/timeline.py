@@ -22,12 +22,20 @@ from typing import Literal
 import msgspec
 
 from cutwater.checking.transparency.explanation import Commit, Explanation, Generation
-from cutwater.jsonable import Plain, shown
-from cutwater.report.messages import Message, numbered
+from cutwater.jsonable import JsonValue, shown
+from cutwater.report.messages import Message, number_messages
 from cutwater.report.run_history import Act, RunHistory, TaskStreams, history_of
 from cutwater.trace import Header, Rule
 
-__all__ = ["Fate", "Step", "Stream", "Timeline", "Verdict", "timeline_of", "verdict_words"]
+__all__ = [
+    "Fate",
+    "Timeline",
+    "TimelineStep",
+    "TimelineStream",
+    "TimelineVerdict",
+    "timeline_of",
+    "verdict_words",
+]
 
 _LONGEST = 400
 """The longest value that is shown in full, in characters."""
@@ -38,7 +46,7 @@ epoch was committed; the check stopped before it; or it is itself a failure or a
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TimelineVerdict:
     """Whether the run is explained, and if not, why and where."""
 
     holds: bool
@@ -48,7 +56,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class TimelineStream:
     """A stream: whether it is an input, and whether an observer sees it."""
 
     name: str
@@ -57,7 +65,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TimelineStep:
     """One step of the run."""
 
     rule: Rule
@@ -80,13 +88,13 @@ class Timeline:
 
     flow: str
     note: str
-    verdict: Verdict
+    verdict: TimelineVerdict
     tasks: tuple[TaskStreams, ...]
     """In topological order: each comes after those it reads."""
-    streams: tuple[Stream, ...]
+    streams: tuple[TimelineStream, ...]
     messages: tuple[Message, ...]
     """Every message ever sent; one that is resent after a recovery is another message."""
-    steps: tuple[Step, ...]
+    steps: tuple[TimelineStep, ...]
     generations: tuple[Generation, ...]
     commits: tuple[Commit, ...]
     kept: tuple[int, ...]
@@ -105,7 +113,7 @@ def timeline_of(explanation: Explanation) -> Timeline:
     """The data of a report on an explanation."""
     header, steps = explanation.trace.header, explanation.trace.steps
     tasks = _tasks(header)
-    found = numbered(header, steps, _text)
+    found = number_messages(header, steps, _text)
     names = {task.name: index for index, task in enumerate(tasks)}
     acts = [
         Act(
@@ -146,9 +154,9 @@ def verdict_words(explanation: Explanation) -> str:
     return f"not explained: at step {explanation.refusal.step} {explanation.refusal.reason}"
 
 
-def _verdict(explanation: Explanation) -> Verdict:
+def _verdict(explanation: Explanation) -> TimelineVerdict:
     step = explanation.refusal.step if explanation.refusal else None
-    return Verdict(explanation.holds, verdict_words(explanation), step)
+    return TimelineVerdict(explanation.holds, verdict_words(explanation), step)
 
 
 def _tasks(header: Header) -> tuple[TaskStreams, ...]:
@@ -159,14 +167,16 @@ def _tasks(header: Header) -> tuple[TaskStreams, ...]:
     )
 
 
-def _streams(header: Header) -> tuple[Stream, ...]:
+def _streams(header: Header) -> tuple[TimelineStream, ...]:
     read = {name for task in header.tasks for name in task.inputs}
     ends = {task.output for task in header.tasks if task.output not in read}
     observed = {name for names in header.sinks.values() for name in names} or ends
-    return tuple(Stream(name, name in header.inputs, name in observed) for name in header.streams)
+    return tuple(
+        TimelineStream(name, name in header.inputs, name in observed) for name in header.streams
+    )
 
 
-def _steps(explanation: Explanation, acts: Sequence[Act]) -> tuple[Step, ...]:
+def _steps(explanation: Explanation, acts: Sequence[Act]) -> tuple[TimelineStep, ...]:
     places = {step: place for place, step in enumerate(explanation.kept)}
     commits = {commit.step: commit.epoch for commit in explanation.commits}
     refused = explanation.refusal.step if explanation.refusal else len(acts)
@@ -177,7 +187,7 @@ def _steps(explanation: Explanation, acts: Sequence[Act]) -> tuple[Step, ...]:
             is_checked = generation.is_recovered or index < refused
             fate = _fate(act.rule, place is not None, generation.is_recovered, is_checked)
             commit = commits.get(index)
-            step = Step(
+            step = TimelineStep(
                 act.rule,
                 act.task,
                 act.epoch,
@@ -202,6 +212,6 @@ def _fate(rule: Rule, is_kept: bool, is_recovered: bool, is_checked: bool) -> Fa
     return "discarded" if is_recovered else "open"
 
 
-def _text(value: Plain) -> str:
+def _text(value: JsonValue) -> str:
     text = shown(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

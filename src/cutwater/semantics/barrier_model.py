@@ -117,7 +117,7 @@ class Barriers:
             return barrier_step(task, state)
         content = move.message.content
         assert isinstance(content, Event)
-        return event_step(task, state, move.message.stream, content.word)
+        return event_step(task, state, move.message.stream, content.payload)
 
     def step(self, c: Configuration, move: Move) -> Configuration:
         """The configuration after a move; raises `ValueError` if the move is not possible."""

@@ -92,7 +92,7 @@ FAILED = _Failed()
 class Event(msgspec.Struct, frozen=True, cache_hash=True):
     """The content of a message that carries data (P1: EV⟨w⟩)."""
 
-    word: Any
+    payload: Any
     """The payload; hashable."""
 
 
@@ -137,29 +137,29 @@ each would make a long run quadratic. A search has many small sets that fork, wh
 class _Grown:
     """An append-only log of distinct messages."""
 
-    __slots__ = ("log", "number", "places")
+    __slots__ = ("by_position", "log", "number")
 
     def __init__(self, messages: Iterable[Message]) -> None:
         self.log: list[Message] = []
         self.number: dict[Message, int] = {}
-        self.places: dict[tuple[str, int], list[Message]] = {}
+        self.by_position: dict[tuple[str, int], list[Message]] = {}
         for message in messages:
             self.add(message)
 
     def add(self, message: Message) -> None:
         self.number[message] = len(self.log)
         self.log.append(message)
-        self.places.setdefault((message.stream, message.n), []).append(message)
+        self.by_position.setdefault((message.stream, message.n), []).append(message)
 
 
 class Messages:
     """The messages in the system (P1: M): a set, indexed by position."""
 
-    __slots__ = ("_all", "_grown", "_places", "_size")
+    __slots__ = ("_all", "_by_position", "_grown", "_size")
 
     def __init__(self, messages: frozenset[Message]) -> None:
         self._all: frozenset[Message] | None = messages
-        self._places: dict[tuple[str, int], tuple[Message, ...]] | None = None
+        self._by_position: dict[tuple[str, int], tuple[Message, ...]] | None = None
         self._grown: _Grown | None = None
         self._size = len(messages)
 
@@ -195,14 +195,14 @@ class Messages:
     def at(self, stream: str, n: int) -> tuple[Message, ...]:
         """The messages at a position: at most one in a well-formed configuration."""
         if self._grown is not None:
-            return tuple(m for m in self._grown.places.get((stream, n), ()) if m in self)
-        if self._places is None:
-            places: dict[tuple[str, int], tuple[Message, ...]] = {}
+            return tuple(m for m in self._grown.by_position.get((stream, n), ()) if m in self)
+        if self._by_position is None:
+            by_position: dict[tuple[str, int], tuple[Message, ...]] = {}
             for message in self.all:
-                place = (message.stream, message.n)
-                places[place] = (*places.get(place, ()), message)
-            self._places = places
-        return self._places.get((stream, n), ())
+                position = (message.stream, message.n)
+                by_position[position] = (*by_position.get(position, ()), message)
+            self._by_position = by_position
+        return self._by_position.get((stream, n), ())
 
     def on(self, stream: str) -> frozenset[Message]:
         """Definition 4.4: the messages on a stream."""
@@ -215,9 +215,9 @@ class Messages:
         if self._size >= _MANY:
             return self._with_one_of_many(message)
         extended = Messages(self.all | {message})
-        if self._places is not None:
-            place = (message.stream, message.n)
-            extended._places = {**self._places, place: (*self.at(*place), message)}
+        if self._by_position is not None:
+            position = (message.stream, message.n)
+            extended._by_position = {**self._by_position, position: (*self.at(*position), message)}
         return extended
 
     def _with_one_of_many(self, message: Message) -> Messages:
@@ -225,7 +225,7 @@ class Messages:
             self._grown = _Grown(self.all)
         self._grown.add(message)
         extended = Messages.__new__(Messages)
-        extended._all, extended._places = None, None
+        extended._all, extended._by_position = None, None
         extended._grown, extended._size = self._grown, self._size + 1
         return extended
 
@@ -236,7 +236,7 @@ class Task:
 
     name: str
     f: Callable[[Any, Any], tuple[Any, Sequence[Any]]]
-    """``(value, word) -> (value, words)``; pure. Values and words are hashable."""
+    """``(value, payload) -> (value, payloads)``; pure. Values and payloads are hashable."""
     inputs: tuple[str, ...]
     """The streams it reads."""
     output: str
@@ -337,13 +337,13 @@ def apply_actions(
     """Definition 4.1: positions and messages after the actions; None where it is undefined."""
     positions = list(at)
     for action in actions:
-        place = streams.index(action.stream)
-        message = Message(positions[place], action.stream, action.epoch, action.content)
+        index = streams.index(action.stream)
+        message = Message(positions[index], action.stream, action.epoch, action.content)
         if isinstance(action, Produce):
             messages = messages.with_message(message)
         elif message not in messages:
             return None
-        positions[place] += 1
+        positions[index] += 1
     return tuple(positions), messages
 
 
@@ -362,18 +362,18 @@ def take_step(c: Configuration, number: int, local: LocalStep) -> Configuration 
     return Configuration(c.graph, states, positions, messages, c.inputs)
 
 
-def event_step(task: Task, state: TaskState, stream: str, word: Any) -> LocalStep | None:
+def event_step(task: Task, state: TaskState, stream: str, payload: Any) -> LocalStep | None:
     """Rule I-Event: consume an event of this epoch from one input, and send the outputs."""
     # PREMISE: the task runs; f(v, w) = v', W'
     if not isinstance(state.volatile, Running):
         return None
     epoch = state.volatile.epoch
-    value, words = task.f(state.volatile.value, word)
+    value, payloads = task.f(state.volatile.value, payload)
     # STATE
     after = TaskState(state.archive, Running(epoch, value))
     # RESULT
-    taken = Consume(stream, epoch, Event(word))
-    sent = (Produce(task.output, epoch, Event(out)) for out in words)
+    taken = Consume(stream, epoch, Event(payload))
+    sent = (Produce(task.output, epoch, Event(out)) for out in payloads)
     return LocalStep((taken, *sent), after)
 
 
@@ -453,9 +453,9 @@ def initial_configuration(
 
 def _closed(stream: str, epochs: Sequence[Sequence[Any]]) -> Iterator[Message]:
     n = 0
-    for epoch, words in enumerate(epochs, 1):
-        for word in words:
-            yield Message(n, stream, epoch, Event(word))
+    for epoch, payloads in enumerate(epochs, 1):
+        for payload in payloads:
+            yield Message(n, stream, epoch, Event(payload))
             n += 1
         yield Message(n, stream, epoch, BARRIER)
         n += 1

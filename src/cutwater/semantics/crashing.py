@@ -61,7 +61,7 @@ def run_with_crashes(
         show_value=lambda value: value.shown(),
         version=version,
     )
-    due = _places(tasks, crashes, payloads)
+    due = _positions(tasks, crashes, payloads)
     final = _Scheduler(tasks, initial, due, recorder).run()
     late = {name: reader.late for name, reader in readers.items()}
     epochs = len(cut) + 1
@@ -73,7 +73,7 @@ def run_with_crashes(
     return CrashingRun(epochs, shown, late, kept, recorder.trace())
 
 
-def _places(
+def _positions(
     tasks: FlowTasks,
     crashes: Mapping[str, Sequence[tuple[int, int, Crash]]],
     payloads: Mapping[str, Sequence[Sequence[Any]]],
@@ -86,12 +86,12 @@ def _places(
         for epoch, index, crash in marks:
             _check_step(tasks, crash)
             epoch = min(epoch, len(payloads[name]) - 1)
-            place = sum(len(rows) + 1 for rows in payloads[name][:epoch])  # and their barriers
-            place += sum(
+            position = sum(len(rows) + 1 for rows in payloads[name][:epoch])  # and their barriers
+            position += sum(
                 isinstance(payload, Sent) and payload.row.order[-1] < index  # type: ignore[operator]
                 for payload in payloads[name][epoch]
             )
-            due.setdefault((name, place), []).append(crash)
+            due.setdefault((name, position), []).append(crash)
     return due
 
 
@@ -183,7 +183,7 @@ def _shown(
             if isinstance(message.content, Event):
                 rows[message.epoch - 1] += [
                     row
-                    for row in _rows(segment, message.content.word.thaw())
+                    for row in _rows(segment, message.content.payload.thaw())
                     if stream == streams[0] or isinstance(row.event, Data)
                 ]
     return rows

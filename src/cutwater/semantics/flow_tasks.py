@@ -28,7 +28,7 @@ from typing import Any
 from cutwater.events import Data
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
-from cutwater.jsonable import Plain, plain
+from cutwater.jsonable import JsonValue, plain
 from cutwater.ordering import AFTER_DATA, NO_KEY, bucket_of
 from cutwater.semantics.barriers import (
     Configuration,
@@ -144,7 +144,7 @@ class TaskValue:
     def __repr__(self) -> str:
         return f"TaskValue({self.shown()!r})"
 
-    def shown(self) -> Plain:
+    def shown(self) -> JsonValue:
         """The states by key, for display."""
         kept = list(islice(self.work.keyed.states.values(), _MOST_KEYS))
         is_unkeyed = all(key is None for key, _ in kept)
@@ -152,7 +152,7 @@ class TaskValue:
         return {"waiting": len(self.waiting), "state": state} if self.waiting else state
 
 
-def _by_key(states: Sequence[tuple[Any, Any]]) -> Plain:
+def _by_key(states: Sequence[tuple[Any, Any]]) -> JsonValue:
     if all(isinstance(key, str) and not key.startswith("$") for key, _ in states):
         return {key: plain(state) for key, state in states}
     return {"$dict": [[plain(key), plain(state)] for key, state in states]}
@@ -310,8 +310,8 @@ class FlowTasks:
             slots[segment.name] = [(0, 0)]
         for upstream, port in sorted(edges):
             for stream in self.outputs(upstream):
-                place = sum(map(len, slots.values()))
-                slots.setdefault(stream, []).append((place, port))
+                slot = sum(map(len, slots.values()))
+                slots.setdefault(stream, []).append((slot, port))
         return Instance(
             self._names(segment)[number],
             segment,
@@ -352,14 +352,14 @@ class FlowTasks:
         self, instance: Instance, value: TaskValue, payload: Frozen[Payload]
     ) -> tuple[TaskValue, list[Frozen[Payload]]]:
         """The new value and the outputs of a task for a payload."""
-        given = payload.thaw()
+        content = payload.thaw()
         work = value.work.copy()
-        if isinstance(given, End):
-            return self._end(instance, value, work, given)
+        if isinstance(content, End):
+            return self._end(instance, value, work, content)
         if instance.is_sorting:
-            waiting = (*value.waiting, given)
+            waiting = (*value.waiting, content)
             return TaskValue(work, value.ended, value.advances, waiting), []
-        rows = self._take(instance, work, given)
+        rows = self._take(instance, work, content)
         if not self.in_order:
             work.snapshot()
         after = TaskValue(work, value.ended, value.advances)
@@ -405,17 +405,17 @@ def _name(source: s.Source) -> str:
 def _order_of(message: Message) -> Order:
     content = message.content
     assert isinstance(content, Event)
-    payload = content.word.thaw()
+    payload = content.payload.thaw()
     return payload.row.order if isinstance(payload, Sent) else _LAST
 
 
-def shown_payload(payload: Frozen[Payload]) -> Plain:
+def shown_payload(payload: Frozen[Payload]) -> JsonValue:
     """A payload for display: its value, a watermark, or an end."""
-    given = payload.thaw()
-    if isinstance(given, End):
-        if given.is_last:
+    content = payload.thaw()
+    if isinstance(content, End):
+        if content.is_last:
             return {"$repr": "end of input"}
-        times = ", ".join(repr(time) for time in given.times)
+        times = ", ".join(repr(time) for time in content.times)
         return {"$repr": f"end of epoch, complete to {times}" if times else "end of epoch"}
-    event = given.row.event
+    event = content.row.event
     return plain(event.value) if isinstance(event, Data) else plain(event)

@@ -94,10 +94,10 @@ class _Watch:
 
 def _problem(call: FrameType, frame: FrameType | None) -> Problem:
     names = call.f_locals
-    given = ", ".join(repr(argument)[:200] for argument in names["args"][names["shown"] :])
+    arguments = ", ".join(repr(argument)[:200] for argument in names["args"][names["shown"] :])
     return Problem(
         "hanging-function",
         f"{names['step'].title} has not returned after {longest_call_s():g} s, the most that "
-        f"is waited for; it was given {given or 'nothing'}, and is at {here(frame)}",
+        f"is waited for; it was given {arguments or 'nothing'}, and is at {here(frame)}",
         "let it return: look for a loop that does not end, or for what it waits for",
     )

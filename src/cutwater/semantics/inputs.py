@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from cutwater.annotations import describe, fits, is_known, members
+from cutwater.annotations import fits, is_known, members, typename
 from cutwater.codec import Codec, codec_of
 from cutwater.errors import FlowError, InputError, Problem, RunError, did_you_mean
 from cutwater.events import Data, Event, Watermark
@@ -129,8 +129,8 @@ def split(
     """
     plain: dict[str, list[Any]] = {}
     crashes: dict[str, list[tuple[int, int, Crash]]] = {}
-    for name, given in inputs.items():
-        items = list(given)
+    for name, listed in inputs.items():
+        items = list(listed)
         plain[name] = [item for item in items if not isinstance(item, Crash)]
         size = None if any(item is BARRIER for item in items) else epoch_size
         epoch = index = 0
@@ -237,11 +237,11 @@ class SourceReader:
     def _event(self, item: Any) -> Event:
         if isinstance(item, Watermark):
             return item
-        given = item.value if isinstance(item, Data) else item
-        self._check(given)
-        value = self._as_read(given)
+        raw = item.value if isinstance(item, Data) else item
+        self._check(raw)
+        value = self._as_read(raw)
         if isinstance(item, Data):
-            return item if value is given else Data(item.time, value)
+            return item if value is raw else Data(item.time, value)
         if self.source.time is not None:
             return Data(getattr(value, self.source.time), value)
         self._numbered += 1
@@ -283,7 +283,7 @@ class SourceReader:
             Problem(
                 "record-type",
                 f"{self.source.title} was given {value!r}, a {type(value).__name__}; "
-                f"it carries {describe(wanted)}",
+                f"it carries {typename(wanted)}",
                 "correct the input, or the type of the source",
             )
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["overridden"]
 
 
-def overridden(given: object, base: type) -> frozenset[str]:
+def overridden(instance: object, base: type) -> frozenset[str]:
     """The methods of `base` that a subclass or the object itself replaces.
 
     Values are parameters, not rules: overriding one is not counted.
@@ -26,11 +26,11 @@ def overridden(given: object, base: type) -> frozenset[str]:
     >>> sorted(overridden(Variant(), Rules))
     ['stop']
     """
-    own = getattr(given, "__dict__", {})
+    own = getattr(instance, "__dict__", {})
     return frozenset(
         name
         for name, rule in vars(base).items()
-        if _is_rule(name, rule) and (name in own or _found(type(given), name) is not rule)
+        if _is_rule(name, rule) and (name in own or _found(type(instance), name) is not rule)
     )
 
 

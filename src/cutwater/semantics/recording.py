@@ -99,7 +99,10 @@ class Recorder:
         if message not in self._messages:
             self._messages[message] = (
                 TraceMessage(
-                    message.stream, message.n, message.epoch, event=self._show(message.content.word)
+                    message.stream,
+                    message.n,
+                    message.epoch,
+                    event=self._show(message.content.payload),
                 )
                 if isinstance(message.content, Event)
                 else TraceMessage(message.stream, message.n, message.epoch, barrier=True)
@@ -114,7 +117,7 @@ class Recorder:
             if message.content is BARRIER:
                 epochs.append([])
             elif isinstance(message.content, Event):
-                epochs[-1].append(self._show(message.content.word))
+                epochs[-1].append(self._show(message.content.payload))
         return {name: tuple(map(tuple, epochs[:-1])) for name, epochs in streams.items()}
 
 

@@ -4,7 +4,7 @@ Each epoch runs the segments one after the other. A segment sorts the events it 
 total order (``order.py``), works on them, and sends on what they cause; then comes the epoch's
 barrier. Watermarks that a source derives by its own rule take effect once, after the barrier, so
 that the result does not depend on how sources are split and nothing comes too late; watermarks
-among the events take effect where they stand. The end of the input is an epoch of its own, in
+among the events take effect at their position. The end of the input is an epoch of its own, in
 which every operator finishes.
 """
 
@@ -106,15 +106,15 @@ def simulate(
     >>> simulate(flow, {"words": ["a", "b", "A"]})["counts"]
     [('a', 1), ('b', 1), ('A', 2)]
     """
-    given = as_lists(inputs)
+    lists = as_lists(inputs)
     if instances < 1:
         raise InputError(
             Problem("too-small", f"instances is {instances}; it is at least 1", "use 1")
         )
     with patient():
-        if trace or any(isinstance(item, Crash) for items in given.values() for item in items):
-            return _traced(plan(flow), given, epoch_size, instances)
-        return _Run(plan(flow, fuse=fuse)).run(given, epoch_size)
+        if trace or any(isinstance(item, Crash) for items in lists.values() for item in items):
+            return _traced(plan(flow), lists, epoch_size, instances)
+        return _Run(plan(flow, fuse=fuse)).run(lists, epoch_size)
 
 
 def _traced(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from cutwater.annotations import describe, is_immutable, is_known
+from cutwater.annotations import is_immutable, is_known, typename
 from cutwater.codec import Codec, Plain, codec_of
 from cutwater.errors import FlowError, InputError, Problem, StepError
 from cutwater.events import Data, Event
@@ -20,7 +20,7 @@ from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lowering import not_as_annotated
 from cutwater.flow.state_snapshots import not_kept, snapshot_codec
 from cutwater.operators.snapshot import SnapshotCodec
-from cutwater.round_trip import exactness, misfit, round_trip
+from cutwater.round_trip import exactness, first_misfit, round_trip
 
 __all__ = ["OnLoss", "Snapshots", "refuse"]
 
@@ -118,7 +118,7 @@ class _Made:
     def look(self, value: Any) -> None:
         if self._is_exact is None or self._is_exact(value):
             return
-        if found := misfit(value, self._type):
+        if found := first_misfit(value, self._type):
             self._on_loss(not_as_annotated(self._step, self._type, found))
 
 
@@ -131,7 +131,7 @@ class _Exchange:
         def problem(message: str) -> Problem:
             return Problem(
                 "lost-in-an-exchange",
-                f"{sender.title} sends {describe(edge.value)} to {reader.title}, which does not "
+                f"{sender.title} sends {typename(edge.value)} to {reader.title}, which does not "
                 f"arrive as it was: {message}",
                 "correct what the step returns, or its annotation",
             )

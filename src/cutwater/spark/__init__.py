@@ -26,7 +26,7 @@ if _typing.TYPE_CHECKING:
     from cutwater.spark.checkpoint.state_reader import StepState
     from cutwater.spark.checkpoint.verify import Verified
     from cutwater.spark.config import RunConfig, load_config
-    from cutwater.spark.connectors.callback.sink import Call as call
+    from cutwater.spark.connectors.callback.sink import Callback as call
     from cutwater.spark.connectors.dataframe.source import Frame as frame
     from cutwater.spark.connectors.delta.sink import Delta as delta_table
     from cutwater.spark.connectors.files.csv_source import Csv as csv
@@ -72,7 +72,7 @@ __getattr__ = _lazily(
         "StepState": "checkpoint.state_reader:StepState",
         "TickSummary": "checkpoint.inspect:TickSummary",
         "Verified": "checkpoint.verify:Verified",
-        "call": "connectors.callback.sink:Call",
+        "call": "connectors.callback.sink:Callback",
         "csv": "connectors.files.csv_source:Csv",
         "delta_table": "connectors.delta.sink:Delta",
         "describe": "inspection:describe",

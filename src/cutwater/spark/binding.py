@@ -28,23 +28,23 @@ def bind(
     found, problems = _sources(planned, sources)
     names = [sink.name for sink, _ in planned.sinks]
     problems += _binding_problems("sink", list(sinks), names)
-    places = {
+    locations = {
         name: value if isinstance(value, SinkConnector) else Folder(str(value))
         for name, value in sinks.items()
     }
-    problems += _shared_places(places)
-    for name, place in places.items():
+    problems += _shared_locations(locations)
+    for name, location in locations.items():
         if name in names:
-            problems += sink_problems(planned, name, place)
+            problems += sink_problems(planned, name, location)
     if problems:
         raise RefusedError(problems)
-    return found, places
+    return found, locations
 
 
-def sink_problems(planned: Plan, name: str, place: SinkConnector) -> Iterator[Problem]:
+def sink_problems(planned: Plan, name: str, location: SinkConnector) -> Iterator[Problem]:
     """Why a sink of the flow cannot write to its connector."""
     number = next(number for sink, number in planned.sinks if sink.name == name)
-    return place.problems(name, planned.segments[number].output.value)
+    return location.problems(name, planned.segments[number].output.value)
 
 
 def bind_sources(
@@ -125,7 +125,7 @@ def _idle_problems(step: Source, limit: float | None) -> Iterator[Problem]:
         )
 
 
-def _shared_places(sinks: Mapping[str, SinkConnector]) -> list[Problem]:
+def _shared_locations(sinks: Mapping[str, SinkConnector]) -> list[Problem]:
     """Each location has one ledger, so the rows of a second sink there would be dropped."""
     problems = []
     first: dict[str, str] = {}

@@ -41,12 +41,13 @@ class RunOptions(TypedDict, total=False):
     mode: Annotated[
         Literal["microbatch", "realtime"],
         Option(
-            "microbatch", "'microbatch' (default), or 'realtime': rows leave within milliseconds"
+            "microbatch",
+            "'microbatch' (default), or 'realtime': releases rows within milliseconds",
         ),
     ]
     """The engine. ``"microbatch"``: epochs of about a second; ``"realtime"``: ticks of about ten
-    milliseconds, whose rows leave at once, to PostgreSQL, Kafka and functions. A checkpoint belongs
-    to one engine."""
+    milliseconds, whose rows are released at once, to PostgreSQL, Kafka and functions. A
+    checkpoint belongs to one engine."""
     until: Annotated[
         Literal["caught-up", "stopped"],
         Option("caught-up", "'caught-up' (default): all that is there now; 'stopped': for ever"),
@@ -54,7 +55,7 @@ class RunOptions(TypedDict, total=False):
     """``"caught-up"``: stop once all input available at the start is read; ``"stopped"``: run until
     the query is stopped."""
     close: Annotated[
-        bool, Option(False, "When all is read, end the input and show what was held back")
+        bool, Option(False, "When all is read, end the input and emit what was held back")
     ]
     """Once all input is read, end it: every step emits what it held back, as at the end of
     `simulate`, in an epoch of its own. After that the checkpoint is closed for good."""
@@ -74,17 +75,19 @@ class RunOptions(TypedDict, total=False):
         bool,
         Option(
             False,
-            "Go on behind what sinks show that belong to another checkpoint",
+            "Append to sinks that belong to another checkpoint",
             is_for_one_start=True,
         ),
     ]
     """Take over sinks that belong to another checkpoint, and append to their output; refused
-    otherwise. Records that are read again are shown again. Runs of the other checkpoint are fenced.
-    """
+    otherwise. Records that are read again are written again. Runs of the other checkpoint are
+    fenced."""
     fresh: Annotated[
         bool,
         Option(
-            False, "Delete what sinks show that belong to another checkpoint", is_for_one_start=True
+            False,
+            "Delete the output of sinks that belong to another checkpoint",
+            is_for_one_start=True,
         ),
     ]
     """Take over sinks that belong to another checkpoint, and delete their output; refused
@@ -93,21 +96,21 @@ class RunOptions(TypedDict, total=False):
         Collection[str],
         Option(
             (),
-            "A sink whose output lost rows, and goes on without them; once for each",
+            "A sink whose output lost rows, to continue without them; once for each",
             is_for_one_start=True,
         ),
     ]
-    """Sinks whose output lacks rows that this checkpoint has shown, because it was restored from a
-    backup, emptied or replaced: go on without these rows."""
+    """Sinks whose output lacks rows that this checkpoint has released, because it was restored from
+    a backup, emptied or replaced: continue without these rows."""
     finish_with_this_flow: Annotated[
         bool,
         Option(
             False,
-            "Finish an epoch of which another flow has shown something; says what is mixed",
+            "Finish an epoch that another flow has released in part; says what is mixed",
         ),
     ]
-    """Let this flow finish an epoch that another flow began and has shown in part; refused
-    otherwise. Before it starts, `notify` receives what each sink has of the other flow."""
+    """Let this flow finish an epoch that another flow began and has released in part;
+    refused otherwise. Before it starts, `notify` receives what each sink has of the other flow."""
     partitions: Annotated[
         int | None,
         Option(None, "Partitions of a new state: 1, 2, 4, 8 or 16; default: the cores"),

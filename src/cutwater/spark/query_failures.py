@@ -15,7 +15,7 @@ from cutwater.errors import (
     RefusedError,
     ResourceError,
     RunFailure,
-    recover,
+    extract,
 )
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.checkpoint.verify import verify_checkpoint
@@ -34,7 +34,7 @@ _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ER
 
 def sentence_of(error: StreamingQueryException, checkpoint: Checkpoint) -> CutwaterError:
     """The error that ended the query: Cutwater's own if there is one, else Spark's, explained."""
-    ours = recover(str(error))
+    ours = extract(str(error))
     if ours is not None:
         return ours
     if is_out_of_memory(str(error)):

@@ -13,17 +13,17 @@ claim    `_claim`: a higher generation, first   a new identity for this run, dur
          in the checkpoint                      anything is written in its name
 fence    `_claim`: then in the ledger of every  zombies of earlier runs can publish nothing any
          sink                                   more (P2: outputs B change by one system)
-settle   `SinkConnector.claim`: removes staged  what was neither shown nor acknowledged has no
-         rows of earlier attempts, finishes     effect (P1: messages after the common snapshot
-         interrupted take-overs                 are dropped)
-plan     `_settle`: an epoch of which nothing   an epoch that was shown in part is finished by
-anew     was shown is forgotten; one that was   the flow that began it (P2, V.B), unless the
-         shown in part is finished by the same  user says otherwise; one that was not shown had
-         flow (`checkpoint.newest_epoch`)       no effect (P1: N' may read anew)
+settle   `SinkConnector.claim`: removes staged  what was neither released nor acknowledged has
+         rows of earlier attempts, finishes     no effect (P1: messages after the common
+         interrupted take-overs                 snapshot are dropped)
+replan   `_settle`: an epoch is forgotten if    an epoch that was released in part is finished
+         nothing of it was released; else it    by the flow that began it (P2, V.B), unless the
+         is finished by the same flow           user says otherwise; any other had no effect
+         (`checkpoint.newest_epoch`)            (P1: N' may read its input again)
 replay   the query itself, once it starts: the  the same inputs in the same order (P1: N' from
          remaining epoch is read from the       the snapshot; P2: t(x) is stable), so rows that
          `offset_log`, on the state of the      the ledger has are dropped and the rest is
-         epoch before it                        shown: exactly once
+         epoch before it                        released: exactly once
 =======  =====================================  =============================================
 
 What is *not* here: atomic recovery across processes. Spark restarts all of them together, so no
@@ -66,7 +66,7 @@ from cutwater.spark.stopping import StopRequest
 
 __all__ = ["Resumption", "agree", "recover", "refuse_closed"]
 
-_TOOK_OVER = {"adopt": "what it shows stays", "fresh": "what it showed is deleted"}
+_TOOK_OVER = {"adopt": "its rows are kept", "fresh": "its rows are deleted"}
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Resumption:
     accept_gap: Collection[str] = ()
     """Sinks whose output lacks published rows, and which may continue without them."""
     finish_with_this_flow: bool = False
-    """May this flow finish an epoch that another flow has shown in part?"""
+    """May this flow finish an epoch that another flow has released in part?"""
 
 
 def recover(
@@ -123,7 +123,7 @@ def _make_durable(checkpoint: Checkpoint, job: Job) -> None:
 
 
 def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:
-    """Refuse a closed checkpoint, except to close it once more if a crash came before the end."""
+    """Refuse a closed checkpoint, except to close it again if a crash came before the end."""
     found = checkpoint.identity()
     if found is None or not (found.is_closed or (checkpoint.is_ending() and not close)):
         return
@@ -134,7 +134,7 @@ def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:
             "closed, and what comes after the end has no place",
             "start with a new checkpoint and an empty output"
             if found.is_closed
-            else "run with close once more to finish the last epoch",
+            else "run with close again to finish the last epoch",
         )
     )
 
@@ -253,7 +253,7 @@ def _settle(
     asked: Resumption,
     notify: Callable[[str], None],
 ) -> None:
-    """Forget the newest epoch if nothing of it was shown; else make sure that it can be finished.
+    """Forget the newest epoch if nothing of it was released; else ensure that it can be finished.
 
     Every sink is claimed by now, so what the ledgers say can no longer change.
     """
@@ -263,7 +263,7 @@ def _settle(
     if checkpoint.is_mid_epoch():
         shown = _refuse_mixture(checkpoint, found, wanted, job, asked)
         if not shown:
-            if checkpoint.plans_anew:
+            if checkpoint.replans:
                 forget_newest(checkpoint)
         else:
             wanted = replace(wanted, sinks=wanted.sinks | found.sinks)
@@ -280,7 +280,7 @@ def _settle(
 def _refuse_mixture(
     checkpoint: Checkpoint, found: Identity, wanted: Identity, job: Job, asked: Resumption
 ) -> dict[str, str]:
-    """What was shown of the newest epoch; refuses a mix of two flows unless that is allowed."""
+    """What was released of the newest epoch; refuses a mix of two flows unless that is allowed."""
     shown = shown_of(checkpoint, found, job)
     problems = half_shown(found, wanted, checkpoint.first_unfinished(), shown)
     if problems and not asked.finish_with_this_flow:
@@ -289,11 +289,11 @@ def _refuse_mixture(
 
 
 def _too_late_to(way: str, name: str, sink: SinkConnector, checkpoint: Checkpoint) -> Problem:
-    """The output may hold the checkpoint's own rows, which would be deleted or shown twice."""
+    """The output may hold the checkpoint's own rows, which would be deleted or duplicated."""
     epochs = many(checkpoint.next_epoch(), "epoch")
     return Problem(
         ANOTHER_CHECKPOINT,
         f"sink '{name}' goes to {sink.location}, which belongs to another checkpoint; {way} is for "
         f"a new checkpoint, and {checkpoint.root} has {epochs} already",
-        "run with the checkpoint that the output belongs to, or bind the sink to an empty place",
+        "run with the checkpoint that the output belongs to, or bind the sink to an empty location",
     )

@@ -39,13 +39,13 @@ from cutwater.spark.realtime.checkpoint import RealTimeCheckpoint
 from cutwater.spark.realtime.drive import SETTINGS as REALTIME_SETTINGS
 from cutwater.spark.realtime.drive import RealTimeDrive
 from cutwater.spark.realtime.requirements import (
-    early,
     partitions_for,
     slots_of,
     slots_of_master,
     slots_of_session,
     too_few_slots,
     unsupported,
+    with_early_release,
 )
 from cutwater.spark.recovery import Resumption, agree, recover, refuse_closed
 from cutwater.spark.support import check_support
@@ -215,7 +215,7 @@ def _foreword(
 ) -> Iterator[str]:
     """The messages for people before a run starts."""
     if engine.is_real_time:
-        yield "engine: real time; rows leave with their tick, about every 10 ms, before a snapshot"
+        yield "engine: real time; rows are released by tick, about every 10 ms, before a snapshot"
     for guarantee in found.values():
         yield str(guarantee) if explain else guarantee.line
     for name, source in draft.sources.items():
@@ -257,7 +257,7 @@ class _Engine:
         if not self.is_real_time:
             return sinks
         _refuse(list(unsupported(planned, sources, sinks)))
-        return early(sinks)
+        return with_early_release(sinks)
 
     def checkpoint(self, path: str | Path) -> Checkpoint:
         """The checkpoint as this engine numbers it: in epochs or in ticks."""
@@ -310,7 +310,7 @@ class _Engine:
             claim_again=lambda: recover(store, draft, again, session, hooks.notify),
             on_progress=hooks.on_progress,
             is_to_stop=hooks.is_to_stop,
-            tell=hooks.notify,
+            notify=hooks.notify,
             watchdog=hooks.watchdog,
             snapshot_s=asked["snapshot_interval"],
             batch_s=asked["batch_interval"],

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from cutwater.annotations import describe, is_known
+from cutwater.annotations import is_known, typename
 from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.flow import steps as s
@@ -19,7 +19,7 @@ __all__ = ["INLINE", "STATE", "SUPPORT", "WAITS", "check_support"]
 
 INLINE = "inline: where its events come from"
 STATE = "in a level: one state store group per bucket of keys"
-WAITS = f"{STATE}, told once an epoch what the sources have completed"
+WAITS = f"{STATE}, with the watermarks of its sources once per epoch"
 
 SUPPORT: dict[type[s.Step], str] = {
     s.Source: "a Python data source of our own, or a streaming DataFrame",
@@ -31,7 +31,7 @@ SUPPORT: dict[type[s.Step], str] = {
     s.KeyBy: "rows are addressed to the bucket of their key",
     s.Merge: "rows of all inputs are addressed to one segment",
     s.Union: "rows of both inputs are addressed to one segment",
-    s.Apply: f"{STATE}; with expire_after told what the sources have completed",
+    s.Apply: f"{STATE}; with expire_after, also watermarks",
     s.Sink: "one Arrow stream writer for all sinks",
     s.Skip: STATE,
     s.Bulk: WAITS,
@@ -96,7 +96,7 @@ def _reading_problem(source: s.Source) -> Problem | None:
     except Exception as error:
         return Problem(
             "type-without-decoding",
-            f"{source.title} is of type {describe(source.type)}, which cannot be read from JSON: "
+            f"{source.title} is of type {typename(source.type)}, which cannot be read from JSON: "
             f"{error.problems[0].message if isinstance(error, CutwaterError) else error}",
             "use a dataclass with annotated fields, and a source for each kind of record",
         )
@@ -116,7 +116,7 @@ def _encoding_problem(what: str, tp: Any) -> Problem | None:
     except Exception as error:
         return Problem(
             "type-without-encoding",
-            f"{what} are of type {describe(tp)}, which cannot be encoded: {error}",
+            f"{what} are of type {typename(tp)}, which cannot be encoded: {error}",
             "use a dataclass with annotated fields",
         )
     return None

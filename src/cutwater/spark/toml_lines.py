@@ -6,9 +6,9 @@ import re
 import tomllib
 from collections.abc import Iterator
 
-__all__ = ["Path", "toml_lines_of"]
+__all__ = ["KeyPath", "toml_lines_of"]
 
-Path = tuple[str, ...]
+KeyPath = tuple[str, ...]
 """The keys that lead to a value."""
 
 _KEY = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
@@ -20,14 +20,14 @@ _TOKENS = re.compile(
 )
 
 
-def toml_lines_of(text: str) -> dict[Path, int]:
+def toml_lines_of(text: str) -> dict[KeyPath, int]:
     """The line number of each table and key of a valid TOML text, counted from 1.
 
     >>> toml_lines_of('[run]\\nuntil = "x"\\n[sinks."a b"]\\nkind = "folder"')
     {('run',): 1, ('run', 'until'): 2, ('sinks', 'a b'): 3, ('sinks', 'a b', 'kind'): 4}
     """
-    found: dict[Path, int] = {}
-    table: Path = ()
+    found: dict[KeyPath, int] = {}
+    table: KeyPath = ()
     for number, line in _beginnings(text):
         header, pair = _TABLE.match(line), _PAIR.match(line)
         if header:
@@ -75,7 +75,7 @@ def _after(line: str, depth: int, closing: str) -> tuple[int, str]:
     return depth, closing
 
 
-def _keys(dotted: str) -> Path:
+def _keys(dotted: str) -> KeyPath:
     """Split a dotted key into its keys, as TOML does."""
     value: object = tomllib.loads(f"{dotted} = 0")
     keys = []

@@ -18,7 +18,7 @@ from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.embedded.session import check_session
 from cutwater.spark.job.spec import BUCKETS, Job, spark_plan
 from cutwater.spark.job.transport import dump_job
-from cutwater.spark.microbatch.dataframes import shown
+from cutwater.spark.microbatch.dataframes import sink_records
 from cutwater.spark.microbatch.query import build_query
 from cutwater.spark.state.partitions import SETTING, check_partitions
 from cutwater.spark.support import check_support
@@ -77,7 +77,7 @@ def transform(
     identity = continued(found, wanted, forget) if found else wanted
     parallelism = session.sparkContext.defaultParallelism
     job = Job(flow, bound, {}, identity.query_id, 0, BUCKETS, str(store.root), parallelism)
-    rows = shown(job, dump_job(job), build_query(session, job))
+    rows = sink_records(job, dump_job(job), build_query(session, job))
     store.create()
     store.save(identity)
     return rows

@@ -108,15 +108,15 @@ def _called(task: Vectorised, state: Any, event: Any, keys: Keys) -> Any:
 
 
 def _read_only(columns: Mapping[str, Array]) -> Columns:
-    given = {name: column.view() for name, column in columns.items()}
-    for column in given.values():
+    views = {name: column.view() for name, column in columns.items()}
+    for column in views.values():
         column.flags.writeable = False
-    return given
+    return views
 
 
-def _bytes_of(*given: Mapping[str, Array]) -> list[bytes]:
+def _bytes_of(*records: Mapping[str, Array]) -> list[bytes]:
     """The content of arrays; for object columns, the identities of the objects."""
-    return [column.tobytes() for columns in given for column in columns.values()]
+    return [column.tobytes() for columns in records for column in columns.values()]
 
 
 def _outputs(

@@ -12,7 +12,7 @@ from typing import Any, get_origin
 
 import msgspec
 
-from cutwater.annotations import describe, fields_of, fits, members, plain_type
+from cutwater.annotations import fields_of, fits, members, plain_type, typename
 from cutwater.errors import FlowError, InputError, Problem, many
 from cutwater.vectors.arrays import Array, np
 
@@ -106,8 +106,8 @@ class Layout:
 
     def column(self, name: str, values: Sequence[Any], what: str = "") -> Array:
         """The column of one field of many values."""
-        place = f"{what}{describe(self.type)}.{name} is"
-        return self._from_values(name, self._read(name, values, what), place)
+        subject = f"{what}{typename(self.type)}.{name} is"
+        return self._from_values(name, self._read(name, values, what), subject)
 
     def to_values(self, columns: Mapping[str, Array]) -> list[Any]:
         """The values in columns, with Python's own numbers."""
@@ -145,44 +145,44 @@ class Layout:
             raise InputError(
                 Problem(
                     "vector-value",
-                    f"{what}{other!r} is no {describe(self.type)}; a vectorised task takes what "
+                    f"{what}{other!r} is no {typename(self.type)}; a vectorised task takes what "
                     "its annotations say",
                     "widen the annotation, or map the stream to that type",
                 )
             ) from None
 
-    def _from_values(self, name: str, values: Sequence[Any], place: str) -> Array:
+    def _from_values(self, name: str, values: Sequence[Any], subject: str) -> Array:
         kind = self.columns[name]
         if kind == "object":
             return np.fromiter(values, dtype=object, count=len(values))
         for tp in set(map(type, values)):
             if not issubclass(tp, _TAKES[kind]) and not issubclass(tp, _numpy_types(kind)):
                 wrong = next(value for value in values if type(value) is tp)
-                raise InputError(_not_declared(place, wrong, kind))
+                raise InputError(_not_declared(subject, wrong, kind))
         try:
             return np.array(values, dtype=_DTYPES[kind])
         except OverflowError:
             wrong = next(value for value in values if not -(2**63) <= value < 2**63)
-            raise InputError(_too_large(place, wrong, kind)) from None
+            raise InputError(_too_large(subject, wrong, kind)) from None
 
-    def _column(self, name: str, given: Any, length: int, what: str) -> Array:
-        place = f"{what} has in '{name}'" if name else f"{what} has"
+    def _column(self, name: str, value: Any, length: int, what: str) -> Array:
+        subject = f"{what} has in '{name}'" if name else f"{what} has"
         kind = self.columns[name]
-        array = _as_array(given, kind, length, place)
+        array = _as_array(value, kind, length, subject)
         if kind == "object":
-            return self._objects(name, array, place)
+            return self._objects(name, array, subject)
         if array.dtype.kind == "O":
-            return self._from_values(name, array.tolist(), place)
+            return self._from_values(name, array.tolist(), subject)
         if array.dtype.kind not in _SAFE[kind]:
-            raise InputError(_wrong_kind(place, array, kind))
+            raise InputError(_wrong_kind(subject, array, kind))
         if array.dtype == np.uint64 and kind == "int" and len(array) and array.max() >= 2**63:
-            raise InputError(_too_large(place, int(array.max()), kind))
+            raise InputError(_too_large(subject, int(array.max()), kind))
         return array.astype(_DTYPES[kind], copy=False)
 
-    def _objects(self, name: str, array: Array, place: str) -> Array:
+    def _objects(self, name: str, array: Array, subject: str) -> Array:
         made_of = _VALUES.get(array.dtype.kind)
         if made_of is not None and not fits(made_of, self.declared[name]):
-            raise InputError(_wrong_kind(place, array, describe(self.declared[name])))
+            raise InputError(_wrong_kind(subject, array, typename(self.declared[name])))
         if array.dtype.kind in "mM":  # numpy turns nanoseconds into ints
             unit = np.datetime_data(array.dtype)[0]
             array = array.astype(f"{array.dtype.kind}8[us]") if unit in ("ns", "ps") else array
@@ -206,24 +206,24 @@ def _numpy_types(kind: str) -> tuple[type, ...]:
     }[kind]
 
 
-def _as_array(given: Any, kind: str, length: int, place: str) -> Array:
-    if isinstance(given, np.ndarray) and given.ndim == 0:
-        given = given.item()
-    if given is None or isinstance(given, (bool, int, float, str, bytes, np.generic)):
-        given = list(repeat(given, length))
-    if isinstance(given, list):
-        is_object = kind == "object" or not all(isinstance(v, (int, float)) for v in given)
-        given = np.fromiter(given, dtype=object, count=len(given)) if is_object else given
-    elif not hasattr(given, "__array__"):
-        raise InputError(_no_array(place, given))
-    array = np.asarray(given) if len(given) else np.empty(0, _DTYPES[kind])
+def _as_array(value: Any, kind: str, length: int, subject: str) -> Array:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str, bytes, np.generic)):
+        value = list(repeat(value, length))
+    if isinstance(value, list):
+        is_object = kind == "object" or not all(isinstance(v, (int, float)) for v in value)
+        value = np.fromiter(value, dtype=object, count=len(value)) if is_object else value
+    elif not hasattr(value, "__array__"):
+        raise InputError(_no_array(subject, value))
+    array = np.asarray(value) if len(value) else np.empty(0, _DTYPES[kind])
     if array.shape == (length,):
         return array
     shape = many(len(array), "element") if array.ndim == 1 else f"the shape {array.shape}"
     raise InputError(
         Problem(
             "vector-length",
-            f"{place} {shape}, not {length}",
+            f"{subject} {shape}, not {length}",
             "a state has one element for each key; outputs one for each event, or for each row "
             "of an Emit",
         )
@@ -236,45 +236,45 @@ def _not_the_record(what: str, record: Any, tp: Any) -> InputError:
     return InputError(
         Problem(
             "vector-type",
-            f"{what} is {got}; by its annotations it is a {describe(tp)} of arrays",
-            f"return {describe(tp)}(...) with an array for each field, or change the annotation",
+            f"{what} is {got}; by its annotations it is a {typename(tp)} of arrays",
+            f"return {typename(tp)}(...) with an array for each field, or change the annotation",
         )
     )
 
 
-def _no_array(place: str, given: Any) -> Problem:
+def _no_array(subject: str, value: Any) -> Problem:
     return Problem(
         "vector-type",
-        f"{place} a {type(given).__name__} where an array belongs",
+        f"{subject} a {type(value).__name__} where an array belongs",
         "return arrays; if it returns a record of arrays, annotate it: tuple[State, Output]",
     )
 
 
-def _wrong_kind(place: str, array: Array, declared: str) -> Problem:
+def _wrong_kind(subject: str, array: Array, declared: str) -> Problem:
     way = {
         "int": "round them first: np.floor(values).astype(int); or declare the field float",
         "bool": "compare: values != 0",
     }
     return Problem(
         "vector-type",
-        f"{place} an array of {array.dtype}; it is declared {declared}",
+        f"{subject} an array of {array.dtype}; it is declared {declared}",
         way.get(declared, "convert them, or change the annotation"),
     )
 
 
-def _not_declared(place: str, value: Any, kind: str) -> Problem:
+def _not_declared(subject: str, value: Any, kind: str) -> Problem:
     return Problem(
         "vector-value",
-        f"{place} {value!r}; it is declared {kind}",
-        f"give it such a value, or declare it {kind} | {describe(type(value))}, which makes it "
+        f"{subject} {value!r}; it is declared {kind}",
+        f"give it such a value, or declare it {kind} | {typename(type(value))}, which makes it "
         "an array of objects",
     )
 
 
-def _too_large(place: str, value: Any, kind: str) -> Problem:
+def _too_large(subject: str, value: Any, kind: str) -> Problem:
     return Problem(
         "vector-value",
-        f"{place} {value!r}; a column of {kind} has 64 bits for each",
+        f"{subject} {value!r}; a column of {kind} has 64 bits for each",
         "use a task that is not vectorised where numbers are larger",
     )
 
@@ -284,7 +284,7 @@ def _check_struct(cls: Any) -> None:
         raise FlowError(
             Problem(
                 "vector-record",
-                f"{describe(cls)} has __post_init__, which would be given arrays; a vectorised "
+                f"{typename(cls)} has __post_init__, which would be given arrays; a vectorised "
                 "task takes structs without",
                 "use a dataclass, whose __post_init__ is left out, or leave it out yourself",
             )

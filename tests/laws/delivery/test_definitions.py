@@ -45,7 +45,7 @@ def test_by_state_and_at_rest_mean_what_the_definitions_say(flaw, seed):
     runs, references = sequences(model), sequences(model.reference(flaw))
     outputs = {pair for pair in followed(runs) if is_output(pair)}
     rests, theirs = (
-        {run[-1] for run in found if run[-1].is_resting} for found in (runs, references)
+        {run[-1] for run in found if run[-1].is_quiescent} for found in (runs, references)
     )
     by_state, at_rest = each_alone(model, flaw)
     assert by_state.holds == (outputs <= followed(references))

@@ -19,7 +19,7 @@ from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.job.spec import Job, spark_plan
 from cutwater.spark.realtime.digests import DigestLog
 from cutwater.spark.realtime.drive import dies_again, too_few_slots_now
-from cutwater.spark.realtime.plan_log import Plan, PlannedTick, read_plan, write_plan
+from cutwater.spark.realtime.plan_log import PlannedTick, TickPlan, read_plan, write_plan
 from cutwater.spark.realtime.requirements import unsupported
 from cutwater.spark.realtime.snapshots import TaskSnapshots
 
@@ -168,7 +168,7 @@ def _(folder):
 
 @run_for("damaged-file: the plan of a source")
 def _(folder):
-    write_plan(folder / "readings.log", Plan(ticks=(PlannedTick(1, ()), PlannedTick(2, ()))))
+    write_plan(folder / "readings.log", TickPlan(ticks=(PlannedTick(1, ()), PlannedTick(2, ()))))
     text = (folder / "readings.log").read_bytes()
     (folder / "readings.log").write_bytes(text.replace(b'"tick":1', b'"tick":7'))
     read_plan(folder / "readings.log")

@@ -17,7 +17,7 @@ Plain = dict[str, Any]
 
 
 def content(d: Any) -> Any:
-    return "BD" if d is barriers.BARRIER else ("EV", d.word)
+    return "BD" if d is barriers.BARRIER else ("EV", d.payload)
 
 
 def translated(c: barriers.Configuration) -> Plain:
@@ -133,7 +133,7 @@ def label(move: Any) -> Any:
         case TakeBarrier():
             return ("barrier", move.task)
         case TakeEvent():
-            return ("event", move.task, move.message.stream, move.message.content.word)
+            return ("event", move.task, move.message.stream, move.message.content.payload)
 
 
 # -- traces: is a sequence of steps a run of these tasks, for some functions?

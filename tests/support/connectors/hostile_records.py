@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
-from cutwater.errors import CutwaterError, recover
+from cutwater.errors import CutwaterError, extract
 from cutwater.spark import folder
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
 from cutwater.spark.connectors.base.source import SourceConnector
@@ -87,7 +87,7 @@ def assert_carried_or_refused(
         (root / "failing").mkdir()
         with pytest.raises(RuntimeError) as failed:
             run(root / "failing", make(root / "failing"), is_skipping=False)
-        error = recover(str(failed.value))
+        error = extract(str(failed.value))
         assert isinstance(error, CutwaterError)
         assert error.problems[0].code == "bad-record"
     return found

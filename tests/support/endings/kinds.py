@@ -19,7 +19,7 @@ from cutwater.errors import (
     StepError,
     TargetError,
     embed,
-    recover,
+    extract,
 )
 
 AGAIN, CHANGE = 1, 2
@@ -46,7 +46,7 @@ def across(error: CutwaterError) -> Callable[[], None]:
     """Raise an error of ours that came out of a worker, through the words of Spark."""
 
     def fail() -> None:
-        found = recover(f"Caused by: org.apache.spark.SparkException: {embed(error)}")
+        found = extract(f"Caused by: org.apache.spark.SparkException: {embed(error)}")
         assert found
         raise found
 
@@ -105,7 +105,7 @@ def of_a_worker(number: int) -> Callable[[], None]:
             with error_boundary():
                 of_the_machine(number)()
         except RuntimeError as error:
-            found = recover(f"PythonException: {error}")
+            found = extract(f"PythonException: {error}")
             assert found
             raise found from None
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from cutwater.testing.connectors.processes import numbered, refusal_of, result_of
+from cutwater.testing.connectors.processes import numbered_files, refusal_of, result_of
 
 FLOW = Path(__file__).parents[3] / "examples" / "averages.py"
 EPOCHS = 20
@@ -75,11 +75,11 @@ class Victim:
 
     def offsets(self) -> list[int]:
         """The epochs that Spark has written ahead."""
-        return numbered(self.checkpoint / "spark" / "offsets")
+        return numbered_files(self.checkpoint / "spark" / "offsets")
 
     def commits(self) -> list[int]:
         """The epochs that Spark has finished."""
-        return numbered(self.checkpoint / "spark" / "commits")
+        return numbered_files(self.checkpoint / "spark" / "commits")
 
     def staged(self) -> list[str]:
         """What is written and not yet published."""

@@ -1,4 +1,4 @@
-"""A loop by a log that concatenates, with states of each input epoch: several turn at once."""
+"""A loop by a log that concatenates, with states of each input epoch: several overlap."""
 
 from dataclasses import dataclass
 

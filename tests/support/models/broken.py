@@ -26,7 +26,7 @@ def numbered(step):
     archive = dict(step.state.archive)
     count = archive.pop(-1, 0) + 1
     sent = tuple(
-        Produce(a.stream, a.epoch, Event((count, a.content.word))) for a in step.actions[1:]
+        Produce(a.stream, a.epoch, Event((count, a.content.payload))) for a in step.actions[1:]
     )
     kept = ((-1, count), *archive.items())
     return LocalStep((step.actions[0], *sent), TaskState(kept, step.state.volatile))
@@ -61,14 +61,14 @@ class AnyEpoch(Broken):
             return self.barrier(c, c.graph.number[move.task])
         number = c.graph.number[move.task]
         m = move.message
-        step = event_step(c.graph.tasks[number], c.states[number], m.stream, m.content.word)
+        step = event_step(c.graph.tasks[number], c.states[number], m.stream, m.content.payload)
         taken = Consume(m.stream, m.epoch, m.content)
         return LocalStep((taken, *step.actions[1:]), step.state)
 
 
 class Uncoordinated(AnyEpoch):
     """(a) A task may snapshot at any step, takes events of any epoch and tags its output with its
-    own (Fig. 3a). A barrier is passed over by the snapshot that is taken where it stands.
+    own (Fig. 3a). A barrier is passed over by the snapshot taken at its position.
     """
 
     def moves(self, c, number):

@@ -99,7 +99,7 @@ def section(broken_by_title):
 def assert_on_page(name, text, page: File = PAGE):
     """The page has the text between its two markers.
 
-    After a wanted change: ``CUTWATER_UPDATE_PINNED=1`` writes it anew.
+    After a wanted change: ``CUTWATER_UPDATE_PINNED=1`` rewrites it.
     """
     before, rest = page.read_text().split(f"<!-- {name}: by the checker -->\n")
     shown, after = rest.split(f"<!-- {name}: end -->\n")

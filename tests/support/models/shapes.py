@@ -37,7 +37,7 @@ def _shown(move):
     kind = type(move).__name__
     if kind == "TakeEvent":
         m = move.message
-        return f"{move.task} takes {m.stream}{m.n}={_word(m.content.word)}"
+        return f"{move.task} takes {m.stream}{m.n}={_word(m.content.payload)}"
     if kind == "Recover":
         return "recovery"
     return f"{move.task} {'barrier' if kind == 'TakeBarrier' else 'fails'}"

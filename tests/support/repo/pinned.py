@@ -1,6 +1,6 @@
 """Texts that people read, kept in files beside the tests that make them.
 
-After a wanted change: ``CUTWATER_UPDATE_PINNED=1 make test ARGS=tests/snapshots`` writes them anew.
+After a wanted change: ``CUTWATER_UPDATE_PINNED=1 make test ARGS=tests/snapshots`` rewrites them.
 """
 
 import os

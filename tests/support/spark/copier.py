@@ -8,7 +8,7 @@ import pytest
 from support.spark.toy_spark import make_job
 
 import cutwater as cw
-from cutwater.errors import CutwaterError, recover
+from cutwater.errors import CutwaterError, extract
 from cutwater.spark import folder
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
 from cutwater.spark.connectors.base.source import SourceConnector
@@ -70,6 +70,6 @@ class Copier:
         """The sentence with which a source is refused."""
         with pytest.raises(RuntimeError) as failed:
             self(source, tp, **settings)
-        error = recover(str(failed.value))
+        error = extract(str(failed.value))
         assert isinstance(error, CutwaterError)
         return str(error)

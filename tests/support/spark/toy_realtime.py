@@ -208,7 +208,7 @@ class ToyRealTime:
 
     def _deliver(self, operators: dict[tuple[int, int], OperatorTask], place: Any) -> None:
         level, _, receiver = place
-        for row in row_by_row(operators[level, receiver].take(self.queues[place].popleft())):
+        for row in row_by_row(operators[level, receiver].accept(self.queues[place].popleft())):
             self._send(level + 1, receiver, row)
 
     def _dies(self) -> bool:

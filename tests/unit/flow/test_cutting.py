@@ -8,7 +8,7 @@ import cutwater as cw
 from cutwater.errors import FlowError
 from cutwater.flow import steps as s
 from cutwater.flow.inference import infer
-from cutwater.flow.timely.cutting import cut, loop_to_cut, turning, why_whole
+from cutwater.flow.timely.cutting import cut, iteration_phrase, loop_to_cut, why_whole
 
 
 def parity(n: int) -> int:
@@ -85,7 +85,7 @@ def test_a_loop_is_whole_where_someone_could_tell_a_round_from_an_epoch(why):
     assert why in why_whole(steps, number, infer(steps, numbered=int)[0])
     assert loop_to_cut(steps) is None
     assert cut(steps) == steps
-    told = turning(steps, steps[number])
+    told = iteration_phrase(steps, steps[number])
     assert told.startswith("all iterations in one epoch")
     assert why in told or not steps[number].has_exchange, "the drawing says why"
 
@@ -127,7 +127,7 @@ def test_of_two_loops_the_first_is_cut():
         return stream.key_by(parity, name="other").flat_map(halves, name="more")
 
     flow.sink("b", numbers.iterate(other, name="second"))
-    assert [turning(flow.steps, flow.steps[n]) for n in (1, 3)] == [
+    assert [iteration_phrase(flow.steps, flow.steps[n]) for n in (1, 3)] == [
         "one iteration per epoch, input epochs at once",
         "all iterations in one epoch, in one bucket: 'first' has the log",
     ]
@@ -169,8 +169,8 @@ def test_input_epochs_overlap_where_a_body_keeps_nothing_between_them(body, sett
     steps = looping(body, **settings).steps
     logs = [step for step in cut(steps) if isinstance(step, s.FromLog)]
     assert [log.overlaps for log in logs] == [overlaps, overlaps]
-    assert ("at once" in turning(steps, steps[1])) == overlaps
-    assert ("since its body keeps state" in turning(steps, steps[1])) != overlaps
+    assert ("at once" in iteration_phrase(steps, steps[1])) == overlaps
+    assert ("since its body keeps state" in iteration_phrase(steps, steps[1])) != overlaps
 
 
 def test_an_inner_loop_with_an_exchange_turns_in_one_bucket_and_the_drawing_says_so():
@@ -179,7 +179,9 @@ def test_an_inner_loop_with_an_exchange_turns_in_one_bucket_and_the_drawing_says
 
     steps = looping(outer).steps
     assert loop_to_cut(steps) is steps[1]
-    assert turning(steps, steps[1]).endswith("input epochs at once; 'inner' in it in one bucket")
+    assert iteration_phrase(steps, steps[1]).endswith(
+        "input epochs at once; 'inner' in it in one bucket"
+    )
 
 
 def inner_halving(stream: cw.Stream) -> cw.Stream:

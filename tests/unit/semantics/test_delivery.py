@@ -107,7 +107,7 @@ def test_a_run_rests_where_nothing_but_a_failure_is_possible():
         assert (possible == [Quiesce()]) or Quiesce() not in possible
         steps.append(str(possible[0]))
         here = model.step(here, possible[0])
-    assert here.is_resting
+    assert here.is_quiescent
     assert steps == [
         "in a enters",
         "{in a} becomes {out a}",

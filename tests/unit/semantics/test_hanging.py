@@ -111,7 +111,7 @@ def test_a_second_call_that_does_not_return_is_an_impurity(step, little_patience
     watched = calls.watch(flow_of(step).steps[1])
     for word in ("ab", "cd"):
         watched.f(word)
-    calls.places["work", "f"] = None  # not in other processes
+    calls.origins["work", "f"] = None  # not in other processes
     with hanging.patient():
         (found,) = check_purity(calls)
     assert found.impurity.what == "called again with the same arguments it does not return"
@@ -134,7 +134,7 @@ def test_what_a_second_call_raises_is_shown_as_it_was_raised():
     calls = Calls()
     step = calls.watch(flow_of(lambda words: words.map(fails_the_second_time())).steps[1])
     step.f("ab")
-    calls.places[step.name, "f"] = None
+    calls.origins[step.name, "f"] = None
     (found,) = check_purity(calls)
     assert found.impurity.results == ("'ab'", "'raised ValueError: ab'")
 

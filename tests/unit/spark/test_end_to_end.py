@@ -7,7 +7,7 @@ import pytest
 import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
-from cutwater.flow.checked import Checked
+from cutwater.flow.checked import CheckRecord
 from cutwater.flow.guarantees import settings
 from cutwater.spark import end_to_end
 from cutwater.spark.connectors.base.sink import Guarantee
@@ -93,11 +93,11 @@ def test_the_weakest_on_the_way_decides(say):
 def test_it_is_a_sentence(say, monkeypatch):
     assert str(say()["both"]) == (
         "both: exactly-once: `left` and `right` are replayable, `same` and `some` are taken to be "
-        "deterministic (not checked: cutwater check TARGET), `both` shows an epoch by one rename "
-        "of a directory (provided files stay where they are, unchanged, until they are read; a "
+        "deterministic (not checked: cutwater check TARGET), `both` publishes an epoch by renaming "
+        "a directory (provided files stay where they are, unchanged, until they are read; a "
         "file that changed is refused)"
     )
-    monkeypatch.setattr(settings, "noted_check", lambda _flow: Checked("", 1, 400, ""))
+    monkeypatch.setattr(settings, "noted_check", lambda _flow: CheckRecord("", 1, 400, ""))
     assert str(say(left=Passing, sink=Hasty)["lefts"]) == (
         "lefts: at-least-once: `left` is not replayable, because what it sends is gone, `same` is "
         "declared deterministic and `check` found no counterexample on 1 input with 400 events, "
@@ -157,14 +157,14 @@ def test_another_order_does_no_harm_where_nothing_shows_it(tmp_path):
         "out: exactly-once: `orders` may come in another order when it is replayed, because it has "
         "no order, which nothing on the way to `out` shows, `weighed` claims to be commutative, "
         "which it relies on (not tested: cutwater check TARGET), `weighed` is taken to be "
-        "deterministic (not checked: cutwater check TARGET), `out` shows an epoch by one rename "
-        "of a directory"
+        "deterministic (not checked: cutwater check TARGET), `out` publishes an epoch by renaming "
+        "a directory"
     )
     assert found["commit"].weaknesses == ()
 
 
 def test_a_tested_claim_is_said_to_be_tested(tmp_path, monkeypatch):
-    monkeypatch.setattr(settings, "noted_check", lambda _flow: Checked("", 1, 400, ""))
+    monkeypatch.setattr(settings, "noted_check", lambda _flow: CheckRecord("", 1, 400, ""))
     found = one_task(weighed, Reordered, tmp_path)["commit"]
     assert "which it relies on (`check` tested it)" in str(found)
 
@@ -181,7 +181,7 @@ def test_early_rows_need_the_order_even_so(tmp_path):
     (weak,) = early.weaknesses
     assert str(weak) == (
         "`orders` may come in another order when it is replayed, because it has no order, so that "
-        "rows which have left cannot be told from those which come again; `orders` with order=[…]: "
+        "replayed rows cannot be told from new ones; `orders` with order=[…]: "
         "exactly-once"
     )
 

@@ -148,7 +148,7 @@ def test_an_epoch_of_which_something_was_shown_is_finished_by_the_flow_that_bega
     [problem] = refused.value.problems
     assert problem.code == "changed-flow"
     assert f"began epoch {world.epoch}, which is not finished" in problem.message
-    assert f"sink '{shown}' has shown all of it, 1 row" in problem.message
+    assert f"sink '{shown}' has released all of it, 1 row" in problem.message
     assert "--finish-with-this-flow" in problem.hint
     world.start(more)
 
@@ -173,8 +173,8 @@ def test_another_flow_finishes_what_was_shown_if_it_is_told_to(world):
     assert world.is_planned()
     assert told == [
         f"epoch {world.epoch} was begun by another flow and is finished by this one: sink 'copy' "
-        "has shown all of it, 1 row, nothing was shown by 'out'; the rest of it, and all states, "
-        "are this flow's"
+        "has released all of it, 1 row, nothing was released by 'out'; the rest of it, and all "
+        "states, are this flow's"
     ]
     with pytest.raises(RefusedError):  # from now on the epoch is this flow's
         world.start(more)
@@ -191,7 +191,7 @@ def test_a_sink_that_went_elsewhere_counts_as_one_that_has_shown_something(world
     world.sinks = {"copy": folder(str(tmp_path / "elsewhere"))}
     world.start(more)
     assert world.is_planned()
-    with pytest.raises(RefusedError, match="'copy' has shown an unknown part of it"):
+    with pytest.raises(RefusedError, match="'copy' has released an unknown part of it"):
         world.start(less)
 
 
@@ -204,7 +204,7 @@ def test_a_side_output_that_this_run_does_not_have_is_asked_too(tmp_path):
     world.sinks = {}
     world.start(more)
     assert world.is_planned()
-    with pytest.raises(RefusedError, match="'bad records: items' has shown all of it"):
+    with pytest.raises(RefusedError, match="'bad records: items' has released all of it"):
         world.start(less)
 
 

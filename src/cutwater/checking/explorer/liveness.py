@@ -30,7 +30,7 @@ def unfulfilled(claim: Property, known: Known) -> Path[Any, Any] | None:
     for state in parents:
         is_owed = any(_class(claim, action) is not None for action, _ in known.edges(state))
         if known.is_expanded(state) and not is_owed:
-            return _told(known, _path(parents, state))
+            return _labelled(known, _path(parents, state))
 
     def inside(state: int) -> list[tuple[Any, int]]:
         return [
@@ -41,11 +41,11 @@ def unfulfilled(claim: Property, known: Known) -> Path[Any, Any] | None:
 
     for circle in _circles(parents, inside):
         if _is_fair(claim, circle, inside, known.edges):
-            return _told(known, _lasso(parents, circle, inside))
+            return _labelled(known, _lasso(parents, circle, inside))
     return None
 
 
-def _told(known: Known, path: Path[int, Any]) -> Path[Any, Any]:
+def _labelled(known: Known, path: Path[int, Any]) -> Path[Any, Any]:
     states = tuple(known.states[number] for number in path.states)
     return Path(states[0], path.actions, states, path.loop)
 

@@ -40,7 +40,7 @@ def replay(model: Model[S, A], initial: S, actions: Sequence[A]) -> Path[S, A]:
         raise InputError(
             Problem(
                 "path-does-not-replay",
-                f"action {at} of the path, {actions[at]!r}, is not possible where it stands",
+                f"action {at} of the path, {actions[at]!r}, is not possible at its position",
                 "replay it on the model and the input it was found on",
             )
         )

@@ -354,8 +354,8 @@ class _Search:
 
     def _is_shown(self, claim: Property, state: Any) -> bool:
         """Does this state decide the property?"""
-        given = self.model.observation(state) if claim.is_of_observation else state  # type: ignore[attr-defined]
-        return bool(claim.predicate(given)) == (claim.kind == "sometimes")
+        subject = self.model.observation(state) if claim.is_of_observation else state  # type: ignore[attr-defined]
+        return bool(claim.predicate(subject)) == (claim.kind == "sometimes")
 
     def _shrunk(self, claim: Property, number: int) -> Path[Any, Any]:
         path = self.known.path_to(number)

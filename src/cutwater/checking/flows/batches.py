@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from cutwater.checking.flows.histories import Event, Histories, vectorised_steps
+from cutwater.checking.flows.histories import Histories, KeyedValue, vectorised_steps
 from cutwater.checking.flows.report import Finding
 from cutwater.checking.flows.splittings import (
     Splitting,
@@ -130,7 +130,7 @@ def _kept(result: _Result) -> str:
 
 
 def witness_of(
-    step: s.Apply, histories: Sequence[Sequence[Event]], seed: int, *, tries: int
+    step: s.Apply, histories: Sequence[Sequence[KeyedValue]], seed: int, *, tries: int
 ) -> tuple[Witness | None, int]:
     """Events whose result depends on their batches, shrunk, or None; and the number compared."""
     assert isinstance(step.task, VectorisedTask)
@@ -139,7 +139,7 @@ def witness_of(
     for history in histories:
         for splitting in splittings_of(history, drawn, tries):
             compared += 1
-            if _is_told(step.task, splitting):
+            if _depends_on_splitting(step.task, splitting):
                 smaller = renumbered(_shrunk(step.task, splitting))
                 one, other = _both(step.task, smaller)
                 return Witness(step, smaller, one, other), compared
@@ -151,7 +151,7 @@ def _both(task: VectorisedTask, splitting: Splitting) -> tuple[_Result, _Result]
     return _result(task, alone), _result(task, splitting)
 
 
-def _is_told(task: VectorisedTask, splitting: Splitting) -> bool:
+def _depends_on_splitting(task: VectorisedTask, splitting: Splitting) -> bool:
     one, other = _both(task, splitting)
     return not one.failure and one.differs(other)
 
@@ -169,7 +169,7 @@ def _result(task: VectorisedTask, splitting: Splitting) -> _Result:
 
 
 def _called(
-    task: VectorisedTask, batch: Sequence[Event], states: dict[int, Any]
+    task: VectorisedTask, batch: Sequence[KeyedValue], states: dict[int, Any]
 ) -> list[tuple[Any, ...]]:
     """The outputs of each event of a batch; updates the states in place."""
     layouts, fresh = task.layouts, fresh_copies(task.initial)
@@ -207,7 +207,7 @@ def _shrunk(task: VectorisedTask, splitting: Splitting) -> Splitting:
             patience -= sum(map(len, smaller))
             if patience < 0:
                 return splitting
-            if _is_told(task, smaller):
+            if _depends_on_splitting(task, smaller):
                 splitting, is_smaller = smaller, True
                 break
     return splitting

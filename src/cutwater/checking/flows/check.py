@@ -8,7 +8,7 @@ from typing import Any
 
 from cutwater.checking.flows.batches import check_batches
 from cutwater.checking.flows.coverage import coverage
-from cutwater.checking.flows.crash_witness import Seen, crash_witness, values_of
+from cutwater.checking.flows.crash_witness import EpochValues, crash_witness, values_of
 from cutwater.checking.flows.histories import histories_of, vectorised_steps
 from cutwater.checking.flows.interleavings import dependences_of
 from cutwater.checking.flows.liveness import liveness
@@ -16,7 +16,7 @@ from cutwater.checking.flows.losses import Losses
 from cutwater.checking.flows.report import Finding, FlowReport
 from cutwater.checking.flows.runs import explained_walks, failing, search
 from cutwater.checking.flows.samples import inputs_to_try
-from cutwater.checking.flows.scenario import Observer, Scenario
+from cutwater.checking.flows.scenario import ObserveFunction, Scenario
 from cutwater.checking.flows.watermark_contract import broken_watermarks
 from cutwater.checking.guarantees.claims import check_claims, claiming_steps
 from cutwater.checking.purity.repeated_calls import Calls, PurityResult, check_purity
@@ -44,7 +44,7 @@ def check_flow(
     max_states: int = 20_000,
     walks: int = 20,
     seed: int = 0,
-    observe: Observer | None = None,
+    observe: ObserveFunction | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> FlowReport:
     """Look for crashes that an observer can see, and for what makes them visible.
@@ -155,7 +155,7 @@ def _findings(check: _Check) -> Iterator[Finding]:
         yield Finding("every call returns", "not looked at any further", "violated", (problem,))
 
 
-def _findings_after(seen: Sequence[Seen], check: _Check) -> Iterator[Finding]:
+def _findings_after(seen: Sequence[EpochValues], check: _Check) -> Iterator[Finding]:
     scenarios, notify, seed = check.scenarios, check.notify, check.seed
     crashes, max_states = check.crashes, check.max_states
     flow = scenarios[0].flow
@@ -217,7 +217,7 @@ def _check_numbers(**numbers: int) -> None:
         raise InputError(problems)
 
 
-def _first_runs(check: _Check) -> list[Seen]:
+def _first_runs(check: _Check) -> list[EpochValues]:
     """What the sinks show in the first run of each input; its calls are recorded."""
     watched = plan(check.scenarios[0].flow, watch=check.calls.watch)
     seen = []

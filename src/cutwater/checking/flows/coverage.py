@@ -55,7 +55,7 @@ class Gap:
 class _Count:
     """The events into a step and out of it."""
 
-    given: int = 0
+    received: int = 0
     emitted: int = 0
     completed: int = 0
     """Those emitted when a time was complete, or an epoch ended."""
@@ -69,7 +69,7 @@ class _Count:
 class _Counts:
     by_step: dict[str, _Count] = field(default_factory=dict)
     is_ending: bool = False
-    """Is a loop told that the input has ended? What its steps complete then is not counted."""
+    """Does a loop see the end of the input? What its steps complete then is not counted."""
 
     def of(self, step: s.Step) -> _Count:
         return self.by_step.setdefault(step.name, _Count())
@@ -122,7 +122,7 @@ def _counting(op: Operator, count: _Count, counts: _Counts) -> Operator:
     def step(state: Any, event: Any) -> tuple[Any, Sequence[Any]]:
         state, outputs = op.step(state, event)
         made = sum(isinstance(output, Data) for output in outputs)
-        count.given += isinstance(event, Data)
+        count.received += isinstance(event, Data)
         count.emitted += made
         count.completed += made if isinstance(event, Watermark) and not counts.is_ending else 0
         return state, outputs
@@ -177,7 +177,7 @@ def _gaps_in(
     around = _Around(steps, counts, loop)
     for step in steps:
         yield from _gaps(around, step, held_by(step))
-        if isinstance(step, s.Iterate) and counts.of(step).given:
+        if isinstance(step, s.Iterate) and counts.of(step).received:
             yield from _gaps_in(step.body, counts, _always(held_by(step)), step)
 
 
@@ -225,7 +225,7 @@ class _Around:
         if isinstance(step, s.Source):
             return self.counts.of(step).read > 0
         if isinstance(step, s.Enter):
-            return self.loop is not None and self.counts.of(self.loop).given > 0
+            return self.loop is not None and self.counts.of(self.loop).received > 0
         if _works(step):
             return self.counts.of(step).emitted > 0 or not isinstance(step, s.Filter)
         return any(map(self._has_output, step.inputs))
@@ -239,9 +239,9 @@ def _gaps(around: _Around, step: s.Step, held_by: Sequence[str]) -> Iterator[Gap
         return
     if not _works(step):
         return
-    if not count.given:
+    if not count.received:
         if around.is_first(step):
-            yield Gap(step.name, "given", f"no event came to {step.verb} '{step.name}'")
+            yield Gap(step.name, "received", f"no event came to {step.verb} '{step.name}'")
     elif isinstance(step, s.Filter) and not count.emitted:
         yield Gap(step.name, "emitted", f"filter '{step.name}' let nothing through")
     elif isinstance(step, s.Join) and not count.paired:

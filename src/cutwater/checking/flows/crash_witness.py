@@ -19,13 +19,13 @@ from cutwater.semantics.inputs import CRASH
 from cutwater.semantics.segments import Row
 from cutwater.semantics.simulator import shown
 
-__all__ = ["Seen", "crash_witness", "values_of"]
+__all__ = ["EpochValues", "crash_witness", "values_of"]
 
 
 _RUNS_OF_ITEMS = 10_000
 """The most items in all runs of an input together, so that a large input gets fewer runs."""
 
-Seen = dict[str, list[list[Any]]]
+EpochValues = dict[str, list[list[Any]]]
 """The values that each sink shows in each epoch."""
 
 
@@ -36,7 +36,7 @@ def values_of(epochs: Sequence[Sequence[Row]]) -> list[list[Any]]:
 
 def crash_witness(
     scenarios: Sequence[Scenario],
-    first: Sequence[Seen],
+    first: Sequence[EpochValues],
     seed: int,
     notify: Callable[[str], None],
     *,
@@ -53,12 +53,12 @@ def crash_witness(
         base = _events(one, one.inputs)
         if _differ(base, one.observed(before)):
             return _unsteady(check, one, one.observed(before), base, seed)
-        places = [(name, i) for name, items in one.inputs.items() for i in range(len(items) + 1)]
+        positions = [(name, i) for name, items in one.inputs.items() for i in range(len(items) + 1)]
         few = max(3, min(tries, _RUNS_OF_ITEMS // max(1, one.size)))
-        for place in drawn.sample(places, min(few, len(places))):
+        for position in drawn.sample(positions, min(few, len(positions))):
             count += 1
             notify(f"crashing the flow itself: {many(count, 'crash')}")
-            if _differ(_events(one, _with_crash(one.inputs, place)), base):
+            if _differ(_events(one, _with_crash(one.inputs, position)), base):
                 return _seen(check, one, seed)
     return Finding(check, f"run with {many(count, 'crash')}, one at a time", "not refuted")
 
@@ -84,9 +84,9 @@ def _simulated(scenario: Scenario, inputs: Mapping[str, Sequence[Any]]) -> Crash
 
 
 def _with_crash(
-    inputs: Mapping[str, Sequence[Any]], place: tuple[str, int]
+    inputs: Mapping[str, Sequence[Any]], position: tuple[str, int]
 ) -> dict[str, list[Any]]:
-    name, index = place
+    name, index = position
     return {n: [*i[:index], CRASH, *i[index:]] if n == name else list(i) for n, i in inputs.items()}
 
 
@@ -127,15 +127,15 @@ def _unsteady(check: str, scenario: Scenario, one: Any, other: Any, seed: int) -
 
 def _seen(check: str, scenario: Scenario, seed: int) -> Finding:
     inputs, free = shrink_inputs(scenario, partial(_is_seen, scenario))
-    place = _crash_shows(scenario, inputs)
-    crashed = _with_crash(inputs, place) if place else inputs
+    position = _crash_shows(scenario, inputs)
+    crashed = _with_crash(inputs, position) if position else inputs
     with_crash = _events(scenario, crashed)
     details = (
         "with a crash a sink shows something else",
         f"without failures: {_events(scenario, inputs)!r}",
         f"with the crash:   {with_crash!r}",
     )
-    if place is not None:
-        free = frozenset((n, i + (n == place[0] and i >= place[1])) for n, i in free)
+    if position is not None:
+        free = frozenset((n, i + (n == position[0] and i >= position[1])) for n, i in free)
     trace = _simulated(scenario, crashed).trace if not isinstance(with_crash, str) else None
     return Finding(check, f"seed {seed}", "violated", details, crashed, free, trace)

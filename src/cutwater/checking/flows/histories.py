@@ -19,9 +19,9 @@ from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.operators.task import fresh_copies
 from cutwater.semantics.crashing import run_with_crashes
 
-__all__ = ["Event", "Histories", "histories_of", "vectorised_steps"]
+__all__ = ["Histories", "KeyedValue", "histories_of", "vectorised_steps"]
 
-Event = tuple[int, Any]
+KeyedValue = tuple[int, Any]
 """A key's number, and a value."""
 
 _LONGEST = 1_000
@@ -50,14 +50,14 @@ class _Followed:
 class Histories:
     """For each step with a task the events of each key, run by run."""
 
-    noted: dict[str, list[list[Event]]] = field(default_factory=dict)
+    noted: dict[str, list[list[KeyedValue]]] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Begin another run."""
         for runs in self.noted.values():
             runs.append([])
 
-    def of(self, step: str) -> list[list[Event]]:
+    def of(self, step: str) -> list[list[KeyedValue]]:
         """The runs of a step that have events, each cut to `_LONGEST` events."""
         return [run[:_LONGEST] for run in self.noted[step] if run]
 

@@ -25,12 +25,20 @@ from cutwater.semantics.flow_tasks import End, FlowTasks, Payload, Sent
 from cutwater.semantics.frozen import form
 from cutwater.semantics.snapshots import OnLoss, refuse
 
-__all__ = ["Dependence", "Epochs", "Order", "Run", "dependences", "dependences_of", "run_in"]
+__all__ = [
+    "Dependence",
+    "Epochs",
+    "Interleaving",
+    "RunOutput",
+    "dependences",
+    "dependences_of",
+    "run_in",
+]
 
 Epochs = Mapping[str, Sequence[Sequence[Payload]]]
-Order = list[list[tuple[str, Payload]]]
+Interleaving = list[list[tuple[str, Payload]]]
 """For each epoch the payloads of all sources, in the order in which they are processed."""
-Run = dict[str, list[Counter[Any]]]
+RunOutput = dict[str, list[Counter[Any]]]
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class Dependence:
         return "\n".join(lines)
 
 
-def run_in(tasks: FlowTasks, order: Order) -> Run:
+def run_in(tasks: FlowTasks, order: Interleaving) -> RunOutput:
     """What each sink holds in each epoch if the sources are processed in an order."""
     by_source = {
         segment.name: [
@@ -117,7 +125,7 @@ def _held(c: Configuration, streams: Sequence[str], epochs: int) -> list[Counter
     held: list[Counter[Any]] = [Counter() for _ in range(epochs)]
     for message in c.messages:
         if message.stream in streams and isinstance(message.content, Event):
-            payload = message.content.word.thaw()
+            payload = message.content.payload.thaw()
             if isinstance(payload, Sent) and isinstance(payload.row.event, Data):
                 value = payload.row.event.value
                 held[message.epoch - 1][form(value), shown(plain(value))] += 1
@@ -188,7 +196,7 @@ def dependences_of(
     return list(found.values()), compared
 
 
-def _tried(tasks: FlowTasks, order: Order) -> Run | str:
+def _tried(tasks: FlowTasks, order: Interleaving) -> RunOutput | str:
     """What the sinks hold, or the message of a step's failure."""
     try:
         return run_in(tasks, order)
@@ -202,7 +210,7 @@ def _failing(
     return Dependence("", sources, number + 1, _formatted(one), _formatted(two), ((), (failure,)))
 
 
-def _one_after_the_other(epochs: Epochs) -> Order:
+def _one_after_the_other(epochs: Epochs) -> Interleaving:
     count = max((len(payloads) for payloads in epochs.values()), default=0)
     return [
         [(name, payload) for name in sorted(epochs) for payload in epochs[name][i]]
@@ -210,7 +218,7 @@ def _one_after_the_other(epochs: Epochs) -> Order:
     ]
 
 
-def _drawn(epochs: Epochs, drawn: random.Random) -> Order:
+def _drawn(epochs: Epochs, drawn: random.Random) -> Interleaving:
     """A random interleaving of the sources, each in its own order; ends of input come last."""
     order = []
     for epoch in _one_after_the_other(epochs):
@@ -224,14 +232,14 @@ def _drawn(epochs: Epochs, drawn: random.Random) -> Order:
     return order
 
 
-def _exchanges(order: Order, drawn: random.Random, tries: int) -> Iterator[tuple[int, int]]:
-    places = [
+def _exchanges(order: Interleaving, drawn: random.Random, tries: int) -> Iterator[tuple[int, int]]:
+    positions = [
         (number, index)
         for number, epoch in enumerate(order)
         for index in range(len(epoch) - 1)
         if _is_data(epoch[index][1]) and _is_data(epoch[index + 1][1])
     ]
-    yield from drawn.sample(places, min(len(places), tries))
+    yield from drawn.sample(positions, min(len(positions), tries))
 
 
 def _is_data(payload: Payload) -> bool:
@@ -240,7 +248,7 @@ def _is_data(payload: Payload) -> bool:
 
 
 def _differences(
-    base: Run, other: Run
+    base: RunOutput, other: RunOutput
 ) -> Iterator[tuple[str, int, tuple[tuple[str, ...], tuple[str, ...]]]]:
     for sink, epochs in base.items():
         for number, held in enumerate(epochs):

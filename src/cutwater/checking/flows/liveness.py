@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from cutwater.checking.explorer.model import eventually
 from cutwater.checking.explorer.search import Checked, SearchProgress, check_model
-from cutwater.checking.flows.report import Finding, Verdict
+from cutwater.checking.flows.report import Finding, FindingVerdict
 from cutwater.checking.flows.runs import Remembered, failing
 from cutwater.checking.flows.scenario import Scenario
 from cutwater.errors import CutwaterError, many
@@ -42,7 +42,7 @@ def _searched(
     what = f"{many(epochs, 'epoch')} of {many(size, 'event')}, {many(crashes, 'crash')}"
     extent = f"{what}: {found.summary()}"
     if found.holds:
-        verdict: Verdict = "holds" if found.is_exhaustive else "not refuted"
+        verdict: FindingVerdict = "holds" if found.is_exhaustive else "not refuted"
         return Finding(subject, extent, verdict, is_interrupted=found.stopped == "interrupted")
     path = found.discoveries[_CLAIM].path
     tasks = part.tasks()

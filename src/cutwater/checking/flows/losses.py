@@ -52,13 +52,15 @@ def _sharing(calls: Calls) -> Iterator[Problem]:
     """Tasks that rely on two parts of their state being one object; a snapshot restores two."""
     for (name, role), (step, f) in calls.functions.items():
         if isinstance(step, (s.Apply, s.OnComplete)):
-            found = (_told_apart(step, f, call) for call in calls.made[name, role])
+            found = (_shared_state_problem(step, f, call) for call in calls.made[name, role])
             problem = next((problem for problem in found if problem), None)
             if problem:
                 yield problem
 
 
-def _told_apart(step: s.Apply | s.OnComplete, f: Callable[..., Any], call: Call) -> Problem | None:
+def _shared_state_problem(
+    step: s.Apply | s.OnComplete, f: Callable[..., Any], call: Call
+) -> Problem | None:
     state, *others = call.copies()
     parts = shared_part(state)
     if parts is None:

@@ -16,7 +16,7 @@ from cutwater.checking.transparency.explanation import NotExplained
 from cutwater.errors import InputError, Problem
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
-from cutwater.jsonable import Plain, plain, shown
+from cutwater.jsonable import JsonValue, plain, shown
 from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, TakeBarrier, TakeEvent
 from cutwater.semantics.barriers import Configuration
 from cutwater.semantics.flow_tasks import FlowTasks, shown_payload
@@ -67,7 +67,7 @@ class _Values:
             if not isinstance(value, (Barrier, Crash))
         }
 
-    def of(self, event: Plain) -> Any:
+    def of(self, event: JsonValue) -> Any:
         """The value with this plain data."""
         encoded = _encode(event)
         if encoded in self._known:
@@ -147,11 +147,11 @@ def _epochs(header: Header, tasks: FlowTasks, values: _Values) -> Iterator[dict[
             }
 
 
-def _is_end(event: Plain) -> bool:
+def _is_end(event: JsonValue) -> bool:
     return isinstance(event, dict) and str(event.get("$repr", "")).startswith(_ENDS)
 
 
-def _is_last(event: Plain) -> bool:
+def _is_last(event: JsonValue) -> bool:
     return bool(event == {"$repr": "end of input"})
 
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from cutwater.jsonable import plain
 from cutwater.trace import Trace
 
-__all__ = ["Finding", "FlowReport", "Verdict"]
+__all__ = ["Finding", "FindingVerdict", "FlowReport"]
 
-Verdict = Literal["holds", "not refuted", "violated", "note"]
+FindingVerdict = Literal["holds", "not refuted", "violated", "note"]
 
 
 _MARKS = {"violated": "✗", "note": "·"}
@@ -25,7 +25,7 @@ class Finding:
     """What was checked."""
     extent: str
     """How far it was checked."""
-    verdict: Verdict
+    verdict: FindingVerdict
     """``note``: neither right nor wrong, but worth knowing."""
     details: tuple[str, ...] = ()
     """The counterexample, or the notes; each may have several lines."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from cutwater.checking.explorer.search import SearchProgress
-from cutwater.checking.flows.report import Finding, Verdict
+from cutwater.checking.flows.report import Finding, FindingVerdict
 from cutwater.checking.flows.scenario import Scenario
 from cutwater.checking.flows.shrinking import shrink_inputs
 from cutwater.checking.transparency.explainability import (
@@ -73,7 +73,7 @@ def _search(
         result = _searched(part, crashes, max_states, notify)
     extent = f"{what}, {many(crashes, 'crash')}: {result.checked.summary()}"
     if result.counterexample is None:
-        verdict: Verdict = "holds" if result.checked.is_exhaustive else "not refuted"
+        verdict: FindingVerdict = "holds" if result.checked.is_exhaustive else "not refuted"
         is_interrupted = result.checked.stopped == "interrupted"
         return Finding(check, extent, verdict, is_interrupted=is_interrupted)
     return _shrunk(check, extent, part, lambda one: _searched(one, crashes, max_states, notify))
@@ -149,7 +149,7 @@ def _explained_walks(
         explanation = _explained(one, crashes, drawn)
         steps += len(explanation.trace.steps)
         if not explanation.holds and one.observe is not None:
-            return _told_apart(check, count)
+            return _distinguishable(check, count)
         if not explanation.holds:
             return _unexplained(check, one, crashes, seed) or _refused(
                 check, one, explanation, f"run {count} of seed {seed}"
@@ -157,7 +157,7 @@ def _explained_walks(
     return Finding(check, f"{many(count, 'run')}, {steps:,} steps, all explained", "not refuted")
 
 
-def _told_apart(check: str, count: int) -> Finding:
+def _distinguishable(check: str, count: int) -> Finding:
     """A note: this check compares more than is observed, so a difference may be invisible."""
     message = (
         "the sinks show something else after a crash; whether it is observed was not looked at"

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typedd
 
 import msgspec
 
-from cutwater.annotations import describe, fields_of, members, plain_type
+from cutwater.annotations import fields_of, members, plain_type, typename
 from cutwater.errors import CutwaterError, InputError, Problem
 from cutwater.flow.builder import Flow
 from cutwater.flow.steps import Source
@@ -161,7 +161,7 @@ def _no_sample(tp: Any) -> InputError:
     return InputError(
         Problem(
             "no-sample",
-            f"no {describe(tp)} can be made up to check the flow with",
+            f"no {typename(tp)} can be made up to check the flow with",
             "pass inputs",
         )
     )

@@ -23,9 +23,9 @@ from cutwater.semantics.recording import record
 from cutwater.semantics.snapshots import OnLoss, refuse
 from cutwater.trace import Trace
 
-__all__ = ["Observer", "Scenario"]
+__all__ = ["ObserveFunction", "Scenario"]
 
-Observer = Callable[[Mapping[str, Sequence[Any]]], Any]
+ObserveFunction = Callable[[Mapping[str, Sequence[Any]]], Any]
 """Given the values that each sink shows so far; returns what is observed of them."""
 
 
@@ -37,7 +37,7 @@ class Scenario:
     inputs: Mapping[str, list[Any]]
     epoch_size: int | None
     instances: int
-    observe: Observer | None = None
+    observe: ObserveFunction | None = None
     """What is observed of the values that the sinks show; default: all of it."""
     watch: Callable[[Step], Step] | None = None
     """Replaces each step by one that records its calls; None: steps are not replaced."""
@@ -124,12 +124,12 @@ def _values(tasks: FlowTasks, out: frozenset[Message]) -> dict[str, list[list[An
     """The values each sink shows, in one list for all epochs, sorted by epoch and position."""
     shown: dict[str, list[list[Any]]] = {}
     for sink, streams in tasks.sinks.items():
-        found = sorted((m for m in out if m.stream in streams), key=_place)
-        payloads = (m.content.word.thaw() for m in found if isinstance(m.content, BarrierEvent))
+        found = sorted((m for m in out if m.stream in streams), key=_position)
+        payloads = (m.content.payload.thaw() for m in found if isinstance(m.content, BarrierEvent))
         rows = (payload.row.event for payload in payloads if isinstance(payload, Sent))
         shown[sink] = [[event.value for event in rows if isinstance(event, Data)]]
     return shown
 
 
-def _place(message: Message) -> tuple[int, str, int]:
+def _position(message: Message) -> tuple[int, str, int]:
     return message.epoch, message.stream, message.n

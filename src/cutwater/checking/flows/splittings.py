@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, count
 
-from cutwater.checking.flows.histories import Event
+from cutwater.checking.flows.histories import KeyedValue
 
 __all__ = ["Splitting", "renumbered", "smaller_splittings", "splittings_of"]
 
-Splitting = tuple[tuple[Event, ...], ...]
+Splitting = tuple[tuple[KeyedValue, ...], ...]
 """Events in batches."""
 
 _LARGEST = 8
@@ -23,7 +23,7 @@ _LARGEST = 8
 
 
 def splittings_of(
-    history: Sequence[Event], drawn: random.Random, tries: int
+    history: Sequence[KeyedValue], drawn: random.Random, tries: int
 ) -> Iterator[Splitting]:
     """All events in one batch; then some of the keys, interleaved differently, in batches."""
     if len(history) < 2:
@@ -41,7 +41,7 @@ def splittings_of(
         yield (tuple(history),)
 
 
-def _few(history: Sequence[Event]) -> list[Event]:
+def _few(history: Sequence[KeyedValue]) -> list[KeyedValue]:
     """The first events of the keys with most events."""
     left = {key: _LARGEST for key, _ in Counter(key for key, _ in history).most_common(_LARGEST)}
     few = []
@@ -52,7 +52,7 @@ def _few(history: Sequence[Event]) -> list[Event]:
     return few
 
 
-def _interleaved(events: Sequence[Event], drawn: random.Random) -> list[Event]:
+def _interleaved(events: Sequence[KeyedValue], drawn: random.Random) -> list[KeyedValue]:
     """The events with their keys interleaved at random; each key keeps its order."""
     keys = [key for key, _ in events]
     drawn.shuffle(keys)
@@ -60,9 +60,9 @@ def _interleaved(events: Sequence[Event], drawn: random.Random) -> list[Event]:
     return [next(rest[key]) for key in keys]
 
 
-def _in_batches(events: Sequence[Event], drawn: random.Random) -> Splitting:
-    places = range(1, len(events))
-    cuts = sorted(drawn.sample(places, min(len(places), drawn.randint(1, 3))))
+def _in_batches(events: Sequence[KeyedValue], drawn: random.Random) -> Splitting:
+    positions = range(1, len(events))
+    cuts = sorted(drawn.sample(positions, min(len(positions), drawn.randint(1, 3))))
     bounds = zip([0, *cuts], [*cuts, len(events)], strict=True)
     return tuple(tuple(events[begin:end]) for begin, end in bounds)
 
@@ -83,9 +83,9 @@ def smaller_splittings(splitting: Splitting) -> Iterator[Splitting]:
     yield from _with_fewer_batches(splitting)
 
 
-def _keeping(splitting: Splitting, places: Collection[int]) -> Splitting:
+def _keeping(splitting: Splitting, positions: Collection[int]) -> Splitting:
     """The events at these positions, in the same batches."""
-    kept, numbers = set(places), count()
+    kept, numbers = set(positions), count()
     batches = [tuple(event for event in batch if next(numbers) in kept) for batch in splitting]
     return tuple(batch for batch in batches if batch)
 

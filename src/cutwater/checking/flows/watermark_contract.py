@@ -48,7 +48,7 @@ def _events(c: Configuration, stream: str) -> list[Data | Watermark]:
     events: list[Data | Watermark] = []
     for message in sorted(c.messages.on(stream), key=lambda message: message.n):
         if isinstance(message.content, Content):
-            word = message.content.word.thaw()
+            word = message.content.payload.thaw()
             if isinstance(word, Sent):
                 events.append(word.row.event)
             else:

@@ -21,7 +21,7 @@ Our reading of the paper (2026-11-18): a definition holds if it does in three se
 
 The first two follow from the third, and Definitions 7 and 8 from 6 (a flawed channel need not do
 harm), so what is implied is not searched again. All are reported: they show the kind of failure.
-Snapshots are stored and not shown, so they are not compared.
+Snapshots are stored and not visible, so they are not compared.
 
 `classify` takes a system (Γ, D, F); `classify_model` any model that knows its reference and shows
 what it has released.
@@ -71,10 +71,10 @@ class Sight(Hashable, Protocol):
 
     @property
     def outputs(self) -> Hashable:
-        """What consumers were shown."""
+        """What consumers have seen."""
 
     @property
-    def is_resting(self) -> bool:
+    def is_quiescent(self) -> bool:
         """Has it been observed that nothing is left to do?"""
 
     def is_before(self, other: Any, /) -> bool:
@@ -173,7 +173,7 @@ class Reference:
     def __init__(self, model: Delivering, flaw: Flaw = "none", **bounds: Any) -> None:
         self._reference = model.reference(flaw)
         self._next: set[tuple[Sight, Hashable]] = set()
-        self._resting: set[Sight] = set()
+        self._quiescent: set[Sight] = set()
         wanted: dict[Sight, None] = {}
         look = always("seen", lambda state: wanted.setdefault(model.observation(state)) is None)
         mine = check_model(model, [look], reduce=False, **bounds)
@@ -184,8 +184,8 @@ class Reference:
 
     def _visit(self, state: Any) -> bool:
         seen = self._reference.observation(state)
-        if seen.is_resting:
-            self._resting.add(seen)
+        if seen.is_quiescent:
+            self._quiescent.add(seen)
         for action in self._reference.actions(state):
             there = self._reference.observation(self._reference.step(state, action))
             if there.outputs != seen.outputs:
@@ -196,9 +196,9 @@ class Reference:
         """Definition 5: may these be the outputs after the next one, given what was seen?"""
         return (seen, outputs) in self._next
 
-    def may_rest(self, seen: Sight) -> bool:
+    def may_be_quiescent(self, seen: Sight) -> bool:
         """May a reference run have nothing left to do when this is seen?"""
-        return seen in self._resting
+        return seen in self._quiescent
 
 
 class _Judged(msgspec.Struct, frozen=True, cache_hash=True):
@@ -227,9 +227,9 @@ class _Judging:
             return _Judged(there)
         return _Judged(there, self.reference.is_consistent(before, after.outputs))
 
-    def is_at_rest_alike(self, judged: _Judged) -> bool:
+    def is_quiescent_alike(self, judged: _Judged) -> bool:
         seen = self.model.observation(judged.state)
-        return not seen.is_resting or self.reference.may_rest(seen)
+        return not seen.is_quiescent or self.reference.may_be_quiescent(seen)
 
 
 def classify(
@@ -300,7 +300,7 @@ def each_alone(model: Delivering, flaw: Flaw, **options: Any) -> tuple[SenseVerd
     reference = Reference(model, flaw, **bounds)
     judging = _Judging(model, reference)
     by_state = always("each output is consistent", lambda judged: judged.is_consistent)
-    at_rest = always("nothing is lost or too much", judging.is_at_rest_alike)
+    at_rest = always("nothing is lost or too much", judging.is_quiescent_alike)
     claims = [by_state, at_rest] if reference.is_exhaustive else []
     checked = check_model(judging, claims, **options)
     both = reference.is_exhaustive and checked.is_exhaustive

@@ -93,7 +93,7 @@ def in_sequence(
         model = DeliveryModel(system, pair, failures=0)
 
         def note(point: Point, pair: tuple[Element, Element] = pair) -> bool:
-            if point.is_resting:
+            if point.is_quiescent:
                 relation[pair, system.visible(point.configuration.outputs)] = None
             return True
 

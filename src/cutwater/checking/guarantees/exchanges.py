@@ -181,13 +181,13 @@ def _pairs(
     """Neighbours in the state in which they arrive, then any two of a key in an earlier state."""
     drawn = random.Random(seed)
     neighbours = [(h, i, i, i + 1) for h, e in enumerate(histories) for i in range(len(e) - 1)]
-    places = drawn.sample(neighbours, min(len(neighbours), _TRIES // 2))
+    chosen = drawn.sample(neighbours, min(len(neighbours), _TRIES // 2))
     long = [h for h, events in enumerate(histories) if len(events) > 1]
     for _ in range(_TRIES // 2 if long else 0):
         h = drawn.choice(long)
         one, two = sorted(drawn.sample(range(len(histories[h])), 2))
-        places.append((h, drawn.randint(0, one), one, two))  # earlier, so that no event comes twice
-    for h, start, one, two in dict.fromkeys(places):
+        chosen.append((h, drawn.randint(0, one), one, two))  # earlier, so that no event comes twice
+    for h, start, one, two in dict.fromkeys(chosen):
         events = histories[h]
         if form(events[one]) != form(events[two]):
             yield events[:start], (events[one], events[two])

@@ -27,14 +27,14 @@ from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.semantics.crashing import run_with_crashes
 from cutwater.semantics.inputs import Barrier
 
-__all__ = ["Claim", "Matters", "Sensitivity", "SinkOrder", "StepOrder", "order_sensitivity"]
+__all__ = ["ClaimOutcome", "Matters", "Sensitivity", "SinkOrder", "StepOrder", "order_sensitivity"]
 
 Matters = Literal["yes", "no", "maybe"]
 """``yes``: a witness was found; ``no``: it cannot matter, or an unrefuted claim says so."""
 
 
 @dataclass(frozen=True)
-class Claim:
+class ClaimOutcome:
     """A claim of a task, and the outcome of its test."""
 
     claim: str
@@ -55,7 +55,7 @@ class StepOrder:
     why: str
     witness: str = ""
     """Two events of one key that show it; empty: none was found, or none was searched for."""
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[ClaimOutcome, ...] = ()
     has_function: bool = True
     """Does it run a user's function?"""
 
@@ -165,17 +165,17 @@ def _impure(flow: Flow, scenarios: Sequence[Scenario]) -> dict[str, str]:
     return {r.step: str(r.impurity) for r in check_purity(calls) if r.impurity}
 
 
-def _claims(flow: Flow, histories: Histories, seed: int) -> dict[str, list[Claim]]:
-    found: dict[str, list[Claim]] = {}
+def _claims(flow: Flow, histories: Histories, seed: int) -> dict[str, list[ClaimOutcome]]:
+    found: dict[str, list[ClaimOutcome]] = {}
     for step, claim, finding in check_claims(flow, histories, seed):
         witness = "\n".join(finding.details) if finding.verdict == "violated" else ""
-        tried = Claim(claim, finding.verdict, finding.extent, witness)
+        tried = ClaimOutcome(claim, finding.verdict, finding.extent, witness)
         found.setdefault(step, []).append(tried)
     return found
 
 
 def _refuted(
-    flow: Flow, claims: Mapping[str, list[Claim]], found: Sequence[Dependence]
+    flow: Flow, claims: Mapping[str, list[ClaimOutcome]], found: Sequence[Dependence]
 ) -> tuple[str, ...]:
     """Claims with a witness of their own, and all upstream of a sink that shows the order."""
     refuted = {
@@ -193,11 +193,11 @@ def _refuted(
 def _steps(
     flow: Flow,
     histories: Histories,
-    claims: Mapping[str, list[Claim]],
+    claims: Mapping[str, list[ClaimOutcome]],
     impure: Mapping[str, str],
     seed: int,
 ) -> Iterator[StepOrder]:
-    for step, given in _typed(flow.steps, infer(flow.steps)[0]):
+    for step, received in _typed(flow.steps, infer(flow.steps)[0]):
         if isinstance(step, s.Apply):
             made = tuple(claims.get(step.name, ()))
             if step.name in impure:
@@ -206,7 +206,7 @@ def _steps(
             else:
                 yield _task(step, histories.by_key(step.name), made, seed)
         elif step.is_stateful:
-            reason = why_order_matters(step, given)
+            reason = why_order_matters(step, received)
             matters: Matters = "maybe" if reason else "no"
             why = reason or "the same in every order"
             has_function = bool(functions_of(step))
@@ -218,14 +218,14 @@ def _typed(
 ) -> Iterator[tuple[s.Step, StreamType]]:
     """Each step with the type of its first input, a loop followed by the steps of its body."""
     for step in steps:
-        given = types[step.inputs[0]] if step.inputs else StreamType()
-        yield step, given
+        received = types[step.inputs[0]] if step.inputs else StreamType()
+        yield step, received
         if isinstance(step, s.Iterate):
-            yield from _typed(step.body, loop_types(step, given)[0])
+            yield from _typed(step.body, loop_types(step, received)[0])
 
 
 def _task(
-    step: s.Apply, events: Sequence[Sequence[Any]], claims: tuple[Claim, ...], seed: int
+    step: s.Apply, events: Sequence[Sequence[Any]], claims: tuple[ClaimOutcome, ...], seed: int
 ) -> StepOrder:
     witness, tried = find_exchange(step, events, seed)
     extent = f"{many(tried, 'pair')} of events exchanged"

@@ -58,7 +58,7 @@ before its first call, with what it closes over."""
 class CallsToRepeat(NamedTuple):
     """The calls of one function."""
 
-    place: CallOrigin
+    origin: CallOrigin
     arguments: Sequence[Sequence[Any]]
     is_listing: bool
 
@@ -82,9 +82,9 @@ def call_elsewhere(
     asked: list[_Interpreter] = []
     try:
         calls = [_sent(job) for job in jobs]
-        places = [job.place for job in jobs]
+        origins = [job.origin for job in jobs]
         where = (sys.path, str(Path.cwd()), dict(os.environ))
-        data = pickle.dumps((*where, longest_call_s(), places, calls))
+        data = pickle.dumps((*where, longest_call_s(), origins, calls))
         for seed in hash_seeds:
             asked.append(_interpreter(seed))
             asked[-1].ask(data)
@@ -106,7 +106,7 @@ def call_after(job: CallsToRepeat, before: Sequence[int], last: int) -> bytes | 
 def _sent(job: CallsToRepeat) -> bytes | None:
     """The calls of a function as bytes; None if an argument cannot be pickled."""
     calls = (list(job.arguments), job.is_listing)
-    if isinstance(job.place, bytes):  # then its types cannot be imported either
+    if isinstance(job.origin, bytes):  # then its types cannot be imported either
         return _by_value(calls)
     try:
         return pickle.dumps(calls)
@@ -167,10 +167,10 @@ _interpreters: dict[tuple[int, int], _Interpreter] = {}
 
 
 def _interpreter(seed: int) -> _Interpreter:
-    place = (os.getpid(), seed)
-    known = _interpreters.get(place)
+    worker = (os.getpid(), seed)
+    known = _interpreters.get(worker)
     if known is None or not known.is_alive:
-        known = _interpreters[place] = _Interpreter(seed)
+        known = _interpreters[worker] = _Interpreter(seed)
     return known
 
 
@@ -214,8 +214,8 @@ def _imported_from(f: Callable[..., Any], step: str, role: str) -> CallOrigin | 
     if "<" not in name and _find(module, (name,)) is f:
         return module.__name__, file, (name,)
     flows = [n for n, value in vars(module).items() if isinstance(value, Flow)]
-    places = ((flow, step, role) for flow in flows)
-    found = next((place for place in places if _find(module, place) is f), None)
+    roles = ((flow, step, role) for flow in flows)
+    found = next((name for name in roles if _find(module, name) is f), None)
     return found and (module.__name__, file, found)
 
 
@@ -241,12 +241,12 @@ def _find(module: Any, names: tuple[str, ...]) -> Any:
     return getattr(held, "f", held)
 
 
-def _found(place: CallOrigin) -> Any:
+def _found(origin: CallOrigin) -> Any:
     """The function at a location; None if it is not there, or its module cannot be imported."""
     try:
-        if isinstance(place, bytes):
-            return pickle.loads(place)
-        name, file, names = place
+        if isinstance(origin, bytes):
+            return pickle.loads(origin)
+        name, file, names = origin
         return _find(_imported(name, file), names)
     except (Exception, SystemExit):
         return None
@@ -299,12 +299,12 @@ def _answer(data: bytes, answers: int) -> NoReturn:
     try:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
-        path, folder, environment, limit_s, places, calls = pickle.loads(data)
+        path, folder, environment, limit_s, origins, calls = pickle.loads(data)
         os.environ.clear()
         os.environ.update({**environment, _INSIDE: "1"})
         os.chdir(folder)
         sys.path[:] = path
-        functions = [_found(place) for place in places]
+        functions = [_found(origin) for origin in origins]
         # Arguments after functions: the functions' modules define the arguments' types.
         forward = _forked(functions, calls, limit_s, is_reversed=False)
         left = [
@@ -353,9 +353,9 @@ def _made(functions: list[Any], jobs: list[Any], limit_s: float, is_reversed: bo
 
     can_be = [f is not None and job is not None for f, job in zip(functions, jobs, strict=True)]
     results = [[b""] * len(jobs[n][0]) if can_be[n] else None for n in range(len(jobs))]
-    places = [(n, i) for n, made in enumerate(results) for i in range(len(made or ()))]
+    calls_made = [(n, i) for n, made in enumerate(results) for i in range(len(made or ()))]
     with surroundings(seed=int(is_reversed), are_others=is_reversed):
-        for n, i in reversed(places) if is_reversed else places:
+        for n, i in reversed(calls_made) if is_reversed else calls_made:
             (arguments, is_listing), made = jobs[n], results[n]
             assert made is not None
             if HANGS in made:

@@ -67,7 +67,7 @@ class Call:
     result: bytes = b""
 
     @property
-    def given(self) -> str:
+    def shown_arguments(self) -> str:
         """The arguments, for people."""
         return ", ".join(shown(plain(argument)) for argument in self.arguments)
 
@@ -86,7 +86,7 @@ class Calls:
         default_factory=dict
     )
     """By step and role: the step and the user's function."""
-    places: dict[tuple[str, str], CallOrigin | None] = field(default_factory=dict)
+    origins: dict[tuple[str, str], CallOrigin | None] = field(default_factory=dict)
     """How another process gets each function as it was before its first call."""
     made: dict[tuple[str, str], list[Call]] = field(default_factory=dict)
     seen: dict[tuple[str, str], set[Any]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Calls:
         changes: dict[str, Any] = {}
         for role, f in functions_of(step).items():
             if (step.name, role) not in self.functions:
-                self.places[step.name, role] = call_origin(f, step.name, role)
+                self.origins[step.name, role] = call_origin(f, step.name, role)
             self.functions[step.name, role] = (step, f)
             noted = self._noting(step, role, f)
             if isinstance(step, s.Apply):
@@ -190,7 +190,7 @@ def check_purity(calls: Calls) -> list[PurityResult]:
         made, others = calls.made[name, role], elsewhere.get((name, role))
         found = None
         if others:
-            found = _told_apart(_title(step), of_function(f), made, others, jobs[name, role])
+            found = _differs_elsewhere(_title(step), of_function(f), made, others, jobs[name, role])
         found = found or _repeat(step, f, made, is_listing=gives_several(step, role))
         is_elsewhere = others is not None
         results.append(PurityResult(name, role, len(made), is_elsewhere, found, suspicions(f)))
@@ -207,10 +207,10 @@ def _jobs(calls: Calls) -> dict[tuple[str, str], CallsToRepeat]:
     """The calls that other processes can repeat."""
     jobs: dict[tuple[str, str], CallsToRepeat] = {}
     for (name, role), (step, _) in calls.functions.items():
-        place = calls.places[name, role]
-        if place is not None and calls.made[name, role]:
+        origin = calls.origins[name, role]
+        if origin is not None and calls.made[name, role]:
             arguments = [call.copies() for call in calls.made[name, role]]
-            jobs[name, role] = CallsToRepeat(place, arguments, gives_several(step, role))
+            jobs[name, role] = CallsToRepeat(origin, arguments, gives_several(step, role))
     return jobs
 
 
@@ -224,24 +224,24 @@ def _elsewhere(jobs: Mapping[tuple[str, str], CallsToRepeat]) -> dict[tuple[str,
     return {which: others for which, others in made.items() if others}
 
 
-def _told_apart(
+def _differs_elsewhere(
     title: str, where: Where, made: Sequence[Call], others: _Others, job: CallsToRepeat
 ) -> Impurity | None:
     """A call whose result differs between processes."""
     for _, elsewhere in others:
         if HANGS in elsewhere:
             what = "called again with the same arguments in another process, it does not return"
-            return Impurity(title, where, what, made[elsewhere.index(HANGS)].given)
+            return Impurity(title, where, what, made[elsewhere.index(HANGS)].shown_arguments)
     first, results = others[0]
     for index, call in enumerate(made):
-        given = call.given
+        arguments = call.shown_arguments
         for one, elsewhere in others[1:]:
             if elsewhere[index] != results[index]:
                 before = _call_that_matters(job, index)
                 what = _how_it_differs(first, one)
                 if before is not None:
-                    what = f"{_AGAIN}: after it was given {made[before].given}"
-                return _differing(title, where, what, given, results[index], elsewhere[index])
+                    what = f"{_AGAIN}: after it was given {made[before].shown_arguments}"
+                return _differing(title, where, what, arguments, results[index], elsewhere[index])
     return None
 
 
@@ -281,7 +281,7 @@ class _HangsError(Exception):
     """A call that returned before does not return when repeated."""
 
     def __init__(self, call: Call) -> None:
-        super().__init__(call.given)
+        super().__init__(call.shown_arguments)
         self.call = call
 
 
@@ -298,7 +298,7 @@ def _repeat(
             second = [_outcome(again, call, is_listing) for call in reversed(made)][::-1]
     except _HangsError as error:
         what = "called again with the same arguments it does not return"
-        return Impurity(_title(step), of_function(f), what, error.call.given)
+        return Impurity(_title(step), of_function(f), what, error.call.shown_arguments)
     return _compared(_title(step), of_function(f), zip(made, first, second, strict=True))
 
 
@@ -307,19 +307,21 @@ def _compared(
 ) -> Impurity | None:
     """The first call whose repetitions differ, or change their arguments."""
     for call, one, two in repeated:
-        given = call.given
+        arguments = call.shown_arguments
         if one.changed or two.changed:
             what = f"it changes its {one.changed or two.changed} in place"
-            return Impurity(title, where, what, given)
+            return Impurity(title, where, what, arguments)
         for result in (one.result, two.result):
             if call.result != result:
-                return _differing(title, where, _AGAIN, given, call.result, result)
+                return _differing(title, where, _AGAIN, arguments, call.result, result)
     return None
 
 
-def _differing(title: str, where: Where, what: str, given: str, one: bytes, two: bytes) -> Impurity:
+def _differing(
+    title: str, where: Where, what: str, arguments: str, one: bytes, two: bytes
+) -> Impurity:
     results = tuple(shown(msgspec.json.decode(result)) for result in (one, two))
-    return Impurity(title, where, what, given, results)
+    return Impurity(title, where, what, arguments, results)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def _seed_random(seed: int) -> None:
 
 
 def _drawn_here(seed: int) -> Callable[[int], bytes]:
-    """`os.urandom` with a seed in this thread; other threads still get what nobody can guess."""
+    """`os.urandom` with a seed in this thread; other threads still get random bytes."""
     drawn, real, me = random.Random(seed).randbytes, os.urandom, threading.get_ident()
     return lambda size: (drawn if threading.get_ident() == me else real)(size)
 

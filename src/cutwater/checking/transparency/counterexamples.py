@@ -68,7 +68,7 @@ def _formatted(move: Move) -> str:
     if isinstance(move, TakeBarrier):
         return f"{move.task} snapshots"
     content = move.message.content
-    word = shown(plain(content.word)) if isinstance(content, Event) else "a barrier"
+    word = shown(plain(content.payload)) if isinstance(content, Event) else "a barrier"
     return f"{move.task} takes {word} from {move.message.stream}"
 
 
@@ -85,15 +85,15 @@ def find_counterexample(
         The input to begin with.
     """
 
-    def found(given: Inputs, at_most: int) -> tuple[Move, ...] | None:
-        model = build(given, at_most)
+    def found(inputs: Inputs, at_most: int) -> tuple[Move, ...] | None:
+        model = build(inputs, at_most)
         result = failure_transparency(model, model.failure_free(), max_states=max_states)
         return None if result.counterexample is None else result.counterexample.actions
 
     if found(inputs, crashes) is None:
         return None
     fewest = next(count for count in range(crashes + 1) if found(inputs, count) is not None)
-    least = _least(inputs, lambda given: found(given, fewest) is not None)
+    least = _least(inputs, lambda inputs: found(inputs, fewest) is not None)
     moves = found(least, fewest)
     assert moves is not None
     model = build(least, fewest)
@@ -101,7 +101,7 @@ def find_counterexample(
     small = CrashCounterexample(least, fewest, moves, trace)
     return replace(
         small,
-        any_value=_free_values(least, lambda given: found(given, fewest) is not None),
+        any_value=_free_values(least, lambda inputs: found(inputs, fewest) is not None),
         any_task=frozenset(
             i for i, move in enumerate(moves) if _is_any_task(model, moves, i, move)
         ),
@@ -117,7 +117,7 @@ def _least(inputs: Inputs, is_still: Callable[[Inputs], bool]) -> Inputs:
         if all(shorter.values()) and is_still(shorter):
             least = shorter
         number -= 1
-    for stream, number, index in reversed(_places(least)):
+    for stream, number, index in reversed(_positions(least)):
         words = least[stream][number]
         shorter = _with_words(least, stream, number, words[:index] + words[index + 1 :])
         if is_still(shorter):
@@ -125,7 +125,7 @@ def _least(inputs: Inputs, is_still: Callable[[Inputs], bool]) -> Inputs:
     return least
 
 
-def _places(inputs: Inputs) -> list[tuple[str, int, int]]:
+def _positions(inputs: Inputs) -> list[tuple[str, int, int]]:
     return [
         (stream, number, index)
         for stream, epochs in inputs.items()
@@ -147,7 +147,7 @@ def _free_values(
     """Positions at which other words of the same type show it too: a new one, and known ones."""
     known = [word for epochs in inputs.values() for words in epochs for word in words]
     free = set()
-    for stream, number, index in _places(inputs):
+    for stream, number, index in _positions(inputs):
         words = tuple(inputs[stream][number])
         others = _others(words[index], known)
         if others and all(

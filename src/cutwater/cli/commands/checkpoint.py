@@ -1,4 +1,4 @@
-"""``cutwater checkpoint``: what a checkpoint holds, if it is whole, and moving its state."""
+"""``cutwater checkpoint``: show, verify and rescale a checkpoint."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AsJson = Annotated[bool, typer.Option("--json", help="Print the result as data"
 
 @checkpoint.command()
 def show(place: _Place, as_json: _AsJson = False) -> None:
-    """Show whose a checkpoint is, how far it is and how its state lies.
+    """Show the flow, progress and partitions of a checkpoint.
 
     Example:  cutwater checkpoint show state
     """
@@ -53,7 +53,7 @@ def verify(
     ] = None,
     as_json: _AsJson = False,
 ) -> None:
-    """Look at every file of a checkpoint: is it what was written, and is all there?
+    """Check every file of a checkpoint: is it intact, and is none missing?
 
     Exit code 1 if something is damaged or missing.
 

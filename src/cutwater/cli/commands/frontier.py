@@ -1,4 +1,4 @@
-"""``cutwater frontier``: up to which time all has come at each step, and who holds the next."""
+"""``cutwater frontier``: up to which time each step is complete, and what holds the next."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def frontier(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
-    """Show up to which time all has come at each step, and which source holds the next.
+    """Show up to which time each step is complete, and which source holds the next.
 
     Works while a run goes on and after it; nothing is written, and no Spark is started.
 
@@ -78,7 +78,7 @@ def _show(found: Frontiers, steps: list[StepFrontier]) -> None:
     columns = ["step", "", "complete up to", "held by"]
     rows = [(s.step, s.verb, _time(s.completed), _held_by(s)) for s in steps]
     table(columns, rows)
-    # Steps that only pass events on wait for nothing; what they are held by, those behind them are.
+    # Steps that only forward events wait for nothing; the steps downstream are held instead.
     for each in [s for s in steps if s.waits or len(steps) == 1 or s.asked is not None]:
         for sentence in _sentences(found, each):
             _say(sentence)
@@ -101,12 +101,12 @@ def _time(value: Any) -> str:
 
 
 def _sentences(found: Frontiers, step: StepFrontier) -> Iterator[str]:
-    """What a step waits for, and for each holder what would let it go."""
+    """What a step waits for, and for each holder what would release it."""
     if step.is_complete:
         yield f"{step.step}: {step.asked} is complete"
         return
     if any(holder.is_loop for holder in step.holders):
-        return  # said of the loop, once for all steps behind it
+        return  # reported for the loop, once for all steps downstream
     wanted = step.asked if step.asked is not None else step.next_end
     waits = f"waits for {wanted}" if wanted is not None else "waits"
     for holder in step.holders:
@@ -121,7 +121,7 @@ def _why(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator[str
         yield f"{holder.title} has no watermark, so no time is complete before the input ends"
         yield "give it one in the flow: watermark=bounded_delay(...)"
     elif not times.kind:
-        yield f"what {holder.title} has completed is not known: nobody asks for its times"
+        yield f"what {holder.title} has completed is not known: no step needs its times"
     elif holder.last_input is None:
         yield f"{holder.title} has had no record yet"
         yield from _way_out(found, step, holder)
@@ -154,7 +154,7 @@ def _with(delay: Any) -> str:
 
 
 def _way_out(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator[str]:
-    """What lets a holder go that has no input."""
+    """What releases a holder without input."""
     limit = found.topology.sources[holder.source].idle_after
     (clock,) = (names for names in step.clocks if holder.source in names)
     others = [p for p in found.positions if p.source in clock and p != holder]

@@ -20,8 +20,8 @@ from cutwater.flow.drawing import mermaid, svg
 __all__ = ["draw", "graph", "on_engine"]
 
 _ENGINES = {
-    "microbatch": "the micro-batch engine: rows leave with their epoch",
-    "realtime": "the real-time engine: rows leave with their tick, about every 10 ms",
+    "microbatch": "the micro-batch engine: rows are released with their epoch",
+    "realtime": "the real-time engine: rows are released with their tick, about every 10 ms",
 }
 _FORMATS: dict[str, Callable[[Flow], str]] = {"mermaid": mermaid, "svg": svg}
 

@@ -45,7 +45,7 @@ def guarantee(
     """Say where order matters, which outputs must wait, and what holds from end to end.
 
     Searches for events whose order shows; changes nothing. A weak guarantee is no error.
-    Exit codes: 0 it was said, 2 wrong use or bad input.
+    Exit codes: 0 done, 2 wrong use or bad input.
 
     Example:  cutwater guarantee examples/averages.py:flow --html guarantee.html
     Example:  cutwater guarantee jobs.py:flow --config run.toml

@@ -1,4 +1,4 @@
-"""``cutwater init``: a project to begin with."""
+"""``cutwater init``: creates a project."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ inputs = {
 # The same, and a crash: everything restores its last snapshot, and reads again from there.
 crashing = {"readings": [*inputs["readings"], cw.CRASH]}
 '''
-_TEST = '''"""The flow means what it should, and nobody can see that it crashed."""
+_TEST = '''"""The flow means what it should, and no crash is visible."""
 
 from flow import Mean, Reading, flow
 

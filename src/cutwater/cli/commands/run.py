@@ -105,7 +105,7 @@ def run(
 
 @dataclass
 class _Order:
-    """What the command line and a configuration say together."""
+    """The settings of the command line and a configuration, merged."""
 
     spark: ModuleType
     flow: Flow
@@ -114,7 +114,7 @@ class _Order:
     def bind(
         self, source: Bindings, sink: Bindings, limits: Mapping[str, int], idle_after: Bindings
     ) -> None:
-        """Bind sources and sinks; those of the command line go before those of the file."""
+        """Bind sources and sinks; the command line overrides the file."""
         folders, sinks = pairs("--source", source), pairs("--sink", sink)
         idle = _idle(idle_after, folders)
         self.file: RunConfig | None = (
@@ -131,9 +131,9 @@ class _Order:
         self.settings = self.file.spark if self.file else {}
 
     def settle(self, checkpoint: Path | None, given: Mapping[str, Any]) -> None:
-        """Put the options of the command line before those of the file."""
-        place: str | Path | None = checkpoint or (self.file.checkpoint if self.file else None)
-        if place is None:
+        """Override the options of the file by those of the command line."""
+        folder: str | Path | None = checkpoint or (self.file.checkpoint if self.file else None)
+        if folder is None:
             raise RefusedError(
                 Problem(
                     "no-checkpoint-given",
@@ -141,7 +141,7 @@ class _Order:
                     "pass --checkpoint FOLDER, or set it in [run] of the configuration",
                 )
             )
-        self.checkpoint = place
+        self.checkpoint = folder
         settings: dict[str, Any] = {**self.file.run, **self.file.process} if self.file else {}
         settings |= given
         process = declared(ProcessOptions)
@@ -199,7 +199,7 @@ def _run(order: _Order, explain: bool) -> RunResult:
 def _quieten_py4j() -> None:
     """Silence the connection to a JVM that died: an error already explains the cause."""
     logging.getLogger("py4j").propagate = False
-    logging.getLogger().addFilter(_is_not_of_py4j)  # some of it is logged by no name
+    logging.getLogger().addFilter(_is_not_of_py4j)  # some of it is logged without a name
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
@@ -210,26 +210,26 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 def _watched(
     spark: ModuleType, flow: Flow, process: Mapping[str, Any], show: Callable[[RunProgress], None]
 ) -> Iterator[tuple[Callable[[RunProgress], None], Any]]:
-    """Whoever is to know of epochs, and the log if there is one."""
+    """The listeners of a run, and its log if there is one."""
     from cutwater.spark.telemetry import metrics, otel, run_log
 
     with ExitStack() as stack:
         counted = metrics.Metrics(flow.name)
-        told: list[Callable[[RunProgress], None]] = [show, counted.note]
+        listeners: list[Callable[[RunProgress], None]] = [show, counted.note]
         log = None
         if process["log"] is not None:
             log = stack.enter_context(run_log.logging_to(process["log"], flow.name))
             log.event("started", pid=os.getpid())
-            told.append(log.note)
+            listeners.append(log.note)
         if process["metrics_port"] is not None:
             host = process["metrics_host"]
             port = stack.enter_context(metrics.serve(counted, process["metrics_port"], host))
             _notify(f"metrics: http://{host}:{port}/metrics")
         if otel.is_asked_for():
-            told.append(stack.enter_context(otel.exporting(counted)))
+            listeners.append(stack.enter_context(otel.exporting(counted)))
 
         def note(progress: RunProgress) -> None:
-            for each in told:
+            for each in listeners:
                 each(progress)
 
         yield note, log

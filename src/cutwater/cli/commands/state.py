@@ -47,7 +47,7 @@ def state(
 
 
 def _candidates(text: str) -> list[Any]:
-    """What a key on the command line may mean: text, and what it is as JSON."""
+    """The possible keys for a text on the command line: the text, and its value as JSON."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

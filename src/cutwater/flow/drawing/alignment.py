@@ -96,8 +96,8 @@ def spread(
     for distance in apart:
         offsets.append(offsets[-1] + distance)
     blocks: list[tuple[float, float, int]] = []  # mean, weight, size
-    for place, offset, weight in zip(wanted, offsets, weights, strict=False):
-        mean, size = place - offset, 1
+    for wish, offset, weight in zip(wanted, offsets, weights, strict=False):
+        mean, size = wish - offset, 1
         while blocks and blocks[-1][0] >= mean:
             other, heft, more = blocks.pop()
             mean = (mean * weight + other * heft) / (weight + heft)

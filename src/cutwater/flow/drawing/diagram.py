@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args, get_origin
 
-from cutwater.annotations import describe
+from cutwater.annotations import typename
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import Placement, Plan, Segment, plan
 from cutwater.flow.inference import infer
-from cutwater.flow.timely.cutting import loop_to_cut, turning
+from cutwater.flow.timely.cutting import iteration_phrase, loop_to_cut
 
-__all__ = ["Diagram", "Edge", "Group", "Node", "Sort", "diagram_of"]
+__all__ = ["Diagram", "DiagramEdge", "DiagramNode", "Group", "Sort", "diagram_of"]
 
 Sort = Literal["source", "step", "stateful", "sink"]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DiagramNode:
     """One step."""
 
     number: int
@@ -50,7 +50,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class DiagramEdge:
     """A stream from one step to another."""
 
     source: int
@@ -64,11 +64,11 @@ class Diagram:
     """A flow, ready to be drawn."""
 
     name: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[DiagramNode, ...]
     """Indexed by number."""
     groups: tuple[Group, ...]
     """Every step is in exactly one; edges between groups lead from smaller to larger numbers."""
-    edges: tuple[Edge, ...]
+    edges: tuple[DiagramEdge, ...]
 
     @property
     def exchanges(self) -> tuple[Group, ...]:
@@ -100,25 +100,29 @@ def diagram_of(plan_or_flow: Plan | Flow) -> Diagram:
         tuple(_node(n, step, carried[n], steps) for n, step in enumerate(steps)),
         groups,
         tuple(
-            Edge(i, n, first_of[n].exchange if n in first_of else None)
+            DiagramEdge(i, n, first_of[n].exchange if n in first_of else None)
             for n, step in enumerate(steps)
             for i in step.inputs
         ),
     )
 
 
-def _node(number: int, step: s.Step, carries: str, steps: Sequence[s.Step]) -> Node:
+def _node(number: int, step: s.Step, carries: str, steps: Sequence[s.Step]) -> DiagramNode:
     sort: Sort = "stateful" if step.is_stateful else "step"
     if isinstance(step, s.Source):
         sort = "source"
     elif isinstance(step, s.Sink):
         sort = "sink"
-    return Node(number, _verb(step, steps), step.name, sort, carries)
+    return DiagramNode(number, _verb(step, steps), step.name, sort, carries)
 
 
 def _verb(step: s.Step, steps: Sequence[s.Step]) -> str:
     """The verb; for a loop also how it iterates."""
-    return f"{step.verb}, {turning(steps, step)}" if isinstance(step, s.Iterate) else step.verb
+    return (
+        f"{step.verb}, {iteration_phrase(steps, step)}"
+        if isinstance(step, s.Iterate)
+        else step.verb
+    )
 
 
 def _groups(planned: Plan) -> tuple[Group, ...]:
@@ -166,4 +170,4 @@ def _short(tp: Any) -> str:
         return " | ".join(map(_short, args))
     if isinstance(origin, type) and args:
         return f"{origin.__name__}[{', '.join(map(_short, args))}]"
-    return describe(tp)
+    return typename(tp)

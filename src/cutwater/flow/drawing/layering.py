@@ -42,11 +42,11 @@ def layered(count: int, edges: Sequence[tuple[int, int]]) -> Layering:
     >>> layered(4, [(0, 1), (0, 3), (1, 3), (2, 3)])
     Layering(layers=((0,), (1, 4, 2), (3,)), paths=((0, 1), (0, 4, 3), (1, 3), (2, 3)))
     """
-    place = _layers_by_longest_path(count, edges)
-    layers: _Layers = [[] for _ in range(max(place, default=-1) + 1)]
+    layer_of = _layers_by_longest_path(count, edges)
+    layers: _Layers = [[] for _ in range(max(layer_of, default=-1) + 1)]
     for vertex in range(count):
-        layers[place[vertex]].append(vertex)
-    paths = [_path(edge, place, layers) for edge in edges]
+        layers[layer_of[vertex]].append(vertex)
+    paths = [_path(edge, layer_of, layers) for edge in edges]
     links = [link for path in paths for link in pairwise(path)]
     ordered = _with_few_crossings(layers, links)
     return Layering(tuple(map(tuple, ordered)), tuple(paths))
@@ -59,20 +59,20 @@ def _layers_by_longest_path(count: int, edges: Iterable[tuple[int, int]]) -> lis
     for source, target in edges:
         before[target].append(source)
         after[source].append(target)
-    place = [0] * count
+    layer_of = [0] * count
     for vertex in range(count):
-        place[vertex] = max((place[i] + 1 for i in before[vertex]), default=0)
+        layer_of[vertex] = max((layer_of[i] + 1 for i in before[vertex]), default=0)
     for vertex in reversed(range(count)):
         if after[vertex] and len(after[vertex]) >= len(before[vertex]):
-            place[vertex] = min(place[i] for i in after[vertex]) - 1
-    return place
+            layer_of[vertex] = min(layer_of[i] for i in after[vertex]) - 1
+    return layer_of
 
 
-def _path(edge: tuple[int, int], place: Sequence[int], layers: _Layers) -> tuple[int, ...]:
+def _path(edge: tuple[int, int], layer_of: Sequence[int], layers: _Layers) -> tuple[int, ...]:
     """The path of an edge; adds a bend to every layer between its ends."""
     source, target = edge
     first = sum(map(len, layers))
-    between = range(place[source] + 1, place[target])
+    between = range(layer_of[source] + 1, layer_of[target])
     for bend, layer in enumerate(between, start=first):
         layers[layer].append(bend)
     return (source, *range(first, first + len(between)), target)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from math import ceil
 
 from cutwater.flow.drawing.alignment import Extent, aligned
-from cutwater.flow.drawing.diagram import Diagram, Group, Node
+from cutwater.flow.drawing.diagram import Diagram, DiagramNode, Group
 from cutwater.flow.drawing.layering import Layering, layered
 from cutwater.flow.drawing.lettering import BADGE, NAME, SMALL, VERB, clean
-from cutwater.flow.drawing.routing import Box, Column, Grid, Route, Run, routed
+from cutwater.flow.drawing.routing import Box, Column, EdgeRoute, Grid, HorizontalRun, routed
 
-__all__ = ["PADDING", "Badge", "Frame", "Layout", "laid_out"]
+__all__ = ["PADDING", "Badge", "DiagramLayout", "GroupFrame", "laid_out"]
 
 PADDING = 14.0
 """Space between the text of a box and its barrier."""
@@ -33,7 +33,7 @@ _SLOPE = 0.24  # how much a gap widens per pixel that an edge climbs in it
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class GroupFrame:
     """The frame around fused steps."""
 
     group: Group
@@ -46,27 +46,27 @@ class Badge:
 
     group: Group
     box: Box
-    stub: Run
+    stub: HorizontalRun
     """From the badge to the first step."""
     text: str
     """Its text, shortened to fit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DiagramLayout:
     """A diagram with coordinates; x grows to the right, y downwards, both from 0."""
 
     width: float
     height: float
     boxes: tuple[Box, ...]
     """The box of each step, indexed by its number."""
-    frames: tuple[Frame, ...]
+    frames: tuple[GroupFrame, ...]
     badges: tuple[Badge, ...]
-    routes: tuple[Route, ...]
+    routes: tuple[EdgeRoute, ...]
     """One for each edge, in the diagram's order."""
 
 
-def laid_out(diagram: Diagram) -> Layout:
+def laid_out(diagram: Diagram) -> DiagramLayout:
     """Lay out a diagram.
 
     Examples
@@ -87,7 +87,7 @@ def laid_out(diagram: Diagram) -> Layout:
     frames = tuple(_frame(group, boxes) for group in diagram.groups if group.is_fused)
     badges = tuple(_badge(group, boxes) for group in diagram.groups if group.exchange)
     entrances = {badge.group.nodes[0]: badge.box for badge in badges}
-    return Layout(
+    return DiagramLayout(
         max(column.right for column in grid.columns.values()),
         max(height + _extent(diagram, v).below for v, height in grid.heights.items()),
         boxes,
@@ -147,7 +147,7 @@ def _climbs(layering: Layering, heights: dict[int, float]) -> list[float]:
     return climbs
 
 
-def _width(node: Node) -> float:
+def _width(node: DiagramNode) -> float:
     """A box is as wide as its widest line, within limits."""
     needed = max(
         NAME.width(clean(node.name)),
@@ -173,11 +173,11 @@ def _boxes(diagram: Diagram, group: Group, body: float, middle: float) -> dict[i
     return boxes
 
 
-def _frame(group: Group, boxes: tuple[Box, ...]) -> Frame:
+def _frame(group: Group, boxes: tuple[Box, ...]) -> GroupFrame:
     first, last = boxes[group.nodes[0]], boxes[group.nodes[-1]]
     width = last.right - first.x + 2 * _FRAME_SIDE
     height = _FRAME.above + _BOX_HEIGHT + _FRAME.below
-    return Frame(group, Box(first.x - _FRAME_SIDE, first.y - _FRAME.above, width, height))
+    return GroupFrame(group, Box(first.x - _FRAME_SIDE, first.y - _FRAME.above, width, height))
 
 
 def _badge(group: Group, boxes: tuple[Box, ...]) -> Badge:
@@ -186,7 +186,7 @@ def _badge(group: Group, boxes: tuple[Box, ...]) -> Badge:
     width = _badge_width(group)
     box = Box(body - _STUB - width, first.middle - _BADGE_HEIGHT / 2, width, _BADGE_HEIGHT)
     text = BADGE.fit(_badge_text(group), width - 2 * _BADGE_PADDING)
-    return Badge(group, box, Run(box.right, first.x, first.middle), text)
+    return Badge(group, box, HorizontalRun(box.right, first.x, first.middle), text)
 
 
 def _badge_width(group: Group) -> float:

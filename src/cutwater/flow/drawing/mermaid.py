@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cutwater.flow.builder import Flow
-from cutwater.flow.drawing.diagram import Diagram, Edge, Group, Node, Sort, diagram_of
+from cutwater.flow.drawing.diagram import Diagram, DiagramEdge, DiagramNode, Group, Sort, diagram_of
 from cutwater.flow.drawing.lettering import clean
 from cutwater.flow.fusing import Plan
 
@@ -92,14 +92,14 @@ def _group(diagram: Diagram, group: Group) -> Iterator[str]:
     yield "end"
 
 
-def _node(node: Node) -> str:
+def _node(node: DiagramNode) -> str:
     opening, closing = _SHAPES[node.sort]
     verb = _escaped(node.verb) + (f" · {_escaped(node.carries)}" if node.carries else "")
     styled = f":::{node.sort}" if node.sort in _CLASSES else ""
     return f's{node.number}{opening}"{_escaped(node.name)}<br/>{verb}"{closing}{styled}'
 
 
-def _edge(edge: Edge) -> str:
+def _edge(edge: DiagramEdge) -> str:
     if edge.exchange is None:
         return f"s{edge.source} --> s{edge.target}"
     return f's{edge.source} == "{_escaped(edge.exchange)}" ==> s{edge.target}'

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cutwater.flow.drawing.diagram import Edge
+from cutwater.flow.drawing.diagram import DiagramEdge
 
-__all__ = ["Box", "Column", "Grid", "Route", "Run", "routed"]
+__all__ = ["Box", "Column", "EdgeRoute", "Grid", "HorizontalRun", "routed"]
 
 _BETWEEN_PORTS = 12.0
 _LEAD = 10.0  # an edge is horizontal at its arrow head
@@ -35,7 +35,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class HorizontalRun:
     """A horizontal line."""
 
     start: float
@@ -44,11 +44,11 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class EdgeRoute:
     """The route of an edge: horizontal runs, with a bend from the end of each to the next."""
 
-    edge: Edge
-    runs: tuple[Run, ...]
+    edge: DiagramEdge
+    runs: tuple[HorizontalRun, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ class Grid:
 
 
 def routed(
-    edges: Sequence[Edge], boxes: Sequence[Box], entrances: Mapping[int, Box], grid: Grid
-) -> tuple[Route, ...]:
+    edges: Sequence[DiagramEdge], boxes: Sequence[Box], entrances: Mapping[int, Box], grid: Grid
+) -> tuple[EdgeRoute, ...]:
     """The route of each edge, from the box of its source to that of its target.
 
     Where a target has an entrance, its edges end there.
@@ -89,28 +89,28 @@ def routed(
     ends = [entrances.get(edge.target, boxes[edge.target]) for edge in edges]
     ports = _ports(edges, ends, grid)
     return tuple(
-        Route(edge, _runs(boxes[edge.source], end, port, grid, grid.paths.get(n, ())))
+        EdgeRoute(edge, _runs(boxes[edge.source], end, port, grid, grid.paths.get(n, ())))
         for n, (edge, end, port) in enumerate(zip(edges, ends, ports, strict=True))
     )
 
 
 def _runs(
     source: Box, target: Box, port: float, grid: Grid, path: tuple[int, ...]
-) -> tuple[Run, ...]:
+) -> tuple[HorizontalRun, ...]:
     if not path:
-        return (Run(source.right, target.x, source.middle),)
+        return (HorizontalRun(source.right, target.x, source.middle),)
     first, *bends, last = (grid.columns[vertex] for vertex in path)
     return (
-        Run(source.right, first.right, source.middle),
+        HorizontalRun(source.right, first.right, source.middle),
         *(
-            Run(column.left, column.right, grid.heights[vertex])
+            HorizontalRun(column.left, column.right, grid.heights[vertex])
             for vertex, column in zip(path[1:-1], bends, strict=True)
         ),
-        Run(last.left - _LEAD, target.x, target.middle + port),
+        HorizontalRun(last.left - _LEAD, target.x, target.middle + port),
     )
 
 
-def _ports(edges: Sequence[Edge], ends: Sequence[Box], grid: Grid) -> list[float]:
+def _ports(edges: Sequence[DiagramEdge], ends: Sequence[Box], grid: Grid) -> list[float]:
     """For each edge, how far from the middle it enters, in order of arrival."""
     arriving: dict[int, list[int]] = {}
     for n, path in grid.paths.items():

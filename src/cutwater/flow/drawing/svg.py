@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from html import escape
 
 from cutwater.flow.builder import Flow
-from cutwater.flow.drawing.diagram import Diagram, Node, diagram_of
-from cutwater.flow.drawing.layout import PADDING, Badge, Frame, Layout, laid_out
+from cutwater.flow.drawing.diagram import Diagram, DiagramNode, diagram_of
+from cutwater.flow.drawing.layout import PADDING, Badge, DiagramLayout, GroupFrame, laid_out
 from cutwater.flow.drawing.legend import legend
 from cutwater.flow.drawing.lettering import BADGE, NAME, SMALL, TITLE, VERB, clean
 from cutwater.flow.drawing.marks import head, label, number, rectangle, sign
 from cutwater.flow.drawing.palette import style_sheet
-from cutwater.flow.drawing.routing import Box, Route, Run
+from cutwater.flow.drawing.routing import Box, EdgeRoute, HorizontalRun
 from cutwater.flow.fusing import Plan
 
 __all__ = ["EdgeMark", "svg"]
@@ -118,7 +118,7 @@ def _description(diagram: Diagram) -> str:
 
 
 def _drawing(
-    diagram: Diagram, layout: Layout, marks: Mapping[tuple[int, int], EdgeMark]
+    diagram: Diagram, layout: DiagramLayout, marks: Mapping[tuple[int, int], EdgeMark]
 ) -> Iterator[str]:
     for frame in layout.frames:
         yield from _frame(diagram, frame)
@@ -130,7 +130,7 @@ def _drawing(
         yield from _node(node, box)
 
 
-def _frame(diagram: Diagram, frame: Frame) -> Iterator[str]:
+def _frame(diagram: Diagram, frame: GroupFrame) -> Iterator[str]:
     names = [clean(diagram.nodes[n].name) for n in frame.group.nodes]
     box, text = frame.box, f"segment {names[0]}"
     title = f"{text}: {' → '.join(names)} run as one operator; {_WHERE[frame.group.placement]}"
@@ -140,7 +140,7 @@ def _frame(diagram: Diagram, frame: Frame) -> Iterator[str]:
     yield "</g>"
 
 
-def _edge(diagram: Diagram, route: Route, mark: EdgeMark | None) -> Iterator[str]:
+def _edge(diagram: Diagram, route: EdgeRoute, mark: EdgeMark | None) -> Iterator[str]:
     edge = route.edge
     source, target = diagram.nodes[edge.source], diagram.nodes[edge.target]
     carries = f": {source.carries}" if source.carries else ""
@@ -157,7 +157,7 @@ def _edge(diagram: Diagram, route: Route, mark: EdgeMark | None) -> Iterator[str
     yield "</g>"
 
 
-def _path(route: Route, short: float) -> str:
+def _path(route: EdgeRoute, short: float) -> str:
     """The path of a route; it stops slightly before its end, under the arrow head."""
     first = route.runs[0]
     parts = [f"M{number(first.start)} {number(first.y)}"]
@@ -169,7 +169,7 @@ def _path(route: Route, short: float) -> str:
     return "".join(parts)
 
 
-def _bend(run: Run, after: Run) -> str:
+def _bend(run: HorizontalRun, after: HorizontalRun) -> str:
     middle = number((run.end + after.start) / 2)
     start, end = number(run.y), number(after.y)
     return f"C{middle} {start} {middle} {end} {number(after.start)} {end}"
@@ -189,7 +189,7 @@ def _badge(badge: Badge) -> Iterator[str]:
     yield "</g>"
 
 
-def _node(node: Node, box: Box) -> Iterator[str]:
+def _node(node: DiagramNode, box: Box) -> Iterator[str]:
     carries = f" ({node.carries})" if node.carries else ""
     state = ", keeps a state" if node.sort == "stateful" else ""
     room = box.width - 2 * PADDING

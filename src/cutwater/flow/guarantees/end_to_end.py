@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cutwater.errors import many
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
-from cutwater.flow.checked import Checked
+from cutwater.flow.checked import CheckRecord
 from cutwater.flow.guarantees.order_free import Order, steps_before
 from cutwater.flow.timely import with_bodies
 
@@ -136,7 +136,7 @@ def guarantee_of_sink(
     sink: SinkPart,
     order: Order,
     *,
-    checked: Checked | None = None,
+    checked: CheckRecord | None = None,
     impure: Sequence[str] = (),
 ) -> SinkGuarantee:
     """The guarantee of a sink, from its sources, its steps, order sensitivity and known impurity.
@@ -212,7 +212,7 @@ def _why_weak(part: SourcePart, order: Order) -> str:
     why = f"may come in another order when it is replayed, because {part.because}"
     if order.reasons:
         return f"{why}, and {order.reasons[0]}"
-    return f"{why}, so that rows which have left cannot be told from those which come again"
+    return f"{why}, so that replayed rows cannot be told from new ones"
 
 
 def _not_replayable(part: SourcePart) -> str:
@@ -226,7 +226,7 @@ def _harmless(part: SourcePart, sink: str) -> str:
     )
 
 
-def _of_claims(names: Sequence[str], checked: Checked | None) -> Iterator[str]:
+def _of_claims(names: Sequence[str], checked: CheckRecord | None) -> Iterator[str]:
     """The clause that names the claims relied on, and whether they were tested."""
     if names:
         claim = "claims" if len(names) == 1 else "claim"
@@ -234,7 +234,7 @@ def _of_claims(names: Sequence[str], checked: Checked | None) -> Iterator[str]:
         yield f"{_names(names)} {claim} to be commutative, which it relies on ({tested})"
 
 
-def _of_steps(names: Sequence[str], checked: Checked | None) -> Iterator[str]:
+def _of_steps(names: Sequence[str], checked: CheckRecord | None) -> Iterator[str]:
     """The clause that says why the steps give the same results on replay."""
     if not names:
         return

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cutwater.annotations import describe, fields_of, members, plain_type
+from cutwater.annotations import fields_of, members, plain_type, typename
 from cutwater.flow import steps as s
 from cutwater.flow.builder import Flow
 from cutwater.flow.inference import infer
@@ -196,4 +196,4 @@ def _is_one_way(tp: Any) -> bool:
 
 
 def _type(tp: Any) -> str:
-    return "an unknown type" if tp is Any else describe(tp)
+    return "an unknown type" if tp is Any else typename(tp)

@@ -8,7 +8,7 @@ from dataclasses import make_dataclass, replace
 from functools import cache
 from typing import Any, cast
 
-from cutwater.annotations import describe, fields_of, fits
+from cutwater.annotations import fields_of, fits, typename
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
 from cutwater.flow.inferred.problems import (
@@ -77,7 +77,7 @@ def _check_window(step: s.Step, window: Window, time: Any, problems: list[Proble
             Problem(
                 "window-offset",
                 f"{step.title} has offset={offset!r}; an offset is a time at which a window "
-                f"begins, here {describe(time)}",
+                f"begins, here {typename(time)}",
                 "give a time, not a distance",
             )
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutwater.annotations import describe, fits, signature_of
+from cutwater.annotations import fits, signature_of, typename
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
 
@@ -34,7 +34,7 @@ def check_takes(step: s.Step, f: Any, position: int, value: Any, problems: list[
         problems.append(
             Problem(
                 "event-type",
-                f"{step.title} takes {describe(wanted)}; its stream carries {describe(value)}",
+                f"{step.title} takes {typename(wanted)}; its stream carries {typename(value)}",
                 "widen the annotation, or map the stream to that type",
             )
         )

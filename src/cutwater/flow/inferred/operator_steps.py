@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from cutwater.annotations import describe, element_of, fits, signature_of, union_of
+from cutwater.annotations import element_of, fits, signature_of, typename, union_of
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
 from cutwater.flow.inferred.functions import check_is_function, check_takes
@@ -47,7 +47,7 @@ def _flattened(step: s.Flatten, value: Any, problems: list[Problem]) -> Any:
         problems.append(
             Problem(
                 "not-several-values",
-                f"{step.title} reads {describe(value)}; flatten emits each element of a list",
+                f"{step.title} reads {typename(value)}; flatten emits each element of a list",
                 "let the step before it return lists",
             )
         )
@@ -58,7 +58,7 @@ def _of_count(step: s.Skip | s.Bulk, n: Any, *, least: int) -> Iterator[Problem]
     if not isinstance(n, int) or n < least:
         yield Problem(
             "not-a-count",
-            f"{step.title} has n={n!r}; it is a whole number, at least {least}",
+            f"{step.title} has n={n!r}; it is an integer, at least {least}",
             f"for example n={least + 1}",
         )
 
@@ -86,7 +86,7 @@ def buffer_problems(step: s.Step, buffer: Any, stream: StreamType) -> list[Probl
         Problem(
             "buffer-of-another-kind",
             f"{step.title} begins with {pair!r}; its stream has times of type "
-            f"{describe(stream.declared_time)} and values of type {describe(stream.value)}",
+            f"{typename(stream.declared_time)} and values of type {typename(stream.value)}",
             "give pairs of a time and a value of these types",
         )
         for pair in buffer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutwater.annotations import describe
+from cutwater.annotations import typename
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
 from cutwater.flow.lengths import is_length, length_in_words
@@ -22,7 +22,7 @@ def check_length(
     problems.append(
         Problem(
             "not-a-length",
-            f"{step.title} has {what}={length!r}; over times of type {describe(time)} it is "
+            f"{step.title} has {what}={length!r}; over times of type {typename(time)} it is "
             f"{length_in_words(time)}, {bound}",
             "give it in the unit of the times",
         )
@@ -39,7 +39,7 @@ def type_of_field(
     problems.append(
         Problem(
             "unknown-field",
-            f"{step.title} names the field '{name}', which {describe(owner)} does not have",
+            f"{step.title} names the field '{name}', which {typename(owner)} does not have",
             f"it has: {has}",
         )
     )
@@ -50,7 +50,7 @@ def needs_numbers(step: s.Step, what: str, time: Any) -> Problem:
     """The problem of a step that computes with times that are not numbers."""
     return Problem(
         "time-is-no-number",
-        f"{step.title} runs on times of type {describe(time)}; {what} needs numbers, dates or "
+        f"{step.title} runs on times of type {typename(time)}; {what} needs numbers, dates or "
         "datetimes",
         "choose a source field of such a type as its time",
     )

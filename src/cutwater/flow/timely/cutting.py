@@ -27,10 +27,10 @@ from cutwater.flow.inference import infer, loop_types
 from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.timely.bodies import with_bodies
 
-__all__ = ["cut", "log_name", "loop_to_cut", "plan_problems", "turning", "why_whole"]
+__all__ = ["cut", "iteration_phrase", "log_name", "loop_to_cut", "plan_problems", "why_whole"]
 
 
-def turning(steps: Sequence[s.Step], step: s.Iterate) -> str:
+def iteration_phrase(steps: Sequence[s.Step], step: s.Iterate) -> str:
     """How a loop iterates on Spark, as a phrase; with the reason if it is kept in one bucket."""
     if loop_to_cut(steps) is step:
         how = "one after the other, since its body keeps state" if step.keeps_state else "at once"
@@ -162,21 +162,21 @@ def cut(steps: Sequence[s.Step]) -> tuple[s.Step, ...]:
         return tuple(steps)
     types = infer(steps, numbered=int)[0]
     made: list[s.Step] = []
-    places: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     for number, step in enumerate(steps):
         if step is loop:
             origins = [each for each in _before(steps, number) if isinstance(each, s.Source)]
-            made += _in_the_open(loop, len(made), places, types[loop.inputs[0]], origins)
+            made += _in_the_open(loop, len(made), numbers, types[loop.inputs[0]], origins)
         else:
-            made.append(replace(step, inputs=tuple(places[i] for i in step.inputs)))
-        places[number] = len(made) - 1
+            made.append(replace(step, inputs=tuple(numbers[i] for i in step.inputs)))
+        numbers[number] = len(made) - 1
     return tuple(made)
 
 
 def _in_the_open(
     loop: s.Iterate,
     first: int,
-    places: dict[int, int],
+    numbers: dict[int, int],
     stream: StreamType,
     origins: Sequence[s.Source],
 ) -> Iterator[s.Step]:
@@ -201,7 +201,7 @@ def _in_the_open(
         )
 
     yield out_of_log(loop.again, True)
-    inputs = (places[loop.inputs[0]], first)
+    inputs = (numbers[loop.inputs[0]], first)
     yield s.Merge(name=loop.name, where=loop.where, inputs=inputs)
     for step in loop.body[1:]:
         yield replace(step, inputs=tuple(first + 1 + i for i in step.inputs))

@@ -81,7 +81,7 @@ def body_problems(step: s.Iterate) -> Iterator[Problem]:
     if rounds is not None and (not isinstance(rounds, int) or rounds is True or rounds < 1):
         yield Problem(
             "not-a-number-of-rounds",
-            f"{step.title} has max_rounds={rounds!r}; it is a whole number, at least 1",
+            f"{step.title} has max_rounds={rounds!r}; it is an integer, at least 1",
             "leave it out to iterate until nothing is fed back",
         )
     if step.state_per_epoch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutwater.annotations import describe, fits, union_of
+from cutwater.annotations import fits, typename, union_of
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
 from cutwater.flow.lengths import is_total
@@ -35,6 +35,6 @@ def _of_another_kind(step: s.OnComplete, value: Any, time: Any) -> Problem:
     return Problem(
         "request-of-another-kind",
         f"{step.title} asks to be notified of {value!r}; the times of its stream are of type "
-        f"{describe(time)}",
+        f"{typename(time)}",
         "ask for times of the kind that the source has",
     )

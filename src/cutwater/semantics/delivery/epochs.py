@@ -146,7 +146,7 @@ class _Drifting:
         return bag(x, *displaced) + state_of(history), made
 
     def emitted(self, before: str, after: str, outputs: Bag) -> Bag:
-        """The outputs of extending a history from `before` to `after`, as far as they may leave."""
+        """The outputs of extending a history from `before` to `after` that may be released."""
         histories = [h for h in prefixes(after) if len(h) > len(before)]
         last = max((out.value[-1] for out in outputs.of_kind("out")), default="")
         return bag(*[output_of(h) for h in histories if not self.is_filtering or h[-1] > last])
@@ -159,7 +159,7 @@ class _Drifting:
 
 
 def drifting_state(recovery: str = "newest snapshot, replay behind t") -> System:
-    """Drifting state: work is speculative, outputs leave in order of t and wait for no snapshot."""
+    """Drifting state: speculative work; outputs are released in order of t, before a snapshot."""
     parts = _Drifting(
         is_filtering=recovery != "last output is not asked for",
         has_waiting=recovery != "waiting outputs are not saved",

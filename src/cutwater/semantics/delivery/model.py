@@ -113,14 +113,14 @@ class Seen(msgspec.Struct, frozen=True, cache_hash=True):
     """The outputs that consumers have seen."""
     failures: int
     """How often the system has failed."""
-    is_resting: bool
+    is_quiescent: bool
 
     def is_before(self, other: Seen) -> bool:
         """Can it be observed earlier in a run than the other, or at the same time?"""
         return (
             self.entered <= other.entered
             and self.failures <= other.failures
-            and self.is_resting <= other.is_resting
+            and self.is_quiescent <= other.is_quiescent
             and self.outputs <= other.outputs
         )
 
@@ -133,7 +133,7 @@ class Point(msgspec.Struct, frozen=True, cache_hash=True):
     """The number of inputs sent to the system, including lost ones."""
     failures: int
     """How often the system has failed."""
-    is_resting: bool = False
+    is_quiescent: bool = False
     """Has `Quiesce` marked that nothing is left to do?"""
 
 
@@ -174,7 +174,7 @@ class DeliveryModel:
 
     def actions(self, point: Point) -> list[Step]:
         """The possible steps: work, then failures."""
-        if point.is_resting:
+        if point.is_quiescent:
             return []
         work = self._work(point)
         flaws = [*self._lost(point), *self._repeated(point)]
@@ -241,5 +241,5 @@ class DeliveryModel:
             point.entered,
             self.system.visible(point.configuration.outputs),
             point.failures,
-            point.is_resting,
+            point.is_quiescent,
         )

@@ -88,7 +88,7 @@ class _Windowed:
 
 
 def released_at_once(recovery: str = "replay in any order", window: int | None = 2) -> System:
-    """Outputs leave as soon as they exist (Fig. 1, Table II; with all letters, section II).
+    """Outputs are released as soon as they exist (Fig. 1, Table II; with all letters, section II).
 
     The replay that keeps the order reads it off the outputs and computes the state inside F: the
     result is not a sub-multiset of A ∪ B, so Theorem 1 does not apply to it.
@@ -212,7 +212,7 @@ class _Batched:
 
 
 def micro_batches(recovery: str = "rerun the batch that did not finish") -> System:
-    """Spark: a batch is processed atomically; its outputs and its state leave together."""
+    """Spark: a batch is processed atomically; its outputs and its state are released together."""
     parts = _Batched(recovery == "state stored apart from outputs")
     recover: dict[str, Recovery] = {
         "rerun the batch that did not finish": parts.from_the_newest,

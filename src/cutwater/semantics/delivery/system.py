@@ -19,8 +19,8 @@ Where we interpret the paper (2026-11-18):
 - A, B and W are multisets: as sets, an output released twice would count once. Elements carry
   identity in their value: two inputs are two elements, a replayed input is the same element again.
 - D relates sets, and the choice among them "depends on a system architecture": `transforms` is
-  both; given W and B it returns the pairs that may be chosen next. What may leave W is up to the
-  architecture as well (`System.leaving`): a waiting output is one that may not leave yet.
+  both; given W and B it returns the pairs that may be chosen next. What is released from W is up to
+  the architecture as well (`System.leaving`): a waiting output may not be released yet.
 - F has several results where the replay inside it races (Table II, row 14 is one F). F* knows the
   working set, which no function of A and B does.
 - A snapshot is an output that is stored but not visible (`System.shown`). Table II's snapshot step
@@ -146,7 +146,7 @@ class System:
     transforms: Callable[[Bag, Bag], Iterable[Change]]
     """Of W and B: the (X, Y) ∈ D with X ⊆ W ∪ B that may be chosen next."""
     leaving: Callable[[Bag, Bag], Iterable[Element]]
-    """Of W and B: the elements of W that may leave next."""
+    """Of W and B: the elements of W that may be released next."""
     recover: Recovery
     """F."""
     shown: frozenset[str] = frozenset({"out"})
@@ -156,7 +156,7 @@ class System:
     holds: Callable[[Element, Element], bool] = lambda snapshot, output: False
     """Does a snapshot include the state that a visible output depends on?"""
     barrier: Callable[[Element], str] = lambda output: ""
-    """The barrier through which an output leaves; Definition 10 applies to each of them."""
+    """The barrier that releases an output; Definition 10 applies to each of them."""
 
     def visible(self, outputs: Bag) -> Bag:
         """The outputs that a consumer sees."""

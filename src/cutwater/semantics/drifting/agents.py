@@ -140,7 +140,7 @@ class Deployment:
     """What runs where."""
 
     flow: tuple[Grouping, ...]
-    """The operations; the outputs of the last one leave."""
+    """The operations; the outputs of the last one are released."""
     inputs: tuple[tuple[Element, ...], ...]
     """The log of each producer, in order of t."""
     nodes: int = 1

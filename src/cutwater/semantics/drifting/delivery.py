@@ -30,12 +30,12 @@ class Received(msgspec.Struct, frozen=True, cache_hash=True):
 
     outputs: tuple[tuple[Any, ...], ...]
     """The values that each consumer has received, in order."""
-    is_resting: bool
+    is_quiescent: bool
 
     def is_before(self, other: Received) -> bool:
         """Can it be observed earlier in a run than the other, or at the same time?"""
         pairs = zip(self.outputs, other.outputs, strict=True)
-        return self.is_resting <= other.is_resting and all(
+        return self.is_quiescent <= other.is_quiescent and all(
             mine == theirs[: len(mine)] for mine, theirs in pairs
         )
 
@@ -44,7 +44,7 @@ class Run(msgspec.Struct, frozen=True, cache_hash=True):
     """A system, and whether `Quiesce` has marked that nothing is left to do."""
 
     system: System
-    is_resting: bool = False
+    is_quiescent: bool = False
 
 
 class DriftingDelivery:
@@ -56,7 +56,7 @@ class DriftingDelivery:
     >>> one = Deployment((Grouping(1),), ((Element(Time((1, 0)), "v1"),),))
     >>> model = DriftingDelivery(DriftingModel(Drifting(one)))
     >>> model.observation(*model.initial_states())
-    Received(outputs=((),), is_resting=False)
+    Received(outputs=((),), is_quiescent=False)
     """
 
     def __init__(self, model: DriftingModel) -> None:
@@ -78,7 +78,7 @@ class DriftingDelivery:
 
     def actions(self, run: Run) -> list[Move | Quiesce]:
         """The model's moves, or the end."""
-        if run.is_resting:
+        if run.is_quiescent:
             return []
         rest = [Quiesce()] if self.model.is_quiescent(run.system) else []
         return [*rest, *self.model.actions(run.system)]
@@ -86,7 +86,7 @@ class DriftingDelivery:
     def step(self, run: Run, action: Move | Quiesce) -> Run:
         """The run after a step."""
         if isinstance(action, Quiesce):
-            return Run(run.system, is_resting=True)
+            return Run(run.system, is_quiescent=True)
         return Run(self.model.step(run.system, action))
 
     def ample(self, run: Run, actions: Sequence[Move | Quiesce]) -> Sequence[Move] | None:
@@ -98,7 +98,7 @@ class DriftingDelivery:
         """What can be seen from outside."""
         consumers = (p for _, p in run.system.processes if isinstance(p, Consumer))
         values = tuple(tuple(e.value for e in c.received) for c in consumers)
-        return Received(values, run.is_resting)
+        return Received(values, run.is_quiescent)
 
     def reference(self, flaw: Flaw = "none") -> DriftingReference:
         """The unmodified protocol without faults, behind an input channel that may be flawed."""
@@ -161,7 +161,7 @@ class DriftingReference:
     def observation(self, state: _Entered | None) -> Received:
         """What can be seen from outside."""
         if state is None:
-            return Received(((),) * self.deployment.nodes, is_resting=False)
+            return Received(((),) * self.deployment.nodes, is_quiescent=False)
         return self._runs[state.number].observation(state.run)
 
 

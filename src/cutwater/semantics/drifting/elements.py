@@ -9,7 +9,7 @@ order-sensitive operation              `Grouping`: the last elements of a key, i
 speculative maintenance of the order   `regroup`: a late element is inserted in order, and what it
                                        displaces is retracted (`Change` with sign -1)
 Acker, modified from Storm's           `Acker`
-t_last; the barrier                    `due`: what may leave, in order of t, after t_last
+t_last; the barrier                    `due`: what to release, in order of t, after t_last
 state of an operation in snapshot k    `settled`: what depends on inputs before k, and no more
 without failures and races             `in_order`: the fold that everything is compared with
 =====================================  =====================================================
@@ -139,7 +139,7 @@ def regroup(
     # PREMISE: the element becomes present, or ceases to be
     element, sign = change
     balance = dict(group.balance)
-    at = _place(group.present, element)
+    at = _index(group.present, element)
     is_present = group.present[at : at + 1] == (element,)
     count = is_present + balance.pop(element, 0) + sign
     if excess := count - (count > 0):
@@ -164,7 +164,7 @@ def regroup(
     return Group(present, left), (*taken_back, *sent)
 
 
-def _place(present: Sequence[Element], element: Element) -> int:
+def _index(present: Sequence[Element], element: Element) -> int:
     at = bisect_left(present, element.t, key=_time)
     while at < len(present) and present[at].t == element.t and _rank(present[at]) < _rank(element):
         at += 1
@@ -266,8 +266,8 @@ class Acker(msgspec.Struct, frozen=True, cache_hash=True):
         """
         bounds = list(self.bounds)
         bounds[producer] = max(bounds[producer], bound)
-        told = self.report(sent=sent)
-        return Acker(tuple(bounds), told.sent, told.done)._pruned()
+        reported = self.report(sent=sent)
+        return Acker(tuple(bounds), reported.sent, reported.done)._pruned()
 
     def _pruned(self) -> Acker:
         passed = self.frontier

@@ -154,7 +154,7 @@ class Stored(_Body, frozen=True):
 
 
 class Accepted(_Body, frozen=True):
-    """To the coordinator; from a node: state is recoverable, from a barrier: outputs have left."""
+    """To the coordinator; from a node: state is recoverable, from a barrier: outputs are out."""
 
     at: Root
 

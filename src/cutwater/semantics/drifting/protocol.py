@@ -273,8 +273,8 @@ class Drifting:
         step, element = body.step, body.change.element
         grouping = self.deployment.flow[step]
         groups = dict(n.groups or ())
-        place = (step, grouping.key(element.value))
-        groups[place], changes = regroup(grouping, step, groups.get(place, EMPTY), body.change)
+        address = (step, grouping.key(element.value))
+        groups[address], changes = regroup(grouping, step, groups.get(address, EMPTY), body.change)
         works = [Work(n.sent + i, step + 1, change) for i, change in enumerate(changes)]
         after = Node(tuple(sorted(groups.items())), n.sent + len(works), n.seen | {name})
         # RESULT
@@ -347,7 +347,7 @@ class Drifting:
         return self._released(after, me)
 
     def release_before(self, b: Barrier) -> Root:
-        """The frontier before which outputs may leave."""
+        """The frontier before which outputs may be released."""
         return b.frontier
 
     def _released(self, b: Barrier, me: str) -> tuple[Barrier, Sends]:

@@ -71,11 +71,11 @@ class Replayed:
 def frontiers(arrivals: Sequence[Arrival]) -> list[Root]:
     """The frontier after each arrival: the first input that has not arrived yet."""
     roots = sorted(arrival.element.t.root for arrival in arrivals)
-    places = {root: n for n, root in enumerate(roots)}
+    ranks = {root: n for n, root in enumerate(roots)}
     has_come = [False] * len(roots)
     first, found = 0, []
     for arrival in arrivals:
-        has_come[places[arrival.element.t.root]] = True
+        has_come[ranks[arrival.element.t.root]] = True
         while first < len(roots) and has_come[first]:
             first += 1
         found.append(roots[first] if first < len(roots) else END)
@@ -158,11 +158,11 @@ class _Speculation:
         self.cost.most_held = max(self.cost.most_held, self._held + len(self._outputs))
 
     def _work(self, step: int, grouping: Grouping, change: Change) -> Sequence[Change]:
-        place = (step, grouping.key(change.element.value))
-        before = self._groups.get(place, EMPTY)
-        self._groups[place], sent = regroup(grouping, step, before, change)
-        self._touched.add(place)
-        self._held += len(self._groups[place].present) - len(before.present)
+        address = (step, grouping.key(change.element.value))
+        before = self._groups.get(address, EMPTY)
+        self._groups[address], sent = regroup(grouping, step, before, change)
+        self._touched.add(address)
+        self._held += len(self._groups[address].present) - len(before.present)
         taken_back = sum(sign < 0 for _, sign in sent)
         self.cost.retracted += taken_back
         self.cost.windows += len(sent) - taken_back
@@ -186,13 +186,13 @@ class _Speculation:
             self.released.append(output)
             self.cost.latencies.append(self._idle_from - self._made[output.t.root])
             self._last = output.t
-        for place in sorted(self._touched):
-            group = self._groups[place]
-            kept = collected(self.flow[place[0]], group, frontier)
+        for address in sorted(self._touched):
+            group = self._groups[address]
+            kept = collected(self.flow[address[0]], group, frontier)
             self._held += len(kept.present) - len(group.present)
-            self._groups[place] = kept
-            if len(kept.present) < self.flow[place[0]].window:
-                self._touched.discard(place)
+            self._groups[address] = kept
+            if len(kept.present) < self.flow[address[0]].window:
+                self._touched.discard(address)
 
     def _due(self, frontier: Root) -> Iterator[Element]:
         while self._waiting and self._waiting[0][0].root < frontier:
@@ -204,8 +204,8 @@ class _Speculation:
         """Take a snapshot, complete at once: everything before the frontier was released."""
         self.snapshot_at = frontier
         self._stored = {
-            place: settled(self.flow[place[0]], group, frontier)
-            for place, group in self._groups.items()
+            address: settled(self.flow[address[0]], group, frontier)
+            for address, group in self._groups.items()
         }
 
 

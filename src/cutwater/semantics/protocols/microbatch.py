@@ -11,7 +11,7 @@ the lock                       ``World.holder``, `start`               ``spark/c
 claim every ledger, then read  `order_of_a_start`, `claim`, `settle`   ``spark/recovery.py``
 ledger and rows together       `transaction`, `write`, `publish`       ``spark/connectors``
 early, commit                  ``Case.sinks``; `write`, `publish`      ``spark/connectors``
-planning anew (issue 17, 4)    `order_of_removal`, `remove`            ``spark/recovery.py``
+replanning (issue 17, 4)       `order_of_removal`, `remove`            ``spark/recovery.py``
 only the flow that began it    `may_finish`                            ``spark/recovery.py``
 =============================  ======================================  ==========================
 
@@ -96,7 +96,7 @@ class Run(msgspec.Struct, frozen=True):
     ledger: int
     """Which ledger it is configured with."""
     replans: bool
-    """Was it told to replan the unfinished epoch?"""
+    """Must it replan the unfinished epoch?"""
     begun: int = 0
     """How many steps of `order_of_a_start` are done."""
     claimed: int = 0
@@ -140,7 +140,7 @@ class World(msgspec.Struct, frozen=True, cache_hash=True):
     crashes: int
     """How many more runs may be killed."""
     zombies: int
-    """How many more runs may leave a zombie."""
+    """How many more runs may become zombies."""
     retries: int
     """How many more attempts of tasks may fail."""
     changes: int
@@ -333,7 +333,7 @@ class Microbatches:
         ]
 
     def work_of_a_publisher(self) -> list[tuple[int, tuple[Part, ...]]]:
-        """Sink and parts of each transaction in which the driver shows staged rows."""
+        """Sink and parts of each transaction in which the driver publishes staged rows."""
         return [
             (number, parts)
             for number, release in enumerate(self.case.sinks)
@@ -394,11 +394,11 @@ class Microbatches:
         return with_run(after, at, replace(run, published=run.published + 1))
 
     def is_shown(self, run: Run) -> bool:
-        """Has every sink shown the epoch?"""
+        """Has every sink published the epoch?"""
         return self._all_tasks_done(run) and run.published == len(self.work_of_a_publisher())
 
     def finish_epoch(self, w: World, at: int) -> World | None:
-        """Spark logs the commit once every sink shows the epoch; the next one begins."""
+        """Spark logs the commit once every sink has published the epoch; the next one begins."""
         # PREMISE
         run = w.runs[at]
         if run.plan is None or not self._is_driver(run) or not self.is_shown(run):

@@ -75,7 +75,7 @@ class MicrobatchModel:
         return tuple(sink.shown for sink in state.sinks)
 
     def is_at_rest(self, state: World) -> bool:
-        """Are only faults left to happen?"""
+        """Can only faults still happen?"""
         return all(move.rule in _FAULTS for move in self.actions(state))
 
     def _successors(self, state: World) -> dict[MicrobatchMove, World]:

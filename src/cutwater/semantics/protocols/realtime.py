@@ -4,7 +4,7 @@
 rule  what it says (realtime.md)                  here
 ====  ==========================================  =========================================
 1     K; replay as planned; new ticks behind K    `newest_tick`, `first_new_tick`, `open_ticks`
-2     a barrier leaves behind its durable entry    `may_send`
+2     a barrier is sent after its durable entry    `may_send`
 3     when a snapshot counts, and plan may go     `counts`, `complete`
 4     ``t_last`` per sink partition, whole ticks  `is_released`, `portions`
 5     one common tick; deltas above it are void   `recovery_tick`, `void_deltas`, `has_delta`
@@ -18,7 +18,7 @@ rule  what it says (realtime.md)                  here
 
 In the engine, `cut` to `send` are the reader and `work` the operator of ``spark/realtime``; `store`
 is ``spark/state``, `release` ``spark/connectors``, a start ``spark/recovery.py``; plans and fences
-lie in ``spark/checkpoint``.
+are in ``spark/checkpoint``.
 
 A *zombie* is a whole run, readers, buckets and coordinator, that goes on beside its successor: no
 lock is assumed. A fence and the write it guards are one step.
@@ -126,7 +126,7 @@ class RealTime:
         return replace(known, deltas=tuple(kept for kept in known.deltas if kept[0] <= base))
 
     def may_replay(self, w: RealTimeWorld, run: RealTimeRun, base: int) -> bool:
-        """Rule 10: ticks of which something left are replayed by the flow that released them."""
+        """Rule 10: ticks that were released in part are replayed by the flow that released them."""
         return run.code == w.code or all(sink.t_last <= base for sink in w.sinks)
 
     def read(self, w: RealTimeWorld, at: int) -> RealTimeWorld | None:
@@ -232,7 +232,7 @@ class RealTime:
         return with_run(replace(w, plans=plans), at, run)
 
     def may_send(self, reader: Reader) -> bool:
-        """Rule 2: a barrier leaves only when the entry of its tick is durable."""
+        """Rule 2: a barrier is sent only when the entry of its tick is durable."""
         return reader.unwritten is None
 
     def send(self, w: RealTimeWorld, at: int, number: int) -> RealTimeWorld | None:
@@ -283,7 +283,7 @@ class RealTime:
         return with_run(w, at, with_bucket(run, number, bucket))
 
     def portions(self, row: TickRow | None) -> tuple[TickRow | None, ...]:
-        """Rule 4: a tick leaves whole, in one transaction."""
+        """Rule 4: a tick is released in one transaction."""
         return (row,)
 
     def may_release(self, sink: SinkPartition, run: RealTimeRun) -> bool:
@@ -299,7 +299,7 @@ class RealTime:
         return tick != sink.t_last or row == sink.digest
 
     def release(self, w: RealTimeWorld, at: int, number: int) -> RealTimeWorld | None:
-        """A tick leaves in one transaction with ``t_last``; a replayed one is dropped."""
+        """A tick is released in one transaction with ``t_last``; a replayed one is dropped."""
         # PREMISE
         run = w.runs[at]
         if not run.buckets or not run.buckets[number].pending:
@@ -402,7 +402,7 @@ def _next_tick(run: RealTimeRun, worked: int) -> int | None:
 
 
 def _sent(run: RealTimeRun, reader: Reader) -> Iterable[Entry]:
-    """The rows that have left a reader."""
+    """The rows that a reader has sent."""
     last = max(reader.barriers, default=0)
     return (entry for entry in reader.rows if entry.tick <= last)
 

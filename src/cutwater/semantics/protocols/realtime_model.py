@@ -60,7 +60,7 @@ class RealTimeModel:
         self._last: tuple[RealTimeWorld | None, dict[RealTimeMove, RealTimeWorld]] = (None, {})
 
     def initial_states(self) -> Iterable[RealTimeWorld]:
-        """No record is there, nothing is durable, nobody runs."""
+        """No record, nothing durable, no run."""
         case = self.case
         none = (0,) * len(case.records)
         return (

@@ -71,7 +71,7 @@ class TickRow(msgspec.Struct, frozen=True):
     before: State
     """The state before the tick."""
     records: tuple[Record, ...]
-    """The records of the tick, or a part of them if it did not leave whole."""
+    """The records of the tick, or a part of them if it was released in part."""
     code: str
 
 

@@ -1,4 +1,4 @@
-"""Conditions 1 and 2 of P3 (section 3.2): nobody asks for, or sends into, the past.
+"""Conditions 1 and 2 of P3 (section 3.2): no node asks for, or sends into, the past.
 
 Both are sufficient for Theorem 2, not necessary. A violation is a result with a sentence: which
 node, when, and along which path.
@@ -31,14 +31,14 @@ class PastRequest:
     def problem(self) -> Problem:
         """The violation in words."""
         event = self.event
-        told = (
+        trigger = (
             f"gets a message at {event.time!r} on {event.edge!r}"
             if isinstance(event, Received)
             else f"is notified of {event.time!r}"
         )
         return Problem(
             "request-in-the-past",
-            f"{self.node!r} asks to be notified of {self.time!r} when it {told}; "
+            f"{self.node!r} asks to be notified of {self.time!r} when it {trigger}; "
             "a request is for the time of its event or a later one",
             "ask for the time of the event",
         )

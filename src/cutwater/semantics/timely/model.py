@@ -66,7 +66,7 @@ class Late(msgspec.Struct, frozen=True):
 
 
 class Point(msgspec.Struct, frozen=True, cache_hash=True):
-    """A configuration, and what Theorem 2 has to be told of the past."""
+    """A configuration, and what Theorem 2 needs of the past."""
 
     configuration: Configuration
     arriving: tuple[tuple[str, Message], ...]

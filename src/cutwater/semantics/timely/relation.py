@@ -91,30 +91,32 @@ def _proofs(
         path, times = todo.popleft()
         for time in times:
             found.setdefault((path[-1], time), path)
-        for place in _next(dataflow, path[-1]):
-            if place not in path and (there := _times_at(dataflow, steps, path[-1], times, place)):
-                todo.append(((*path, place), there))
+        for location in _next(dataflow, path[-1]):
+            if location not in path and (
+                there := _times_at(dataflow, steps, path[-1], times, location)
+            ):
+                todo.append(((*path, location), there))
     return found
 
 
-def _next(dataflow: Dataflow, place: str) -> list[str]:
-    if place in dataflow.number:
-        return [edge.name for edge in dataflow.outgoing(place)]
-    target = dataflow.edges[dataflow.edge_number[place]].target
+def _next(dataflow: Dataflow, location: str) -> list[str]:
+    if location in dataflow.number:
+        return [edge.name for edge in dataflow.outgoing(location)]
+    target = dataflow.edges[dataflow.edge_number[location]].target
     return [] if target is None else [target]
 
 
 def _times_at(
     dataflow: Dataflow,
     steps: Mapping[Pointstamp, frozenset[Pointstamp]],
-    place: str,
+    location: str,
     times: frozenset[Any],
     further: str,
 ) -> frozenset[Any]:
     """The times at a location one step on, given an upward closed set of times here."""
-    if place not in dataflow.number:
+    if location not in dataflow.number:
         return times
-    sent = (there for time in times for there in steps.get((place, time), ()))
+    sent = (there for time in times for there in steps.get((location, time), ()))
     return _upward(dataflow, [time for edge, time in sent if edge == further])
 
 

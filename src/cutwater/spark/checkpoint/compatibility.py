@@ -223,7 +223,7 @@ def _makers(steps: Sequence[s.Step], numbers: Sequence[int]) -> Iterator[_Maker]
 
 
 def _is_in_columns(job: Job, segment: Segment, step: s.Step) -> bool:
-    if step not in segment.steps or segment.number in job.topology.apart:
+    if step not in segment.steps or segment.number in job.topology.keeps_states_per_input:
         return False  # the body of a loop processes events one by one
     is_vectorised = isinstance(step, s.Apply) and step.is_vectorised
     return is_vectorised or segment.number in job.topology.aggregations
@@ -318,14 +318,14 @@ def sink_location(name: str, sink: SinkConnector) -> str:
 def half_shown(
     found: Identity, wanted: Identity, epoch: int, shown: Mapping[str, str]
 ) -> list[Problem]:
-    """Why a changed flow cannot finish an epoch that has been shown in part."""
+    """Why a changed flow cannot finish an epoch that has been released in part."""
     if not shown or found.code == wanted.code:
         return []
     message = f"it does something else now, and began epoch {epoch}, which is not finished"
     return [
         _changed(
             f"{message}; {mixture(found, shown)}",
-            "let the flow that began the epoch finish it (run it once more), then change it; or "
+            "let the flow that began the epoch finish it (run it again), then change it; or "
             "let this one finish it (--finish-with-this-flow): the rest of the epoch, and all "
             "states, are then made by this flow",
         )
@@ -334,10 +334,10 @@ def half_shown(
 
 def mixture(found: Identity, shown: Mapping[str, str]) -> str:
     """What each sink has of an epoch that another flow began, as a phrase."""
-    parts = [f"sink '{name}' has shown {much}" for name, much in shown.items()]
+    parts = [f"sink '{name}' has released {much}" for name, much in shown.items()]
     nothing = [name for name in found.sinks if name not in shown]
     if nothing:
-        parts.append(f"nothing was shown by {_names(nothing)}")
+        parts.append(f"nothing was released by {_names(nothing)}")
     return ", ".join(parts)
 
 

@@ -58,13 +58,13 @@ def _wait_for_lock(
     checkpoint: Checkpoint, channel: Any, wait_seconds: float, notify: Callable[[str], None]
 ) -> None:
     deadline = time.monotonic() + wait_seconds
-    told = False
+    has_notified = False
     while not _try_lock(channel):
         if time.monotonic() > deadline:
             raise ResourceError(_in_use(checkpoint))
-        if not told:
+        if not has_notified:
             notify("waiting for an earlier run to release the checkpoint")
-            told = True
+            has_notified = True
         time.sleep(0.1)
 
 

@@ -1,7 +1,7 @@
 """The progress of a loop that feeds back through a log, read from Spark's offset log alone.
 
 An *input epoch* has the number of the epoch that read it from the sources: its round 0. While the
-loop is not empty, the offset of the log of what left records, for each planned epoch, which input
+loop is not empty, the offset of the log of results records, for each planned epoch, which input
 epochs are in it. So epochs that Spark has purged from its log are never needed.
 """
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 PLANNED = "planned"
-"""The key, in an offset of the log of what left, for the epoch that it was planned for."""
+"""The key, in an offset of the log of results, for the epoch that it was planned for."""
 _INSIDE = "in the loop"
 
 
@@ -49,8 +49,7 @@ class LoopProgress:
 
     loop: str
     round: int | None
-    """The newest round of its oldest input epoch; None: the loop is empty, and everything is shown.
-    """
+    """The newest round of its oldest input epoch; None: the loop is empty."""
     input_epochs: tuple[InputEpoch, ...]
     """The input epochs in it, oldest first."""
     shown: dict[str, int]
@@ -69,10 +68,10 @@ class LoopProgress:
 
 
 def offset_of_left(planned: int, inside: Collection[InputEpoch], oldest: int) -> dict[str, Any]:
-    """The offset of the log of what left, for an epoch that is planned.
+    """The offset of the log of results, for an epoch that is planned.
 
-    `inside` are the input epochs that stay in the loop, and `oldest` is the first that the epoch
-    may read something of.
+    `inside` are the input epochs that stay in the loop, and `oldest` is the first of which the
+    epoch may read something.
     """
     return {"entry": oldest, PLANNED: planned, _INSIDE: [asdict(each) for each in inside]}
 
@@ -107,7 +106,7 @@ def shown_after(checkpoint: Checkpoint, epoch: int) -> dict[str, int]:
 
 
 def _left(checkpoint: Checkpoint, epoch: int) -> dict[str, Any]:
-    """The offset of the log of what left, which is the last of an epoch's offsets."""
+    """The offset of the log of results, which is the last of an epoch's offsets."""
     return (checkpoint.offsets(epoch) or [None])[-1] or {}
 
 

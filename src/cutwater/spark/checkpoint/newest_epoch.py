@@ -1,7 +1,7 @@
 """The newest epoch, if it is unfinished: what was published of it, and how it is replanned.
 
-An epoch of which nothing was shown has had no effect: it is forgotten, and its input is planned
-anew, by the flow, the limits and the files of this start. With the lock held and every sink
+An epoch of which nothing was released has had no effect: it is forgotten, and its input is
+replanned, by the flow, the limits and the files of this start. With the lock held and every sink
 claimed, in this order:
 
 ==========================  ====================================================================
@@ -50,10 +50,10 @@ def unbound_side_outputs(
 
 
 def shown_of(checkpoint: Checkpoint, found: Identity, job: Job) -> dict[str, str]:
-    """What each sink may have shown of the unfinished epochs, as a phrase; absent: nothing.
+    """What each sink may have released of the unfinished epochs, as a phrase; absent: nothing.
 
-    A sink that is bound elsewhere now, or not at all, cannot be asked, so it counts as having shown
-    something.
+    A sink that is bound elsewhere now, or not at all, cannot be asked, so it counts as having
+    released something.
     """
     epoch = checkpoint.first_unfinished()
     sinks: Mapping[str, SinkConnector] = {
@@ -61,9 +61,9 @@ def shown_of(checkpoint: Checkpoint, found: Identity, job: Job) -> dict[str, str
         **job.sinks,
     }
     shown = {}
-    for name, place in found.sinks.items():
-        if name not in sinks or sink_location(name, sinks[name]) != place:
-            shown[name] = "an unknown part of it: it was bound to another place"
+    for name, location in found.sinks.items():
+        if name not in sinks or sink_location(name, sinks[name]) != location:
+            shown[name] = "an unknown part of it: it was bound to another location"
             continue
         message = sinks[name].shown(job.claim_of(name), epoch)
         if message is not None:

@@ -1,6 +1,6 @@
 """Moves the state of a stopped flow to another number of partitions.
 
-Spark's own checkpoint manager does it, in an epoch that reads and shows nothing: its offset is
+Spark's own checkpoint manager does it, in an epoch that reads and writes nothing: its offset is
 logged with the new number, the states are written beside the old ones, and the commit makes them
 current. A crash before the offset changes nothing; after the commit, the move is done. In between,
 a run is refused, and repeating the command finishes the move.
@@ -39,7 +39,7 @@ class Rescaled:
     before: int
     partitions: int
     next_epoch: int
-    """The first epoch that is not in the checkpoint; the move takes one epoch, which shows nothing.
+    """The first epoch that is not in the checkpoint; the move takes one epoch, without rows.
     """
 
 
@@ -135,5 +135,5 @@ def _not_moved(store: Checkpoint, partitions: int, error: Py4JError) -> Problem:
         f"Spark did not move the state in {store.root} to {partitions} partitions: "
         f"{message[0] if message else type(error).__name__}",
         f"see {store.root / 'scratch' / 'spark.log'}; the old state is still there, and the same "
-        "command can be tried again",
+        "command can be retried",
     )

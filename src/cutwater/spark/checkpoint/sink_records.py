@@ -31,7 +31,7 @@ __all__ = ["ACCEPTABLE", "note_shown", "remember_sinks", "strange_outputs"]
 _BEHIND = "output-behind"
 _ELSEWHERE = "another-output"
 ACCEPTABLE = (_BEHIND, _ELSEWHERE)
-"""What `accept_gap` covers. Not another ledger of the same output: rows would be shown twice."""
+"""What `accept_gap` covers. Not another ledger of the same output: rows would be duplicated."""
 
 
 def note_shown(root: str | Path, epoch: int, sinks: Iterable[str]) -> None:
@@ -59,7 +59,7 @@ def remember_sinks(root: Path, job: Job, accept_gap: Collection[str] = ()) -> No
 
 
 def strange_outputs(root: Path, name: str, sink: SinkConnector, query_id: str) -> list[Problem]:
-    """Why an output is not the one that the checkpoint wrote to, or lacks rows shown before."""
+    """Why an output is not the one that the checkpoint wrote to, or lacks released rows."""
     before, shown = _bound(root).get(name), _shown(root).get(name, -1)
     if before is None or not sink.location:
         return []
@@ -109,7 +109,7 @@ def _another_ledger(name: str, sink: SinkConnector, before: str) -> Problem:
 def _another_output(name: str, sink: SinkConnector, before: str, shown: int) -> Problem:
     return Problem(
         _ELSEWHERE,
-        f"sink '{name}' has shown rows up to epoch {shown} in {before} and is bound to "
+        f"sink '{name}' has released rows up to epoch {shown} in {before} and is bound to "
         f"{sink.location} now, which knows nothing of this checkpoint; they would not be there",
         f"bind it to where it was; or, if it is to begin there with what comes now: --accept-gap "
         f"{name}",
@@ -121,7 +121,7 @@ def _behind(name: str, sink: SinkConnector, newest: int | None, shown: int) -> P
     has = "has none" if newest == -1 else has
     return Problem(
         _BEHIND,
-        f"sink '{name}' has shown rows up to epoch {shown}, and {sink.location} {has}; it was "
+        f"sink '{name}' has released rows up to epoch {shown}, and {sink.location} {has}; it was "
         "restored from a backup or emptied, and the rows in between would stay missing",
         "restore the checkpoint of the same time too; or start over with a new checkpoint; or "
         f"continue without these rows: --accept-gap {name}",

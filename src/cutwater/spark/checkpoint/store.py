@@ -55,9 +55,8 @@ class Checkpoint:
 
     unit = "epoch"
     """What its numbers count."""
-    plans_anew = True
-    """Is an unfinished epoch forgotten if nothing of it was shown? Else it is replayed as planned.
-    """
+    replans = True
+    """Is an unfinished epoch forgotten if nothing of it was released? Else it is replayed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -102,7 +101,7 @@ class Checkpoint:
                 raise RefusedError(
                     Problem(
                         "no-identity",
-                        f"the checkpoint {self.root} has no cutwater.json; it is not whole",
+                        f"the checkpoint {self.root} has no cutwater.json; it is incomplete",
                         "restore it from a backup, or start with a new checkpoint and output",
                     )
                 )
@@ -303,7 +302,7 @@ def half_rescaled(checkpoint: Checkpoint) -> list[Problem]:
 def _embedded(root: Path) -> Problem:
     return Problem(
         "embedded-checkpoint",
-        f"{root} is the checkpoint of a query of your own, not of a run: Spark's offsets lie in it",
+        f"{root} is the checkpoint of a query of your own, not of a run: it has Spark's offsets",
         "choose another folder; the checkpoint of your own query continues with that query",
     )
 

@@ -59,7 +59,7 @@ _NO_SNAPSHOT = (
 """What a damaged archive, and the files in it, may raise."""
 
 RESTORE = (
-    "restore the checkpoint from a backup, whole; without one, start with a new checkpoint and an "
+    "restore the whole checkpoint from a backup; without one, start with a new checkpoint and an "
     "empty output"
 )
 """The hint where a file does not match its checksum."""
@@ -360,5 +360,5 @@ def _commit_hint(path: Path, is_newest: bool) -> str:
         return RESTORE
     return (
         f"delete {path} and {path.with_name(f'.{path.name}.crc').name} beside it, and run again: "
-        "the epoch is done once more, and nothing is shown twice"
+        "the epoch is replayed, without duplicates"
     )

@@ -29,14 +29,21 @@ from cutwater.extras import not_installed
 from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.connectors.base.source import SourceConnector
 
-__all__ = ["GROUP", "ConnectorKind", "Setting", "sink_kinds", "source_class", "source_kinds"]
+__all__ = [
+    "GROUP",
+    "ConnectorKind",
+    "ConnectorSetting",
+    "sink_kinds",
+    "source_class",
+    "source_kinds",
+]
 
 GROUP = "cutwater.connectors"
 """The entry point group in which packages register connectors."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class ConnectorSetting:
     """One setting of a connector kind."""
 
     type: Any
@@ -77,7 +84,7 @@ class ConnectorKind:
         why = f"{type(error).__name__}: {error}"
         return RefusedError(_broken(self.maker, self.package, why)) if self.package else None
 
-    def settings(self) -> dict[str, Setting]:
+    def settings(self) -> dict[str, ConnectorSetting]:
         """Its settings, by name."""
         make: Any = self.load()
         given = inspect.signature(make).parameters
@@ -87,7 +94,7 @@ class ConnectorKind:
         }
         hints = typing.get_type_hints(SimpleNamespace(__annotations__=own), called.__globals__)
         return {
-            name: Setting(hints.get(name, Any), each.default is each.empty)
+            name: ConnectorSetting(hints.get(name, Any), each.default is each.empty)
             for name, each in given.items()
         }
 
@@ -108,7 +115,9 @@ _OWN_SINKS: Mapping[str, ConnectorKind] = {
     "delta": ConnectorKind("cutwater.spark.connectors.delta.sink:Delta"),
     "kafka": ConnectorKind("cutwater.spark.connectors.kafka.sink:KafkaTopic"),
     "postgres": ConnectorKind("cutwater.spark.connectors.postgres:postgres_table"),
-    "call": ConnectorKind("cutwater.spark.connectors.callback.sink:Call", functions=("function",)),
+    "call": ConnectorKind(
+        "cutwater.spark.connectors.callback.sink:Callback", functions=("function",)
+    ),
 }
 
 _OWN_SOURCE_CLASSES: Mapping[str, str] = {

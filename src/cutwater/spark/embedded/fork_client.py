@@ -1,9 +1,9 @@
-"""Stands where Spark expects a Python interpreter, and asks the fork server for a process.
+"""Runs in place of the Python interpreter, and asks the fork server for a process.
 
-The server's folder has a copy of this file that can be run. It looks for no packages, so that it is
-there within milliseconds: it imports the standard library alone. Its standard streams become those
-of the process that it gets; it waits for the end of that one and ends likewise. Where there is no
-server it becomes the interpreter that was asked for.
+The server's folder has a copy of this file that can be run. It imports the standard library alone,
+so that it starts within milliseconds. Its standard streams become those of the process that it
+gets; it waits for that process and exits with its exit code. Without a server it becomes the
+interpreter that was asked for.
 """
 
 import os
@@ -14,7 +14,7 @@ __all__ = ["main"]
 
 
 def main(address: str, python: str, *arguments: str) -> int:
-    """Run ``python ARGUMENTS...``, by the server if there is one; the exit code."""
+    """Run ``python ARGUMENTS...``, by the server if there is one; returns the exit code."""
     server = socket.socket(socket.AF_UNIX)
     try:
         server.connect(address)
@@ -30,7 +30,7 @@ def main(address: str, python: str, *arguments: str) -> int:
 
 
 def _request(arguments: tuple[str, ...]) -> bytes:
-    """Arguments, folder and environment, after the length of all that."""
+    """Arguments, folder and environment, prefixed by the length of all three."""
     variables = [name + b"=" + value for name, value in os.environb.items()]
     request = [str(len(arguments)), *arguments, os.getcwd()]  # noqa: PTH109 (an import less)
     data = b"\0".join([*map(os.fsencode, request), *variables])

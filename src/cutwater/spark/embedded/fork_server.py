@@ -1,11 +1,11 @@
 """Python processes of Spark on this machine, forked from one that has imported everything.
 
-A run needs about ten Python processes before its first row is out, most of them one after the
-other: planners, readers, workers, the writer. Each would import pyspark, numpy, pyarrow and this
-package anew, which takes longer than all the rest of its start. So a server imports them once,
-while the JVM starts, and what Spark takes for the interpreter (`fork_client`) asks it for a copy.
+A run needs about ten Python processes before its first row, most of them in sequence: planners,
+readers, workers, the writer. Each would import pyspark, numpy, pyarrow and this package again,
+which takes longer than all the rest of its start. So a server imports them once, while the JVM
+starts, and what Spark runs as the interpreter (`fork_client`) asks it for a fork.
 
-Nothing depends on it: where there is no server, every process is started as usual.
+Nothing depends on it: without a server, every process is started as usual.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ _SINGLE_THREAD = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_th
 """Only a process with one thread can be forked safely, and these keep libraries from starting one
 when they are imported. Spark gives its workers one thread for arithmetic, too."""
 _AS_SPARK_HAS_IT = {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "YES"}
-"""What Spark sets for its Python processes, and an interpreter heeds only when it starts."""
+"""What Spark sets for its Python processes, and an interpreter reads only when it starts."""
 _LINE = re.compile(r"\S{1,100}")
 """An interpreter that can be named in the first line of a script."""
 _PATIENCE_SECONDS = 10.0
 
 
 def start_fork_server(folder: Path) -> str:
-    """Start a server that ends with this process; what to run as the interpreter.
+    """Start a server that ends with this process; returns what to run as the interpreter.
 
-    It is the interpreter itself where nothing in the folder can be run.
+    That is the interpreter itself if files in the folder cannot be executed.
     """
     interpreter = folder / "python"
     interpreter.write_text(f"#!{sys.executable} -IS\n{Path(fork_client.__file__).read_text()}")
@@ -95,7 +95,7 @@ class Request:
     """A process that is asked for."""
 
     arguments: list[str]
-    """What the interpreter would be given: ``-m MODULE ...``."""
+    """The arguments of the interpreter: ``-m MODULE ...``."""
     folder: str
     environment: dict[bytes, bytes]
 
@@ -118,7 +118,7 @@ class Request:
         )
 
     def fulfil(self) -> None:
-        """Be the process that was asked for, to its end."""
+        """Run as the process that was asked for, until it exits."""
         os.chdir(self.folder)
         os.environb.clear()
         os.environb.update(self.environment)
@@ -134,7 +134,7 @@ class Request:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
 
     def _find_modules(self) -> None:
-        """Look for modules where an interpreter would that starts here and now."""
+        """Search for modules where a new interpreter would."""
         places = os.environ.get("PYTHONPATH", "").split(os.pathsep)
         here = [] if sys.flags.safe_path else [self.folder]
         known = sys.path[len(here) :]
@@ -143,7 +143,7 @@ class Request:
 
 
 class ForkServer:
-    """Forks for every client, and tells it of the end of its process."""
+    """Forks for every client, and reports the end of its process."""
 
     def __init__(self, listener: socket.socket, lifeline: int) -> None:
         """`lifeline` can be read from when no more clients will come."""
@@ -154,7 +154,7 @@ class ForkServer:
         self._waiting.register(listener, selectors.EVENT_READ, self._accept)
 
     def serve(self) -> Request | None:
-        """Wait for clients; in a forked process what it shall be, in the server None at last."""
+        """Wait for clients; returns the request in a forked process, in the server None."""
         while self._waiting.get_map():
             for key, _ in self._waiting.select():
                 react: Callable[[], Request | None] = key.data
@@ -163,7 +163,7 @@ class ForkServer:
         return None
 
     def _close(self) -> None:
-        """Take no more clients; what was forked is looked after to its end."""
+        """Accept no more clients; forked processes are still waited for."""
         self._waiting.unregister(self._lifeline)
         self._waiting.unregister(self._listener)
         self._listener.close()
@@ -181,7 +181,7 @@ class ForkServer:
             process = os.fork()
             if process > 0:
                 self._look_after(process, client)
-        except (OSError, ValueError):  # it is gone or not one of ours, or there is no room
+        except (OSError, ValueError):  # it is gone or not ours, or there is no room
             client.close()
         if process == 0:
             self._leave_to_the_server(client)
@@ -192,7 +192,7 @@ class ForkServer:
         return request if process == 0 else None
 
     def _look_after(self, process: int, client: socket.socket) -> None:
-        """Tell a client that it has a process, and wait for the end of either."""
+        """Report to a client that it has a process, and wait until either exits."""
         try:
             ended = os.pidfd_open(process)
             client.sendall(b"\0")
@@ -205,7 +205,7 @@ class ForkServer:
         wait(client, data=partial(self._end_early, process, client))
 
     def _end(self, process: int, ended: int, client: socket.socket) -> None:
-        """Tell a client that its process has ended."""
+        """Report to a client that its process has exited."""
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         self._waiting.unregister(ended)
         os.close(ended)
@@ -215,14 +215,14 @@ class ForkServer:
                 client.sendall(bytes([code if code >= 0 else 128 - code]))
 
     def _end_early(self, process: int, client: socket.socket) -> None:
-        """Spark has ended the client, which is all it knows of the process."""
+        """Spark has killed the client, and knows only that process."""
         if client.fileno() >= 0:
             self._waiting.unregister(client)
             client.close()
             os.kill(process, signal.SIGTERM)
 
     def _leave_to_the_server(self, client: socket.socket) -> None:
-        """Close, in a forked process, what is the server's."""
+        """In a forked process, close what belongs to the server."""
         for key in self._waiting.get_map().values():
             if isinstance(key.fileobj, socket.socket):
                 key.fileobj.close()

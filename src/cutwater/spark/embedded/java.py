@@ -1,4 +1,4 @@
-"""A Java runtime for Spark: one that is there, else the one that comes as a Python package.
+"""A Java runtime for Spark: an installed one, else the one that comes as a Python package.
 
 The packaged runtime lacks the module ``jdk.incubator.vector``, which Spark's launcher asks for;
 a launcher of three lines in front of it drops that one flag.
@@ -93,7 +93,7 @@ def _packaged() -> Path | None:
 
 
 def _with_launcher(java: Path) -> Path:
-    """A home for this process alone: nobody can have put anything into it before."""
+    """A home for this process alone, which is empty before."""
     home = Path(tempfile.mkdtemp(prefix="cutwater-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     launcher = home / "bin" / "java"

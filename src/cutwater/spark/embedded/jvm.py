@@ -1,7 +1,7 @@
 """The JVM that this process started: what it died of, and how to end it without its help.
 
-Nothing here calls into the JVM, so it works for one that is frozen, too. A JVM that somebody else
-started is never touched.
+Nothing here calls into the JVM, so it works for one that is frozen, too. A JVM that this process
+did not start is never touched.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = [
 ]
 
 OUT_OF_MEMORY_OPTION = "-XX:+ExitOnOutOfMemoryError"
-"""After that error threads are missing in a JVM, and it may wait for them for ever."""
+"""After that error a JVM lacks threads, and may wait for them forever."""
 
 _OUT_OF_MEMORY = ("java.lang.OutOfMemoryError", "org.apache.arrow.memory.OutOfMemoryException")
 _EXITS_OUT_OF_MEMORY = (3, 52)
 """Of Java's option, and of Spark's own handler."""
 _ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 _DYING_S = 5.0
-"""How long a JVM may take to be gone once its connection broke."""
+"""How long a JVM may take to exit once its connection broke."""
 _TAIL = 64 << 10
 _CGROUP_EVENTS = Path("/sys/fs/cgroup/memory.events")
 
@@ -45,7 +45,7 @@ _fork_server: subprocess.Popen[bytes] | None = None
 
 
 def set_own(process: subprocess.Popen[bytes] | None) -> None:
-    """Take note of the JVM that was started; it leads a process group of its own."""
+    """Record the JVM that was started; it leads its own process group."""
     global _own
     _own = process
 
@@ -56,13 +56,13 @@ def own() -> subprocess.Popen[bytes] | None:
 
 
 def set_fork_server(process: subprocess.Popen[bytes]) -> None:
-    """Take note of the process that forks Python processes for the JVM, in its own session."""
+    """Record the process that forks Python processes for the JVM, in its own session."""
     global _fork_server
     _fork_server = process
 
 
 def kill_own() -> bool:
-    """Kill the JVM and all Python processes that it has; False if there is none that lives.
+    """Kill the JVM and all its Python processes; False if none is alive.
 
     These would end as their connections break, but for one that is paused or never reads.
     """
@@ -84,7 +84,7 @@ def kill_own() -> bool:
 def _members(session: int) -> list[int]:
     """The processes of a session; Spark's Python processes are in groups of their own there.
 
-    Empty if the system does not tell.
+    Empty if the system does not provide it.
     """
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -96,7 +96,7 @@ def _members(session: int) -> list[int]:
 
 
 def death_of(process: subprocess.Popen[bytes], scratch: Path) -> Problem | None:
-    """What a JVM died of, what it said last, and what to set; None if it lives."""
+    """Why a JVM died, its last output, and what to set; None if it is alive."""
     try:
         code = process.wait(_DYING_S)
     except subprocess.TimeoutExpired:
@@ -114,7 +114,7 @@ def is_out_of_memory(message: str) -> bool:
 
 
 def out_of_memory(scratch: Path) -> Problem:
-    """The heap was too small for what it had to hold."""
+    """The heap was too small."""
     return Problem(
         "jvm-out-of-memory",
         f"the JVM of the run had no memory left ({_kind_of_memory(scratch)})",

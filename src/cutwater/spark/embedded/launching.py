@@ -1,4 +1,4 @@
-"""Starting the JVM: with its settings in a file of ours alone, and Python processes that are quick.
+"""Starts the JVM: with its settings in our own file, and Python processes that start quickly.
 
 Settings are not given on the command line, which every user of the machine can read: a key of an
 account may be among them.
@@ -49,7 +49,7 @@ def gateway_to(conf: SparkConf, scratch: Path, master: str) -> Any:
 
 @contextmanager
 def _settings_file(conf: SparkConf) -> Iterator[None]:
-    """Let the JVM that is started meanwhile read its settings from a file."""
+    """Inside, a JVM that is started reads its settings from a file."""
     file = Path(temporary_folder()) / "settings.properties"
     with create_file(file) as opened:
         opened.write("".join(f"{_escaped(k)}={_escaped(v)}\n" for k, v in conf.getAll()).encode())
@@ -67,7 +67,7 @@ def _settings_file(conf: SparkConf) -> Iterator[None]:
 
 
 def _escaped(text: str) -> str:
-    r"""Text as Java's properties have it.
+    r"""Text in the syntax of Java's properties.
 
     >>> _escaped("C:\\a b=ü")
     'C\\:\\\\a\\ b\\=\\u00fc'
@@ -85,10 +85,10 @@ def _escaped_unit(code: int) -> str:
 
 @contextmanager
 def _compiled_pyspark(master: str) -> Iterator[None]:
-    """Let the JVM started meanwhile run its Python processes on the installed, compiled pyspark.
+    """Inside, a JVM that is started runs its Python processes on the installed, compiled pyspark.
 
     Spark puts ``python/lib/pyspark.zip`` of its home first on their path, and each of a dozen
-    processes would compile the sources in it anew, which is half of what a start costs. A home
+    processes would compile the sources in it again, which is half of what a start costs. A home
     without that folder, everything else being the same, leaves them what this process imports.
     """
     is_needed = SparkContext._gateway is None and master.startswith("local")
@@ -108,7 +108,7 @@ def _compiled_pyspark(master: str) -> Iterator[None]:
 
 @contextmanager
 def python_processes(master: str, more: Mapping[str, str]) -> Iterator[None]:
-    """Let a session that is made meanwhile have its Python processes forked, where that is safe.
+    """Inside, a session that is made has its Python processes forked, where that is safe.
 
     Not if they are of another pyspark, or are given variables that count when a process starts.
     """
@@ -133,7 +133,7 @@ def _forking() -> str:
 def temporary_folder() -> str:
     """A folder for sockets and shuffled data: one for the JVM of this process, for life.
 
-    A path of a Unix socket has at most 107 bytes, so it cannot lie in just any scratch folder.
+    A path of a Unix socket has at most 107 bytes, so not every scratch folder will do.
     """
     made = tempfile.mkdtemp(prefix="cutwater-")
     atexit.register(shutil.rmtree, made, ignore_errors=True)

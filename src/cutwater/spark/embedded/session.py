@@ -1,4 +1,4 @@
-"""The embedded Spark session, with the settings that a flow needs and those that matter."""
+"""The embedded Spark session, with the settings that a flow needs."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 _NEEDED = {
     _PROVIDER: _STATE_STORE,
-    # Two attempts of a task write other bytes: a version must not mix what both have written.
+    # Two attempts of a task write different bytes: a version must not mix them.
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
 }
-"""What any session must have."""
+"""Settings that every session must have."""
 
 _CHANGEABLE = {
     # Snapshots are uploaded and old files deleted meanwhile: a run that lives shorter never does.
     "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # What the user interface would show is kept in memory also where there is none.
+    # The data of the user interface is kept in memory even if it is disabled.
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",
     "spark.sql.ui.retainedExecutions": "20",
 }
-"""What suits a run, and may be set otherwise."""
+"""Defaults for a run, which the user may change."""
 
 _SETTINGS = {
     **_NEEDED,
@@ -92,7 +92,7 @@ appender.file.layout.pattern = %d %p %c{{1}}: %m%n%ex
 
 
 def setting_problem(name: str) -> Problem | None:
-    """Why a setting of the embedded session is not the user's to make."""
+    """Why the user may not change a setting of the embedded session."""
     if name in _OURS:
         message = f"{name} is set by the run; a flow depends on it"
         return Problem("setting-of-ours", message, "leave it out, or run on a session of your own")
@@ -110,9 +110,9 @@ def embedded_session(
     more: Mapping[str, str] = MappingProxyType({}),
     ours: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
-    """A session of our own; Spark's words go to ``spark.log`` in the scratch folder.
+    """An embedded session; Spark's output goes to ``spark.log`` in the scratch folder.
 
-    `more` are settings of the user's, `ours` those of the engine.
+    `more` are the user's settings, `ours` those of the engine.
     """
     problems = [problem for problem in map(setting_problem, more) if problem]
     if problems:
@@ -166,7 +166,7 @@ def _quieten(context: SparkContext) -> None:
 
 @contextmanager
 def looked_after(session: SparkSession, scratch: Path, *, is_ours: bool) -> Iterator[None]:
-    """Stop a session of ours at the end; raises an error that explains why a JVM died."""
+    """Stop our own session at the end; raises an error that explains why a JVM died."""
     process = jvm.own() if is_ours else None
     try:
         yield
@@ -206,7 +206,7 @@ def _gone(error: Exception) -> Problem:
 
 @contextmanager
 def _same_interrupts() -> Iterator[None]:
-    """Leave it to the caller what Ctrl-C does; a Spark context would cancel its jobs."""
+    """Keep the caller's handler of Ctrl-C; a Spark context would cancel its jobs."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -234,7 +234,7 @@ def is_on_this_machine(master: str) -> bool:
 
 
 def _on_this_machine(master: str) -> dict[str, str]:
-    """What can be settled where no other machine takes part: no port is open to the network."""
+    """Settings for a session on one machine: no port is open to the network."""
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -1,9 +1,9 @@
 """Ends a run that makes no progress: a function that never returns, a process that is paused.
 
 Spark has a timeout for Python workers (`spark.python.worker.idleTimeoutSeconds`), which does not
-suffice: it ends a worker by SIGTERM, which one that is paused never takes, and it does not know
-planners and the JVM itself. So a thread that never calls into the JVM counts for how long nothing
-was seen to go on.
+suffice: it ends a worker by SIGTERM, which a paused one does not handle, and it does not cover
+planners and the JVM itself. So a thread that never calls into the JVM measures how long there was
+no progress.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST_TICK_S = 5.0
 
 
 class Watchdog:
-    """Cuts a run off when no sign of it has changed for too long.
+    """Ends a run without progress for too long.
 
     Time is counted in ticks: while the whole machine sleeps, or all of a run is paused, none pass.
     """
@@ -37,7 +37,7 @@ class Watchdog:
         """Was the run cut off?"""
 
     def is_quiet(self) -> bool:
-        """Has nothing changed for a tick or more, so that a closer look is due?"""
+        """Has nothing changed for a tick or more, so that a closer look is needed?"""
         return self._ticks > self._seen_at
 
     def note(self, name: str, value: object) -> None:
@@ -62,7 +62,7 @@ class Watchdog:
             over.set()
 
     def refuse_hung(self) -> None:
-        """End a run whose session is not ours, and is not killed."""
+        """End a run whose session is not ours, without killing that."""
         if self.is_hung:
             raise ResourceError(self.problem())
 
@@ -74,7 +74,7 @@ class Watchdog:
             f"no task was finished and nothing was planned for {self._hung_after_s:g} s"
             f"{f' (Spark: {doing})' if doing else ''}; a function does not return, or a process "
             "of the run is paused; the run was cut off",
-            "nothing is lost: the next run does the epoch again; if a task may take that long, "
+            "nothing is lost: the next run replays the epoch; if a task may take that long, "
             "raise hung_after, or let epochs be smaller: max_rows_per_epoch",
         )
 

@@ -14,13 +14,21 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from cutwater.annotations import describe, fields_of, members, plain_type
+from cutwater.annotations import fields_of, members, plain_type, typename
 from cutwater.errors import InputError, Problem, RefusedError
 from cutwater.spark.exchange.columns import DictionaryEncoding, Records, objects
 from cutwater.vectors import Layout
 from cutwater.vectors.layouts import Columns
 
-__all__ = ["arrays_of", "arrow_type", "in_utc", "misfit", "numbering_of", "records_in", "schema_of"]
+__all__ = [
+    "arrays_of",
+    "arrow_schema",
+    "arrow_type",
+    "in_utc",
+    "is_misfit",
+    "numbering_of",
+    "records_in",
+]
 
 _SIMPLE: dict[Any, pa.DataType] = {
     int: pa.int64(),
@@ -75,7 +83,7 @@ def _struct(fields: dict[str, Any], inside: tuple[Any, ...]) -> pa.DataType | No
     return pa.struct([pa.field(name, tp) for name, tp in found.items()])
 
 
-def schema_of(layout: Layout, what: str) -> pa.Schema:
+def arrow_schema(layout: Layout, what: str) -> pa.Schema:
     """The schema of a type; a type without fields is one column named ``value``.
 
     Raises `RefusedError` if a field has no Arrow type; `what` names the carrier in its message.
@@ -86,7 +94,7 @@ def schema_of(layout: Layout, what: str) -> pa.Schema:
             raise RefusedError(
                 Problem(
                     "no-column-type",
-                    f"{what} carries {describe(layout.type)}, and {describe(tp)} has no column "
+                    f"{what} carries {typename(layout.type)}, and {typename(tp)} has no column "
                     "type",
                     "map it to a dataclass of numbers, text, times, and lists and dataclasses of "
                     "these",
@@ -110,10 +118,10 @@ def _array(column: np.ndarray, kind: str, tp: pa.DataType) -> pa.Array:
     return pa.array(values, tp)
 
 
-def misfit(found: pa.DataType, tp: Any) -> bool:
+def is_misfit(found: pa.DataType, tp: Any) -> bool:
     """Are values of an Arrow type unfit for an annotation?
 
-    >>> misfit(pa.int32(), int), misfit(pa.string(), int), misfit(pa.int64(), float)
+    >>> is_misfit(pa.int32(), int), is_misfit(pa.string(), int), is_misfit(pa.int64(), float)
     (False, True, False)
     """
     wanted = arrow_type(tp)
@@ -166,8 +174,8 @@ def records_in(
                 Problem(
                     "null-in-a-field",
                     f"{what} has a row without '{name or 'value'}', which is declared "
-                    f"{describe(declared)}",
-                    f"declare it {describe(declared)} | None, or leave such rows out before",
+                    f"{typename(declared)}",
+                    f"declare it {typename(declared)} | None, or leave such rows out before",
                 )
             )
         try:
@@ -183,7 +191,7 @@ def records_in(
                 Problem(
                     "bad-record",
                     f"column '{name or 'value'}' of {what} has a row that is no "
-                    f"{describe(declared)}: {error}",
+                    f"{typename(declared)}: {error}",
                     "correct the annotation, or leave such rows out before",
                 )
             ) from None

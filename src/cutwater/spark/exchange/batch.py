@@ -17,11 +17,11 @@ import numpy as np
 from cutwater.ordering import buckets_of
 from cutwater.spark.exchange.columns import Records, joined_values
 
-__all__ = ["Batch", "joined", "much_at_once"]
+__all__ = ["EventBatch", "joined", "much_at_once"]
 
 
 @dataclass(slots=True)
-class Batch:
+class EventBatch:
     """Events, each with its position in the order of the epoch and its key's canonical bytes."""
 
     orders: list[bytes]
@@ -39,9 +39,9 @@ class Batch:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, indices: Sequence[int]) -> Batch:
+    def take(self, indices: Sequence[int]) -> EventBatch:
         """The events at these indices."""
-        return Batch(
+        return EventBatch(
             self.orders and list(map(self.orders.__getitem__, indices)),
             list(map(self.key_bytes.__getitem__, indices)),
             _taken(self.values, indices),
@@ -50,9 +50,9 @@ class Batch:
             self.label,
         )
 
-    def part(self, start: int, end: int, label: int | None) -> Batch:
+    def part(self, start: int, end: int, label: int | None) -> EventBatch:
         """The events from one index to another, exclusive."""
-        return Batch(
+        return EventBatch(
             self.orders[start:end],
             self.key_bytes[start:end],
             self.values[start:end],
@@ -61,12 +61,12 @@ class Batch:
             label,
         )
 
-    def halves(self) -> tuple[Batch, Batch]:
+    def halves(self) -> tuple[EventBatch, EventBatch]:
         """The first half and the rest."""
         middle = len(self) // 2
         return self.part(0, middle, self.label), self.part(middle, len(self), self.label)
 
-    def by_label(self, labels: Sequence[int]) -> Iterator[Batch]:
+    def by_label(self, labels: Sequence[int]) -> Iterator[EventBatch]:
         """One batch per bucket."""
         if self.label is not None or not len(self):
             yield self
@@ -79,7 +79,7 @@ class Batch:
                 yield together.part(start, start + count, label)
                 start += count
 
-    def in_order(self) -> Batch:
+    def in_order(self) -> EventBatch:
         """The events sorted by order; the sort is stable."""
         if all(map(operator.le, self.orders, self.orders[1:])):
             return self
@@ -107,13 +107,13 @@ def much_at_once() -> Iterator[None]:
             gc.enable()
 
 
-def joined(batches: Iterable[Batch]) -> Batch:
+def joined(batches: Iterable[EventBatch]) -> EventBatch:
     """The concatenation of batches; all have the same columns."""
     first, *others = batches
     if not others:
         return first
     every = [first, *others]
-    return Batch(
+    return EventBatch(
         [order for batch in every for order in batch.orders],
         [key for batch in every for key in batch.key_bytes],
         joined_values([batch.values for batch in every]),

@@ -19,7 +19,7 @@ __all__ = [
     "RecordCodec",
     "Records",
     "joined_values",
-    "numbered",
+    "number_keys",
     "objects",
     "record_codec",
 ]
@@ -79,8 +79,8 @@ class Records(Sequence[Any]):
 
     def take(self, indices: Any) -> Records:
         """The values at these indices."""
-        places = np.asarray(indices, np.intp)
-        return Records(self.layout, {name: c[places] for name, c in self.columns.items()})
+        rows = np.asarray(indices, np.intp)
+        return Records(self.layout, {name: c[rows] for name, c in self.columns.items()})
 
     def fields(self, names: Sequence[str]) -> list[Any] | None:
         """One field of each value, or several as a tuple; None if not all of them are columns."""
@@ -155,7 +155,7 @@ def objects(values: Iterable[Any]) -> np.ndarray:
     return np.fromiter(found, object, count=len(found))
 
 
-def numbered(keys: list[bytes]) -> tuple[list[bytes], np.ndarray]:
+def number_keys(keys: list[bytes]) -> tuple[list[bytes], np.ndarray]:
     """The distinct keys in order of appearance, and for each key its index among these."""
     found = dict.fromkeys(keys)
     if len(found) == len(keys):

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.types import BinaryType, ByteType, IntegerType, StructField, StructType
 
-from cutwater.spark.exchange.batch import Batch
+from cutwater.spark.exchange.batch import EventBatch
 
 __all__ = [
     "ARROW_SCHEMA",
@@ -43,7 +43,7 @@ __all__ = [
     "pack_number",
     "pack_watermark",
     "record_batches",
-    "row_of",
+    "spark_row",
     "split_input_epoch",
     "unpack_lines",
     "unpack_watermark",
@@ -100,7 +100,7 @@ def pack_watermark(source: str, time: bytes) -> bytes:
     return _pack((source, time))
 
 
-def pack_lines(batch: Batch) -> bytes:
+def pack_lines(batch: EventBatch) -> bytes:
     """The body of a row for a sink; the values of the batch are lines."""
     return _pack((batch.orders, batch.values))
 
@@ -108,10 +108,10 @@ def pack_lines(batch: Batch) -> bytes:
 class Fold(Protocol):
     """Pre-aggregates before the shuffle."""
 
-    def folded(self, batches: Sequence[Batch]) -> Batch:
+    def folded(self, batches: Sequence[EventBatch]) -> EventBatch:
         """One value per key; some of the batches may be results of an earlier fold."""
 
-    def pack(self, batch: Batch) -> bytes:
+    def pack(self, batch: EventBatch) -> bytes:
         """The body of a row."""
 
 
@@ -145,10 +145,10 @@ class ShuffleWriter:
         self._labels = labels
         self._inputs = inputs
         self._rows: list[ShuffleRow] = []
-        self._new: list[tuple[int, Fold, Batch]] = []
+        self._new: list[tuple[int, Fold, EventBatch]] = []
         self._gathered: dict[int, _Gathered] = {}
 
-    def post(self, target: int, batch: Batch, pack: Callable[[Batch], bytes]) -> None:
+    def post(self, target: int, batch: EventBatch, pack: Callable[[EventBatch], bytes]) -> None:
         """Send events to the buckets of their keys in a target."""
         for part in batch.by_label(self._labels):
             for body in _bodies(part, pack):
@@ -165,7 +165,7 @@ class ShuffleWriter:
         assert self._inputs is not None
         return ShuffleWriter(self._labels, replace(self._inputs, current=number))
 
-    def gather(self, target: int, batch: Batch, fold: Fold) -> None:
+    def gather(self, target: int, batch: EventBatch, fold: Fold) -> None:
         """Buffer values for a target, to be pre-aggregated by key."""
         self._new.append((target, fold, batch))
 
@@ -204,11 +204,11 @@ class _Gathered:
     """Values for one target, buffered to be folded with others of the same keys."""
 
     fold: Fold
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[EventBatch] = field(default_factory=list)
     weight: int = 0
     _is_folded: bool = False
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: EventBatch) -> None:
         """Buffer one more batch."""
         self.batches.append(batch)
         self.weight += _weight(batch)
@@ -222,12 +222,12 @@ class _Gathered:
         return self
 
 
-def _weight(batch: Batch) -> int:
+def _weight(batch: EventBatch) -> int:
     """The approximate memory of folded values in bytes; they hold each key twice."""
     return 64 * len(batch) + 2 * sum(map(len, batch.key_bytes))
 
 
-def _bodies(batch: Batch, pack: Callable[[Batch], bytes]) -> Iterator[bytes]:
+def _bodies(batch: EventBatch, pack: Callable[[EventBatch], bytes]) -> Iterator[bytes]:
     if not len(batch):
         return
     body = pack(batch)
@@ -238,7 +238,7 @@ def _bodies(batch: Batch, pack: Callable[[Batch], bytes]) -> Iterator[bytes]:
             yield from _bodies(half, pack)
 
 
-def row_of(row: ShuffleRow) -> Row:
+def spark_row(row: ShuffleRow) -> Row:
     """A row as Spark's `Row`."""
     return Row(**dict(zip(ROW_SCHEMA.names, row, strict=True)))
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from cutwater.annotations import describe
+from cutwater.annotations import typename
 from cutwater.codec import Codec
 from cutwater.errors import Problem, StepError
 from cutwater.flow.fusing import Plan, Segment
 from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.state_snapshots import key_kept_as, time_kept_as
-from cutwater.spark.exchange.batch import Batch
+from cutwater.spark.exchange.batch import EventBatch
 from cutwater.spark.exchange.columns import RecordCodec, Records
 from cutwater.spark.job.column_requirements import ColumnRequirements
 
@@ -52,12 +52,12 @@ class EventCodec:
         """The codec of keys."""
         self._keys = _many(key) if self._uses_keys and segment.key is None else None
 
-    def writer(self, port: int) -> Callable[[Batch], bytes]:
+    def writer(self, port: int) -> Callable[[EventBatch], bytes]:
         """A function that encodes the events for one input."""
         encode, times, keys = self._values[port].encode, self._times, self._keys
         records, tp = self._records[port], self._types[port]
 
-        def write(batch: Batch) -> bytes:
+        def write(batch: EventBatch) -> bytes:
             values = batch.values
             if isinstance(values, Records) and values.layout.type is tp:
                 body = True, records().encode(values)
@@ -77,7 +77,7 @@ class EventCodec:
 
         return write
 
-    def read(self, body: bytes) -> tuple[int, Batch]:
+    def read(self, body: bytes) -> tuple[int, EventBatch]:
         """The input of the events in a body, and the events.
 
         Raises `StepError` if a value does not fit its annotation.
@@ -85,7 +85,7 @@ class EventCodec:
         port, _, orders, key_bytes, is_columns, values, times, keys = _unpack(body)
         decode = self._records[port]().decode if is_columns else self._values[port].decode
         try:
-            batch = Batch(orders, key_bytes, decode(values))
+            batch = EventBatch(orders, key_bytes, decode(values))
         except (msgspec.ValidationError, ValueError) as error:
             raise StepError(self._not_declared(port, error)) from None
         if self._times and times is not None:
@@ -101,7 +101,7 @@ class EventCodec:
         return Problem(
             "not-as-annotated",
             f"{sender.title} sends {reader.title} something else than "
-            f"{describe(self._types[port])}, which its annotation declares: {error}",
+            f"{typename(self._types[port])}, which its annotation declares: {error}",
             "correct what the function returns, or its annotation",
         )
 
@@ -111,7 +111,7 @@ class EventCodec:
         found: bytes = _peek(body)[1]
         return found
 
-    def keys_of(self, batch: Batch) -> list[Any] | None:
+    def keys_of(self, batch: EventBatch) -> list[Any] | None:
         """The keys of events; None if the segment does not need them."""
         if batch.keys is None and self._uses_keys and self._segment.key is not None:
             return list(map(self._segment.key, batch.values))

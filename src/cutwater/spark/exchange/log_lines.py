@@ -17,7 +17,7 @@ from cutwater.codec import Codec
 from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.flow.steps import FromLog
 from cutwater.ordering import NO_KEY
-from cutwater.spark.exchange.batch import Batch
+from cutwater.spark.exchange.batch import EventBatch
 
 __all__ = ["LogLines", "inputs_in", "lines_by_input", "orders_in", "with_input_epoch"]
 
@@ -33,7 +33,7 @@ class LogLines:
         self._value = Codec(log.type)
         self._time = Codec(time_kept_as(log.stream.time)) if is_timed else None
 
-    def written(self, batch: Batch) -> list[bytes]:
+    def written(self, batch: EventBatch) -> list[bytes]:
         """One line per event."""
         values = map(self._value.encode, batch.values)
         times: Iterable[bytes | None] = [None] * len(batch)
@@ -42,7 +42,7 @@ class LogLines:
         rows = zip(batch.orders, times, values, strict=True)
         return [_encode(row) + b"\n" for row in rows]
 
-    def read(self, lines: Sequence[bytes], label: int) -> Batch:
+    def read(self, lines: Sequence[bytes], label: int) -> EventBatch:
         """The events of lines, without keys, in the bucket with this label."""
         rows = list(map(_decode, lines))
         decode = self._value.decode
@@ -51,7 +51,7 @@ class LogLines:
             times = [self._time.decode(time) for _, time, _ in rows if time is not None]
         orders = [order for order, _, _ in rows]
         values = [decode(value) for _, _, value in rows]
-        return Batch(orders, [NO_KEY] * len(rows), values, times=times, label=label)
+        return EventBatch(orders, [NO_KEY] * len(rows), values, times=times, label=label)
 
 
 def orders_in(lines: Iterable[bytes]) -> list[bytes]:
@@ -75,10 +75,10 @@ def inputs_in(path: str) -> list[int]:
     """The input epochs of which a file has lines; found by binary search, not by a scan."""
     found: list[int] = []
     with Path(path).open("rb") as file:
-        place, size = 0, file.seek(0, 2)
-        while place < size:
-            found.append(_number_at(file, place))
-            low, high = place, size
+        offset, size = 0, file.seek(0, 2)
+        while offset < size:
+            found.append(_number_at(file, offset))
+            low, high = offset, size
             while low < high:  # the first offset after which no line has this number
                 middle = (low + high) // 2
                 start = _line_after(file, middle)
@@ -86,17 +86,17 @@ def inputs_in(path: str) -> list[int]:
                     low = middle + 1
                 else:
                     high = middle
-            place = _line_after(file, low)
+            offset = _line_after(file, low)
     return found
 
 
-def _line_after(file: BinaryIO, place: int) -> int:
+def _line_after(file: BinaryIO, offset: int) -> int:
     """The offset of the first line that begins after an offset."""
-    file.seek(place)
+    file.seek(offset)
     file.readline()
     return file.tell()
 
 
-def _number_at(file: BinaryIO, place: int) -> int:
-    file.seek(place)
+def _number_at(file: BinaryIO, offset: int) -> int:
+    file.seek(offset)
     return int(file.readline(32).split(b" ", 1)[0])

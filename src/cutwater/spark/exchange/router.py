@@ -18,20 +18,20 @@ from cutwater.flow.by_value import made_of
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import key_bytes_of, key_function, plain_key_function
 from cutwater.ordering import NO_KEY, canonical_of, order_bytes, terminated
-from cutwater.spark.exchange.batch import Batch
+from cutwater.spark.exchange.batch import EventBatch
 from cutwater.spark.exchange.columns import Records, record_codec
 from cutwater.spark.exchange.envelope import ShuffleWriter
 from cutwater.spark.exchange.sink_rows import packing
 from cutwater.spark.job.spec import Job
 from cutwater.spark.operators.aggregation import Aggregation
 
-__all__ = ["Emitted", "Sender"]
+__all__ = ["EmittedRow", "Sender"]
 
-Emitted = tuple[bytes, bytes, Any, Sequence[Data], int]
+EmittedRow = tuple[bytes, bytes, Any, Sequence[Data], int]
 """The order of the cause, the canonical bytes of its key, the key, the events that were emitted,
 and the index of the first of them."""
 
-_Receive = Callable[[Batch], None]
+_Receive = Callable[[EventBatch], None]
 
 _INDICES = [index.to_bytes(8, "big") for index in range(256)]
 
@@ -59,7 +59,7 @@ class Sender:
         """Fields by which everything that is sent is pre-aggregated: sources dictionary-encode
         them."""
 
-    def through(self, batch: Batch, first: int = 0) -> None:
+    def through(self, batch: EventBatch, first: int = 0) -> None:
         """Run the steps of a stateless segment on events, and send the outputs.
 
         The outputs of an event are indexed from `first`.
@@ -70,7 +70,7 @@ class Sender:
         outputs = self._outputs(batch)
         self.values(batch, outputs, [first] * len(batch) if first else None)
 
-    def _outputs(self, batch: Batch) -> list[Sequence[Any]]:
+    def _outputs(self, batch: EventBatch) -> list[Sequence[Any]]:
         if not any(step.reads_times for step in self._steps):
             return made_of(self._steps)(batch.values)
         step, nothing = self._operator.step, self._operator.initial
@@ -78,7 +78,10 @@ class Sender:
         return [[output.value for output in step(nothing, event)[1]] for event in events]
 
     def values(
-        self, causes: Batch, outputs: Sequence[Sequence[Any]], firsts: Sequence[int] | None = None
+        self,
+        causes: EventBatch,
+        outputs: Sequence[Sequence[Any]],
+        firsts: Sequence[int] | None = None,
     ) -> None:
         """Send the outputs of each event of a batch; they have the time and key of their cause.
 
@@ -95,7 +98,7 @@ class Sender:
         self._place(batch, counted)
         self._deliver(replace(batch, values=[output for each in outputs for output in each]))
 
-    def _place(self, batch: Batch, indices: Sequence[int]) -> None:
+    def _place(self, batch: EventBatch, indices: Sequence[int]) -> None:
         """Extend the orders of causes to those of outputs, by their indices."""
         if self.is_order_sensitive:
             batch.orders = [
@@ -105,7 +108,7 @@ class Sender:
 
     def records(
         self,
-        causes: Batch,
+        causes: EventBatch,
         rows: np.ndarray | None,
         records: Records,
         firsts: Sequence[int] | None = None,
@@ -122,7 +125,7 @@ class Sender:
         self._place(batch, indices.tolist())
         self._deliver(replace(batch, values=records))
 
-    def one_each(self, causes: Batch, values: Sequence[Any]) -> None:
+    def one_each(self, causes: EventBatch, values: Sequence[Any]) -> None:
         """Send one value for each event of a batch."""
         tail = self._rank + _INDICES[0]
         if not self.is_order_sensitive:
@@ -137,7 +140,7 @@ class Sender:
             orders = [order + tail for order in causes.orders]
         self._deliver(replace(causes, orders=orders, values=values))
 
-    def events(self, emitted: Iterable[Emitted], label: int | None) -> None:
+    def events(self, emitted: Iterable[EmittedRow], label: int | None) -> None:
         """Send events that have times of their own."""
         orders: list[bytes] = []
         key_bytes: list[bytes] = []
@@ -151,9 +154,9 @@ class Sender:
                 keys.append(key)
                 events.append(event)
         values, times = [event.value for event in events], [event.time for event in events]
-        self._deliver(Batch(orders, key_bytes, values, keys, times, label))
+        self._deliver(EventBatch(orders, key_bytes, values, keys, times, label))
 
-    def _deliver(self, batch: Batch) -> None:
+    def _deliver(self, batch: EventBatch) -> None:
         if len(batch):
             for receive in self._receivers:
                 receive(batch)
@@ -174,7 +177,7 @@ def _to_sink(job: Job, target: int, shuffle: ShuffleWriter) -> _Receive:
 def _to_frame(job: Job, target: int, shuffle: ShuffleWriter) -> _Receive:
     codec = record_codec(job.topology.type_of_sink(target))
 
-    def pack(batch: Batch) -> bytes:
+    def pack(batch: EventBatch) -> bytes:
         return codec.encode(Records.of(codec.layout, batch.values))
 
     return lambda batch: shuffle.post(target, batch, pack)
@@ -193,10 +196,10 @@ def _to_segment(job: Job, reader: Segment, port: int, shuffle: ShuffleWriter) ->
     return onward
 
 
-def _keyed_anew(step: s.KeyBy) -> Callable[[Batch], Batch]:
+def _keyed_anew(step: s.KeyBy) -> Callable[[EventBatch], EventBatch]:
     quick, careful = plain_key_function(step), key_function(step)
 
-    def keyed(batch: Batch) -> Batch:
+    def keyed(batch: EventBatch) -> EventBatch:
         values = batch.values
         columns = values.fields(step.fields) if isinstance(values, Records) else None
         try:
@@ -210,7 +213,7 @@ def _keyed_anew(step: s.KeyBy) -> Callable[[Batch], Batch]:
     return keyed
 
 
-def _without_keys(batch: Batch, home: int) -> Batch:
+def _without_keys(batch: EventBatch, home: int) -> EventBatch:
     return replace(batch, keys=[None] * len(batch), key_bytes=[NO_KEY] * len(batch), label=home)
 
 
@@ -224,7 +227,7 @@ def _to_fold(aggregation: Aggregation, shuffle: ShuffleWriter) -> _Receive:
     assert isinstance(step, s.KeyBy)
     keys_of = _keyed_anew(step)
 
-    def receive(batch: Batch) -> None:
+    def receive(batch: EventBatch) -> None:
         folded = aggregation.folded_by_number(batch)
         if folded is None:
             folded = aggregation.lifted(keys_of(batch))

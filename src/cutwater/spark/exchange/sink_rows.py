@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from cutwater.annotations import describe, is_known
+from cutwater.annotations import is_known, typename
 from cutwater.codec import codec_of
 from cutwater.errors import FlowError, InputError, Problem, StepError
 from cutwater.flow.lowering import not_as_annotated
-from cutwater.round_trip import misfit
+from cutwater.round_trip import first_misfit
 from cutwater.spark.connectors.base.sink import BucketRows
-from cutwater.spark.exchange.batch import Batch
+from cutwater.spark.exchange.batch import EventBatch
 from cutwater.spark.exchange.columns import RecordCodec, Records, joined_values, record_codec
 from cutwater.spark.exchange.envelope import (
     pack_lines,
@@ -35,7 +35,7 @@ _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(tuple[list[bytes], bytes]).decode
 
 
-def packing(job: Job, target: int) -> Callable[[Batch], bytes]:
+def packing(job: Job, target: int) -> Callable[[EventBatch], bytes]:
     """A function that encodes a batch as the body of a row for a sink.
 
     It raises for a value that cannot be encoded or does not fit its annotation.
@@ -46,14 +46,14 @@ def packing(job: Job, target: int) -> Callable[[Batch], bytes]:
     if not _takes_records(job, target):
         look = _judge(job, target)
 
-        def pack_as_lines(batch: Batch) -> bytes:
+        def pack_as_lines(batch: EventBatch) -> bytes:
             look(batch.values)
             return pack_lines(replace(batch, values=lines_of_values(batch.values)))
 
         return pack_as_lines
     codec = record_codec(job.topology.type_of_sink(target))
 
-    def pack(batch: Batch) -> bytes:
+    def pack(batch: EventBatch) -> bytes:
         try:
             encoded = codec.encode(Records.of(codec.layout, batch.values))
         except _UNFIT as error:
@@ -82,7 +82,7 @@ def _judge(job: Job, target: int) -> Callable[[Sequence[Any]], None]:
         try:
             codec.decode(codec.encode(values))
         except (*_UNFIT, InputError):
-            found = next((loss for value in values if (loss := misfit(value, tp))), None)
+            found = next((loss for value in values if (loss := first_misfit(value, tp))), None)
             if found is not None:
                 raise StepError(not_as_annotated(maker, tp, found)) from None
 
@@ -100,13 +100,13 @@ def bucket_rows(job: Job, target: int, label: int, bodies: list[bytes]) -> Bucke
     values = joined_values([part for _, part in parts])
     if all(map(operator.le, orders, orders[1:])):
         return BucketRows(label, orders, values)
-    places = sorted(range(len(orders)), key=orders.__getitem__)
+    indices = sorted(range(len(orders)), key=orders.__getitem__)
     taken = (
-        values.take(places)
+        values.take(indices)
         if isinstance(values, Records)
-        else list(map(values.__getitem__, places))
+        else list(map(values.__getitem__, indices))
     )
-    return BucketRows(label, list(map(orders.__getitem__, places)), taken)
+    return BucketRows(label, list(map(orders.__getitem__, indices)), taken)
 
 
 def _takes_records(job: Job, target: int) -> bool:
@@ -160,7 +160,7 @@ def _no_record(
 
 
 def _not_declared(job: Job, target: int, error: Exception) -> InputError:
-    tp = describe(job.topology.type_of_sink(target))
+    tp = typename(job.topology.type_of_sink(target))
     return InputError(
         Problem(
             "no-record",

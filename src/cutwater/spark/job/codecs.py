@@ -1,4 +1,4 @@
-"""How what a job sends and keeps is encoded: events, watermarks, states, logs of loops."""
+"""The codecs of a job: for events, watermarks, states, and logs of loops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Codecs:
 
     @cached_property
     def event_codecs(self) -> dict[int, EventCodec]:
-        """How the events that come to each stateful segment are written."""
+        """The codec of events, for each stateful segment."""
         stateful = (segment for segment in self.topology.plan.segments if segment.is_stateful)
         return {
             s.number: EventCodec(self.topology.plan, s, self.topology.requirements)
@@ -35,7 +35,7 @@ class Codecs:
 
     @cached_property
     def log_lines(self) -> dict[str, LogLines]:
-        """How the events in each log of a loop are written."""
+        """The codec of events, for each log of a loop."""
         timed = self.topology.requirements.times
         return {
             log.name: LogLines(log, self.topology.source_segment(log.name).number in timed)
@@ -44,7 +44,7 @@ class Codecs:
 
     @cached_property
     def storages(self) -> dict[int, Storage]:
-        """How the states of each stateful segment are kept."""
+        """How the states of each stateful segment are stored."""
         return {
             number: storage_of(
                 self.topology.plan.segments[number],
@@ -56,7 +56,7 @@ class Codecs:
 
     @cached_property
     def watermark_codecs(self) -> dict[str, Codec]:
-        """How what a source has completed is encoded, for each source that tells it."""
+        """The codec of watermarks, for each source that has one."""
         times = {
             name: self.topology.source_segment(name).output.time
             for name in self.topology.requirements.watermark_sources
@@ -66,7 +66,7 @@ class Codecs:
     def newly_completed(
         self, segment: Segment, before: Mapping[str, bytes], after: Mapping[str, bytes]
     ) -> Any | None:
-        """The watermark of a segment, if it is one it heeds and has not had yet."""
+        """The watermark of a segment, if it uses watermarks and this one is new."""
         if segment.number not in self.topology.requirements.watermarks:
             return None
         old, new = (

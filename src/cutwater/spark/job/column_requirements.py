@@ -1,6 +1,6 @@
 """The columns that each segment needs with its events, derived from the plan alone.
 
-Times, keys and watermarks cost something, so they travel only where they matter.
+Times, keys and watermarks have a cost, so they are sent only where they are used.
 
 **Watermarks need not travel between segments.** On Spark they come only from the rules of sources
 and from numbering; both are known when an epoch is planned, and both are totally ordered. Then the
@@ -27,12 +27,12 @@ __all__ = ["ColumnRequirements", "heeds_time", "least_and_greatest", "makes_wate
 
 
 def heeds_time(step: s.Step) -> bool:
-    """Does the step do something when times are complete?"""
+    """Does the step act when times are complete?"""
     return step.waits or (isinstance(step, s.Apply) and step.expire_after is not None)
 
 
 def makes_watermarks(source: s.Source) -> bool:
-    """Does the source say what is complete: by a rule, or because its records are numbered?"""
+    """Does the source have watermarks: by a rule, or because its records are numbered?"""
     if isinstance(source, s.FromLog):
         return source.has_watermarks
     return source.watermark is not None or source.time is None
@@ -44,7 +44,7 @@ class ColumnRequirements:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self.sources: dict[int, frozenset[str]] = {}
-        """For each segment the sources that lead to it."""
+        """The upstream sources of each segment."""
         for segment in plan.segments:
             above = (self.sources[edge.segment] for edge in segment.inputs)
             own = {segment.name} if segment.source else set()
@@ -54,7 +54,7 @@ class ColumnRequirements:
         for segment in plan.segments:
             self.clocks[segment.number] = self._clocks_of(segment)
         self.times = self._backwards(_reads_times, lambda _reader: True)
-        """Segments whose events carry times, for themselves or for segments behind them."""
+        """Segments whose events carry times, for themselves or for segments downstream."""
         self.keys = self._backwards(_uses_keys, _takes_keys)
         """Segments that are given keys, not just the canonical bytes of them."""
         makers = {s.name for s in plan.segments if s.source and makes_watermarks(s.source)}
@@ -63,7 +63,7 @@ class ColumnRequirements:
             for segment in plan.segments
             if _heeds_times(segment) and self.sources[segment.number] <= makers
         )
-        """Segments that do something when times are complete, and to which watermarks come."""
+        """Segments that act when times are complete, and have watermarks."""
         self.watermark_sources = frozenset(
             name for number in self.watermarks for name in self.sources[number]
         )
@@ -72,7 +72,7 @@ class ColumnRequirements:
         """Must a bucket remember watermarks, since one may come without the other?"""
 
     def _backwards(self, uses: Any, passes: Any) -> frozenset[int]:
-        """Segments that use something, and those behind which a segment does."""
+        """Segments that use something, and all upstream of one."""
         found: set[int] = set()
         before = -1
         while before < len(found):  # feedback is read by segments that come earlier
@@ -87,7 +87,7 @@ class ColumnRequirements:
         return (self._plan.segments[n] for n, _ in self._plan.readers[segment.number])
 
     def _readers_of_logs(self, segment: Segment) -> Iterator[Segment]:
-        """The segments that begin with what this one puts into a log."""
+        """The segments that read the log that this one writes."""
         names = {
             step.name
             for step, number in self._plan.sinks
@@ -98,7 +98,7 @@ class ColumnRequirements:
         )
 
     def met_by(self, source: str) -> frozenset[str]:
-        """The other sources with which a source leads to segments that heed watermarks."""
+        """The other sources with which a source leads to segments that use watermarks."""
         groups = (group for number in self.watermarks for group in _groups(self.clocks[number]))
         return frozenset().union(*(names for names in groups if source in names)) - {source}
 

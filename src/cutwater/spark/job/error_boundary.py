@@ -1,4 +1,4 @@
-"""The boundary to Spark: what crosses it is one sentence, not a stack trace."""
+"""The boundary to Spark: errors cross it as one message, not as a stack trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["error_boundary"]
 
 @contextmanager
 def error_boundary() -> Iterator[None]:
-    """Around what Spark calls: our errors reach the driver as sentences."""
+    """Around what Spark calls: our errors reach the driver as messages."""
     try:
         yield
     except CutwaterError as error:

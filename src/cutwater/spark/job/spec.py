@@ -31,7 +31,7 @@ Engine = Literal["microbatch", "realtime"]
 MICROBATCH: Engine = "microbatch"
 REALTIME: Engine = "realtime"
 BUCKETS = 16
-"""Into how many buckets the keys of every step fall; fixed for the life of a checkpoint."""
+"""The number of buckets of every step; fixed for the life of a checkpoint."""
 
 
 def spark_plan(flow: Flow) -> Plan:
@@ -54,11 +54,11 @@ class Job:
     parallelism: int = 2
     skip_bad_records: bool = False
     permute: int | None = None
-    """A seed: buckets shuffle what they get before they sort it; no result may depend on it."""
+    """A seed: buckets shuffle their input before they sort it; no result may depend on it."""
     is_ending: bool = False
-    """Do the sources send nothing but the end of the input?"""
+    """Do the sources only send the end of the input?"""
     engine: Engine = MICROBATCH
-    """What runs it; a checkpoint belongs to one of them."""
+    """The engine; a checkpoint belongs to one of them."""
     fsync: bool = True
     """Are Spark's checkpoint files synced before each epoch?"""
     feeds_back: bool = False
@@ -78,7 +78,7 @@ class Job:
 
     @cached_property
     def codecs(self) -> Codecs:
-        """How what it sends and keeps is encoded."""
+        """Its codecs."""
         return Codecs(self.topology)
 
     @cached_property
@@ -93,7 +93,7 @@ class Job:
 
     @property
     def survives_power_loss(self) -> bool:
-        """Can each epoch be run again after the machine died?"""
+        """Can each epoch be replayed after a power loss?"""
         return self.fsync and not self.has_frames
 
     def connector_of(self, source: str) -> SourceConnector:
@@ -121,7 +121,7 @@ class Job:
         )
 
     def claim_of(self, sink: str) -> Claim:
-        """In whose name a sink is written to."""
+        """The identity with which a sink is written."""
         return Claim(
             self.flow.name,
             sink,

@@ -32,27 +32,27 @@ class Topology:
 
     @cached_property
     def logs(self) -> tuple[FromLog, ...]:
-        """What comes out of the logs of a loop that is cut: fed back, and left. Often none."""
+        """The logs of a loop that is cut: of feedback, and of results. Often none."""
         return tuple(step for step in self.plan.flow.steps if isinstance(step, FromLog))
 
     def side_of_loop(self, segment: Segment) -> Literal["before", "inside", "behind"]:
-        """Where a segment is, seen from a loop that is cut: before it if there is none."""
+        """The position of a segment relative to a loop that is cut; before it if there is none."""
         leading = self.requirements.sources[segment.number]
         found = {log.is_again for log in self.logs if log.name in leading}
         return "before" if not found else "inside" if True in found else "behind"
 
     @cached_property
     def overlaps(self) -> bool:
-        """May several input epochs turn at once in a loop that is cut?"""
+        """May several input epochs overlap in a loop that is cut?"""
         return any(log.overlaps for log in self.logs)
 
     @cached_property
-    def apart(self) -> frozenset[int]:
-        """The segments whose states are apart for each input epoch, and so in no table."""
+    def keeps_states_per_input(self) -> frozenset[int]:
+        """The segments that keep states for each input epoch, and so none in a table."""
         return self.in_the_loop if self.overlaps else frozenset()
 
     def input_epochs(self, current: int) -> InputEpochs | None:
-        """What rows must say of input epochs, if a loop is cut."""
+        """The input epochs that rows carry, if a loop is cut."""
         return InputEpochs(current, self.in_the_loop) if self.logs else None
 
     @cached_property
@@ -63,7 +63,7 @@ class Topology:
         return frozenset([*inside, *map(self.target_of_sink, into_logs)])
 
     def log_into(self, sink: str) -> ToLog | None:
-        """What is put into a log of a loop, if that is where a sink goes."""
+        """The step that writes the log of a loop, if the sink is one."""
         steps = (step for step, _ in self.plan.sinks if step.name == sink)
         return next((step for step in steps if isinstance(step, ToLog)), None)
 
@@ -79,7 +79,7 @@ class Topology:
 
     @cached_property
     def source_ranks(self) -> dict[str, int]:
-        """The place of each source in the order: by name."""
+        """The rank of each source in the order: by name."""
         return {name: rank for rank, name in enumerate(sorted(self.sources))}
 
     @cached_property
@@ -113,7 +113,7 @@ class Topology:
                 segment, is_timed=segment.number in self.requirements.times
             )
             for segment in self.plan.segments
-            if segment.number not in self.apart
+            if segment.number not in self.keeps_states_per_input
         }
         return {number: aggregation for number, aggregation in found.items() if aggregation}
 
@@ -123,11 +123,11 @@ class Topology:
 
     @cached_property
     def home(self) -> int:
-        """The label of the bucket of what has no key."""
+        """The label of the bucket for events without a key."""
         return self.labels[bucket_of(NO_KEY, self.buckets)]
 
     def is_order_sensitive(self, segment: Segment) -> bool:
-        """Does anyone need to know in which order a segment emits?"""
+        """Does anything downstream need the order in which a segment emits?"""
         if self.sinks_after[segment.number] and not self.shows_records:
             return True
         for number, _ in self.plan.readers[segment.number]:
@@ -138,7 +138,7 @@ class Topology:
         return False
 
     def is_last(self, level: int, kind: int) -> bool:
-        """Does a control row end at this level, since no deeper one heeds it?"""
+        """Does a control row end at this level, since no deeper one uses it?"""
         deeper = [segment for level in self.levels[level + 1 :] for segment in level]
         if kind == OVER:
             return not any(self.side_of_loop(s) == "inside" for s in deeper)
@@ -151,7 +151,7 @@ class Topology:
 
     @property
     def shows_records(self) -> bool:
-        """Does what sinks are given become a DataFrame, since they are bound to nothing?"""
+        """Do the records become a DataFrame, since sinks are bound to nothing?"""
         return not self.sinks
 
     def target_of_sink(self, name: str) -> int:
@@ -163,23 +163,23 @@ class Topology:
         return self.sink_names[target - len(self.plan.segments)]
 
     def type_of_sink(self, target: int) -> Any:
-        """What the records of a sink are, by its number."""
+        """The record type of a sink, by its number."""
         return self.record_of(self.sink_at(target))
 
     def record_of(self, sink: str) -> Any:
-        """What the records of a sink are; lines, if it is none of the flow's own."""
+        """The record type of a sink; lines, if it is not one of the flow."""
         numbers = [number for step, number in self.plan.sinks if step.name == sink]
         return self.plan.segments[numbers[0]].output.value if numbers else bytes
 
     @property
     def has_scattered_buckets(self) -> bool:
-        """Would a bucket of a sink that shows rows early be written by several tasks?"""
+        """Would several tasks write one bucket of a sink that releases rows early?"""
         is_early = any(sink.release == "early" for sink in self.sinks.values())
         return is_early and not self.levels and not self.late_filtered
 
     @cached_property
     def sinks_after(self) -> dict[int, list[int]]:
-        """For each segment the sinks it feeds, as targets."""
+        """The sinks that each segment writes to, as targets."""
         fed: dict[int, list[int]] = {segment.number: [] for segment in self.plan.segments}
         for sink, number in self.plan.sinks:
             fed[number].append(self.target_of_sink(sink.name))

@@ -20,7 +20,7 @@ __all__ = ["dump_job", "load_job"]
 def dump_job(job: Job) -> bytes:
     """The job for another process, with the user's own modules by value.
 
-    Raises `RefusedError` if something that the flow holds cannot be serialised.
+    Raises `RefusedError` if part of the flow cannot be serialised.
     """
     bound = [*job.sources.values(), *job.sinks.values()]
     held = held_by([*with_bodies(job.flow.steps), *bound])
@@ -34,7 +34,7 @@ def dump_job(job: Job) -> bytes:
 
 @lru_cache(maxsize=4)
 def load_job(data: bytes) -> Job:
-    """The job that was sent; a process unpacks each job once."""
+    """The deserialised job; a process does it once for each job."""
     job = pickle.loads(data)
     assert isinstance(job, Job)
     return job

@@ -20,8 +20,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from cutwater.errors import InputError, Problem, StepError
 from cutwater.ordering import NO_KEY, canonical, order_bytes, terminated
 from cutwater.spark.connectors.dataframe.source import Frame
-from cutwater.spark.exchange.arrow import arrays_of, in_utc, records_in, schema_of
-from cutwater.spark.exchange.batch import Batch, much_at_once
+from cutwater.spark.exchange.arrow import arrays_of, arrow_schema, in_utc, records_in
+from cutwater.spark.exchange.batch import EventBatch, much_at_once
 from cutwater.spark.exchange.columns import Records, record_codec
 from cutwater.spark.exchange.envelope import ROW_SCHEMA, ShuffleWriter, record_batches
 from cutwater.spark.exchange.router import Sender
@@ -32,7 +32,7 @@ from cutwater.spark.operators.late_filter import LateFilteredSource
 from cutwater.spark.operators.reading import first_failure
 from cutwater.vectors import Layout
 
-__all__ = ["FRAME_BATCH_ROWS", "FrameRows", "rows_of", "shown"]
+__all__ = ["FRAME_BATCH_ROWS", "FrameRows", "rows_of", "sink_records"]
 
 FRAME_BATCH_ROWS = 50_000
 """About how many rows are addressed and sent together."""
@@ -119,14 +119,14 @@ class _FrameWork:
             return self._to_late_filter(self._late_filtered, batch, values)
         times = values.columns[self._step.time or ""].tolist() if self._is_timed else None
         orders = self._orders(batch) if self._sender.is_order_sensitive else []
-        sent = Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
+        sent = EventBatch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
         try:
             self._sender.through(sent)
         except StepError as error:
             raise self._with_origin(batch, sent, error) from error.__cause__
         return list(record_batches(self._shuffle.ready()))
 
-    def _with_origin(self, batch: pa.RecordBatch, sent: Batch, error: StepError) -> StepError:
+    def _with_origin(self, batch: pa.RecordBatch, sent: EventBatch, error: StepError) -> StepError:
         """The error with the row that caused it, identified by its order columns."""
         sender = Sender(self._job, self._job.topology.source_segment(self._source), self._shuffle)
         orders = sent.orders or [b""] * len(sent)
@@ -145,7 +145,7 @@ class _FrameWork:
         """The rows of a batch on their way to the late filter, spread by their order."""
         self._newest = filtered.newest_of(values, self._newest)
         orders = self._orders(batch)
-        self._shuffle.post(filtered.target, Batch(orders, orders, values), filtered.pack)
+        self._shuffle.post(filtered.target, EventBatch(orders, orders, values), filtered.pack)
         return list(record_batches(self._shuffle.drain()))
 
     def rest(self) -> list[pa.RecordBatch]:
@@ -174,7 +174,7 @@ class _FrameWork:
 def _no_place(source: str, column: str) -> Problem:
     return Problem(
         "null-in-an-order",
-        f"source '{source}' has a row without '{column}', which says where a row stands",
+        f"source '{source}' has a row without '{column}', which is the position of a row",
         "leave such rows out before, or name other columns in order",
     )
 
@@ -203,7 +203,7 @@ def _fixed_orders(rank: bytes, columns: Sequence[pa.Array]) -> list[bytes]:
     return [rank + data[start : start + width] for start in range(0, len(data), width)]
 
 
-def shown(job: Job, data: bytes, rows: DataFrame) -> DataFrame:
+def sink_records(job: Job, data: bytes, rows: DataFrame) -> DataFrame:
     """The records for the sinks of a flow, as a DataFrame.
 
     With one sink, its records; with several, a column per sink, named after it, all but one null.
@@ -213,7 +213,9 @@ def shown(job: Job, data: bytes, rows: DataFrame) -> DataFrame:
 
 
 def _shown_schema(job: Job) -> pa.Schema:
-    schemas = {name: schema_of(layout, f"sink '{name}'") for name, layout in _layouts(job).items()}
+    schemas = {
+        name: arrow_schema(layout, f"sink '{name}'") for name, layout in _layouts(job).items()
+    }
     if len(schemas) == 1:
         return next(iter(schemas.values()))
     return pa.schema([(name, pa.struct(list(found))) for name, found in schemas.items()])

@@ -21,7 +21,7 @@ def epoch_of_task() -> int:
         raise RefusedError(
             Problem(
                 "no-epoch",
-                "Spark did not tell a task which epoch it belongs to",
+                "a task does not know its epoch from Spark",
                 "use a supported version of PySpark (4.3)",
             )
         )

@@ -1,8 +1,8 @@
 """A loop that feeds back through a log: one round per epoch, in all buckets.
 
 The plan is cut at the back edge (`flow.timely.cutting`). The log is a sink of the epoch like any
-other (`connectors.files.sink`, in the checkpoint): tasks stage its rows, and one rename shows them
-when the epoch is published. Reading the log is a source of the same query. So an epoch is acyclic,
+other (`connectors.files.sink`, in the checkpoint): tasks stage its rows, and one rename publishes
+them with the epoch. Reading the log is a source of the same query. So an epoch is acyclic,
 and crash recovery, replay and fencing work as they do for any epoch.
 
 An *input epoch* is what one Spark epoch reads from the sources, and has its number. It is in the
@@ -12,7 +12,7 @@ loop until it has left. An epoch may do three things, each for different input e
          reads                                   planned if, after the newest epoch n
 =======  ======================================  ================================================
 input    the sources, as ever; this is round 0   there is room in the loop for one more
-turn     what epoch n fed back: the next round   epoch n fed something back
+round    what epoch n fed back: the next round   epoch n fed something back
          of each input epoch in it
 leave    all that left of the oldest input       epoch n fed back nothing of it
          epoch; and what the sources completed
@@ -32,17 +32,17 @@ The invariants:
 - *Input epochs overlap only if that is unobservable.* If the body keeps state from one input epoch
   to the next, there is room for one: t + 1 must find the state that t leaves behind, and at a step
   on the cycle any round of t may still change it, so no frontier lets t + 1 in before t is over.
-  That functions commute is not enough: a running count commutes, and shows other numbers. If the
+  That functions commute is not enough: a running count commutes, and emits other numbers. If the
   body keeps no state, or each input epoch begins with states of its own (``state_per_epoch``), the
-  overlap is unobservable, and there is room for `MOST_INSIDE`. Rows in the loop carry the number of
-  their input epoch, and a bucket processes one after the other, each with its own states
+  overlap is unobservable, and there is room for `MAX_INPUT_EPOCHS`. Rows in the loop carry the
+  number of their input epoch, and a bucket processes one after the other, each with its own states
   (`state.input_states`).
 - *They leave in order, one per epoch.* So whatever reads the loop, with any state, receives whole
   input epochs, each with a barrier of its own. One that is over before an older one waits.
 - *Caught up means empty.* Spark's ``availableNow`` ends when no source has new input. The logs are
-  not frozen as sources are: they have new input until the loop is empty and all that left is shown.
+  not frozen as sources are: they have new input until the loop is empty and its results are out.
 - *The end of the input* is an input epoch too. Steps upstream of the loop end in the epoch that
-  reads it, steps downstream in the epoch that shows the last results; a body has no end of its own.
+  reads it, steps downstream in the epoch of the last results; a body has no end of its own.
 - *No zombie plans.* A run that was overtaken may neither read a log nor write to it: planners are
   fenced by the generation of the checkpoint, sinks by their ledgers.
 - *Cleaned by the frontier.* What no input epoch in the loop can need is never read again, not even
@@ -144,13 +144,13 @@ class _Part(InputPartition):
     epoch: int = -1
     path: str = ""
     """A file that an epoch wrote to the log."""
-    beside: tuple[str, ...] = ()
+    epoch_files: tuple[str, ...] = ()
     """All files of that epoch, where an event's rank among all its events is needed."""
     leaves: int = -1
     """The input epoch that leaves the loop, if one does."""
     watermark: bytes | None = None
     """The watermark downstream of the loop, encoded; None: it has not moved."""
-    told: tuple[tuple[int, bytes], ...] = ()
+    control: tuple[tuple[int, bytes], ...] = ()
     """Kind and body of further control rows for every bucket."""
 
 
@@ -185,12 +185,12 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return start
             refuse_overtaken(job)
             if log.is_again:
-                return self._turned(job, log, start, plan)
+                return self._next_round(job, log, start, plan)
             return self._left(job, log, start, plan)
 
-    def _turned(self, job: Job, log: FromLog, start: Any, plan: Planned) -> dict[str, Any]:
-        """Plan the next round of all input epochs that turn."""
-        if not plan.turning:
+    def _next_round(self, job: Job, log: FromLog, start: Any, plan: Planned) -> dict[str, Any]:
+        """Plan the next round of all input epochs that iterate."""
+        if not plan.iterating:
             return dict(start)
         _refuse_endless(job, log, plan)
         logs = Logs(job)
@@ -201,12 +201,12 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _left(self, job: Job, log: FromLog, start: Any, plan: Planned) -> dict[str, Any]:
         logs = Logs(job)
         logs.clean(log.name, logs.read_by(logs.newest, 1))
-        offset = offset_of_left(logs.newest + 1, plan.staying, plan.inside[0].number)
-        told = {name: start[name] for name in ("shown", "watermark", "end") if name in start}
+        offset = offset_of_left(logs.newest + 1, plan.remaining, plan.inside[0].number)
+        unchanged = {name: start[name] for name in ("shown", "watermark", "end") if name in start}
         if plan.leaving is None:
-            return offset | told
+            return offset | unchanged
         leaving = plan.leaving
-        offset |= told | {"leaves": leaving.number, "shown": leaving.entries}
+        offset |= unchanged | {"leaves": leaving.number, "shown": leaving.entries}
         watermark = _completed(job, log, leaving)
         if watermark is not None:
             offset["watermark"] = base64.b64encode(watermark).decode()
@@ -233,7 +233,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield from _rows(job, log, partition)
             yield from record_batches(control_rows(job, log.name, partition.watermark))
             labels = job.topology.labels if job.topology.levels else ()
-            rows = [(label, EVERYONE, *told) for told in partition.told for label in labels]
+            rows = [(label, EVERYONE, *row) for row in partition.control for label in labels]
             yield from record_batches(rows)
 
 
@@ -257,11 +257,13 @@ def _leaving(job: Job, log: FromLog, start: Any, end: Any) -> Iterator[_Part]:
     if end.get("watermark") != start.get("watermark"):
         yield _Part(watermark=base64.b64decode(end["watermark"]))
     if end.get("end") and not start.get("end"):
-        yield _Part(told=((END, BEHIND),))
+        yield _Part(control=((END, BEHIND),))
     if any(
-        segment.number in job.topology.apart for level in job.topology.levels for segment in level
+        segment.number in job.topology.keeps_states_per_input
+        for level in job.topology.levels
+        for segment in level
     ):
-        yield _Part(told=((OVER, pack_number(leaves)),))
+        yield _Part(control=((OVER, pack_number(leaves)),))
 
 
 def _rows(job: Job, log: FromLog, part: _Part) -> Iterator[pa.RecordBatch]:
@@ -269,8 +271,8 @@ def _rows(job: Job, log: FromLog, part: _Part) -> Iterator[pa.RecordBatch]:
     for number, lines in lines_by_input(part.path):
         if log.is_again:
             shuffle = ShuffleWriter(job.topology.labels, inputs).for_input(number)
-            orders = (order for path in part.beside for order in _orders_of(path, number))
-            yield from _sent(job, log, shuffle, lines, _places(len(job.sources), orders))
+            orders = (order for path in part.epoch_files for order in _orders_of(path, number))
+            yield from _sent(job, log, shuffle, lines, _rank_orders(len(job.sources), orders))
         elif number == part.leaves:
             before = order_bytes((len(job.sources), part.epoch))
             yield from _sent(
@@ -287,24 +289,24 @@ def _sent(
     log: FromLog,
     shuffle: ShuffleWriter,
     lines: Sequence[bytes],
-    place: Callable[[bytes], bytes],
+    order_of: Callable[[bytes], bytes],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that log lines become; `place` maps the order of an event to that in this epoch."""
+    """The rows of log lines; `order_of` maps the order of an event to that in this epoch."""
     sender = Sender(job, job.topology.source_segment(log.name), shuffle)
     for start in range(0, len(lines), _LINES):
         batch = job.codecs.log_lines[log.name].read(
             lines[start : start + _LINES], job.topology.home
         )
-        orders = list(map(place, batch.orders)) if sender.is_order_sensitive else []
+        orders = list(map(order_of, batch.orders)) if sender.is_order_sensitive else []
         sender.through(replace(batch, orders=orders))
         yield from record_batches(shuffle.ready())
     yield from record_batches(shuffle.drain())
 
 
-def _places(rank: int, orders: Iterable[bytes]) -> Callable[[bytes], bytes]:
+def _rank_orders(first: int, orders: Iterable[bytes]) -> Callable[[bytes], bytes]:
     """Map an order to its rank among the orders of all events that its round fed back."""
-    places = {order: place for place, order in enumerate(sorted(orders))}
-    return lambda order: order_bytes((rank, places[order]))
+    ranks = {order: rank for rank, order in enumerate(sorted(orders))}
+    return lambda order: order_bytes((first, ranks[order]))
 
 
 def _completed(job: Job, log: FromLog, leaving: InputEpoch) -> bytes | None:
@@ -331,7 +333,7 @@ def _completed(job: Job, log: FromLog, leaving: InputEpoch) -> bytes | None:
 def _refuse_endless(job: Job, log: FromLog, plan: Planned) -> None:
     """Raise if an input epoch would need more rounds than allowed."""
     for each in plan.inside:
-        if each.number in plan.turning and each.round + 1 == log.max_rounds:
+        if each.number in plan.iterating and each.round + 1 == log.max_rounds:
             raise _too_many_rounds(job, log, each.number)
 
 

@@ -14,9 +14,9 @@ from cutwater.spark.exchange.log_lines import inputs_in
 from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.durable import damaged
 
-__all__ = ["MOST_INSIDE", "Logs", "Planned", "planned"]
+__all__ = ["MAX_INPUT_EPOCHS", "Logs", "Planned", "planned"]
 
-MOST_INSIDE = 8
+MAX_INPUT_EPOCHS = 8
 """How many input epochs may overlap: each adds its rows to every epoch."""
 
 
@@ -26,17 +26,17 @@ class Planned:
 
     inside: tuple[InputEpoch, ...] = ()
     """The input epochs that are in the loop, oldest first."""
-    turning: frozenset[int] = frozenset()
-    """The numbers of those that turn: another round follows."""
+    iterating: frozenset[int] = frozenset()
+    """The numbers of those that iterate: another round follows."""
     leaving: InputEpoch | None = None
-    """The one whose results are shown: the oldest, if it does not turn."""
+    """The one whose results are released: the oldest, if it does not iterate."""
     reads_input: bool = True
 
     @property
-    def staying(self) -> list[InputEpoch]:
+    def remaining(self) -> list[InputEpoch]:
         """The input epochs in the loop after this epoch, without the one that it reads."""
         return [
-            replace(each, round=each.round + 1) if each.number in self.turning else each
+            replace(each, round=each.round + 1) if each.number in self.iterating else each
             for each in self.inside
             if each is not self.leaving
         ]
@@ -48,10 +48,10 @@ def planned(job: Job) -> Planned:
         return Planned()
     logs = Logs(job)
     inside = tuple(inside_after(logs.checkpoint, job.sources, logs.newest))
-    turning = logs.turning()
-    is_over = bool(inside) and inside[0].number not in turning
-    most = MOST_INSIDE if job.topology.overlaps else 1
-    return Planned(inside, turning, inside[0] if is_over else None, len(inside) < most)
+    iterating = logs.iterating()
+    is_over = bool(inside) and inside[0].number not in iterating
+    most = MAX_INPUT_EPOCHS if job.topology.overlaps else 1
+    return Planned(inside, iterating, inside[0] if is_over else None, len(inside) < most)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Logs:
             raise damaged(folder.directory(newest), "the log of a loop", gone)
         return [epoch for epoch in published if epoch >= read]
 
-    def turning(self) -> frozenset[int]:
+    def iterating(self) -> frozenset[int]:
         """The input epochs of which something was fed back that no epoch has read yet."""
         name = self.job.topology.logs[0].name
         paths = (path for epoch in self.unread() for path in self.files(name, epoch))

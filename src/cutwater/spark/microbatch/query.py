@@ -134,15 +134,15 @@ class Drive:
     def _watch(self, query: StreamingQuery, job: Job) -> None:
         reports = Reports(job)
         is_over = False
-        finished, told = -1, None
+        finished, reported = -1, None
         while not is_over:
             is_over = bool(query.awaitTermination(0.1))  # type: ignore[arg-type]
             is_over = self._stops(job) or is_over
             self._see_to(query)
             newest = query._jsq.lastProgress()
-            if newest is None or newest.timestamp() == told:
+            if newest is None or newest.timestamp() == reported:
                 continue
-            told = newest.timestamp()
+            reported = newest.timestamp()
             self._watchdog.see()
             for report in _reports_since(query, finished):
                 finished = report["batchId"]

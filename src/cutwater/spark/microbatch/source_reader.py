@@ -1,7 +1,7 @@
 """A connector as a Spark Python data source, with our own order.
 
-The segment after the source runs here too, so that records never travel unprocessed: every row that
-leaves is addressed to a bucket or a sink.
+The segment after the source runs here too, so that raw records are never sent: every row is
+addressed to a bucket or a sink.
 """
 
 from __future__ import annotations

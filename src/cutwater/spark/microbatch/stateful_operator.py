@@ -15,7 +15,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from cutwater.spark.exchange.batch import much_at_once
-from cutwater.spark.exchange.envelope import ShuffleWriter, row_of
+from cutwater.spark.exchange.envelope import ShuffleWriter, spark_row
 from cutwater.spark.job.error_boundary import error_boundary
 from cutwater.spark.job.transport import load_job
 from cutwater.spark.microbatch import epochs
@@ -55,12 +55,12 @@ class Level(StatefulProcessor):
         inputs = job.topology.input_epochs(epochs.epoch_of_task()) if job.topology.logs else None
         shuffle = ShuffleWriter(job.topology.labels, inputs)
         sent = work_epoch(job, self._level, received, bucket, shuffle, origin_of)
-        while True:  # the output of one piece leaves before the next piece is processed
+        while True:  # send the output of one piece before processing the next
             with much_at_once():
                 out = next(sent, None)
             if out is None:
                 return
-            yield row_of(out)
+            yield spark_row(out)
 
     def close(self) -> None:
         pass

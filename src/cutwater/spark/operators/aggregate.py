@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cutwater.spark.exchange.batch import Batch
+from cutwater.spark.exchange.batch import EventBatch
 from cutwater.spark.exchange.envelope import ShuffleWriter
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
@@ -31,8 +31,8 @@ class AggregateRunner(SegmentRunner):
             self._work(batch)
             yield
 
-    def _batches(self, bodies: Sequence[bytes]) -> Iterator[Batch]:
-        """The events; those that are shown once for an epoch come all together."""
+    def _batches(self, bodies: Sequence[bytes]) -> Iterator[EventBatch]:
+        """The events; those emitted once per epoch come all together."""
         aggregation, label = self._aggregation, self._bucket.label
         if not bodies:
             return
@@ -44,7 +44,7 @@ class AggregateRunner(SegmentRunner):
             pieces = packed_in_pieces(self._job, aggregation.segment, bodies, label)
             yield from (batch for batch, _ in pieces)
 
-    def _work(self, batch: Batch) -> None:
+    def _work(self, batch: EventBatch) -> None:
         aggregation = self._aggregation
         table = self._bucket.table(
             aggregation.step.name, aggregation.columns, aggregation.converted

@@ -31,8 +31,8 @@ _EXACT = 1 << 53
 class ColumnAggregate:
     """One aggregate, for many keys at once."""
 
-    place: int
-    """Its place among the aggregates of its step: by which name it is shown may change."""
+    number: int
+    """Its number among the aggregates of its step: the name of its output may change."""
     name: str
     """What it is called in the flow."""
     verb: str
@@ -46,7 +46,7 @@ class ColumnAggregate:
     @property
     def columns(self) -> dict[str, str]:
         """Name and kind of each column it keeps."""
-        return {f"{self.place}.{number}": kind for number, kind in enumerate(self.kinds)}
+        return {f"{self.number}.{number}": kind for number, kind in enumerate(self.kinds)}
 
     def lifted(self, values: Array | None, size: int) -> list[Array]:
         """What is kept of each of `size` values alone."""
@@ -70,7 +70,7 @@ class ColumnAggregate:
         return self._each(_Folding(keys), keys, lifted, before, is_new)
 
     def shown(self, kept: Sequence[Array]) -> Array:
-        """What the aggregate shows of what is kept."""
+        """The value that the aggregate emits, from what is kept."""
         if self.verb != "mean":
             return kept[0]
         total, count = kept
@@ -185,25 +185,25 @@ def _magnitude(values: Array) -> int:
 def _too_large(name: str) -> Problem:
     return Problem(
         "sum-too-large",
-        f"'{name}' may grow beyond 64 bits, which is what a sum of whole numbers is kept in",
+        f"'{name}' may grow beyond 64 bits, the size of a sum of integers",
         "sum floats or decimals, or keep the sum in a task",
     )
 
 
 def column_aggregate(
-    place: int, name: str, aggregate: Aggregate, fields: Mapping[str, Any]
+    number: int, name: str, aggregate: Aggregate, fields: Mapping[str, Any]
 ) -> ColumnAggregate | None:
     """The aggregate for whole columns; None if it has to take values one by one."""
     verb, field = aggregate.name, aggregate.field
     if verb == "count":
-        return ColumnAggregate(place, name, verb, None, ("int",), is_orderless=True)
+        return ColumnAggregate(number, name, verb, None, ("int",), is_orderless=True)
     tp: Any = plain_type(fields.get(field)) if field else None
     kind = {int: "int", float: "float", bool: "int" if verb in ("sum", "mean") else None}.get(tp)
     if kind is None:
         return None
     is_orderless = kind == "int" and verb in ("sum", "min", "max", "mean")
     if verb == "mean":
-        return ColumnAggregate(place, name, verb, field, (kind, "int"), is_orderless)
+        return ColumnAggregate(number, name, verb, field, (kind, "int"), is_orderless)
     if verb in ("sum", "min", "max", "first", "last"):
-        return ColumnAggregate(place, name, verb, field, (kind,), is_orderless)
+        return ColumnAggregate(number, name, verb, field, (kind,), is_orderless)
     return None

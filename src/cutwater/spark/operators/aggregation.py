@@ -15,8 +15,8 @@ from cutwater.codec import Codec
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Segment
 from cutwater.ordering import AFTER_DATA, canonical_of, order_bytes
-from cutwater.spark.exchange.batch import Batch, joined
-from cutwater.spark.exchange.columns import Records, numbered, objects
+from cutwater.spark.exchange.batch import EventBatch, joined
+from cutwater.spark.exchange.columns import Records, number_keys, objects
 from cutwater.spark.operators.aggregate_columns import ColumnAggregate, column_aggregate
 from cutwater.spark.state.table import StateColumn, StateTable
 from cutwater.vectors import Keys, Layout
@@ -40,7 +40,7 @@ class Aggregation:
 
     @property
     def is_per_epoch(self) -> bool:
-        """Is a record shown once an epoch, not after each event?"""
+        """Is a record emitted once per epoch, not after each event?"""
         return self.step.emit == "epoch"
 
     @cached_property
@@ -60,7 +60,7 @@ class Aggregation:
 
     @cached_property
     def layout(self) -> Layout:
-        """How the records that are shown are columns."""
+        """The layout of the emitted records as columns."""
         return Layout.of(self.segment.output.value)
 
     @cached_property
@@ -74,14 +74,14 @@ class Aggregation:
 
     # --- before the exchange -------------------------------------------------------------------
 
-    def lifted(self, batch: Batch) -> Batch:
+    def lifted(self, batch: EventBatch) -> EventBatch:
         """What the aggregates keep of each event alone; whatever it is can be packed."""
         assert batch.keys is not None
         columns = {_KEY: objects(batch.keys)}
         self.columns[_KEY].to_bytes(columns[_KEY])
         for aggregate, lifted in self._lifted(batch):
             columns |= dict(zip(aggregate.columns, lifted, strict=True))
-        return Batch([], batch.key_bytes, Records(self._partial, columns), label=batch.label)
+        return EventBatch([], batch.key_bytes, Records(self._partial, columns), label=batch.label)
 
     @property
     def numbered_by(self) -> str | None:
@@ -91,7 +91,7 @@ class Aggregation:
             return None
         return step.fields[0]
 
-    def folded_by_number(self, batch: Batch) -> Batch | None:
+    def folded_by_number(self, batch: EventBatch) -> EventBatch | None:
         """A value for each key of events without keys; None if theirs are not numbered."""
         values, field = batch.values, self.numbered_by
         if not isinstance(values, Records) or field is None or field not in values.numberings:
@@ -101,38 +101,38 @@ class Aggregation:
         keys = Keys(numbering.of, len(found))
         return self._folded(batch, found, keys, objects(numbering.values))
 
-    def folded(self, batches: Sequence[Batch]) -> Batch:
+    def folded(self, batches: Sequence[EventBatch]) -> EventBatch:
         """A value for each key of such batches: what the aggregates keep of all its events."""
         batch = joined(batches)
-        found, of = numbered(batch.key_bytes)
+        found, of = number_keys(batch.key_bytes)
         keys = Keys(of, len(found))
         names = self._names(batch, keys.first(np.arange(len(batch))))
         return replace(self._folded(batch, found, keys, names), label=batch.label)
 
-    def _folded(self, batch: Batch, found: list[bytes], keys: Keys, names: Any) -> Batch:
+    def _folded(self, batch: EventBatch, found: list[bytes], keys: Keys, names: Any) -> EventBatch:
         columns = {_KEY: names}
         for aggregate, lifted in self._lifted(batch):
             zeros = [np.zeros(len(found), column.dtype) for column in lifted]
             kept = aggregate.folded(keys, lifted, zeros, np.ones(len(found), bool))
             columns |= dict(zip(aggregate.columns, kept, strict=True))
-        return Batch([], found, Records(self._partial, columns))
+        return EventBatch([], found, Records(self._partial, columns))
 
-    def pack(self, batch: Batch) -> bytes:
+    def pack(self, batch: EventBatch) -> bytes:
         """Such values as a body."""
         assert isinstance(batch.values, Records)
         columns = batch.values.columns
         kept = [column.to_bytes(columns[name]) for name, column in self.columns.items()]
         return _pack((batch.key_bytes, kept[0], kept[1:]))
 
-    def unpack(self, bodies: Sequence[bytes]) -> Batch:
+    def unpack(self, bodies: Sequence[bytes]) -> EventBatch:
         """The values of bodies."""
         return joined(map(self._unpacked, bodies))
 
-    def _unpacked(self, body: bytes) -> Batch:
+    def _unpacked(self, body: bytes) -> EventBatch:
         key_bytes, names, kept = _unpack(body)
         parts = zip(self.columns.items(), [names, *kept], strict=True)
         columns = {name: column.from_bytes(data) for (name, column), data in parts}
-        return Batch([], key_bytes, Records(self._partial, columns))
+        return EventBatch([], key_bytes, Records(self._partial, columns))
 
     @cached_property
     def _partial(self) -> Layout:
@@ -140,9 +140,9 @@ class Aggregation:
 
     # --- in a bucket ---------------------------------------------------------------------------
 
-    def work(self, batch: Batch, table: StateTable, label: int) -> Batch:
+    def work(self, batch: EventBatch, table: StateTable, label: int) -> EventBatch:
         """What events cause; the table becomes what is kept after them."""
-        found, of = numbered(batch.key_bytes)
+        found, of = number_keys(batch.key_bytes)
         keys = Keys(of, len(found))
         slots = table.slots(found)
         is_new = slots < 0
@@ -170,13 +170,13 @@ class Aggregation:
         return replace(batch, values=records, keys=self._keys(records), label=label)
 
     def _per_epoch(
-        self, batch: Batch, found: list[bytes], keys: Keys, records: Records, label: int
-    ) -> Batch:
+        self, batch: EventBatch, found: list[bytes], keys: Keys, records: Records, label: int
+    ) -> EventBatch:
         """What the end of the epoch causes: a record for each key, at the time of its last one."""
         order = order_bytes((AFTER_DATA, self.segment.stage, 0))
         last = keys.last(np.arange(len(batch))).tolist()
         times = None if batch.times is None else [batch.times[i] for i in last]
-        return Batch([order] * len(found), found, records, self._keys(records), times, label)
+        return EventBatch([order] * len(found), found, records, self._keys(records), times, label)
 
     def _keys(self, records: Records) -> list[Any] | None:
         return records.fields([name for name, _ in self.segment.output.key or ()])
@@ -189,19 +189,19 @@ class Aggregation:
         found = zip(self.layout.columns.items(), columns, strict=True)
         return Records(self.layout, {name: _as_kind(kind, c) for (name, kind), c in found})
 
-    def _names(self, batch: Batch, places: Any) -> Any:
+    def _names(self, batch: EventBatch, indices: Any) -> Any:
         """The keys of some events."""
         values = batch.values
         if isinstance(values, Records) and values.layout is self._partial:
-            return values.columns[_KEY][places]
+            return values.columns[_KEY][indices]
         if batch.keys is not None:
-            return objects(map(batch.keys.__getitem__, places.tolist()))
+            return objects(map(batch.keys.__getitem__, indices.tolist()))
         if self.segment.key is None:
-            return objects([None] * len(places))
-        some = batch.take(places.tolist()).values
+            return objects([None] * len(indices))
+        some = batch.take(indices.tolist()).values
         return objects(map(self.segment.key, some))
 
-    def _lifted(self, batch: Batch) -> list[tuple[ColumnAggregate, list[Any]]]:
+    def _lifted(self, batch: EventBatch) -> list[tuple[ColumnAggregate, list[Any]]]:
         """What each aggregate keeps of each event."""
         values = batch.values
         if isinstance(values, Records) and values.layout is self._partial:

@@ -1,7 +1,7 @@
 """Filters late events of DataFrames whose source has a watermark.
 
-Our own readers know the newest time of a source before an epoch begins; for a DataFrame nobody
-does. So its rows first pass through an operator of their own, spread over the buckets. Each reading
+Our own readers know the newest time of a source before an epoch begins, but not that of a
+DataFrame. So its rows first pass through another operator, spread over the buckets. Each reading
 task sends every bucket the newest time it saw, so all buckets know the same newest time at the end
 of an epoch, filter by it in the next one, and the first bucket sends the watermark.
 """
@@ -23,7 +23,7 @@ from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.ordering import NO_KEY
 from cutwater.spark.connectors.base.side_outputs import late_events_sink
 from cutwater.spark.connectors.base.watermarks import not_a_time
-from cutwater.spark.exchange.batch import Batch, much_at_once
+from cutwater.spark.exchange.batch import EventBatch, much_at_once
 from cutwater.spark.exchange.columns import Records, record_codec
 from cutwater.spark.exchange.envelope import (
     DATA,
@@ -34,7 +34,7 @@ from cutwater.spark.exchange.envelope import (
     ShuffleWriter,
     pack_lines,
     pack_watermark,
-    row_of,
+    spark_row,
 )
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.exchange.sink_rows import lines_of_values
@@ -66,7 +66,7 @@ class LateFilteredSource:
 
     # --- before the late filter -------------------------------------------------------------------
 
-    def pack(self, batch: Batch) -> bytes:
+    def pack(self, batch: EventBatch) -> bytes:
         """Rows as a body."""
         assert isinstance(batch.values, Records)
         return _pack((batch.orders, self._records.encode(batch.values)))
@@ -108,9 +108,9 @@ class LateFilteredSource:
 
     def _in_time(
         self, orders: list[bytes], values: Records, newest: Any | None, shuffle: ShuffleWriter
-    ) -> Batch:
+    ) -> EventBatch:
         times = self._times(values)
-        batch = Batch(orders, [NO_KEY] * len(orders), values, times=times, label=self._home)
+        batch = EventBatch(orders, [NO_KEY] * len(orders), values, times=times, label=self._home)
         completed = self.completed(newest)
         if completed is None:
             return batch
@@ -127,7 +127,7 @@ class LateFilteredSource:
                 raise InputError(not_a_time(self._step, time, "it is not <= itself"))
         return times
 
-    def _to_side_output(self, late: Batch, shuffle: ShuffleWriter) -> None:
+    def _to_side_output(self, late: EventBatch, shuffle: ShuffleWriter) -> None:
         lines = lines_of_values(late.values)
         if self._step.late == "fail":
             raise RunError(
@@ -143,7 +143,7 @@ class LateFilteredSource:
         if self._step.late == "drop":
             lines = [b'{"order": "%s"}\n' % order.hex().encode() for order in late.orders]
         target = self._job.topology.target_of_sink(late_events_sink(self._source))
-        shuffle.post(target, Batch(late.orders, late.orders, lines), pack_lines)
+        shuffle.post(target, EventBatch(late.orders, late.orders, lines), pack_lines)
 
 
 class LateFilter(StatefulProcessor):
@@ -159,22 +159,26 @@ class LateFilter(StatefulProcessor):
         with error_boundary():
             job = load_job(self._job)
             packed: dict[int, list[bytes]] = {}
-            told: dict[int, list[bytes]] = {}
+            watermarks: dict[int, list[bytes]] = {}
             filters = {job.topology.late_filter_of(source) for source in job.topology.late_filtered}
             for row in rows:
                 if row.target not in filters:
                     yield row
                 else:
-                    kept = packed if row.kind == DATA else told
+                    kept = packed if row.kind == DATA else watermarks
                     kept.setdefault(row.target, []).append(bytes(row.body))
             with much_at_once():
-                sent = self._epoch(job, int(key[0]), packed, told)
-            yield from map(row_of, sent)
+                sent = self._epoch(job, int(key[0]), packed, watermarks)
+            yield from map(spark_row, sent)
 
     def _epoch(
-        self, job: Job, label: int, packed: dict[int, list[bytes]], told: dict[int, list[bytes]]
+        self,
+        job: Job,
+        label: int,
+        packed: dict[int, list[bytes]],
+        watermarks: dict[int, list[bytes]],
     ) -> list[ShuffleRow]:
-        if not packed and not told:
+        if not packed and not watermarks:
             return []
         found = self._state.get()
         newest = _unpack_newest(bytes(found[0])) if found else {}
@@ -185,7 +189,7 @@ class LateFilter(StatefulProcessor):
             before = filtered.time.decode(newest[source]) if source in newest else None
             filtered.send(packed.get(filtered.target, ()), before, shuffle)
             after = before
-            for time in map(filtered.time.decode, told.get(filtered.target, ())):
+            for time in map(filtered.time.decode, watermarks.get(filtered.target, ())):
                 after = time if after is None or after <= time else after
             if after is not None:
                 newest[source] = filtered.time.encode(after)

@@ -44,8 +44,8 @@ class BucketInput:
     job: Job
     level: int
     packed: dict[int, list[bytes]] = field(default_factory=dict)
-    """The events for each segment, packed; those in a loop that is cut are in `turning`."""
-    turning: dict[int, dict[int, list[bytes]]] = field(default_factory=dict)
+    """The events for each segment, packed; those in a loop that is cut are in `in_loop`."""
+    in_loop: dict[int, dict[int, list[bytes]]] = field(default_factory=dict)
     """For each segment in such a loop the events of each input epoch."""
     over: list[int] = field(default_factory=list)
     """The input epochs that are over in it."""
@@ -53,11 +53,11 @@ class BucketInput:
     """What sources have completed, encoded."""
     has_ended: bool = False
     """Has the input ended?"""
-    has_left: bool = False
+    has_loop_ended: bool = False
     """Is the output of a loop with one iteration per epoch complete, since the input has ended?"""
 
     def accept(self, target: int, kind: int, body: bytes) -> bool:
-        """Put a row where it belongs; does it go on to a deeper level or to a sink?"""
+        """Sort in a row; is it forwarded to a deeper level or to a sink?"""
         if kind == DATA:
             is_here = target in self.job.topology.segments_at(self.level)
             if is_here:
@@ -66,7 +66,7 @@ class BucketInput:
         if kind == OVER:
             self.over.append(split_input_epoch(bytes(body))[0])
         elif kind == END and bytes(body) == BEHIND:
-            self.has_left = True
+            self.has_loop_ended = True
         elif kind == END:
             self.has_ended = True
         else:
@@ -79,12 +79,12 @@ class BucketInput:
             self.packed.setdefault(target, []).append(body)
             return
         number, rest = split_input_epoch(body)
-        self.turning.setdefault(target, {}).setdefault(number, []).append(rest)
+        self.in_loop.setdefault(target, {}).setdefault(number, []).append(rest)
 
     def ends(self, segment: Segment) -> bool:
         """Does nothing more come to a segment? A loop that is cut ends when it is empty."""
         where = self.job.topology.side_of_loop(segment)
-        return {"before": self.has_ended, "inside": False, "behind": self.has_left}[where]
+        return {"before": self.has_ended, "inside": False, "behind": self.has_loop_ended}[where]
 
 
 def work_epoch(
@@ -103,19 +103,19 @@ def work_epoch(
     before = bucket.watermarks if remembers else {}
     after = before | received.watermarks
     for segment in job.topology.levels[level]:
-        for number, turned in sorted(received.turning.get(segment.number, {}).items()):
+        for number, events in sorted(received.in_loop.get(segment.number, {}).items()):
             states = StatesOfInput(bucket, number) if job.topology.overlaps else bucket
             own = shuffle.for_input(number)
-            yield from _turned(job, segment, turned, states, own, origin_of)
+            yield from _run_round(job, segment, events, states, own, origin_of)
         packed = received.packed.get(segment.number, [])
         completed = (
             job.codecs.newly_completed(segment, before, after) if received.watermarks else None
         )
-        is_told = completed is not None and (
+        is_due = completed is not None and (
             bucket.busy or job.topology.wakes(segment, bucket.label)
         )
         is_over = received.ends(segment)
-        if not (packed or is_over or is_told):
+        if not (packed or is_over or is_due):
             continue
         runner = _runner_of(job, segment, bucket, shuffle)
         with _naming(job, segment, origin_of):
@@ -154,7 +154,7 @@ def _completion(job: Job, segment: Segment, watermarks: Mapping[str, bytes], tim
     return f"time {time!r} is complete: {reached}"
 
 
-def _turned(
+def _run_round(
     job: Job,
     segment: Segment,
     packed: list[bytes],
@@ -178,8 +178,8 @@ def _naming(job: Job, segment: Segment, origin_of: Callable[[Job, bytes], str]) 
     try:
         yield
     except StepError as error:
-        place = origin_of(job, error.order)
-        raise (error.came_from(place) if place else error) from error.__cause__
+        origin = origin_of(job, error.order)
+        raise (error.came_from(origin) if origin else error) from error.__cause__
     except UNENCODABLE as error:  # what a step itself raises comes as a sentence
         raise InputError(_cannot_be_written(segment, error)) from None
 
@@ -192,7 +192,7 @@ def _runner_of(
     if aggregation is not None:
         return AggregateRunner(job, aggregation, bucket, shuffle)
     vector, task = vectorised_task(segment), only_task(segment)
-    if vector is not None and segment.number not in job.topology.apart:
+    if vector is not None and segment.number not in job.topology.keeps_states_per_input:
         return VectorisedRunner(job, segment, vector, bucket, shuffle)
     if task is not None:
         return TaskRunner(job, segment, task, bucket, shuffle)
@@ -204,5 +204,5 @@ def _cannot_be_written(segment: Segment, error: Exception) -> Problem:
     return Problem(
         "cannot-be-written",
         f"a state or a record of {names} cannot be serialised: {error}",
-        "whole numbers have at most 64 bits; keep larger ones as text, and do not nest without end",
+        "integers have at most 64 bits; keep larger ones as text, and limit the nesting",
     )

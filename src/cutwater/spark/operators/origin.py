@@ -34,12 +34,12 @@ def input_at(job: Job, order: bytes, chunk_of: ChunkOf) -> str:
     bound = job.sources[names[rank]]
     with suppress(Exception):  # best effort: the failure itself must be reported
         if isinstance(bound, SourceConnector):
-            return _place(bound, order[8:], names[rank], chunk_of)
+            return _location(bound, order[8:], names[rank], chunk_of)
         return _row(names[rank], bound.whole_order, order[8:])
     return ""
 
 
-def _place(connector: SourceConnector, order: bytes, source: str, chunk_of: ChunkOf) -> str:
+def _location(connector: SourceConnector, order: bytes, source: str, chunk_of: ChunkOf) -> str:
     chunk = chunk_of(source, int.from_bytes(order[:8], "big"))
     return connector.location(chunk, connector.position_of(chunk, order[8:])) if chunk else ""
 

@@ -18,7 +18,7 @@ from cutwater.ordering import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
 from cutwater.spark.connectors.base.source import BAD, BadRecord, Chunk, RawBatch, times_of
 from cutwater.spark.connectors.base.watermarks import are_comparable, is_time, misplaced
-from cutwater.spark.exchange.batch import Batch, joined, much_at_once
+from cutwater.spark.exchange.batch import EventBatch, joined, much_at_once
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.exchange.envelope import (
     END,
@@ -126,7 +126,7 @@ class Reading:
         return True
 
     def _with_origin(self, waiting: Sequence[_Waiting], error: StepError) -> StepError:
-        """The error with the place of its record, which is looked for one by one."""
+        """The error with the index of its record, which is looked for one by one."""
         sender = Sender(
             self.job,
             self.job.topology.source_segment(self._source),
@@ -134,14 +134,14 @@ class Reading:
         )
         for each in waiting:
             chunk, raw_batch, _ = each
-            places, values = self._in_time(chunk, raw_batch, *self._decoded(each))
-            batch = self._batch(each, (places, values))
+            indices, values = self._in_time(chunk, raw_batch, *self._decoded(each))
+            batch = self._batch(each, (indices, values))
             alone = [batch.take([row]) for row in range(len(batch))]
             found = first_failure(alone, sender.through)
             if found:
                 row, failed = found
                 return failed.came_from(
-                    self._connector.location(chunk, raw_batch.positions[places[row]])
+                    self._connector.location(chunk, raw_batch.positions[indices[row]])
                 )
         return error
 
@@ -153,23 +153,25 @@ class Reading:
         except UNENCODABLE as error:
             raise InputError(_cannot_be_sent(self._source, error)) from None
 
-    def _batch(self, each: _Waiting, decoded: tuple[Sequence[int], Sequence[Any]]) -> Batch:
+    def _batch(self, each: _Waiting, decoded: tuple[Sequence[int], Sequence[Any]]) -> EventBatch:
         """The records of a run, in the order of the epoch; late ones are left out."""
         chunk, raw_batch, first = each
-        places, values = decoded
-        places, values = self._in_time(chunk, raw_batch, places, values)
+        indices, values = decoded
+        indices, values = self._in_time(chunk, raw_batch, indices, values)
         positions = raw_batch.positions
-        if len(places) < len(positions):
-            positions = [positions[place] for place in places]
+        if len(indices) < len(positions):
+            positions = [positions[index] for index in indices]
         orders = []
         if self._sender.is_order_sensitive:
             before = order_bytes((self._rank, chunk.number))
             orders = [before + order for order in self._connector.sort_keys(positions)]
-        times = self._times(values, [first + place for place in places]) if self._is_timed else None
-        return Batch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
+        times = (
+            self._times(values, [first + index for index in indices]) if self._is_timed else None
+        )
+        return EventBatch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
 
     def _decoded(self, each: _Waiting) -> tuple[Sequence[int], Sequence[Any]]:
-        """The records that are no bad ones, and their places in the run."""
+        """The records that are no bad ones, and their indices in the run."""
         chunk, raw_batch, _ = each
         self._reader.enter(chunk)
         try:
@@ -181,7 +183,7 @@ class Reading:
         return self._one_by_one(each)
 
     def _have_places(self, chunk: Chunk, values: Sequence[Any]) -> bool:
-        """Has the time of each of some records a place among those of the source?"""
+        """Is the time of each record comparable with those of the source?"""
         if not self._step.time or not values:
             return True
         times = times_of(values, self._step.time)
@@ -204,37 +206,37 @@ class Reading:
         chunk, raw_batch, _ = each
         self._reader.enter(chunk)
         reference = self._reference(chunk)
-        places: list[int] = []
+        indices: list[int] = []
         values: list[Any] = []
-        for place, raw in enumerate(raw_batch.raws):
+        for index, raw in enumerate(raw_batch.raws):
             try:
                 value = self._reader.decode_one(raw)
                 self._check_time(value, reference)
                 check(value)
                 values.append(value)
-                places.append(place)
+                indices.append(index)
             except (*BAD, *UNENCODABLE) as error:
                 self._bad_record(
-                    chunk, raw_batch.positions[place], self._reader.preview(raw), str(error)
+                    chunk, raw_batch.positions[index], self._reader.preview(raw), str(error)
                 )
-        return places, values
+        return indices, values
 
     def _in_time(
-        self, chunk: Chunk, raw_batch: RawBatch, places: Sequence[int], values: Sequence[Any]
+        self, chunk: Chunk, raw_batch: RawBatch, indices: Sequence[int], values: Sequence[Any]
     ) -> tuple[Sequence[int], Sequence[Any]]:
-        """The records that are not late, and their places in the run."""
+        """The records that are not late, and their indices in the run."""
         completed = self._clock.completed(chunk.newest_before) if self._clock else None
         if self._clock is None or completed is None:
-            return places, values
+            return indices, values
         are_late = self._clock.are_late(values, completed)
         if not any(are_late):
-            return places, values
-        for place, value, is_late in zip(places, values, are_late, strict=True):
+            return indices, values
+        for index, value, is_late in zip(indices, values, are_late, strict=True):
             if is_late:
-                self._late(chunk, raw_batch.positions[place], raw_batch.raws[place], value)
+                self._late(chunk, raw_batch.positions[index], raw_batch.raws[index], value)
         kept = [index for index, is_late in enumerate(are_late) if not is_late]
         in_time = values.take(kept) if isinstance(values, Records) else [values[i] for i in kept]
-        return [places[index] for index in kept], in_time
+        return [indices[index] for index in kept], in_time
 
     def _times(self, values: Sequence[Any], numbers: list[int]) -> list[Any]:
         """The times of records: those of a field, else their numbers."""
@@ -285,12 +287,12 @@ class Reading:
         """Send a line to a sink of its own, past the flow."""
         order = order_bytes((self._rank, chunk.number)) + self._connector.sort_keys([position])[0]
         label = self.job.topology.labels[bucket_of(order, self.job.buckets)]
-        batch = Batch([order], [NO_KEY], [line + b"\n"], label=label)
+        batch = EventBatch([order], [NO_KEY], [line + b"\n"], label=label)
         self._shuffle.post(self.job.topology.target_of_sink(sink), batch, pack_lines)
 
 
 def first_failure(
-    batches: Sequence[Batch], attempt: Callable[[Batch], None]
+    batches: Sequence[EventBatch], attempt: Callable[[EventBatch], None]
 ) -> tuple[int, StepError] | None:
     """The number of the first batch on which a function fails, and how; None: on none."""
     for number, batch in enumerate(batches):
@@ -326,7 +328,7 @@ def control_rows(
 def _cannot_be_sent(source: str, error: Exception) -> Problem:
     return Problem(
         "cannot-be-sent",
-        f"what a step behind source '{source}' made cannot be sent on: {error}",
+        f"the output of a step after source '{source}' cannot be encoded: {error}",
         "numbers that are sent have at most 64 bits; send larger ones as text",
     )
 

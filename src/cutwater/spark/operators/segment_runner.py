@@ -16,10 +16,10 @@ from cutwater.errors import StepError
 from cutwater.events import Data, Watermark
 from cutwater.flow.fusing import Segment
 from cutwater.ordering import AFTER_DATA, NO_KEY, order_bytes
-from cutwater.spark.exchange.batch import Batch, joined
+from cutwater.spark.exchange.batch import EventBatch, joined
 from cutwater.spark.exchange.envelope import ShuffleWriter
 from cutwater.spark.exchange.readable_keys import key_of
-from cutwater.spark.exchange.router import Emitted, Sender
+from cutwater.spark.exchange.router import EmittedRow, Sender
 from cutwater.spark.job.spec import Job
 from cutwater.spark.state.bucket import BucketStates
 from cutwater.spark.state.working_set import WorkingSet
@@ -38,7 +38,7 @@ PIECE_ROWS = 65_536
 """So many events of a bucket are decoded and worked on together, however many an epoch has for it:
 a row takes more than a kilobyte while it is worked on, and a tenth of that while it waits."""
 
-Piece = tuple[Batch, list[int]]
+Piece = tuple[EventBatch, list[int]]
 """Events in their order, and the index of each one's first output."""
 
 
@@ -80,8 +80,8 @@ def _parted(held: Sequence[Piece], horizon: bytes | None) -> tuple[list[Piece], 
     before: list[Piece] = []
     after: list[Piece] = []
     for batch, firsts in held:
-        place = len(batch) if horizon is None else bisect_left(batch.orders, horizon)
-        for part, start, end in ((before, 0, place), (after, place, len(batch))):
+        position = len(batch) if horizon is None else bisect_left(batch.orders, horizon)
+        for part, start, end in ((before, 0, position), (after, position, len(batch))):
             if start < end:
                 part.append((batch.part(start, end, batch.label), firsts[start:end]))
     return before, after
@@ -93,8 +93,8 @@ def _merged(pieces: Sequence[Piece], by_index: bool) -> Piece:
     firsts = list(chain(*(firsts for _, firsts in pieces)))
     if not by_index:
         return batch.in_order(), firsts
-    places = sorted(range(len(batch)), key=lambda i: (batch.orders[i], firsts[i]))
-    return batch.take(places), [firsts[i] for i in places]
+    indices = sorted(range(len(batch)), key=lambda i: (batch.orders[i], firsts[i]))
+    return batch.take(indices), [firsts[i] for i in indices]
 
 
 def _cut(piece: Piece) -> Iterator[Piece]:
@@ -106,7 +106,7 @@ def _cut(piece: Piece) -> Iterator[Piece]:
 
 def unpack_events(
     job: Job, segment: Segment, bodies: Sequence[bytes], label: int
-) -> tuple[Batch, list[int]]:
+) -> tuple[EventBatch, list[int]]:
     """The events for a segment in their order, and the index of each one's first output.
 
     Copies of an event follow one another input by input.
@@ -122,13 +122,13 @@ def unpack_events(
     return _merged([(batch, firsts)], segment.reads_twice)
 
 
-def _permuted(batch: Batch, firsts: list[int], seed: int) -> tuple[Batch, list[int]]:
-    places = list(range(len(batch)))
-    random.Random(seed).shuffle(places)
-    return batch.take(places), [firsts[i] for i in places]
+def _permuted(batch: EventBatch, firsts: list[int], seed: int) -> tuple[EventBatch, list[int]]:
+    indices = list(range(len(batch)))
+    random.Random(seed).shuffle(indices)
+    return batch.take(indices), [firsts[i] for i in indices]
 
 
-def stands_at(error: StepError, batch: Batch, row: int) -> StepError:
+def stands_at(error: StepError, batch: EventBatch, row: int) -> StepError:
     """The error, with the order of the event at which it came."""
     error.order = batch.orders[row] if row < len(batch.orders) else b""
     return error
@@ -172,13 +172,13 @@ class EventRunner(SegmentRunner):
             self._piece(*piece)
             yield
 
-    def _piece(self, batch: Batch, firsts: list[int]) -> None:
+    def _piece(self, batch: EventBatch, firsts: list[int]) -> None:
         keys: Any = self._job.codecs.event_codecs[self._segment.number].keys_of(batch) or repeat(
             None
         )
         times: Any = batch.times or repeat(None)
         step, get, put = self._operator.step, self._live.get, self._live.put
-        emitted: list[Emitted] = []
+        emitted: list[EmittedRow] = []
         try:
             for order, key_bytes, key, time, value, first in zip(
                 batch.orders, batch.key_bytes, keys, times, batch.values, firsts, strict=False
@@ -216,14 +216,14 @@ class EventRunner(SegmentRunner):
     def _visit(
         self,
         keys: Iterable[bytes],
-        turn: int,
+        rank: int,
         after: int,
         called: Callable[[Any], tuple[Any, Sequence[Data]]],
         keeps: bool = True,
     ) -> None:
-        """Let something happen to the states of keys that no event of theirs causes."""
-        order = order_bytes((after, self._segment.stage, turn))
-        emitted: list[Emitted] = []
+        """Apply the end of an epoch, a watermark or the end of the input to the states of keys."""
+        order = order_bytes((after, self._segment.stage, rank))
+        emitted: list[EmittedRow] = []
         key_bytes = NO_KEY
         try:
             for key_bytes in keys:

@@ -17,7 +17,7 @@ from cutwater.flow.by_value import by_value, is_by_value
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import named, step_failed
 from cutwater.operators.task import check_result, fresh_copies
-from cutwater.spark.exchange.batch import Batch
+from cutwater.spark.exchange.batch import EventBatch
 from cutwater.spark.exchange.envelope import ShuffleWriter
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
@@ -59,7 +59,7 @@ class TaskRunner(SegmentRunner):
             self._piece(*piece)
             yield
 
-    def _piece(self, batch: Batch, firsts: list[int]) -> None:
+    def _piece(self, batch: EventBatch, firsts: list[int]) -> None:
         batch.keys = self._job.codecs.event_codecs[self._segment.number].keys_of(batch)
         states = self._states(batch.key_bytes)
         steps = [part.step for part in self._segment.parts]

@@ -16,8 +16,8 @@ from cutwater.flow import VectorisedTask
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import step_failed
-from cutwater.spark.exchange.batch import Batch
-from cutwater.spark.exchange.columns import Records, numbered
+from cutwater.spark.exchange.batch import EventBatch
+from cutwater.spark.exchange.columns import Records, number_keys
 from cutwater.spark.exchange.envelope import ShuffleWriter
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
@@ -62,10 +62,10 @@ class VectorisedRunner(SegmentRunner):
             self._piece(*piece)
             yield
 
-    def _piece(self, batch: Batch, firsts: list[int]) -> None:
+    def _piece(self, batch: EventBatch, firsts: list[int]) -> None:
         batch.keys = self._job.codecs.event_codecs[self._segment.number].keys_of(batch)
         events = Records.of(self._layouts.event, batch.values)
-        found, of = numbered(batch.key_bytes)
+        found, of = number_keys(batch.key_bytes)
         layout = self._layouts.state
         table = self._bucket.table(self._step.name, _state_columns(layout), _convert(layout))
         slots = self._slots(table, found)
@@ -73,8 +73,8 @@ class VectorisedRunner(SegmentRunner):
         _keep(table, slots, outcome)
         if outcome.outputs is not None:
             records = Records(self._layouts.output, outcome.outputs)
-            places = firsts if self._segment.reads_twice else None
-            self._sender.records(batch, outcome.rows, records, places)
+            indices = firsts if self._segment.reads_twice else None
+            self._sender.records(batch, outcome.rows, records, indices)
 
     def _slots(self, table: StateTable, keys: list[bytes]) -> np.ndarray:
         """The slot of each key; a key without a state begins with the task's own."""
@@ -88,7 +88,7 @@ class VectorisedRunner(SegmentRunner):
         return slots
 
     def _run(
-        self, states: dict[str, Any], events: Records, keys: Keys, batch: Batch
+        self, states: dict[str, Any], events: Records, keys: Keys, batch: EventBatch
     ) -> BatchOutcome:
         try:
             return run_batch(self._task, states, events.columns, keys, self._layouts)
@@ -102,7 +102,7 @@ class VectorisedRunner(SegmentRunner):
             raise stands_at(step_failed(self._step, (subject,), error), batch, row) from error
 
     def _first_that_fails(
-        self, states: dict[str, Any], batch: Batch, kind: type[BaseException]
+        self, states: dict[str, Any], batch: EventBatch, kind: type[BaseException]
     ) -> int:
         """The event with which the batch fails and without which those before it do not.
 
@@ -112,11 +112,11 @@ class VectorisedRunner(SegmentRunner):
         return bisect_left(sizes, True, key=lambda size: self._fails(states, batch, size, kind))
 
     def _fails(
-        self, states: dict[str, Any], batch: Batch, size: int, kind: type[BaseException]
+        self, states: dict[str, Any], batch: EventBatch, size: int, kind: type[BaseException]
     ) -> bool:
         """Do the first so many events of a batch fail in the same way?"""
         events = Records.of(self._layouts.event, batch.values[:size])
-        found, of = numbered(batch.key_bytes[:size])
+        found, of = number_keys(batch.key_bytes[:size])
         begun = {name: column[: len(found)] for name, column in states.items()}
         try:
             run_batch(self._task, begun, events.columns, Keys(of, len(found)), self._layouts)
@@ -135,7 +135,7 @@ def _keep(table: StateTable, slots: np.ndarray, outcome: BatchOutcome) -> None:
 
 
 class _Described:
-    """Words in the place of a value."""
+    """Words in place of a value."""
 
     def __init__(self, words: str) -> None:
         self._words = words

@@ -5,12 +5,12 @@
     checkpoint/
       cutwater.json, lock, sinks.json, ...   as of micro-batches
       realtime/<generation>/
-        opening.json     what the generation goes on from; it is open once this is there
+        opening.json     what the generation resumes from; it is open once this file exists
         plan/            which records belong to which tick, for each source
         snapshots/       the states of each task
         digests/         of what each task released, to compare a replay with
         positions/       how far each task is; safe to delete
-        spark/           Spark's own checkpoint, which nobody reads
+        spark/           Spark's own checkpoint, unused
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import REALTIME
 from cutwater.spark.realtime.opening import Opening, newest_opening
-from cutwater.spark.realtime.plan_log import Plan, read_plan
+from cutwater.spark.realtime.plan_log import TickPlan, read_plan
 from cutwater.spark.storage.durable import read_json
 from cutwater.spark.storage.local_paths import is_url, not_local
 
@@ -32,7 +32,7 @@ __all__ = ["RealTimeCheckpoint", "is_real_time"]
 
 
 def is_real_time(root: Path) -> bool:
-    """Is it a checkpoint of the real-time engine, as far as can be told if it is damaged?"""
+    """Is it a checkpoint of the real-time engine, even if it is damaged?"""
     try:
         kept = read_json(root / "cutwater.json", "the checkpoint's identity")
     except CutwaterError:
@@ -45,7 +45,7 @@ class RealTimeCheckpoint(Checkpoint):
     """The folder of a checkpoint, in which a tick is an epoch."""
 
     unit = "tick"
-    plans_anew = False  # rule 1: a tick that was planned is replayed, shown or not
+    replans = False  # rule 1: a planned tick is replayed, whether released or not
 
     @staticmethod
     def at(path: str | Path) -> RealTimeCheckpoint:
@@ -110,9 +110,9 @@ class RealTimeCheckpoint(Checkpoint):
             opening.snapshots.size(),
         )
 
-    def _plan(self, source: str) -> Plan:
+    def _plan(self, source: str) -> TickPlan:
         opening = self._opening()
-        return read_plan(opening.plan_path(source)) if opening else Plan()
+        return read_plan(opening.plan_path(source)) if opening else TickPlan()
 
     def _opening(self) -> Opening | None:
         return newest_opening(self.root)

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cutwater.errors import CutwaterError, Problem, RunFailure, many, recover
+from cutwater.errors import CutwaterError, Problem, RunFailure, extract, many
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.embedded.session import make_active
 from cutwater.spark.embedded.watchdog import Watchdog
@@ -101,7 +101,7 @@ class RealTimeDrive:
         claim_again: Callable[[], Job],
         on_progress: Callable[[RunProgress], None],
         is_to_stop: Callable[[], bool],
-        tell: Callable[[str], None],
+        notify: Callable[[str], None],
         watchdog: Watchdog,
         snapshot_s: float,
         batch_s: float,
@@ -110,7 +110,7 @@ class RealTimeDrive:
         self._spark, self.job, self._checkpoint = spark, job, checkpoint
         self._claim_again = claim_again
         """Recovers again: returns a job of a higher generation, with all earlier ones fenced."""
-        self._on_progress, self._tell = on_progress, tell
+        self._on_progress, self._notify = on_progress, notify
         self._is_to_stop = is_to_stop
         self._watchdog = watchdog
         self._snapshot_ticks = max(1, round(snapshot_s / TICK_S))
@@ -153,12 +153,12 @@ class RealTimeDrive:
         """Claim a new generation if a process died; raise the cause if not, or if too often."""
         if failure is not None:
             raise failure from error
-        if recover(str(error)) is not None or not is_death(str(error)):
+        if extract(str(error)) is not None or not is_death(str(error)):
             raise sentence_of(error, self._checkpoint) from error
         if deaths > RESTARTS:
             raise RunFailure(dies_again(cause_of(str(error)), deaths)) from error
         self._become_next()
-        self._tell(
+        self._notify(
             f"a process of Spark's died ({cause_of(str(error))}); the query starts again as "
             f"generation {self.job.generation}, {deaths} of at most {RESTARTS} times without a "
             "snapshot; nothing is lost"
@@ -168,11 +168,11 @@ class RealTimeDrive:
         self.job = replace(self._claim_again(), is_ending=self.job.is_ending)
 
     def _wait_for_slots(self, needed: int, waited_s: float, error: Exception) -> float:
-        """Wait a moment for executors that come late, or anew; how long that was, in seconds."""
+        """Wait a moment for executors that come late or are replaced; returns the seconds."""
         if waited_s >= SLOTS_WAIT_S:
             raise RunFailure(too_few_slots_now(needed, waited_s)) from error
         if not waited_s:
-            self._tell(
+            self._notify(
                 f"Spark has no free slots for {needed} tasks at once; waiting for them for at most "
                 f"{SLOTS_WAIT_S:.0f} s"
             )
@@ -265,7 +265,7 @@ def too_few_slots_now(needed: int, waited_s: float) -> Problem:
     return Problem(
         "too-few-slots",
         f"Spark had no free slots for {needed} tasks at once for {waited_s:.0f} s",
-        "see whether its workers are up and which other applications have their cores, and run "
+        "check that its workers are up and which other applications hold their cores, and run "
         "again: nothing is lost",
     )
 
@@ -275,6 +275,6 @@ def dies_again(cause: str, deaths: int) -> Problem:
     return Problem(
         "dies-again",
         f"a process of Spark's died {many(deaths, 'time')} without a snapshot in between: {cause}",
-        "see what ends it (a function that ends its process, or too little memory), and run again: "
-        "nothing is lost",
+        "find out what ends it (a function that ends its process, or too little memory), and run "
+        "again: nothing is lost",
     )

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from cutwater.errors import CutwaterError, embed, recover
+from cutwater.errors import CutwaterError, embed, extract
 from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.offset_log import SourcePlan
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import Job
-from cutwater.spark.realtime.plan_log import Plan, PlannedTick, read_plan, write_plan
+from cutwater.spark.realtime.plan_log import PlannedTick, TickPlan, read_plan, write_plan
 from cutwater.spark.realtime.positions import read_position, read_reader
 from cutwater.spark.realtime.protocol import TICK_S
 from cutwater.spark.realtime.snapshots import Snapshots
@@ -131,8 +131,8 @@ class Opening:
 
     def has_caught_up(self) -> bool:
         """Have all readers read the available input, and all sinks received its results?"""
-        told = [read_reader(self.reader_position(number)) for number in self.leaders()]
-        return all(each.is_caught_up for each in told) and self.released() >= self.planned()
+        positions = [read_reader(self.reader_position(number)) for number in self.leaders()]
+        return all(each.is_caught_up for each in positions) and self.released() >= self.planned()
 
     @contextmanager
     def noting_failure(self) -> Iterator[None]:
@@ -149,14 +149,14 @@ class Opening:
             raise
 
     def failure(self) -> CutwaterError | None:
-        """Why a task failed, if it was with an error of ours."""
-        return recover(self._failure.read_text()) if self._failure.exists() else None
+        """Why a task failed, if it was with our own error."""
+        return extract(self._failure.read_text()) if self._failure.exists() else None
 
     @property
     def _failure(self) -> Path:
         return self.folder / "failure"
 
-    def plans(self) -> Iterator[Plan]:
+    def plans(self) -> Iterator[TickPlan]:
         """The plans of its sources, in their order."""
         return (read_plan(self.plan_path(source)) for source in self.sources)
 
@@ -232,13 +232,13 @@ def open_generation(
     make_folder(opening.folder / "plan")
     tick = before.snapshots.common() if before else -1
     for source in opening.sources:
-        found = read_plan(before.plan_path(source)) if before else Plan()
+        found = read_plan(before.plan_path(source)) if before else TickPlan()
         base = source_plan(job, source).condensed(found.chunks_through(tick))
         ticks = (*found.after(tick), *end)
-        write_plan(opening.plan_path(source), Plan(tuple(base), tick, ticks))
+        write_plan(opening.plan_path(source), TickPlan(tuple(base), tick, ticks))
     if before:
         before.snapshots.copy_to(opening.snapshots, tick)
-        _carry_digests(before, opening)
+        _copy_digests(before, opening)
     sync_folder(opening.folder)
     write_json(opening.folder / "opening.json", asdict(opening))
     for generation in _generations(checkpoint):
@@ -247,7 +247,7 @@ def open_generation(
     return opening
 
 
-def _carry_digests(before: Opening, opening: Opening) -> None:
+def _copy_digests(before: Opening, opening: Opening) -> None:
     """Keep the digests of the same flow, to compare when its ticks are replayed (rule 10)."""
     if before.code == opening.code and (before.folder / "digests").is_dir():
         shutil.copytree(before.folder / "digests", opening.folder / "digests")

@@ -28,7 +28,7 @@ from cutwater.spark.realtime.plan_log import read_plan
 from cutwater.spark.realtime.positions import PositionFile
 from cutwater.spark.realtime.side_outputs import SideOutputRow, store_side_outputs
 from cutwater.spark.realtime.snapshots import Changes
-from cutwater.spark.realtime.wire import NOBODY, barrier_rows, parcels_in, tick_rows
+from cutwater.spark.realtime.wire import NO_SENDER, barrier_rows, tick_rows, unpack_rows
 from cutwater.spark.state.bucket import BucketStates
 from cutwater.spark.stopping import StopRequest
 
@@ -64,7 +64,7 @@ class OperatorTask:
         senders = opening.partitions if level else opening.senders
         self._alignment = Alignment(senders, start)
         self._receivers = opening.receivers(job.topology.labels)
-        self._told = self._stored = self._tried = self._worked = start
+        self._reported = self._stored = self._tried = self._worked = start
         self._failures = 0
         self._side_outputs: list[SideOutputRow] = []
         self._rows = [0] * len(job.topology.sink_names)
@@ -74,10 +74,10 @@ class OperatorTask:
             PositionFile(opening.released_position(partition)) if self._is_last else None
         )
         self._digests = DigestLog(opening.digest_path(level, partition), start)
-        self._stores = PositionFile(opening.snapshot_position(level, partition))
+        self._snapshot_position = PositionFile(opening.snapshot_position(level, partition))
         self._request = StopRequest(opening.checkpoint)
         if self._position is not None:
-            self._tell(self._position)  # overwrite the position of the previous batch
+            self._report(self._position)  # overwrite the position of the previous batch
         self._storing: Future[_Outcome] | None = None
         self._thread = ThreadPoolExecutor(1)
 
@@ -85,28 +85,28 @@ class OperatorTask:
         """Process rows until the batch ends; then store a snapshot of where it ended (rule 7)."""
         try:
             for batch in batches:
-                yield from self.take(batch)
+                yield from self.accept(batch)
             self.finish()
         finally:
             self.close()
 
-    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def accept(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Accept rows; yields the output of the ticks that they complete."""
         columns = batch.to_pydict()
         rows = [
             row
             for row in zip(columns["sender"], columns["tick"], columns["body"], strict=True)
-            if row[0] != NOBODY
+            if row[0] != NO_SENDER
         ]
         if not rows:
             return
         count = sum(self._alignment.receive(*row) for row in rows)
         yield from self._advance()
-        if not count and self._is_asked_again({sender for sender, _, _ in rows}):
-            yield from barrier_rows(self._partition, self._told, self._opening.partitions)
+        if not count and self._is_barrier_requested({sender for sender, _, _ in rows}):
+            yield from barrier_rows(self._partition, self._reported, self._opening.partitions)
 
-    def _is_asked_again(self, senders: Collection[int]) -> bool:
-        """Does a reader that stops ask again for a snapshot? Only one sender is heeded, not all."""
+    def _is_barrier_requested(self, senders: Collection[int]) -> bool:
+        """Does a stopping reader ask again for a snapshot? Only one sender counts, not all."""
         return not self._is_last and 0 in senders and self._request.is_made()
 
     def finish(self) -> None:
@@ -116,7 +116,7 @@ class OperatorTask:
     def close(self) -> None:
         """Release its thread and files."""
         self._thread.shutdown()
-        self._stores.close()
+        self._snapshot_position.close()
         self._digests.close()
         if self._position is not None:
             self._position.close()
@@ -127,17 +127,17 @@ class OperatorTask:
             yield from self._run_tick(tick, bodies)
         frontier = self._alignment.frontier
         self._store_if_due(frontier)
-        if frontier > self._told:
-            self._told = frontier
+        if frontier > self._reported:
+            self._reported = frontier
             if self._position is not None:
-                self._tell(self._position)
+                self._report(self._position)
             elif frontier > self._worked:  # else the rows of that tick say so
                 yield from barrier_rows(self._partition, frontier, self._opening.partitions)
 
     def _run_tick(self, tick: int, bodies: list[bytes]) -> Iterator[pa.RecordBatch]:
         self._worked = tick
         by_bucket: dict[int, list[ShuffleRow]] = {}
-        for row in parcels_in(bodies):
+        for row in unpack_rows(bodies):
             by_bucket.setdefault(row[0], []).append(row)
         sent: list[ShuffleRow] = []
         with much_at_once():
@@ -199,7 +199,7 @@ class OperatorTask:
         return [bucket_rows(self._job, target, label, b) for label, b in sorted(found.items())]
 
     def _is_side_output(self, target: int) -> bool:
-        """Is it a side output, which leaves with a snapshot?"""
+        """Is it a side output, which is released with a snapshot?"""
         return self._job.sinks[self._job.topology.sink_at(target)].release == "commit"
 
     def _note(self, target: int, tick: int, rows: int) -> None:
@@ -208,9 +208,9 @@ class OperatorTask:
         self._last[number] = tick
         self._latency_ms = round(1000 * (time.time() - self._opening.time_of(tick)))
 
-    def _tell(self, position: PositionFile) -> None:
+    def _report(self, position: PositionFile) -> None:
         each = [number for pair in zip(self._rows, self._last, strict=True) for number in pair]
-        position.tell(self._told, self._latency_ms, *each)
+        position.write(self._reported, self._latency_ms, *each)
 
     # --- snapshots
 
@@ -256,7 +256,9 @@ class OperatorTask:
             self._failures += 1
             self._side_outputs = [*side_outputs, *self._side_outputs]
             self._memory.store_all_next()
-        self._stores.tell(self._stored, self._failures, (error.errno or 0) if error else 0)
+        self._snapshot_position.write(
+            self._stored, self._failures, (error.errno or 0) if error else 0
+        )
 
     def _write(
         self,
@@ -273,7 +275,7 @@ class OperatorTask:
 
 
 _Outcome = tuple[int, list[SideOutputRow], OSError | None]
-"""The outcome of a snapshot: its tick, the rows that leave with it, and why it failed."""
+"""The outcome of a snapshot: its tick, the rows released with it, and why it failed."""
 
 
 def _outcome(tick: int, side_outputs: list[SideOutputRow], write: Callable[[], None]) -> _Outcome:

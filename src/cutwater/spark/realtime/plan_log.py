@@ -1,9 +1,9 @@
-"""The plan of a source: which records belong to which tick; durable before its barrier leaves.
+"""The plan of a source: which records belong to which tick; durable before its barrier is sent.
 
 A file of lines, each with a checksum. The first line is what a start needs of earlier ticks; each
 other line is a tick with records, or with a decision about its watermark. A tick without a line is
-empty. A torn last line is ignored: a crash came before its barrier left. A damaged line with others
-after it is refused, since their barriers have left.
+empty. A torn last line is ignored: a crash came before its barrier was sent. A damaged line with
+others after it is refused, since their barriers were sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import xxhash
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.storage.durable import damaged, sync_file, write_file
 
-__all__ = ["WHAT", "Plan", "PlanLog", "PlannedTick", "parse_line", "read_plan", "write_plan"]
+__all__ = ["WHAT", "PlanLog", "PlannedTick", "TickPlan", "parse_line", "read_plan", "write_plan"]
 
 WHAT = "the plan of a source"
 """The name of the log in messages about damage."""
@@ -37,7 +37,7 @@ class PlannedTick:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TickPlan:
     """What is in a plan."""
 
     base: tuple[Chunk, ...] = ()
@@ -89,9 +89,9 @@ def _chunks(kept: Sequence[dict[str, Any]]) -> tuple[Chunk, ...]:
     return tuple(map(Chunk.of_json, kept))
 
 
-def _read(path: Path) -> tuple[Plan, int]:
+def _read(path: Path) -> tuple[TickPlan, int]:
     """The plan in a file, and the size in bytes of its intact part."""
-    base, size = Plan(), 0
+    base, size = TickPlan(), 0
     if not path.exists():
         return base, size
     ticks: list[PlannedTick] = []
@@ -105,7 +105,7 @@ def _read(path: Path) -> tuple[Plan, int]:
             size += len(line)
             try:
                 if number == 0:
-                    base = Plan(_chunks(record["base"]), record["through"])
+                    base = TickPlan(_chunks(record["base"]), record["through"])
                 else:
                     ticks.append(_planned(record))
             except (KeyError, TypeError) as error:  # a whole line in another line's place
@@ -124,12 +124,12 @@ def parse_line(line: bytes) -> PlannedTick:
     return _planned(record)
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> TickPlan:
     """The plan in a file; an empty one if there is none."""
     return _read(path)[0]
 
 
-def write_plan(path: Path, plan: Plan) -> None:
+def write_plan(path: Path, plan: TickPlan) -> None:
     """Rewrite a plan, durably and atomically."""
     lines = [_line({"base": [c.to_brief_json() for c in plan.base], "through": plan.through})]
     lines += [_tick_line(planned) for planned in plan.ticks]

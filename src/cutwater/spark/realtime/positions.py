@@ -35,7 +35,7 @@ class PositionFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)
 
-    def tell(self, tick: int, *numbers: int) -> None:
+    def write(self, tick: int, *numbers: int) -> None:
         """Write the newest tick and some numbers, always equally many."""
         os.pwrite(self._file.fileno(), struct.pack(f"<{len(numbers) + 1}q", tick, *numbers), 0)
 

@@ -1,18 +1,18 @@
 """The protocol of a real-time run, rule by rule; `semantics.protocols.realtime` is its model.
 
-A run cuts its input into *ticks*, P1's epochs at about ten milliseconds. Nothing that leaves waits
-for a snapshot (P2): what a tick makes is a function of the plan, which is durable before.
+A run cuts its input into *ticks*, P1's epochs at about ten milliseconds. No released row waits
+for a snapshot (P2): the rows of a tick are a function of the plan, which is durable before.
 
 ====  ============================================================  ==============================
 rule  what it says                                                  where
 ====  ============================================================  ==============================
 1     a start replays ticks up to K, the largest in any plan,       `opening.open_generation`,
       snapshot or ledger, as planned; new ticks come behind K       `readers.reader_task`
-2     the barrier of a tick leaves when its entry is durable         `plan_log.PlanLog.append`
-3     a snapshot counts, and plan before it may go, when every      `snapshots.Snapshots.common`,
+2     the barrier of a tick is sent when its entry is durable       `plan_log.PlanLog.append`
+3     a snapshot counts, and the plan before it may go, when every  `snapshots.Snapshots.common`,
       task has stored it and every bucket has released it             `operator_task.OperatorTask`
                                                                     (release, then store)
-4     a sink remembers per bucket how far it is; ticks leave whole    the ledgers of `connectors`
+4     a sink remembers per bucket how far it is; ticks are atomic     the ledgers of `connectors`
 5     all tasks store the same ticks; what is newer than the        `snapshots.Snapshots.common`,
       newest common one is void                                     `TaskSnapshots.drop_after`
 6     a generation has folders of its own for plan and snapshots,   `opening.open_generation`
@@ -24,7 +24,7 @@ rule  what it says                                                  where
       ticks ahead of what was released                              (`AHEAD`), `readers.pace`
 9     sinks are not atomic with each other                          each sink has its own ledger
 10    only the flow that planned a tick replays it, once a sink     `recovery` (the fingerprint of
-      has shown something behind the snapshot; a replay that has    the flow), `digests.DigestLog`
+      has released rows after the snapshot; a replay that has       the flow), `digests.DigestLog`
       other rows than were released stops the run
 ====  ============================================================  ==============================
 """

@@ -22,16 +22,16 @@ _LARGEST_ERRNO = 4096
 
 
 class TickReports:
-    """Reports of one generation; a batch of Spark's counts from 0, so only growth is told."""
+    """Reports of one generation; a batch of Spark's counts from 0, so only growth is reported."""
 
     def __init__(
         self,
         job: Job,
         opening: Opening,
-        tell: Callable[[RunProgress], None],
+        on_progress: Callable[[RunProgress], None],
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._job, self._opening, self._tell, self._now = job, opening, tell, now
+        self._job, self._opening, self._on_progress, self._now = job, opening, on_progress, now
         self._began = opening.tick_at(now())
         self._reports = Reports(job)
         self._before: dict[str, int] = {}
@@ -46,7 +46,7 @@ class TickReports:
             return
         self._released = released
         rows, latency_ms = self._rows()
-        self._tell(
+        self._on_progress(
             self._reports.of_ticks(
                 released,
                 latency_ms,
@@ -81,10 +81,10 @@ class TickReports:
         rows: dict[str, int] = {}
         for partition in range(self._opening.partitions):
             path = self._opening.released_position(partition)
-            _, latency_ms, *told = read_position(path, 1 + 2 * len(names))
+            _, latency_ms, *numbers = read_position(path, 1 + 2 * len(names))
             latency = max(latency, latency_ms)
             for number, name in enumerate(names):
-                count, tick = told[2 * number : 2 * number + 2]
+                count, tick = numbers[2 * number : 2 * number + 2]
                 grown = self._growth(f"{partition} {name}", count)
                 rows[name] = rows.get(name, 0) + grown
                 if grown and name in self._job.own_sinks:
@@ -92,11 +92,11 @@ class TickReports:
         return rows, latency
 
     def _read(self, number: int) -> tuple[int, Chunk | None]:
-        told = read_reader(self._opening.reader_position(number))
+        position = read_reader(self._opening.reader_position(number))
         name = self._opening.source_of(number)
-        self.ticks = max(self.ticks, told.ticks)
+        self.ticks = max(self.ticks, position.ticks)
         last = read_plan(self._opening.plan_path(name)).last_chunk
-        return self._growth(f"read {name}", told.amount), last
+        return self._growth(f"read {name}", position.amount), last
 
     def _growth(self, what: str, count: int) -> int:
         before = self._before.get(what, 0)

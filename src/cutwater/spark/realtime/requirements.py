@@ -20,17 +20,17 @@ from cutwater.spark.job.spec import Job
 __all__ = [
     "SLOTS_POLL_S",
     "SLOTS_WAIT_S",
-    "early",
     "partitions_for",
     "slots_of",
     "slots_of_master",
     "slots_of_session",
     "too_few_slots",
     "unsupported",
+    "with_early_release",
 ]
 
 SLOTS_WAIT_S = 120.0
-"""How long to wait for slots: executors come late, or anew after one died."""
+"""How long to wait for slots: executors come late, or are replaced."""
 SLOTS_POLL_S = 1.0
 
 _OTHER = 'run it on the micro-batch engine: mode = "microbatch", which is the default'
@@ -52,13 +52,13 @@ def unsupported(
     for name, sink in sinks.items():
         if "early" not in sink.releases:
             yield _refused(
-                f"sink '{name}' goes to {sink.location}, which shows whole epochs only, and it "
+                f"sink '{name}' goes to {sink.location}, which publishes whole epochs only, and it "
                 "releases rows tick by tick",
                 f"bind it to PostgreSQL, Kafka or a function, or {_OTHER}",
             )
 
 
-def early(sinks: Mapping[str, SinkConnector]) -> dict[str, SinkConnector]:
+def with_early_release(sinks: Mapping[str, SinkConnector]) -> dict[str, SinkConnector]:
     """The sinks, set to release rows with their tick."""
     return {
         name: sink if sink.release == "early" else replace(sink, release="early")  # type: ignore[type-var]

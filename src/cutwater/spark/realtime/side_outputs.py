@@ -1,6 +1,6 @@
 """Side outputs, which wait for a snapshot: late events and bad records, stored in folders.
 
-A folder shows an epoch atomically, so its rows are not released tick by tick. A task stores the
+A folder publishes an epoch atomically, so its rows are not released tick by tick. A task stores the
 rows since its last snapshot beside the next one, in ``<tick>.side-output``, before that snapshot
 counts.
 The driver publishes the files up to a common tick as one epoch of that number. So a file up to the

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 SIDE_OUTPUT_SUFFIX = ".side-output"
-"""The ending of files with rows that leave with a snapshot: see `side_outputs`."""
+"""The suffix of files with rows that are released with a snapshot: see `side_outputs`."""
 
 Changes = dict[int, dict[int, bytes | None]]
 """For each bucket, by its label, the entries of its state that changed; None: removed."""
@@ -79,7 +79,7 @@ class Stored:
 
 
 def side_output_tick(path: Path) -> int:
-    """The snapshot with which the rows of a file leave."""
+    """The snapshot with which the rows of a file are released."""
     return int(path.name.removesuffix(SIDE_OUTPUT_SUFFIX))
 
 
@@ -181,7 +181,7 @@ class Snapshots:
 
     def __init__(self, folder: Path, levels: int, partitions: int) -> None:
         self._folder = folder
-        self._places = [(level, p) for level in range(levels) for p in range(partitions)]
+        self._task_ids = [(level, p) for level in range(levels) for p in range(partitions)]
 
     def of(self, level: int, partition: int) -> TaskSnapshots:
         """Those of one task."""
@@ -189,20 +189,20 @@ class Snapshots:
 
     def common(self) -> int:
         """The newest tick that every task has stored; -1 if there is none."""
-        return newest_common([self.of(*place).stored() for place in self._places])
+        return newest_common([self.of(*task).stored() for task in self._task_ids])
 
     def has(self, tick: int) -> bool:
         """Has every task the state of a tick?"""
-        return all(any(s.is_at(tick) for s in self.of(*place).stored()) for place in self._places)
+        return all(any(s.is_at(tick) for s in self.of(*task).stored()) for task in self._task_ids)
 
     def tasks(self) -> Iterator[TaskSnapshots]:
         """Those of each task."""
-        return (self.of(*place) for place in self._places)
+        return (self.of(*task) for task in self._task_ids)
 
     def all_stored(self) -> Iterator[Stored]:
         """What all tasks have stored."""
-        for place in self._places:
-            yield from self.of(*place).stored()
+        for task in self._task_ids:
+            yield from self.of(*task).stored()
 
     def size(self) -> int:
         """How many bytes there are; files may come and go meanwhile."""
@@ -213,9 +213,9 @@ class Snapshots:
         return total
 
     def copy_to(self, other: Snapshots, tick: int) -> None:
-        """Let another generation go on from a tick: it has the same files, and none after it."""
-        for place in self._places:
-            source, target = (each._folder / "{}.{}".format(*place) for each in (self, other))
+        """Copy the files up to a tick to another generation, which resumes from it."""
+        for task in self._task_ids:
+            source, target = (each._folder / "{}.{}".format(*task) for each in (self, other))
             make_folder(target)
             for each in TaskSnapshots(source).stored():
                 if each.tick <= tick:

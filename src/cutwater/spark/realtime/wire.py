@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cutwater.spark.exchange.envelope import ShuffleRow
 
-__all__ = ["NOBODY", "SCHEMA", "WIRE", "barrier_rows", "nudge_rows", "parcels_in", "tick_rows"]
+__all__ = ["NO_SENDER", "SCHEMA", "WIRE", "barrier_rows", "nudge_rows", "tick_rows", "unpack_rows"]
 
 WIRE = pa.schema(
     [("receiver", pa.int32()), ("sender", pa.int32()), ("tick", pa.int64()), ("body", pa.binary())]
@@ -17,7 +17,7 @@ WIRE = pa.schema(
 SCHEMA = "receiver int, sender int, tick long, body binary"
 """The same schema for Spark."""
 
-NOBODY = -1
+NO_SENDER = -1
 """The sender of an empty row: Spark hands a row to Python only once it has the next one."""
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -44,10 +44,10 @@ def barrier_rows(sender: int, tick: int, count: int) -> Iterator[pa.RecordBatch]
 
 def nudge_rows(count: int) -> Iterator[pa.RecordBatch]:
     """Empty rows, so that no receiver gets a row only with the next tick."""
-    yield _batch(NOBODY, 0, [], nudges=count)
+    yield _batch(NO_SENDER, 0, [], nudges=count)
 
 
-def parcels_in(bodies: Iterable[bytes]) -> Iterator[ShuffleRow]:
+def unpack_rows(bodies: Iterable[bytes]) -> Iterator[ShuffleRow]:
     """The shuffle rows in the rows of a tick."""
     for body in bodies:
         yield from _unpack(body)
@@ -61,7 +61,7 @@ def _batch(sender: int, tick: int, bodies: list[bytes], nudges: int = 0) -> pa.R
     count, empty = len(bodies), nudges or len(bodies)
     arrays = [
         pa.array([*range(count), *range(empty)], pa.int32()),
-        pa.array([sender] * count + [NOBODY] * empty, pa.int32()),
+        pa.array([sender] * count + [NO_SENDER] * empty, pa.int32()),
         pa.array([tick] * count + [0] * empty, pa.int64()),
         pa.array([*bodies, *[b""] * empty], pa.binary()),
     ]

@@ -31,7 +31,7 @@ from cutwater.spark.state.changelog import (
     StateStore,
 )
 from cutwater.spark.state.map import StateMap
-from cutwater.spark.state.table import Columns, Convert, StateTable
+from cutwater.spark.state.table import Convert, StateColumns, StateTable
 
 __all__ = ["BUSY", "INPUT", "SMALLEST_LOG", "SMALL_STATE", "BucketStates", "StateStore"]
 
@@ -63,7 +63,7 @@ class BucketStates:
         limit: int = COPIES_LIMIT,
     ) -> None:
         self._store = store
-        self._place = (query_id, level, label)
+        self._address = (query_id, level, label)
         self.label = label
         self._limit = limit
         self._head = store.head()
@@ -108,7 +108,7 @@ class BucketStates:
         """Change the encoded states of many keys; for a repeated key, the last state counts."""
         self._map(step).put_many(keys, states)
 
-    def table(self, step: str, columns: Columns, convert: Convert | None = None) -> StateTable:
+    def table(self, step: str, columns: StateColumns, convert: Convert | None = None) -> StateTable:
         """The states of a step as a table, to be read and changed until the epoch is saved.
 
         `convert` is called if the stored table has other columns.
@@ -136,7 +136,7 @@ class BucketStates:
             self._head = head
         if self._loaded:
             self._loaded.drop_empty(INPUT)
-            _cache.keep(self._place, self._loaded, self._limit)
+            _cache.keep(self._address, self._loaded, self._limit)
 
     def _append(self, head: Head, copy: CachedState) -> Head:
         """Append what changed to the log; returns the new head."""
@@ -196,7 +196,7 @@ class BucketStates:
         return self._loaded
 
     def _load(self) -> CachedState:
-        copy = _cache.evict(self._place)
+        copy = _cache.evict(self._address)
         if copy and (copy.token == self._head.token or self._caught_up(copy)):
             return copy
         copy = CachedState.of(self._store.entries(self._head))

@@ -116,16 +116,16 @@ class StateCache:
         """The approximate memory of all cached states in bytes."""
         return sum(self._bytes.values())
 
-    def evict(self, place: BucketAddress) -> CachedState | None:
+    def evict(self, address: BucketAddress) -> CachedState | None:
         """Remove and return the states of a bucket; None if they are not cached."""
-        self._bytes.pop(place, None)
-        return self._entries.pop(place, None)
+        self._bytes.pop(address, None)
+        return self._entries.pop(address, None)
 
-    def keep(self, place: BucketAddress, copy: CachedState, limit: int) -> None:
+    def keep(self, address: BucketAddress, copy: CachedState, limit: int) -> None:
         """Cache the states of a bucket unless they exceed the limit; may evict others."""
         size = copy.memory
         if size > limit:
             return
         while self._bytes and self.bytes + size > limit:
             self.evict(self._random.choice(list(self._bytes)))
-        self._entries[place], self._bytes[place] = copy, size
+        self._entries[address], self._bytes[address] = copy, size

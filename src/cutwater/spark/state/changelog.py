@@ -1,10 +1,10 @@
-"""The log in which a bucket's states lie: numbered entries, and a head that tells which there are.
+"""The log of a bucket's states: numbered entries, and a head that lists them.
 
 An entry holds what an epoch changed; a long one is cut into several. It carries the random token
-of its epoch and its predecessor's: whoever has a copy of the states as they were can go on from the
-entry that continues it, and knows it when the copy stems from an attempt that failed.
+of its epoch and its predecessor's: a cached copy of the states is brought up to date from the entry
+that continues it, and a copy that a failed attempt made is detected.
 
-Everything lies in one map state, since each state variable costs some milliseconds in each task.
+All of it is in one map state, since each state variable costs milliseconds in each task.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = [
     "READ_AT_ONCE",
     "ROW_COST",
     "ChangelogEntry",
+    "EntryPart",
     "EntryWriter",
     "Head",
-    "Part",
     "RowsPart",
     "StateStore",
     "StatesPart",
@@ -34,18 +34,18 @@ __all__ = [
 ]
 
 ENTRY_BYTES = 64 << 10
-"""About how long an entry becomes before another one is begun."""
+"""The size at which an entry is full, in bytes."""
 ENTRY_COST = 1 << 10
-"""What an entry counts beyond its bytes: to read or remove it takes as long as so many bytes."""
+"""The overhead of an entry, in bytes: what reading or removing it costs beyond its size."""
 ROW_COST = 4
-"""What a key counts beyond its bytes and those of its state."""
+"""The overhead of a key, beyond its bytes and those of its state."""
 PART_COST = 16
-"""What a part of an entry counts beyond the name of its step, its keys and states."""
+"""The overhead of a part of an entry, beyond the name of its step, its keys and states."""
 READ_AT_ONCE = 64 << 20
 """A log up to this many bytes is read in few round trips, a longer one entry by entry."""
 
 HEAD_KEY = -1
-"""The number under which the head lies beside the entries."""
+"""The number of the entry that is the head."""
 _KEY = StructType([StructField("sequence", LongType())])
 _VALUE = StructType([StructField("data", BinaryType())])
 
@@ -71,7 +71,7 @@ class RowsPart(msgspec.Struct, array_like=True, tag="rows"):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """The approximate size in bytes."""
         keys = [*filter(None, self.keys), *self.removed]
         columns = sum(
             len(name) + len(kind) + len(data) + ROW_COST
@@ -80,7 +80,7 @@ class RowsPart(msgspec.Struct, array_like=True, tag="rows"):
         return columns + sum(map(len, keys)) + ROW_COST * len(keys)
 
 
-Part = StatesPart | RowsPart
+EntryPart = StatesPart | RowsPart
 
 
 class ChangelogEntry(msgspec.Struct, array_like=True):
@@ -90,11 +90,11 @@ class ChangelogEntry(msgspec.Struct, array_like=True):
     """Of the epoch."""
     previous: bytes
     """The token of what it continues."""
-    parts: list[Part]
+    parts: list[EntryPart]
 
 
 class Head(msgspec.Struct, array_like=True, frozen=True):
-    """What is known of a bucket without its states."""
+    """What a bucket stores besides its states."""
 
     token: bytes = b""
     """Of the newest entry."""
@@ -103,11 +103,11 @@ class Head(msgspec.Struct, array_like=True, frozen=True):
     next: int = 0
     """The number of the entry to come."""
     total: int = 0
-    """The bytes of all entries, with what they cost besides."""
+    """The bytes of all entries, with their overhead."""
     live: int = 0
     """The bytes of keys and states that are current."""
     credit: int = 0
-    """How many bytes of the oldest entries may be cleaned; less than none if too many were."""
+    """The compaction budget in bytes; negative after an overshoot."""
     busy: int = 0
     """The keys for which a watermark can matter."""
     watermarks: dict[str, bytes] = {}
@@ -120,7 +120,7 @@ _decode_entry = msgspec.msgpack.Decoder(ChangelogEntry).decode
 
 
 class StateStore:
-    """The state variable of a level, for whichever bucket is being worked on."""
+    """The state variable of a level, for the bucket that is being processed."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
         self._log = handle.getMapState("log", _KEY, _VALUE)
@@ -135,13 +135,13 @@ class StateStore:
         self._log.updateValue((HEAD_KEY,), (_encode(head),))
 
     def entry(self, sequence: int) -> tuple[ChangelogEntry, int]:
-        """An entry, and what it costs."""
+        """An entry, and its cost."""
         value = self._log.getValue((sequence,))
         assert value is not None, f"entry {sequence} of the log is missing"
         return _decode_entry(value[0]), len(value[0]) + ENTRY_COST
 
     def put_entry(self, sequence: int, entry: ChangelogEntry) -> int:
-        """Write an entry; what it costs."""
+        """Write an entry; returns its cost."""
         data = _encode(entry)
         self._log.updateValue((sequence,), (data,))
         return len(data) + ENTRY_COST
@@ -172,10 +172,10 @@ class EntryWriter:
     def __init__(self, first: int) -> None:
         self._first = first
         self._room = 0
-        self.entries: list[list[Part]] = []
+        self.entries: list[list[EntryPart]] = []
 
-    def add(self, part: Part, size: int) -> int:
-        """Put a part of about this many bytes somewhere; the number of the entry it lies in."""
+    def add(self, part: EntryPart, size: int) -> int:
+        """Store a part of about this many bytes; returns the number of its entry."""
         if size > self._room:
             self.entries.append([])
             self._room = ENTRY_BYTES
@@ -185,9 +185,9 @@ class EntryWriter:
 
 
 def cuts(total: int, sizes: Iterable[int], count: int) -> Iterator[tuple[slice, int]]:
-    """Cut a sequence of things into slices that fit into entries, each with its size.
+    """Cut a sequence into slices that fit into entries, each with its size.
 
-    `sizes` are looked at only if `total`, which is their sum, is too much for one entry.
+    `sizes` are read only if `total`, which is their sum, is too much for one entry.
 
     >>> list(cuts(ENTRY_BYTES + 11, [ENTRY_BYTES, 5, 6], 3))
     [(slice(0, 1, None), 65536), (slice(1, 3, None), 11)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cutwater.spark.state.bucket import INPUT, BucketStates
 from cutwater.spark.state.map import StateMap
-from cutwater.spark.state.table import Columns, Convert, StateTable
+from cutwater.spark.state.table import Convert, StateColumns, StateTable
 
 __all__ = ["StatesOfInput", "input_of"]
 
@@ -20,7 +20,7 @@ class StatesOfInput(BucketStates):
         self._prefix = f"{INPUT}{number} "
         self.label = bucket.label
 
-    def table(self, step: str, columns: Columns, convert: Convert | None = None) -> StateTable:
+    def table(self, step: str, columns: StateColumns, convert: Convert | None = None) -> StateTable:
         """Never called: `forget` could not delete a table without knowing its columns."""
         raise AssertionError(f"'{step}' keeps a table in a loop")
 

@@ -23,10 +23,10 @@ __all__ = [
     "TABLE_KEY_OVERHEAD",
     "Array",
     "ColumnKind",
-    "Columns",
     "Convert",
     "Slots",
     "StateColumn",
+    "StateColumns",
     "StateKindChanged",
     "StateTable",
     "UnopenedTable",
@@ -77,7 +77,7 @@ class StateColumn:
         return np.frombuffer(data, _DTYPES[self.kind])
 
 
-Columns = Mapping[str, StateColumn]
+StateColumns = Mapping[str, StateColumn]
 Convert = Callable[[dict[str, Any]], dict[str, list[Any]]]
 """Converts the stored columns, as lists by name, to the requested ones. An object column that is
 not requested under its name is passed as the stored bytes."""
@@ -86,7 +86,7 @@ not requested under its name is passed as the stored bytes."""
 class StateTable:
     """The rows of a step in one bucket, which of them changed, and the log entry of each."""
 
-    def __init__(self, step: str, columns: Columns, convert: Convert | None = None) -> None:
+    def __init__(self, step: str, columns: StateColumns, convert: Convert | None = None) -> None:
         self._step = step
         self._columns, self._convert = columns, convert
         self._values = {name: _blank(column.kind, 0) for name, column in columns.items()}
@@ -172,7 +172,7 @@ class StateTable:
         removed = sum(map(len, self._removed)) + ROW_COST * len(self._removed)
         return removed + int(self._sizes[self._changed()].sum())
 
-    def fit(self, columns: Columns, convert: Convert | None) -> None:
+    def fit(self, columns: StateColumns, convert: Convert | None) -> None:
         """Switch to these columns; raises `StateKindChanged` if `convert` is needed but None."""
         if _kinds(self._columns) != _kinds(columns):
             slots, size = self.all(), len(self._keys)
@@ -327,7 +327,7 @@ class StateTable:
         return wanted.decode(data) if wanted and wanted.decode else data
 
     def _converted(
-        self, rows: dict[str, Any], columns: Columns, convert: Convert | None
+        self, rows: dict[str, Any], columns: StateColumns, convert: Convert | None
     ) -> dict[str, Array]:
         if convert is None:
             raise StateKindChanged(
@@ -368,7 +368,7 @@ class UnopenedTable:
         """The approximate number of bytes to write."""
         return sum(part.size for part in self._kept)
 
-    def open(self, columns: Columns, convert: Convert | None) -> StateTable:
+    def open(self, columns: StateColumns, convert: Convert | None) -> StateTable:
         """The decoded table, with these columns."""
         table = StateTable(self._step, columns, convert)
         for sequence in sorted(self._parts):
@@ -434,7 +434,7 @@ class UnopenedTable:
         return RowsPart(self._step, keys, part.columns, [])
 
 
-def _kinds(columns: Columns) -> dict[str, str]:
+def _kinds(columns: StateColumns) -> dict[str, str]:
     return {name: column.kind for name, column in columns.items()}
 
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and that only their owner may read."""
+"""Writes files atomically and durably; only their owner may read them."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def create_file(path: Path) -> BinaryIO:
 _SUM = "sum"
 
 SYNC_LOG = "CUTWATER_SYNC_LOG"
-"""The variable that names a file to which every sync is noted, for tests of power losses."""
+"""The variable that names a file in which every sync is recorded, for tests of power losses."""
 
 
 def write_file(path: Path, data: bytes, *, is_new: bool = False) -> None:
-    """Write a file so that after a crash it is as before or as asked, never in between.
+    """Write a file atomically and durably.
 
-    One that must be new and is there already stays as it is: `FileExistsError`.
+    One that must be new and exists already is not changed: `FileExistsError`.
     """
     fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
     with create_file(fresh) as file:
@@ -72,17 +72,17 @@ def write_file(path: Path, data: bytes, *, is_new: bool = False) -> None:
 
 
 def write_json(path: Path, value: dict[str, Any] | list[Any], *, is_new: bool = False) -> None:
-    """Write JSON, durably, with its sum as the last field of a dict or the last item of a list."""
+    """Write JSON, durably, with a checksum as the last field of a dict or item of a list."""
     note = {_SUM: _sum(value)}
     if isinstance(value, dict):
         text = json.dumps({**value, **note}, indent=1)
-    else:  # there is one in each epoch, and with an indent `dumps` is many times slower
+    else:  # one is written in each epoch, and with an indent `dumps` is many times slower
         text = "[\n" + ",\n".join(json.dumps(item) for item in [*value, note]) + "\n]"
     write_file(path, text.encode() + b"\n", is_new=is_new)
 
 
 def read_json(path: Path, what: str) -> Any | None:
-    """What `write_json` wrote; None if there is not a file; a sentence if it is damaged."""
+    """What `write_json` wrote; None if there is no file; raises if it is damaged."""
     try:
         return _without_sum(parse_json(path.read_bytes()))
     except (FileNotFoundError, NotADirectoryError):
@@ -92,7 +92,7 @@ def read_json(path: Path, what: str) -> Any | None:
 
 
 def parse_json(data: bytes | str) -> Any:
-    """What JSON says; whatever is wrong with it is a `ValueError`."""
+    """The value of a JSON text; raises `ValueError` if it is invalid."""
     try:
         return json.loads(data.decode() if isinstance(data, bytes) else data)
     except RecursionError:
@@ -100,7 +100,7 @@ def parse_json(data: bytes | str) -> Any:
 
 
 def _without_sum(noted: Any) -> Any:
-    """The value, if the sum that is noted with it is its own."""
+    """The value without its checksum, which must match."""
     value, note = noted, None
     if isinstance(noted, dict):
         value = {name: inner for name, inner in noted.items() if name != _SUM}
@@ -121,7 +121,7 @@ def _sum(value: Any) -> str:
 
 
 def damaged(path: Path, what: str, error: Exception) -> RefusedError:
-    """The problem of a file that does not hold what was written to it."""
+    """The problem of a file whose content is not what was written."""
     return RefusedError(
         Problem(
             "damaged-file",
@@ -132,7 +132,7 @@ def damaged(path: Path, what: str, error: Exception) -> RefusedError:
 
 
 def why_unwritable(folder: Path) -> str | None:
-    """Why a folder cannot be written to or made, as far as can be told without trying."""
+    """Why a folder cannot be written to or made, as far as is known without trying."""
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir():
         return "it is a file" if there == folder else f"{there} is a file"
@@ -142,19 +142,19 @@ def why_unwritable(folder: Path) -> str | None:
 
 
 def sync_file(file: BinaryIO) -> None:
-    """Make what was written to a file survive a crash of the machine."""
+    """Sync a file, so that it survives a crash of the machine."""
     file.flush()
     _sync(file.fileno(), file.name)
 
 
 def sync_path(path: Path) -> None:
-    """Make what others wrote to a file survive a crash; one that is gone meanwhile is let be."""
+    """Sync a file that others wrote; one that has disappeared is ignored."""
     with suppress(FileNotFoundError):
         _sync_opened(path)
 
 
 def sync_folder(path: Path) -> None:
-    """Make the names in a folder survive a crash."""
+    """Sync a folder, so that the names in it survive a crash."""
     _sync_opened(path)
 
 
@@ -167,10 +167,10 @@ def _sync_opened(path: Path) -> None:
 
 
 def _sync(descriptor: int, path: str | int | Path) -> None:
-    """Every sync there is: one place, so that a test of power losses knows what is durable."""
+    """The only place that syncs, so that a test of power losses knows what is durable."""
     os.fsync(descriptor)
     if log := os.environ.get(SYNC_LOG):
         what = os.fstat(descriptor)
-        told = [time.time_ns(), str(path), what.st_ino, what.st_size, what.st_mtime_ns]
+        entry = [time.time_ns(), str(path), what.st_ino, what.st_size, what.st_mtime_ns]
         with Path(log).open("a") as file:
-            file.write(json.dumps(told) + "\n")
+            file.write(json.dumps(entry) + "\n")

@@ -8,11 +8,12 @@
         7033.json ...        the newest entries, each written at once and whole
 
 A start takes what it needs of the generation before into a folder of its own, which appears by one
-rename. A process of an earlier run that wakes up later writes into its own folder, where nobody
-looks any more, or finds that it is gone: it can neither append to the log of its successor nor
-shorten it.
+rename. A process of an earlier run that wakes up later writes into its own folder, which is
+no longer read, or finds that it is gone: it can neither append to the log of its successor nor
+compact it.
 
-Within a generation old entries are summed up: first the summary is durable, then their files go.
+Within a generation old entries are compacted: first the summary is durable, then their files are
+removed.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from typing import Any
 
 from cutwater.errors import FencedError, InputError, Problem
 from cutwater.spark.storage.durable import make_folder, read_json, sync_folder, write_json
-from cutwater.spark.storage.summary import Summary
+from cutwater.spark.storage.summary import SummaryFile
 
 __all__ = ["KEPT", "EntryLog", "drop_unread", "newest_entry", "newest_generation", "read_entry"]
 
 KEPT = 32
-"""At least so many of the newest entries stay as they are; Spark replays the last one or two."""
+"""The least number of newest entries that are not compacted; Spark replays the last one or two."""
 
 
 class EntryLog:
-    """A log in a folder. Entries are lists and count from 1.
+    """A log in a folder. Entries are lists and are numbered from 1.
 
-    With a generation it is opened to be written, by one process at a time; else only to be read.
+    With a generation it is opened for writing, by one process at a time; else only for reading.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class EntryLog:
     ) -> None:
         """Open a log; `note` is given the summary of old entries, then each newer one, in order.
 
-        `condense` makes fewer of the items of many entries: what `note` needs of them.
+        `condense` reduces the items of many entries to those that `note` needs.
         """
         self._what = what
         self._condense = condense
@@ -62,7 +63,7 @@ class EntryLog:
             note(entry)
 
     def _opened(self) -> list[list[Any]]:
-        """All that the log holds: of the newest generation, also if a start makes a newer one."""
+        """All entries of the newest generation, even if a start creates a newer one meanwhile."""
         while True:
             generation = newest_generation(self._root)
             try:
@@ -73,9 +74,9 @@ class EntryLog:
 
     def _open(self, folder: Path) -> list[list[Any]]:
         self._folder = folder
-        numbers = _numbers(folder)  # before the summary: what moves meanwhile is found there
+        numbers = _numbers(folder)  # before the summary: what is compacted meanwhile is there
         self._oldest_file = min(numbers, default=1)
-        self._summary = Summary(folder / _SUMMARY)
+        self._summary = SummaryFile(folder / _SUMMARY)
         lines = list(self._summary.read())
         self.newest = max([*numbers, self._summary.through])
         """The number of the newest entry; 0 if there is none."""
@@ -86,14 +87,14 @@ class EntryLog:
         return lines + [self.read(number) for number in newer]
 
     def read(self, number: int) -> list[Any]:
-        """One of the newest entries, as it was written."""
+        """One of the newest entries."""
         entry: list[Any] | None = read_json(self._file(number), self._what)
         if entry is None:
             raise InputError(self._missing(number))
         return entry
 
     def append(self, entry: list[Any]) -> int:
-        """Write the next entry, durably; its number. One that another has written stays."""
+        """Write the next entry, durably, unless another process has; returns its number."""
         path = self._file(self.newest + 1)
         try:
             write_json(path, entry, is_new=True)
@@ -108,7 +109,7 @@ class EntryLog:
         return self.newest
 
     def _compact(self, until: int) -> None:
-        """Sum entries up; first they are in the summary, then their files go."""
+        """Compact entries: first they are in the summary, then their files are removed."""
         entries = range(self._summary.through + 1, until + 1)
         items = [item for number in entries for item in self.read(number)]
         if self._summary.is_long:
@@ -127,7 +128,7 @@ class EntryLog:
         return Problem(
             "missing-entry",
             f"{self._file(number)} is missing; the checkpoint says it was read",
-            "restore the checkpoint from a backup, whole",
+            "restore the whole checkpoint from a backup",
         )
 
 
@@ -140,10 +141,10 @@ def drop_unread(
     generation: int,
     is_kept: Callable[[list[Any]], bool] = lambda _entry: False,
 ) -> list[int]:
-    """Delete the entries behind those that were read, durably, the newest first; which they were.
+    """Delete the entries after those that were read, durably, the newest first; returns them.
 
-    They end before one that is to be kept. The log is made the generation's first: a planner that
-    was taken for dead could add to what is left, and leave a gap.
+    They end before one that is to be kept. The generation takes the log over first: a planner that
+    was presumed dead could append to the rest, and leave a gap.
     """
     _claim(folder, generation, list)
     own = folder / str(generation)
@@ -159,7 +160,7 @@ def drop_unread(
 
 
 def read_entry(folder: Path, number: int, what: str) -> list[Any] | None:
-    """One of the newest entries of a log; None if it is not there as it was written."""
+    """One of the newest entries of a log; None if it is missing or damaged."""
     found: list[Any] | None = read_json(
         folder / str(newest_generation(folder) or 0) / f"{number}.json", what
     )
@@ -167,18 +168,18 @@ def read_entry(folder: Path, number: int, what: str) -> list[Any] | None:
 
 
 def newest_entry(folder: Path, what: str) -> list[Any] | None:
-    """The newest entry of a log that another process may be writing to; None if there is none."""
+    """The newest entry of a log to which another process may be writing; None if there is none."""
     newest = max(_numbers(folder / str(newest_generation(folder) or 0)), default=None)
     return None if newest is None else read_entry(folder, newest, what)
 
 
 def newest_generation(folder: Path) -> int | None:
-    """The generation that a log belongs to; None if it was never opened to be written."""
+    """The generation that a log belongs to; None if it was never opened for writing."""
     return max(_generations(folder), default=None)
 
 
 def _claim(folder: Path, generation: int, condense: Callable[[list[Any]], list[Any]]) -> None:
-    """Make the log a generation's, with what is needed of the one before."""
+    """Take the log over for a generation, with what is needed of the one before."""
     make_folder(folder)
     _refuse_overtaken(folder, generation)
     before, own = newest_generation(folder), folder / str(generation)
@@ -197,11 +198,11 @@ def _claim(folder: Path, generation: int, condense: Callable[[list[Any]], list[A
 
 
 def _inherit(old: Path, fresh: Path, condense: Callable[[list[Any]], list[Any]]) -> None:
-    """Take over a log: its summary as one line, and its newest entries, which never change."""
-    summary = Summary(old / _SUMMARY)
+    """Copy a log: its summary as one line, and its newest entries, which never change."""
+    summary = SummaryFile(old / _SUMMARY)
     items = [item for line in summary.read() for item in line]
     if summary.through:
-        Summary(fresh / _SUMMARY).rewrite(summary.through, condense(items))
+        SummaryFile(fresh / _SUMMARY).rewrite(summary.through, condense(items))
     for number in sorted(_numbers(old)):
         if number > summary.through:
             (fresh / f"{number}.json").hardlink_to(old / f"{number}.json")

@@ -1,4 +1,4 @@
-"""Paths of this machine: a URL is none, and must not become a folder of that name."""
+"""Paths of this machine: a URL is refused, so that it does not become a folder of that name."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def not_local(what: str, path: str | Path) -> Problem:
         "not-a-local-path",
         f"{what} is {path}; it is a path of this machine's file systems, and a URL would become a "
         "folder of that name",
-        "give a path without a scheme; what lies elsewhere can be mounted",
+        "give a path without a scheme; mount what is elsewhere",
     )

@@ -1,6 +1,6 @@
-"""Notes that may be lost: after a kill they are there whole, after a power failure perhaps not.
+"""Notes that may be lost: they survive a kill, but perhaps not a power failure.
 
-Not synced, so that writing one waits for no disk. Whoever reads one does without it if need be.
+Not synced, so that writing one does not wait for the disk. Readers must cope without.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["read_note", "write_note"]
 
 
 def write_note(path: Path, value: dict[str, Any]) -> None:
-    """Replace a note by one rename, or leave it if the disk does not let us."""
+    """Replace a note by one rename, or keep it if the disk refuses."""
     fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
     with contextlib.suppress(OSError):
         try:
@@ -29,7 +29,7 @@ def write_note(path: Path, value: dict[str, Any]) -> None:
 
 
 def read_note(path: Path) -> dict[str, Any]:
-    """What was noted; nothing if there is no note, or none that can be read."""
+    """The content of a note; empty if there is none, or it cannot be read."""
     try:
         found = parse_json(path.read_bytes())
     except (OSError, ValueError):

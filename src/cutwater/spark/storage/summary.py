@@ -1,8 +1,8 @@
-"""What is kept of the old entries of a log, in one file.
+"""The summary of the old entries of a log, in one file.
 
-Each line is ``[number, items, sum]``: what is kept of the entries behind those of the line before,
-up to that number. A line that a crash cut off does not count, and is overwritten: the entries that
-it stands for are deleted only once it is durable.
+Each line is ``[number, items, sum]``: what is kept of the entries after those of the line before,
+up to that number. A torn line is ignored and overwritten: the entries that it summarises are
+deleted only once it is durable.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from cutwater.spark.storage.durable import (
     write_file,
 )
 
-__all__ = ["Summary"]
+__all__ = ["SummaryFile"]
 
 _WORTH_REWRITING = 64 << 10
-"""So many bytes may be appended at least before all lines become one."""
+"""The least number of bytes appended before all lines are merged into one."""
 
 
-class Summary:
-    """A summary in a file; written by one process at a time."""
+class SummaryFile:
+    """A summary file; written by one process at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.through = 0
-        """The number of the newest entry of which something is kept here; 0 if there is none."""
+        """The number of the newest entry that is summarised; 0 if there is none."""
         self._bytes = 0
         self._first_line_bytes = 0
 
     def read(self) -> Iterator[list[Any]]:
-        """The items of each line that is whole, in order; `through` is of those that were read."""
+        """The items of each intact line, in order; sets `through` to the last one."""
         self.through = self._bytes = self._first_line_bytes = 0
         if not self._path.exists():
             return
@@ -56,9 +56,9 @@ class Summary:
 
     @property
     def is_long(self) -> bool:
-        """Was as much appended as all was when it was one line? Then it is worth rewriting.
+        """Has as much been appended as the file had when it was one line? Then rewrite it.
 
-        So what is written in all stays within twice what is kept, however long the log runs.
+        So the bytes written stay within twice those kept, however long the log runs.
         """
         appended = self._bytes - self._first_line_bytes
         return appended > max(self._first_line_bytes, _WORTH_REWRITING)
@@ -78,20 +78,20 @@ class Summary:
         self._first_line_bytes = self._first_line_bytes or len(line)
 
     def rewrite(self, through: int, items: list[Any]) -> None:
-        """Let one line stand for all, durably."""
+        """Merge all lines into one, durably."""
         line = _line(through, items)
         write_file(self._path, line)
         self.through, self._bytes, self._first_line_bytes = through, len(line), len(line)
 
 
 def _line(number: int, items: list[Any]) -> bytes:
-    """A line, with a sum over what is before the sum."""
+    """A line, with a checksum over the rest."""
     content = json.dumps([number, items]).encode()[:-1]
     return content + b', "' + xxhash.xxh64_hexdigest(content).encode() + b'"]\n'
 
 
 def _parsed(line: bytes) -> tuple[int, list[Any]] | None:
-    """Number and items of a line; None if it is not whole."""
+    """Number and items of a line; None if it is torn."""
     if not line.endswith(b"\n"):
         return None
     try:
@@ -103,7 +103,7 @@ def _parsed(line: bytes) -> tuple[int, list[Any]] | None:
 
 
 def _decoded(line: bytes) -> Any:
-    """What JSON says; infinities, which Python writes, are rare and take longer."""
+    """The value of a JSON text; infinities, which Python writes, are rare and take longer."""
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError):

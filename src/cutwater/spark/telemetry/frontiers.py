@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _Moment = tuple[Any, ...]
-"""A time, or just after one: totally ordered, and before all times there is one more."""
+"""A time, or the position just after one, or before all times; totally ordered."""
 _BEFORE_ALL: _Moment = (0,)
 
 
@@ -56,7 +56,7 @@ def _after(t: Any | None) -> _Moment:
 
 @dataclass(frozen=True)
 class Position:
-    """How far a source is, or one of its partitions; or a loop with something in it."""
+    """The progress of a source or one of its partitions; or a loop that is not empty."""
 
     source: str
     partition: str | None = None
@@ -65,7 +65,7 @@ class Position:
     completed: Any = None
     """The time up to which nothing more comes; None: none."""
     last_input: float | None = None
-    """When an epoch with input of it was planned, in seconds of the wall clock; None: never."""
+    """When its input was last planned, in seconds of the wall clock; None: never."""
     follows: bool = False
     """Is it idle, and completes what the other sources have?"""
     is_loop: bool = False
@@ -73,36 +73,36 @@ class Position:
 
     @property
     def title(self) -> str:
-        """How sentences name it."""
+        """Its name in messages."""
         of = f"{'loop' if self.is_loop else 'source'} '{self.source}'"
         return of if self.partition is None else f"partition {self.partition} of {of}"
 
     @property
     def label(self) -> str:
-        """How metrics name it."""
+        """Its name in metrics."""
         return self.source if self.partition is None else f"{self.source}[{self.partition}]"
 
 
 @dataclass(frozen=True)
 class StepFrontier:
-    """What is complete at a step, and what holds the next time."""
+    """What is complete at a step, and what holds the next time back."""
 
     step: str
     verb: str
     waits: bool
-    """Does it do something when times are complete?"""
+    """Does it act when times are complete?"""
     completed: Any
     """The time up to which all has come, by several clocks a `Product`; None: none."""
     next_end: Any
-    """Where the next of its windows ends; None: it has none, or that depends on events."""
+    """The end of its next window; None: it has none, or that depends on events."""
     asked: Any
     """The time that was asked for; None: whatever is next."""
     is_complete: bool
-    """Has all come that will: up to the time that was asked for, or because the input ended?"""
+    """Has everything arrived: up to the time that was asked for, or because the input ended?"""
     holders: tuple[Position, ...]
     """What holds the next time, or the one that was asked for."""
     clocks: tuple[tuple[str, ...], ...]
-    """The sources that lead to it, apart for each clock."""
+    """Its upstream sources, by clock."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Frontiers:
     positions: tuple[Position, ...]
     steps: tuple[StepFrontier, ...]
     loop: LoopProgress | None = None
-    """Where the loop is that feeds back through a log; None if none does, or it is empty."""
+    """The progress of the loop that feeds back through a log; None if none does, or it is empty."""
     unit: str = "epoch"
     """What `epoch` counts: epochs, or ticks of a real-time run."""
 
@@ -134,7 +134,7 @@ class FrontierTracker:
         self._positions: Sequence[Position] = ()
 
     def move(self, positions: Sequence[Position]) -> None:
-        """Let sources and partitions be where they are now; those not named have ended."""
+        """Set the positions of sources and partitions; those not named have ended."""
         for moved, change in ((positions, +1), (self._positions, -1)):
             for each in moved:
                 progress = self._progress[self._clocks[each.source]]
@@ -144,8 +144,8 @@ class FrontierTracker:
     def steps(self, asked: str | None = None) -> tuple[StepFrontier, ...]:
         """The frontier of every step.
 
-        `asked` is a time as it is typed. Of what type it is, the sources of each step say; steps
-        to which no such time comes are left out.
+        `asked` is a time as it is typed, of the type that the sources of each step have; steps
+        without such times are left out.
         """
         found = []
         for number, step in enumerate(self._topology.steps):
@@ -166,7 +166,7 @@ class FrontierTracker:
     ) -> tuple[StepFrontier, ...]:
         """The frontiers of steps, those behind a loop with something in it held by the loop.
 
-        They are where sources were when the newest input epoch was read that left: at `shown`.
+        Sources are at `shown`: where they were when the newest input epoch that left was read.
         """
         self.move(shown)
         behind = self._topology.behind(loop)
@@ -229,7 +229,7 @@ class _ByClock(NamedTuple):
 
 
 def _clock_numbers(topology: FlowShape) -> dict[str, int]:
-    """For each source the number of its clock: sources whose times meet anywhere have one."""
+    """For each source the number of its clock: sources whose times meet anywhere share one."""
     numbers = {name: number for number, name in enumerate(topology.sources)}
     for step in range(len(topology.steps)):
         for clock in topology.clocks_of(step):
@@ -289,7 +289,7 @@ def _next_end(step: StepTimes, completed: Any) -> Any | None:
 
 
 def positions_of(source: str, clock: SourceClock | None, last: Chunk | None) -> list[Position]:
-    """How far a source is, by the last chunk that an epoch took of it."""
+    """The progress of a source, by the last chunk that an epoch read of it."""
     if last is None:
         return [Position(source)]
     whole = Position(source, last_input=last.planned, follows=last.is_decision)
@@ -303,7 +303,7 @@ def positions_of(source: str, clock: SourceClock | None, last: Chunk | None) -> 
 
 
 def _partition(whole: Position, name: str, part: PartitionTimes) -> Position:
-    """How far a partition is; what its source has completed stays so when it falls behind."""
+    """The progress of a partition; what its source has completed stays so when it falls behind."""
     own, done = part.completed, whole.completed
     completed = own if done is None or (own is not None and own > done) else done
     return replace(
@@ -340,7 +340,7 @@ def frontiers_in(checkpoint: Checkpoint, asked: str | None = None) -> Frontiers:
 
 
 def _positions(topology: FlowShape, last: Mapping[str, Chunk | None]) -> list[Position]:
-    """Where sources are that were read up to some chunks."""
+    """The positions of sources that were read up to these chunks."""
     found: list[Position] = []
     for name, times in topology.sources.items():
         found += positions_of(name, times.clock(), last.get(name))

@@ -26,11 +26,11 @@ from cutwater.spark.telemetry.progress import RunProgress
 __all__ = ["DURATIONS", "Metrics", "serve"]
 
 DURATIONS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""Upper limits of what durations of epochs are counted by, in seconds."""
+"""The buckets of the histogram of epoch durations, in seconds."""
 
 
 class Metrics:
-    """What is counted of one run."""
+    """The metrics of one run."""
 
     def __init__(self, flow: str, now: Callable[[], float] = time.time) -> None:
         self.flow = flow
@@ -84,7 +84,7 @@ class Metrics:
         return Gauge(f"cutwater_{name}", about, ["flow", *labels], registry=self.registry)
 
     def note(self, progress: RunProgress) -> None:
-        """Take note of an epoch."""
+        """Count an epoch."""
         self._epochs.labels(self.flow).inc()
         self._epoch.labels(self.flow).set(progress.epoch)
         self._finished.labels(self.flow).set(self._now())
@@ -112,7 +112,7 @@ class Metrics:
                 self._lag.labels(self.flow, name).set_function(self._since(moment))
 
     def _note_frontiers(self, progress: RunProgress) -> None:
-        """The holder of a step is a label of it, so the one before goes."""
+        """The holder of a step is a label, so the previous one is removed."""
         self._frontier_lag.clear()
         for step, found in progress.frontiers.items():
             if found.lag_seconds is not None:
@@ -121,7 +121,7 @@ class Metrics:
                 held.set_function(self._since(moment))
 
     def _since(self, moment: float) -> Callable[[], float]:
-        """A lag grows until the next epoch, so it is computed when somebody looks."""
+        """A lag grows until the next epoch, so it is computed when it is read."""
         return lambda: self._now() - moment
 
     def families(self) -> list[Metric]:
@@ -134,13 +134,13 @@ class Metrics:
         return [sample for sample in found.samples if not sample.name.endswith("_created")]
 
     def text(self) -> str:
-        """All of it, as Prometheus reads it."""
+        """All metrics in the format of Prometheus."""
         return generate_latest(self.registry).decode()
 
 
 @contextmanager
 def serve(metrics: Metrics, port: int, host: str = "127.0.0.1") -> Iterator[int]:
-    """Serve metrics while something runs; the port, if 0 was asked for."""
+    """Serve metrics inside; yields the port, which matters if 0 was asked for."""
     try:
         server, thread = start_http_server(port, host, metrics.registry)
     except (OSError, OverflowError) as error:

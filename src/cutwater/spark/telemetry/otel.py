@@ -29,9 +29,9 @@ def is_asked_for() -> bool:
 
 @contextmanager
 def exporting(metrics: Metrics, reader: Any = None) -> Iterator[Callable[[RunProgress], None]]:
-    """Send metrics while something runs; what is yielded takes note of epochs, for durations.
+    """Send metrics inside; yields a function that counts epochs, for durations.
 
-    `reader` is one of OpenTelemetry's; without it what the environment says is done.
+    `reader` is one of OpenTelemetry's; default: as the environment says.
     """
     try:
         from opentelemetry.metrics import Observation
@@ -75,7 +75,7 @@ def _reader() -> Any:
 
 
 def _dotted(name: str) -> str:
-    """The name as OpenTelemetry has it.
+    """The name in OpenTelemetry.
 
     >>> _dotted("cutwater_late_events")
     'cutwater.late.events'

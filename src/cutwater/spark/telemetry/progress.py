@@ -1,6 +1,6 @@
-"""What is known of an epoch that was finished: from Spark's own report and our logs.
+"""The progress of a finished epoch: from Spark's own report and our logs.
 
-No job of Spark's is run for it, and nothing is asked of a sink.
+It runs no Spark job, and does not read from sinks.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """How far a source is."""
+    """The progress of a source."""
 
     read: int = 0
-    """How much the epoch read of it, in its unit."""
+    """How much the epoch read, in its unit."""
     unit: str = ""
     """Bytes or rows, for example; empty: Spark itself reads it, and nothing is known."""
     newest: Any = None
@@ -62,7 +62,7 @@ class SourceProgress:
 
 @dataclass(frozen=True)
 class FrontierProgress:
-    """How far a step is that does something when times are complete."""
+    """The progress of a step that acts when times are complete."""
 
     completed: Any
     """The time up to which all events have arrived; None: none."""
@@ -74,14 +74,14 @@ class FrontierProgress:
 
 @dataclass(frozen=True)
 class SnapshotProgress:
-    """How the snapshots of a real-time run go: no row waits for them, a restart replays more."""
+    """The snapshots of a real-time run: no row waits for them, but a restart replays more."""
 
     tick: int
     """The newest that every task has stored; -1: none."""
     age_seconds: float
-    """How long ago that tick was, or the start of the run if there is none."""
+    """The age of that tick, or of the run if there is none."""
     interval_seconds: float
-    """How often there should be one."""
+    """The interval that was asked for."""
     failures: int = 0
     """Tasks that could not store one since the last report."""
     why: str = ""
@@ -95,7 +95,7 @@ class SnapshotProgress:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """An epoch that was finished."""
+    """A finished epoch."""
 
     epoch: int
     duration_ms: int
@@ -106,9 +106,9 @@ class RunProgress:
     """Rows for each sink."""
     sources: dict[str, SourceProgress] = field(default_factory=dict)
     frontiers: dict[str, FrontierProgress] = field(default_factory=dict)
-    """By step, for those that do something when times are complete."""
+    """By step, for those that act when times are complete."""
     late: int = 0
-    """Events of all sources that came too late."""
+    """Late events of all sources."""
     bad_records: int = 0
     """Records of all sources in side outputs (dead letters)."""
     state_bytes: int = 0
@@ -120,7 +120,7 @@ class RunProgress:
 
 
 class Reports:
-    """Makes of Spark's reports what we tell of epochs."""
+    """Turns Spark's reports into ours."""
 
     def __init__(self, job: Job, now: Callable[[], float] = time.time) -> None:
         self._job = job
@@ -159,7 +159,7 @@ class Reports:
     ) -> RunProgress:
         """The ticks of a real-time run since the last report, up to one of them.
 
-        `read` says of each source how much was read, and its newest chunk.
+        `read` has for each source how much was read, and its newest chunk.
         """
         sources = {
             name: self._described(name, self._job.connector_of(name), amount, last)
@@ -185,7 +185,7 @@ class Reports:
         return self._job.own_sinks
 
     def _sources(self, report: Mapping[str, Any]) -> Iterator[tuple[str, SourceProgress]]:
-        """Spark has the sources in the order of the query: by their names, then logs of loops."""
+        """Spark lists the sources in the order of the query: by name, then the logs of loops."""
         names, found = sorted(self._job.sources), report.get("sources") or []
         if len(found) != len(names) + len(self._job.topology.logs):
             return
@@ -245,7 +245,7 @@ class Reports:
     def _described(
         self, name: str, connector: SourceConnector, read: int, last: Chunk | None
     ) -> SourceProgress:
-        """How far a source is whose newest chunk is known."""
+        """The progress of a source, by its newest chunk."""
         kept = last.newest_after if last else None
         clock = self._job.clock_of(name)
         watermark = clock.completed(kept) if clock and kept is not None else None
@@ -262,7 +262,7 @@ class Reports:
 
 
 def lag_seconds(watermark: Any, now: float) -> float | None:
-    """How far a time is behind the clock; None if it is no time of the clock.
+    """The lag of a time behind the clock; None if it is no time of the clock.
 
     >>> lag_seconds(datetime(1970, 1, 1, 0, 0, 10), now=25), lag_seconds(10, now=25)
     (15.0, None)

@@ -1,7 +1,7 @@
 """How many rows each of the newest epochs had for each sink, for whoever watches a run.
 
-The process that publishes epochs is another one than the driver's; it leaves word in a small file
-of the checkpoint. Nothing rests on it, so it is not made durable, and may be deleted.
+The process that publishes epochs is not the driver's; it records them in a small file
+of the checkpoint. Best effort: not synced, and safe to delete.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from cutwater.spark.storage.durable import parse_json
 __all__ = ["EPOCHS_KEPT", "note_rows", "noted_rows"]
 
 EPOCHS_KEPT = 100
-"""Spark itself tells of as many."""
+"""As many as Spark itself reports."""
 
 
 def note_rows(checkpoint: str | Path, epoch: int, rows: Mapping[str, int]) -> None:
-    """Leave word of an epoch."""
+    """Record the rows of an epoch."""
     path = _file(checkpoint)
     kept = {**noted_rows(checkpoint), epoch: dict(rows)}
     newest = {number: kept[number] for number in sorted(kept)[-EPOCHS_KEPT:]}

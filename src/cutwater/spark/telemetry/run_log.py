@@ -1,4 +1,4 @@
-"""The log of a run: one JSON object a line, for each epoch and for what else is worth knowing.
+"""The log of a run: one JSON object per line, for each epoch and for other events.
 
 It holds names and numbers, never a record and never a setting.
 """
@@ -33,15 +33,15 @@ class RunLog:
         self._lock = threading.Lock()
 
     def note(self, progress: RunProgress) -> None:
-        """An epoch was finished."""
+        """Log a finished epoch."""
         self.event("epoch", **asdict(progress))
 
     def fail(self, error: CutwaterError) -> None:
-        """The run ended with an error; its codes alone, since its words may quote a record."""
+        """Log that the run failed: only the codes, since messages may quote a record."""
         self.event("failed", codes=[problem.code for problem in error.problems])
 
     def event(self, event: str, **about: Any) -> None:
-        """Something happened."""
+        """Log an event."""
         moment = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
         entry = {"at": moment, "flow": self._flow, "event": event, **about}
         with self._lock, _writing(getattr(self._file, "name", "")):
@@ -63,7 +63,7 @@ def logging_to(path: str | Path, flow: str) -> Iterator[RunLog]:
     try:
         yield RunLog(file, flow)
     finally:
-        with suppress(OSError):  # what could not be written then cannot be now
+        with suppress(OSError):  # what could not be written then cannot be written now
             file.close()
 
 

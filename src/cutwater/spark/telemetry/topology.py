@@ -51,7 +51,7 @@ class SourceTimes:
     is_numbered: bool = False
     """Are its records numbered, since they have no times?"""
     is_ours: bool = True
-    """Do we read it ourselves? Else Spark does, and keeps its watermark in a state."""
+    """Do our readers read it? Otherwise Spark does, and its watermark is kept in a state."""
     has_partitions: bool = False
     """Has each partition a watermark of its own?"""
     idle_after: float | None = None
@@ -95,7 +95,7 @@ class StepTimes:
     inputs: tuple[int, ...] = ()
     """Numbers of the steps it reads."""
     waits: bool = False
-    """Does it do something when times are complete?"""
+    """Does it act when times are complete?"""
     window: tuple[Any, Any, Any] | None = None
     """Size, period and offset of its windows, as JSON has them."""
 
@@ -131,7 +131,7 @@ class FlowShape:
         return tuple(sorted(names))
 
     def clocks_of(self, number: int) -> tuple[tuple[str, ...], ...]:
-        """The sources that lead to a step, apart for each clock whose times it has a product of."""
+        """The upstream sources of a step, by clock."""
         step = self.steps[number]
         if step.verb == "source":
             return ((step.name,),)
@@ -143,7 +143,7 @@ class FlowShape:
         return (tuple(sorted({name for clocks in before for name in clocks[0]})),)
 
     def behind(self, name: str) -> set[str]:
-        """The names of the steps to which something comes from a step, and its own."""
+        """The names of a step and of all steps downstream of it."""
         found: set[int] = set()
         for number, step in enumerate(self.steps):
             if step.name == name or found.intersection(step.inputs):
@@ -151,7 +151,7 @@ class FlowShape:
         return {self.steps[number].name for number in found}
 
     def is_by_the_clock(self, source: str) -> bool:
-        """Are the times of a source such as a clock shows?"""
+        """Are the times of a source wall-clock times?"""
         return self.sources[source].kind in ("datetime", "date")
 
 
@@ -188,7 +188,7 @@ def _source(job: Job, step: s.Source) -> SourceTimes:
 
 
 def write_topology(checkpoint: Path, topology: FlowShape) -> None:
-    """Keep the topology of the run that starts in its checkpoint."""
+    """Store the topology of a run in its checkpoint."""
     write_json(checkpoint / _FILE, asdict(topology))
 
 

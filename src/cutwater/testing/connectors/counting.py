@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from cutwater.flow import Flow, task
 from cutwater.testing.connectors import traps
 
-__all__ = ["KEYS", "SOURCE", "Click", "Counted", "arrive", "click", "count", "expected", "flow_to"]
+__all__ = [
+    "KEYS",
+    "SOURCE",
+    "Click",
+    "Counted",
+    "arrive",
+    "click",
+    "count_clicks",
+    "expected",
+    "flow_to",
+]
 
 KEYS = 40
 SOURCE = "clicks"
@@ -22,7 +32,7 @@ SOURCE = "clicks"
 
 @dataclass(frozen=True)
 class Click:
-    """What comes in."""
+    """An input event."""
 
     key: str
     position: int
@@ -30,7 +40,7 @@ class Click:
 
 @dataclass(frozen=True)
 class Counted:
-    """What goes out: the `number`-th click of its key."""
+    """An output row: the `number`-th click of its key."""
 
     key: str
     number: int
@@ -38,27 +48,27 @@ class Counted:
 
 
 def click(position: int) -> Click:
-    """Return the event at a position; keys come in no order that repeats soon."""
+    """Return the event at a position; the order of keys has a long period."""
     return Click(f"k{position * position // 7 % KEYS}", position)
 
 
 def arrive(event: Click) -> Click:
-    """Pass an event on, where it is read."""
+    """Forward an event, in the task that reads it."""
     traps.at("before-the-batch", event.position)
     return event
 
 
 @task(initial=0)
-def count(seen: int, event: Click) -> tuple[int, list[Counted]]:
+def count_clicks(seen: int, event: Click) -> tuple[int, list[Counted]]:
     """Count the clicks of a key."""
     traps.at("in-the-batch", event.position)
     return seen + 1, [Counted(event.key, seen + 1, event.position)]
 
 
 def flow_to(sinks: Iterable[str], arrive: Callable[[Click], Click] = arrive) -> Flow:
-    """Return the flow, with sinks that all show the same."""
+    """Return the flow, with sinks that all get the same rows."""
     flow = Flow("counting")
-    counted = flow.source(SOURCE, Click).map(arrive).key_by("key").apply(count)
+    counted = flow.source(SOURCE, Click).map(arrive).key_by("key").apply(count_clicks)
     for name in sinks:
         flow.sink(name, counted)
     return flow

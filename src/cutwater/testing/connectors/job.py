@@ -27,7 +27,7 @@ _TRAVELLING = ("PYTHONPATH", VARIABLE)
 
 
 def main(settings: Mapping[str, Any]) -> int:
-    """Run; what the run says of itself goes to the output, a refusal to the other one."""
+    """Run; its report goes to standard output, a refusal to standard error."""
     spark = _session(settings)
     setattr(runner, "LOCK_WAIT_SECONDS", settings["lock_wait_seconds"])  # noqa: B010
     try:
@@ -57,7 +57,7 @@ def _flow(maker: str, sinks: Iterable[str]) -> Flow:
 
 
 def _session(settings: Mapping[str, Any]) -> Any:
-    """A session with more settings, as one that a user passes; None if there are none."""
+    """A session with more settings, as a user may pass one; None if there are none."""
     if not settings["conf"]:
         return None
     from pyspark.sql import SparkSession

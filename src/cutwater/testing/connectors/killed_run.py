@@ -23,7 +23,7 @@ from cutwater.spark.connectors.files.sink import Folder
 from cutwater.testing.connectors.counting import SOURCE, Click, click, expected
 from cutwater.testing.connectors.processes import (
     kill_all,
-    numbered,
+    numbered_files,
     refusal_of,
     result_of,
     wait_until,
@@ -35,16 +35,16 @@ __all__ = ["ROWS_PER_EPOCH", "KilledRun", "start_job"]
 _MAX_BYTES = 4_000
 ROWS_PER_EPOCH = _MAX_BYTES // len('{"key":"k12","position":123}\n')
 _LOCK_WAIT_SECONDS = 20
-"""So long a run waits for one before it that may be about to die."""
+"""How long a run waits for an earlier one that is about to die, in seconds."""
 _IN_EPOCH = ("before-the-batch", "in-the-batch")
 
 _Seen = dict[str, list[tuple[int, int]]]
-"""Number and position of the rows of each key, as a reader comes by them."""
+"""Number and position of the rows of each key, in the order a reader sees them."""
 
 
 @dataclass
 class KilledRun:
-    """A checkpoint, its input and its output, whatever happens to its runs."""
+    """A checkpoint with its input and output, and its runs."""
 
     folder: Path
     sink: SinkConnector
@@ -53,18 +53,18 @@ class KilledRun:
     has_order: bool = True
     """Does a reader see the rows of a key in an order?"""
     source: SourceConnector | None = None
-    """What is read; None: files in the folder ``in``."""
+    """The source; None: files in the folder ``in``."""
     append: Callable[[Sequence[Click]], None] | None = None
     """Adds records to such a source."""
     master: str = "local[2]"
     conf: dict[str, str] = field(default_factory=dict)
     """Settings of a session that is passed to the run; without any the run makes its own."""
     asked: dict[str, Any] = field(default_factory=dict)
-    """What else a start is asked for, such as ``adopt``."""
+    """Further options of a start, such as ``adopt``."""
     fed: int = 0
-    """How many events its input has."""
+    """The number of events in its input."""
     flow: str = "cutwater.testing.connectors.counting:flow_to"
-    """What makes the flow, of the names of its sinks."""
+    """A function from the names of the sinks to the flow."""
     traps: int = 0
     starts: int = 0
 
@@ -85,7 +85,7 @@ class KilledRun:
     # --- input -----------------------------------------------------------------------------------
 
     def feed(self, epochs: int) -> None:
-        """Add to the input what is enough for some epochs."""
+        """Add input for some epochs."""
         clicks = [click(self.fed + n) for n in range(epochs * ROWS_PER_EPOCH)]
         (self.append or self._append_file)(clicks)
         self.fed += len(clicks)
@@ -99,7 +99,7 @@ class KilledRun:
         hidden.rename(source / f"{self.fed:09}.jsonl")
 
     def feed_ahead(self, epochs: int) -> None:
-        """See to it that so many epochs are yet to come after those that were begun."""
+        """Add input so that at least so many epochs follow those that have begun."""
         begun = (len(self.offsets()) and self.offsets()[-1] + 1) * ROWS_PER_EPOCH
         missing = epochs - (self.fed - begun) // ROWS_PER_EPOCH
         if missing > 0:
@@ -108,7 +108,7 @@ class KilledRun:
     # --- runs ------------------------------------------------------------------------------------
 
     def trap(self, point: str, epochs_ahead: int = 1) -> Trap:
-        """A trap at a point, so many epochs after the newest one."""
+        """A trap at a point, some epochs after the newest one."""
         self.traps += 1
         start = self.next_epoch() + epochs_ahead
         if point in _IN_EPOCH:
@@ -122,7 +122,7 @@ class KilledRun:
         environment: Mapping[str, str] | None = None,
         before: Sequence[str] = (),
     ) -> subprocess.Popen[str]:
-        """Start a run, in a session of its own, by the command before it."""
+        """Start a run, in its own session, with the command."""
         self.starts += 1
         files = JsonLines(str(self.folder / "in"), _MAX_BYTES)
         settings = {
@@ -139,11 +139,11 @@ class KilledRun:
         return start_job(self.folder / f"start-{self.starts}", settings, variables, before)
 
     def finish(self, trap: Trap | None = None, **environment: str) -> dict[str, Any]:
-        """Run until all is read; what the run says of itself."""
+        """Run until all is read; returns its report."""
         return result_of(self.start("caught-up", trap, environment))
 
     def refusal(self, **environment: str) -> str:
-        """Run, expecting to be refused; the sentence."""
+        """Run, expecting a refusal; returns its message."""
         return refusal_of(self.start("caught-up", environment=environment))
 
     def kill_at(self, point: str) -> None:
@@ -182,15 +182,15 @@ class KilledRun:
     # --- what is seen ----------------------------------------------------------------------------
 
     def offsets(self) -> list[int]:
-        """The epochs that Spark has written ahead."""
-        return numbered(self.checkpoint / "spark" / "offsets")
+        """The epochs in Spark's offset log."""
+        return numbered_files(self.checkpoint / "spark" / "offsets")
 
     def commits(self) -> list[int]:
-        """The epochs that Spark has finished."""
-        return numbered(self.checkpoint / "spark" / "commits")
+        """The epochs in Spark's commit log."""
+        return numbered_files(self.checkpoint / "spark" / "commits")
 
     def next_epoch(self) -> int:
-        """The first epoch of which nothing is planned."""
+        """The first epoch that is not planned."""
         return max(self.offsets(), default=-1) + 1
 
     def generation(self) -> int:
@@ -199,7 +199,7 @@ class KilledRun:
         return int(json.loads(path.read_text())["generation"]) if path.exists() else 0
 
     def seen(self) -> _Seen:
-        """The rows of each key, as a reader comes by them."""
+        """The rows of each key, in the order a reader sees them."""
         found: _Seen = {}
         for row in self.read():
             found.setdefault(row["key"], []).append((row["number"], row["position"]))
@@ -210,13 +210,13 @@ class KilledRun:
         return sum(map(len, self.seen().values()))
 
     def check_prefix(self) -> None:
-        """A reader sees, of each key, the first of what there is to see, each once and in order."""
+        """A reader sees a prefix of the rows of each key, each once and in order."""
         given = expected(self.fed)
         for key, rows in self.seen().items():
             assert rows == given[key][: len(rows)], f"the rows of '{key}' are {rows}"
 
     def check_whole(self) -> None:
-        """A reader sees all there is to see, each row once and in order."""
+        """A reader sees all rows, each once and in order."""
         assert self.seen() == expected(self.fed)
 
 
@@ -226,7 +226,7 @@ def start_job(
     environment: Mapping[str, str] | None = None,
     before: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
-    """Start a run of the counting flow, whose settings go by a file, by the command before it."""
+    """Start a run of the counting flow with the command; its settings are in a file."""
     modules = [sys.modules[name] for name in own_modules(held_by(_bound(settings)))]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(

@@ -33,7 +33,7 @@ class KilledSink:
     """Where runs are killed, one after another (`traps`); then once at random."""
 
     def make_sink(self, folder: Path) -> SinkConnector:
-        """A new sink that nobody has written to; `folder` is empty and may be used."""
+        """A new, empty sink; `folder` is empty and may be used."""
         raise NotImplementedError
 
     def read(self, sink: SinkConnector) -> Iterable[Mapping[str, Any]]:
@@ -48,7 +48,7 @@ class KilledSink:
         return KilledRun(tmp_path, sink, lambda: self.read(sink), has_order=self.has_order)
 
     def test_kills_lose_double_and_reorder_nothing(self, run: KilledRun) -> None:
-        """At each point, and somewhere; the output is read after every kill."""
+        """At each point, and at a random one; the output is read after every kill."""
         for point in self.points:
             run.kill_at(point)
             run.check_prefix()
@@ -58,9 +58,9 @@ class KilledSink:
         run.check_whole()
 
     def test_a_run_that_was_paused_and_replaced_shows_nothing_more(self, run: KilledRun) -> None:
-        """It wakes up, believes to be alive, and is fenced."""
+        """A zombie wakes up, and is fenced."""
         run.feed(4)
-        # An early sink shows rows in `write`; nothing is left to fence in `publish`.
+        # An early sink releases rows in `write`; there is nothing to fence in `publish`.
         trap = run.trap("before-write" if run.sink.release == "early" else "before-publish")
         zombie = run.start(trap=trap)
         try:
@@ -114,7 +114,7 @@ class KilledSource:
         return KilledRun.of_source(tmp_path, source, lambda clicks: self.append(source, clicks))
 
     def test_kills_lose_double_and_reorder_nothing(self, run: KilledRun) -> None:
-        """At each point, and somewhere; records come all the time."""
+        """At each point, and at a random one; records arrive all the time."""
         for point in self.points:
             run.kill_at(point)
             run.check_prefix()

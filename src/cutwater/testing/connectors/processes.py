@@ -17,7 +17,7 @@ __all__ = [
     "descendants",
     "kill_all",
     "kill_driver",
-    "numbered",
+    "numbered_files",
     "refusal_of",
     "result_of",
     "signal_all",
@@ -25,11 +25,11 @@ __all__ = [
 ]
 
 DEADLINE_SECONDS = 600
-"""How long to wait for something to be seen before giving up; machines may be slow."""
+"""How long to wait for something before giving up; machines may be slow."""
 
 
 def result_of(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """What a command says of itself when it has ended."""
+    """The report of a command, once it has exited."""
     try:
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
     finally:
@@ -40,7 +40,7 @@ def result_of(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def refusal_of(process: subprocess.Popen[str]) -> str:
-    """The sentence with which a command is refused."""
+    """The message with which a command is refused."""
     try:
         _, err = process.communicate(timeout=DEADLINE_SECONDS)
     finally:
@@ -50,14 +50,14 @@ def refusal_of(process: subprocess.Popen[str]) -> str:
     return err
 
 
-def numbered(folder: Path) -> list[int]:
+def numbered_files(folder: Path) -> list[int]:
     """The files of a folder whose names are numbers."""
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return sorted(int(name) for name in names if name.isdigit())
 
 
 def wait_until(process: subprocess.Popen[str], is_seen: Callable[[], bool]) -> None:
-    """Wait for something that can be seen from outside, while the process lives."""
+    """Wait for something that is visible from outside, while the process is alive."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not is_seen():
         assert process.poll() is None, f"the run ended before it was seen: {process.communicate()}"
@@ -66,7 +66,7 @@ def wait_until(process: subprocess.Popen[str], is_seen: Callable[[], bool]) -> N
 
 
 def children() -> dict[int, list[int]]:
-    """The processes that each process has started and that are still its own."""
+    """The children of each process."""
     found: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -79,7 +79,7 @@ def children() -> dict[int, list[int]]:
 
 
 def descendants(root: int) -> list[int]:
-    """A process and all that come from it."""
+    """A process and all its descendants."""
     known = children()
     found = [root]
     for pid in found:
@@ -97,7 +97,7 @@ def signal_all(process: subprocess.Popen[str], sign: signal.Signals) -> None:
 
 
 def kill_all(process: subprocess.Popen[str]) -> str:
-    """SIGKILL to the process and everything it started; what it had said on standard error."""
+    """SIGKILL to the process and everything it started; returns its standard error."""
     signal_all(process, signal.SIGKILL)
     if process.stdout and not process.stdout.closed:
         return process.communicate()[1]

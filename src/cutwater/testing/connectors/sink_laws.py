@@ -56,7 +56,7 @@ class SinkLaws:
     """Does a reader see the rows of a bucket in an order?"""
 
     def make_sink(self, folder: Path) -> SinkConnector:
-        """A new sink that nobody has written to; `folder` is empty and may be used."""
+        """A new, empty sink; `folder` is empty and may be used."""
         raise NotImplementedError
 
     def read(self, sink: SinkConnector) -> Iterable[Mapping[str, Any]]:
@@ -71,7 +71,7 @@ class SinkLaws:
         made.claim(made.first)
         return made
 
-    # --- rows are shown once ---------------------------------------------------------------------
+    # --- rows are released once ------------------------------------------------------------------
 
     def test_epochs_are_shown_in_order(self, output: _Output) -> None:
         """Each epoch is written by two tasks and then published."""
@@ -95,7 +95,7 @@ class SinkLaws:
         output.must_show([1, 2])
 
     def test_an_epoch_that_is_replayed_by_the_next_run_is_shown_once(self, output: _Output) -> None:
-        """The run died after the epoch was shown; the next one replays it whole."""
+        """The run died after the epoch was published; the next one replays all of it."""
         output.show(output.first, 0, {1: [1, 2]})
         output.claim(output.second)
         output.show(output.second, 0, {1: [1, 2]})
@@ -103,7 +103,7 @@ class SinkLaws:
         output.must_show([1, 2, 103])
 
     def test_what_a_dead_run_wrote_is_finished_by_the_next_one(self, output: _Output) -> None:
-        """One of two tasks was done; what it showed stays, what it staged is written again."""
+        """One of two tasks was done; what it released stays, what it staged is written again."""
         output.write(output.first, 0, {1: [1, 2]})
         output.claim(output.second)
         tasks = [output.write(output.second, 0, {1: [1, 2]})]
@@ -129,7 +129,7 @@ class SinkLaws:
     # --- one writer at a time --------------------------------------------------------------------
 
     def test_a_claim_can_be_repeated(self, output: _Output) -> None:
-        """A run that was cut off while it claimed does it again."""
+        """A run that was cut off while claiming claims again."""
         output.show(output.first, 0, {1: [1]})
         output.claim(output.first)
         output.show(output.first, 1, {1: [2]})
@@ -184,7 +184,7 @@ class SinkLaws:
         assert output.sink.shown(output.second, 1) is None
 
     def test_a_checkpoint_that_is_behind_its_output_is_refused(self, output: _Output) -> None:
-        """It was restored from a backup: its next epoch is another one than was shown."""
+        """It was restored from a backup: its next epoch differs from the one released."""
         output.show(output.first, 0, {1: [1]})
         query_id = output.first.query_id
         assert output.sink.check(_NAME, query_id, 1) == []
@@ -198,7 +198,7 @@ class SinkLaws:
 
     @pytest.mark.parametrize("keep", [True, False], ids=["adopt", "fresh"])
     def test_another_checkpoint_takes_over(self, output: _Output, keep: bool) -> None:
-        """The rows stay or go, and who had the sink shows nothing more."""
+        """The rows stay or go, and the previous owner releases nothing more."""
         output.show(output.first, 0, {1: [1]})
         other = replace(output.second, query_id="another")
         output.sink.take_over(other, keep=keep)
@@ -241,17 +241,17 @@ class _Output:
         self.second = replace(self.first, generation=2)
 
     def claim(self, claim: Claim) -> None:
-        """Begin as a generation does."""
+        """Claim for a generation."""
         self.sink.prepare(_NAME, Counted)
         self.sink.claim(claim)
 
     def write(self, claim: Claim, epoch: int, buckets: Mapping[int, Sequence[int]]) -> Receipt:
-        """Be a task that has rows of some buckets, each by its number in the epoch."""
+        """Act as a task with rows of some buckets, each by its number in the epoch."""
         made = [self._bucket(label, epoch, numbers) for label, numbers in buckets.items()]
         return self.sink.write(claim, epoch, Counted, made)
 
     def show(self, claim: Claim, epoch: int, buckets: Mapping[int, Sequence[int]]) -> None:
-        """Be an epoch that one task writes."""
+        """Act as an epoch that one task writes."""
         self.sink.publish(claim, epoch, [self.write(claim, epoch, buckets)])
 
     def _bucket(self, label: int, epoch: int, numbers: Sequence[int]) -> BucketRows:

@@ -82,7 +82,7 @@ class SourceLaws:
         input.must_be_whole(input.read([*logged, *rest]))
 
     def test_a_compacted_log_says_the_same(self, input: _Input) -> None:
-        """Old chunks of one number are merged into one, which nobody reads."""
+        """Old chunks of one number are merged into one, which is not read."""
         logged = _plan_all(input.planner())
         input.append(30)
         merged: dict[int, Chunk] = {}
@@ -95,7 +95,7 @@ class SourceLaws:
         assert input.clicks_of(_plan_all(later)) == set(input.appended[50:])
 
     def test_a_run_that_catches_up_plans_what_was_there(self, input: _Input) -> None:
-        """From `freeze` on; whether there is more is still said."""
+        """After `freeze`; it still reports whether there is more."""
         planner = input.planner()
         planner.freeze()
         input.append(30)
@@ -119,7 +119,7 @@ class SourceLaws:
     # --- reading ---------------------------------------------------------------------------------
 
     def test_a_replay_reads_the_same(self, input: _Input) -> None:
-        """Whatever came after; by a reader in another process."""
+        """Regardless of later records, and in another process."""
         chunks = _plan_all(input.planner())
         before = input.read(chunks)
         input.append(30)
@@ -173,7 +173,7 @@ class SourceLaws:
 
 
 class _Input:
-    """A source and the records that it was given."""
+    """A source and its records."""
 
     def __init__(self, laws: SourceLaws, source: SourceConnector) -> None:
         self.source = source
@@ -181,13 +181,13 @@ class _Input:
         self._laws = laws
 
     def append(self, count: int) -> None:
-        """Add so many records."""
+        """Add records."""
         clicks = [click(len(self.appended) + n) for n in range(count)]
         self._laws.append(self.source, clicks)
         self.appended += clicks
 
     def planner(self) -> Planner:
-        """What plans epochs in a new run."""
+        """The planner of a new run."""
         return self.source.planner(Click, lambda: 0.0)
 
     def read(self, chunks: Any) -> list[_Found]:
@@ -227,12 +227,12 @@ def _plan_all(planner: Planner) -> list[Chunk]:
 
 
 def _logged_again(chunk: Chunk) -> Chunk:
-    """The chunk as a log gives it back."""
+    """The chunk, read back from a log."""
     return Chunk.of_json(json.loads(json.dumps(chunk.to_json())))
 
 
 def _cut(source: SourceConnector, chunk: Chunk, weight: int) -> Iterator[Chunk]:
-    """The parts of a chunk, each of about a weight."""
+    """The parts of a chunk, of about equal weight."""
     while not chunk.is_decision:
         end = source.cut(chunk, weight)
         assert end != chunk.start, f"a part is empty: {chunk}"

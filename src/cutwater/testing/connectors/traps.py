@@ -1,7 +1,7 @@
 """Traps: places in a run at which something happens to it, once.
 
 A trap is laid by the variable ``CUTWATER_TRAP``, which only this file reads, in whatever process
-comes by. `Trapped` stands between the runtime and a sink; nothing of the package knows of it.
+comes by. `Trapped` wraps a sink; nothing in the package knows of it.
 
 ==================  ==================================================================
 point               what happens there
@@ -11,7 +11,7 @@ in-the-batch        hangs inside a task, after other events of the epoch
 before-write        hangs before rows are handed to the sink
 some-buckets        hangs before rows are handed to the sink, after another task did so
 before-publish      hangs after all rows were handed to the sink
-after-publish       hangs before Spark hears that the epoch is shown
+after-publish       hangs before Spark knows that the epoch is published
 fail-after-write    fails once rows were handed to the sink
 twice-at-once       another process hands the same rows to the sink at the same time
 slow-after-write    hangs once rows were handed to the sink, until another attempt did so
@@ -44,14 +44,14 @@ VARIABLE = "CUTWATER_TRAP"
 
 @dataclass(frozen=True)
 class Trap:
-    """Where something happens, from which epoch or position on."""
+    """The point of a trap, and the epoch or position from which it is active."""
 
     point: str
     folder: Path
     start: int
 
     def environment(self) -> dict[str, str]:
-        """The variable that lays it, in a folder that is made anew."""
+        """The variable that sets it, in a new folder."""
         self.folder.mkdir(parents=True)
         data = {"point": self.point, "folder": str(self.folder), "start": self.start}
         return {VARIABLE: json.dumps(data)}
@@ -69,7 +69,7 @@ class Trap:
         (self.folder / "go").touch()
 
     def is_first(self, name: str) -> bool:
-        """Is this the first time that anyone in any process asks?"""
+        """Is this the first call in any process?"""
         try:
             (self.folder / name).touch(exist_ok=False)
         except FileExistsError:
@@ -77,7 +77,7 @@ class Trap:
         return True
 
     def hang(self) -> None:
-        """Say so, and wait until someone lets go; once."""
+        """Report it, and wait to be released; once."""
         if self.is_first("taken"):
             (self.folder / "pid").write_text(str(os.getpid()))
             (self.folder / "pid").rename(self.folder / "reached")
@@ -104,7 +104,7 @@ def at(point: str, place: int) -> None:
 
 @dataclass(frozen=True)
 class Trapped(SinkConnector):
-    """A sink that is the one inside, but for the trap."""
+    """A sink that behaves as the wrapped one, but for the trap."""
 
     inner: SinkConnector
 

@@ -144,7 +144,7 @@ SINKS_AND_SOURCES: dict[str, list[Any]] = {
         runs(counting(), A),
         Refused(
             counting(),
-            "[another-output] sink 'out' has shown rows up to epoch 0 in FOLDER/out/out and is "
+            "[another-output] sink 'out' has released rows up to epoch 0 in FOLDER/out/out and is "
             "bound to FOLDER/elsewhere",
             lambda root: {"sinks": {"out": root / "elsewhere"}},
             is_whole=False,

@@ -259,7 +259,7 @@ WHOLE: dict[str, list[Any]] = {
         runs(counting(task=total), B),
         runs(counting(task=total), B, shows=[b(4)], kill_at="published"),
         refused_somehow(
-            counting([("map", doubled)], total), "sink 'out' has shown all of it, 1 row"
+            counting([("map", doubled)], total), "sink 'out' has released all of it, 1 row"
         ),
         # shown by the old flow as 4, counted by the new one as 2 + 2 * 2, and 2 * 2 more
         runs(

@@ -22,7 +22,7 @@ from support.spark.changes.script import (
 )
 
 import cutwater as cw
-from cutwater.errors import recover
+from cutwater.errors import extract
 
 NEW = {**A, "name": "new"}
 
@@ -308,7 +308,7 @@ class EndsAt:
     def __call__(self, flows: Flows) -> None:
         with pytest.raises(RuntimeError) as error:
             flows.run(self.flow, [self.line])
-        (problem,) = recover(str(error.value)).problems
+        (problem,) = extract(str(error.value)).problems
         said = f"[{problem.code}] {problem.message}".replace(f"{flows.root}/", "")
         assert said == (
             f"[bad-record] in/items/0002.jsonl:1 is not a record of source 'items': {self.words}; "

@@ -19,8 +19,8 @@ def test_mermaid_has_it_as_a_title(flow):
     titled = on_engine(flow, drawn, "mermaid", "realtime")
     assert titled.splitlines()[:3] == [
         "---",
-        'title: "copy <all>, on the real-time engine: rows leave with their tick, about every '
-        '10 ms"',
+        'title: "copy <all>, on the real-time engine: rows are released with their tick, about '
+        'every 10 ms"',
         "---",
     ]
     assert titled.endswith(drawn)
@@ -28,7 +28,9 @@ def test_mermaid_has_it_as_a_title(flow):
 
 def test_svg_has_it_as_a_title(flow):
     titled = on_engine(flow, draw(flow, "svg"), "svg", "microbatch")
-    assert "<title>copy &lt;all&gt;, on the micro-batch engine: rows leave with their" in titled
+    assert (
+        "<title>copy &lt;all&gt;, on the micro-batch engine: rows are released with their" in titled
+    )
 
 
 def test_an_engine_that_there_is_not_is_refused(flow):

@@ -38,7 +38,7 @@ def rows(folder):
 
 GUARANTEE = (
     "sums: exactly-once: `items` is replayable, `total` is taken to be deterministic (not checked: "
-    "cutwater check TARGET), `sums` shows an epoch by one rename of a directory (provided files "
+    "cutwater check TARGET), `sums` publishes an epoch by renaming a directory (provided files "
     "stay where they are, unchanged, until they are read; a file that changed is refused)\n"
 )
 A, B = {"name": "a", "size": 1}, {"name": "a", "size": 2}

@@ -6,7 +6,7 @@ from support.connectors.sink_rows import bucket, claim
 from support.fuzz.mutations import mutations, tolerate
 
 from cutwater.errors import CutwaterError
-from cutwater.spark.connectors.callback.sink import Call
+from cutwater.spark.connectors.callback.sink import Callback
 from cutwater.spark.connectors.delta.sink import Delta
 from cutwater.spark.connectors.files.sink import Folder
 
@@ -31,7 +31,7 @@ def delta(root):
 
 
 def call(root):
-    made, who = Call(send), claim(checkpoint=str(root))
+    made, who = Callback(send), claim(checkpoint=str(root))
     made.claim(who)
     made.write(who, 0, Mean, [bucket(Mean, [Mean("a", 1.0)])])
     return made, who

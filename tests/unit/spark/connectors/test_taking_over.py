@@ -164,14 +164,14 @@ def test_when_a_topic_is_emptied_and_the_others_are_not_gone_nobody_goes_on(
     place, old, new, monkeypatch
 ):
     """Without the flag: the one would not know that its rows are gone, the other may not know."""
-    real = kafka_topic.put_out
+    real = kafka_topic.revoke
 
-    def put_out(desk, state):
+    def revoke(scope, state):
         if state == "gone":
             raise CutOff
-        real(desk, state)
+        real(scope, state)
 
-    monkeypatch.setattr(kafka_topic, "put_out", put_out)
+    monkeypatch.setattr(kafka_topic, "revoke", revoke)
     with pytest.raises(CutOff):
         place.sink.take_over(new, keep=False)
     assert place.seen() == []

@@ -9,7 +9,7 @@ from support.connectors.hostile_records import lines_in
 from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
-from cutwater.errors import recover
+from cutwater.errors import extract
 from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.spark import folder
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
@@ -82,7 +82,7 @@ def test_without_skipping_it_ends_the_run_and_is_named_by_file_and_line(tmp_path
     put(tmp_path, 0, [NAIVE, AWARE[0]])
     with pytest.raises(RuntimeError) as failed:
         run(job)
-    (problem,) = recover(str(failed.value)).problems
+    (problem,) = extract(str(failed.value)).problems
     assert problem.code == "bad-record"
     assert problem.message.startswith(
         f"{tmp_path / 'in' / 'items' / '0.jsonl'}:2 is not a record of source 'items': its time, "

@@ -17,14 +17,20 @@ from hypothesis import strategies as st
 from cutwater.errors import InputError, RunError
 from cutwater.spark.exchange.arrow import (
     arrays_of,
+    arrow_schema,
     arrow_type,
-    misfit,
+    is_misfit,
     numbering_of,
     records_in,
-    schema_of,
 )
-from cutwater.spark.exchange.batch import Batch, joined
-from cutwater.spark.exchange.columns import RecordCodec, Records, joined_values, numbered, objects
+from cutwater.spark.exchange.batch import EventBatch, joined
+from cutwater.spark.exchange.columns import (
+    RecordCodec,
+    Records,
+    joined_values,
+    number_keys,
+    objects,
+)
 from cutwater.vectors import Layout
 
 
@@ -108,7 +114,7 @@ WHOLES = st.builds(
     colours=st.lists(st.none() | st.sampled_from(Colour), max_size=2),
 )
 LAYOUT = Layout.of(Whole)
-SCHEMA = schema_of(LAYOUT, "sink 'out'")
+SCHEMA = arrow_schema(LAYOUT, "sink 'out'")
 
 
 def bits(values):
@@ -161,7 +167,7 @@ def test_what_is_no_record_is_one_column(tp):
     codec, values = RecordCodec(tp), VALUES[tp]
     layout = codec.layout
     assert repr(list(codec.decode(codec.encode(Records.of(layout, values))))) == repr(values)
-    arrays = arrays_of(layout, layout.of_values(values), schema_of(layout, "sink 'out'"))
+    arrays = arrays_of(layout, layout.of_values(values), arrow_schema(layout, "sink 'out'"))
     back = records_in(layout, arrays, "source 'in'").values
     assert [(type(v), v) for v in back] == [(type(v), v) for v in values]
 
@@ -177,13 +183,13 @@ def test_what_has_no_type_of_a_column_is_said(tp):
 
     assert arrow_type(tp) is None
     with pytest.raises(RunError) as error:
-        schema_of(Layout.of(Holder), "sink 'out'")
+        arrow_schema(Layout.of(Holder), "sink 'out'")
     assert str(error.value).startswith("[no-column-type] sink 'out' carries Holder, and ")
 
 
 def test_the_sentence_for_a_type_that_is_no_type_of_a_column():
     with pytest.raises(RunError) as error:
-        schema_of(Layout.of(int | str), "sink 'out'")
+        arrow_schema(Layout.of(int | str), "sink 'out'")
     assert str(error.value) == (
         "[no-column-type] sink 'out' carries int | str, and int | str has no column type\n"
         "  hint: map it to a dataclass of numbers, text, times, and lists and dataclasses of these"
@@ -216,8 +222,8 @@ FITTING = [
 
 @pytest.mark.parametrize(("found", "fitting", "others"), FITTING, ids=str)
 def test_which_columns_can_be_taken_for_which_types(found, fitting, others):
-    assert not [tp for tp in fitting if misfit(found, tp)]
-    assert not [tp for tp in others if not misfit(found, tp)]
+    assert not [tp for tp in fitting if is_misfit(found, tp)]
+    assert not [tp for tp in others if not is_misfit(found, tp)]
 
 
 @dataclass(frozen=True)
@@ -291,7 +297,7 @@ def test_batches_are_joined_and_halved_like_lists(parts, data):
     given = [Records.of(INNER, p) if c else p for p, c in zip(parts, is_columns, strict=True)]
     values = [value for part in parts for value in part]
     assert list(joined_values(given)) == values
-    batches = [Batch([], [b""] * len(part), part, label=1) for part in given]
+    batches = [EventBatch([], [b""] * len(part), part, label=1) for part in given]
     halves = joined(batches).halves()
     assert [value for half in halves for value in half.values] == values
     assert [half.label for half in halves] == [1, 1]
@@ -307,7 +313,7 @@ def test_a_column_is_its_values_by_their_numbers(texts, is_encoded):
 
 @given(st.lists(st.binary(max_size=1)))
 def test_keys_are_numbered_as_they_come(keys):
-    found, of = numbered(keys)
+    found, of = number_keys(keys)
     assert [found[number] for number in of.tolist()] == keys
     assert found == list(dict.fromkeys(keys))
 

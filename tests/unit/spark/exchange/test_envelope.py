@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cutwater.ordering import bucket_of
 from cutwater.spark.exchange import envelope
-from cutwater.spark.exchange.batch import Batch, joined
+from cutwater.spark.exchange.batch import EventBatch, joined
 from cutwater.spark.exchange.bucket_hash import labels
 from cutwater.spark.exchange.envelope import (
     ARROW_SCHEMA,
@@ -22,7 +22,7 @@ EVENTS = st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=3), st.bin
 
 def batch_of(events, label=None):
     orders, keys, lines = map(list, zip(*events, strict=True)) if events else ([], [], [])
-    return Batch(orders, keys, lines, label=label)
+    return EventBatch(orders, keys, lines, label=label)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), EVENTS)), st.integers(1, 60))
@@ -110,10 +110,12 @@ class Summing:
         for batch in batches:
             for key, value in zip(batch.key_bytes, batch.values, strict=True):
                 totals[key] = totals.get(key, 0) + value
-        return Batch([], list(totals), list(totals.values()))
+        return EventBatch([], list(totals), list(totals.values()))
 
     def pack(self, batch):
-        return pack_lines(Batch(batch.key_bytes, [], [b"%d" % value for value in batch.values]))
+        return pack_lines(
+            EventBatch(batch.key_bytes, [], [b"%d" % value for value in batch.values])
+        )
 
 
 def totals_of(rows):
@@ -140,7 +142,7 @@ def test_what_is_gathered_adds_up_whatever_waits_and_whatever_is_dropped(runs, m
         shuffle, rows, wanted = ShuffleWriter(labels(4)), [], {}
         for posts, is_dropped in runs:
             for target, keys in posts:
-                shuffle.gather(target, Batch([], keys, [1] * len(keys)), Summing())
+                shuffle.gather(target, EventBatch([], keys, [1] * len(keys)), Summing())
                 for key in keys if not is_dropped else ():
                     wanted[target, key] = wanted.get((target, key), 0) + 1
             if is_dropped:
@@ -156,7 +158,7 @@ def test_what_is_gathered_adds_up_whatever_waits_and_whatever_is_dropped(runs, m
 def test_values_of_a_few_keys_wait_and_go_as_one_row():
     shuffle = ShuffleWriter(labels(1))
     for _ in range(3):
-        shuffle.gather(1, Batch([], [b"k"] * 5, [1] * 5), Summing())
+        shuffle.gather(1, EventBatch([], [b"k"] * 5, [1] * 5), Summing())
         assert shuffle.ready() == []
     assert [unpack_lines(body) for *_, body in shuffle.drain()] == [([b"k"], [b"15"])]
 
@@ -164,5 +166,5 @@ def test_values_of_a_few_keys_wait_and_go_as_one_row():
 def test_values_that_do_not_become_fewer_do_not_wait(monkeypatch):
     monkeypatch.setattr(envelope, "GATHERED", 4)
     shuffle = ShuffleWriter(labels(1))
-    shuffle.gather(1, Batch([], [b"a", b"b", b"c", b"d"], [1] * 4), Summing())
+    shuffle.gather(1, EventBatch([], [b"a", b"b", b"c", b"d"], [1] * 4), Summing())
     assert len(shuffle.ready()) == 1

@@ -14,7 +14,7 @@ from support.flows.random_flows import VERBS, Item, RandomSource, RandomStep, Re
 from support.spark.toy_frames import ToyFrames
 
 import cutwater as cw
-from cutwater.errors import recover
+from cutwater.errors import extract
 from cutwater.spark.connectors.dataframe.checks import frame_problems
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.exchange.envelope import ARROW_SCHEMA
@@ -184,7 +184,7 @@ def name_of(item: Item) -> str:
 def sentence(flow, monkeypatch, batch, order):
     with pytest.raises(RuntimeError) as error:
         run(flow, monkeypatch, batch, order=order)
-    return str(recover(str(error.value)))
+    return str(extract(str(error.value)))
 
 
 @pytest.mark.parametrize("columns", [NUMBERED, [("file", pa.string())]], ids=str)

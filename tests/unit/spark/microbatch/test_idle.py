@@ -10,7 +10,7 @@ from support.connectors.file_logs import FileLog
 from support.spark.toy_spark import make_job
 
 import cutwater as cw
-from cutwater.errors import RunError, recover
+from cutwater.errors import RunError, extract
 from cutwater.flow.fusing import plan
 from cutwater.spark.connectors.base.watermarks import Clock
 from cutwater.spark.exchange.envelope import ROW_SCHEMA, WATERMARK
@@ -330,7 +330,7 @@ def test_times_that_do_not_compare_are_a_sentence(tmp_path, monkeypatch):
         assert readers[name].latestOffset({"entry": 0}, None) == {"entry": 1}
     with pytest.raises(RuntimeError) as failed:
         readers["a"].latestOffset({"entry": 0}, None)
-    (problem,) = recover(str(failed.value)).problems
+    (problem,) = extract(str(failed.value)).problems
     assert problem.code == "times-do-not-compare"
     assert problem.message.startswith("source 'a', which is idle, would follow streams whose times")
 

@@ -10,7 +10,7 @@ from support.spark.toy_frames import ToyFrames
 from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
-from cutwater.errors import recover
+from cutwater.errors import extract
 from cutwater.ordering import order_bytes
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.dataframe.source import Frame
@@ -116,7 +116,7 @@ def flow_of(shape):
 def failure(job):
     with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError) as failed:
         ToySpark(job, patch, seed=1).run_to_the_end([])
-    (problem,) = recover(str(failed.value)).problems
+    (problem,) = extract(str(failed.value)).problems
     assert problem.code == "step-failed"
     assert "ZeroDivisionError" in problem.message
     return problem.message
@@ -175,7 +175,7 @@ def test_a_function_that_fails_once_is_still_told(tmp_path):
     (tmp_path / "in" / "items" / "a.jsonl").write_text('{"name": "a", "size": 0}\n')
     with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError) as failed:
         ToySpark(job, patch, seed=1).run_to_the_end([])
-    (problem,) = recover(str(failed.value)).problems
+    (problem,) = extract(str(failed.value)).problems
     assert "raised ValueError: once" in problem.message
     assert "it came from" not in problem.message
 
@@ -201,7 +201,7 @@ def failure_of_times(job, *times):
             file.write_text(json.dumps({"name": "ada", "at": at}) + "\n")
     with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError) as failed:
         ToySpark(job, patch, seed=1).run_to_the_end([], close=True)
-    (problem,) = recover(str(failed.value)).problems
+    (problem,) = extract(str(failed.value)).problems
     return problem.message
 
 
@@ -238,7 +238,7 @@ def test_rows_of_a_dataframe_are_named_by_their_order(monkeypatch, shape):
     toy = ToyFrames(flow_of(shape), ["at"], monkeypatch)
     with pytest.raises(RuntimeError) as failed:
         toy.epoch({"items": [[batch]]})
-    (problem,) = recover(str(failed.value)).problems
+    (problem,) = extract(str(failed.value)).problems
     assert problem.message.endswith("; it came from the row of source 'items' with at 2")
 
 

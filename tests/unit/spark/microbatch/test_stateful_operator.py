@@ -7,7 +7,7 @@ import pytest
 from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
-from cutwater.errors import recover
+from cutwater.errors import extract
 from cutwater.spark.exchange.envelope import DATA, END, EVERYONE, WATERMARK
 from cutwater.spark.microbatch import stateful_operator as level_module
 from cutwater.spark.state.bucket import BUSY, BucketStates
@@ -125,7 +125,7 @@ def test_a_watermark_visits_only_keys_for_which_it_can_matter(toy, monkeypatch):
     assert len(busy) == 2
 
 
-def test_notices_never_reach_the_sinks(toy):
+def test_control_rows_never_reach_the_sinks(toy):
     made = toy(windows(), [("a", 5)], [("a", 25)])
     made.run_to_the_end([], close=True)
     for epoch in range(len(made.offsets)):
@@ -154,6 +154,6 @@ def test_what_cannot_be_written_down_is_said_with_its_step(toy, task, code):
     flow.sink("out", made.key_by("name").apply(count))
     with pytest.raises(RuntimeError) as failed:
         toy(flow, [("a", 1), ("a", 2), ("a", 3)])
-    error = recover(str(failed.value))
+    error = extract(str(failed.value))
     assert error.problems[0].code == code
     assert "'first'" in str(error)

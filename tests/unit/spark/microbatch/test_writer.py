@@ -7,7 +7,7 @@ import pytest
 from support.spark.toy_spark import make_job
 
 import cutwater as cw
-from cutwater.errors import RunError, recover
+from cutwater.errors import RunError, extract
 from cutwater.spark.exchange import batch as batches
 from cutwater.spark.exchange.envelope import DATA, ROW_SCHEMA, pack_lines
 from cutwater.spark.job.transport import dump_job
@@ -50,7 +50,7 @@ def stream(job, monkeypatch):
 def row(label, target, *entries):
     orders, lines = zip(*entries, strict=True)
     lines = [line + b"\n" for line in lines]
-    batch = batches.Batch(list(orders), [b""] * len(lines), lines, label=label)
+    batch = batches.EventBatch(list(orders), [b""] * len(lines), lines, label=label)
     return (label, target, DATA, pack_lines(batch))
 
 
@@ -87,7 +87,7 @@ def test_tasks_of_another_epoch_are_refused(job, stream):
     message = stream.write(iter([Batch(row(7, 1, (b"1", b"x")))]))
     with pytest.raises(RuntimeError) as refused:
         stream.commit([message], 5)
-    (problem,) = recover(str(refused.value)).problems
+    (problem,) = extract(str(refused.value)).problems
     assert problem.code == "epochs-disagree"
     assert job.sinks["a"].published() == []
 

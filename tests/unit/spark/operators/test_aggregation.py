@@ -14,8 +14,8 @@ from cutwater import agg
 from cutwater.errors import RunError
 from cutwater.events import Data
 from cutwater.ordering import canonical
-from cutwater.spark.exchange.arrow import arrays_of, records_in, schema_of
-from cutwater.spark.exchange.batch import Batch
+from cutwater.spark.exchange.arrow import arrays_of, arrow_schema, records_in
+from cutwater.spark.exchange.batch import EventBatch
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.job.spec import spark_plan
 from cutwater.spark.operators.aggregation import aggregation_of
@@ -73,7 +73,7 @@ def key_of(item, key):
 def batch_of(items, key, *, in_columns=False):
     keys = [key_of(item, key) for item in items]
     values = Records.of(Layout.of(Item), items) if in_columns else items
-    return Batch([b""] * len(items), [canonical(k) for k in keys], values, keys)
+    return EventBatch([b""] * len(items), [canonical(k) for k in keys], values, keys)
 
 
 def bits(record):
@@ -152,14 +152,14 @@ def test_what_is_folded_by_number_shows_the_same(field, epochs, is_encoded):
     table, shown, layout = table_of(aggregation), [], Layout.of(Item)
     for items in epochs:
         others = [Item("other", 1, 1.0, True, 77), *items, Item("z", 0, 0.0, False, 78)]
-        columns = arrays_of(layout, layout.of_values(others), schema_of(layout, "test"))
+        columns = arrays_of(layout, layout.of_values(others), arrow_schema(layout, "test"))
         if is_encoded:
             at = list(layout.columns).index(field)
             columns[at] = columns[at].dictionary_encode()
         columns = [column.slice(1, len(items)) for column in columns]
         records = records_in(layout, columns, "test", [field])
         assert list(records) == items or any(item.real != item.real for item in items)
-        folded = aggregation.folded_by_number(Batch([], [b""] * len(items), records))
+        folded = aggregation.folded_by_number(EventBatch([], [b""] * len(items), records))
         body = aggregation.pack(aggregation.folded([folded]))
         shown.append(by_key(aggregation.work(aggregation.unpack([body]), table, 0)))
     assert shown == one_by_one(aggregation, (field,), epochs)

@@ -4,7 +4,7 @@ import pytest
 from support.spark.toy_spark import make_job
 
 import cutwater as cw
-from cutwater.spark.exchange.batch import Batch
+from cutwater.spark.exchange.batch import EventBatch
 from cutwater.spark.operators import segment_runner
 from cutwater.spark.operators.segment_runner import packed_in_pieces
 
@@ -25,7 +25,9 @@ def mail(tmp_path, monkeypatch):
     monkeypatch.setattr(segment_runner, "PIECE_ROWS", 4)
 
     def write(values):
-        return codec.writer(0)(Batch([bytes([v]) for v in values], [b"k"] * len(values), values))
+        return codec.writer(0)(
+            EventBatch([bytes([v]) for v in values], [b"k"] * len(values), values)
+        )
 
     def read(*bodies):
         return packed_in_pieces(job, segment, list(map(write, bodies)), 0)

@@ -7,7 +7,7 @@ import pytest
 from support.flows.vector_tasks import Reading, flow_of, returns_too_few, takes_one_at_a_time
 from support.spark.toy_spark import ToySpark, make_job
 
-from cutwater.errors import recover
+from cutwater.errors import extract
 from cutwater.spark.operators.vectorised import _convert
 from cutwater.vectors import Layout
 
@@ -60,4 +60,4 @@ def test_what_goes_wrong_with_a_batch_is_said(tmp_path, monkeypatch, task, said)
     (tmp_path / "in" / "readings" / "1.jsonl").write_bytes(lines)
     with pytest.raises(RuntimeError) as error:
         ToySpark(job, monkeypatch, seed=1).run_to_the_end([])
-    assert said in str(recover(str(error.value)))
+    assert said in str(extract(str(error.value)))

@@ -35,7 +35,7 @@ class FrozenSink(ToyRealTime):
     waits = 0
 
 
-def under_way(toy):
+def in_flight(toy):
     """For each source, the ticks that its reader has sent behind what is released."""
     opening = newest_opening(toy.place)
     released, found = opening.released(), []
@@ -60,13 +60,13 @@ def test_a_sink_that_does_not_answer_holds_readers_back(tmp_path, levels, reader
         put(toy.job, toy.random, number, 4)
     with pytest.raises(Frozen):
         toy.run()
-    assert 0 < max(under_way(toy)) <= AHEAD
+    assert 0 < max(in_flight(toy)) <= AHEAD
     # A start replays no further ahead either; then the sink answers, and all comes out.
     before = planned(toy)
     toy.rows_left, toy.waits = 0, 0
     with pytest.raises(Frozen):
         toy.run()
-    assert 0 < max(under_way(toy)) <= AHEAD
+    assert 0 < max(in_flight(toy)) <= AHEAD
     assert planned(toy) == before
     toy.rows_left = 10**9
     toy.run()

@@ -70,7 +70,7 @@ class Cluster:
         return RealTimeDrive(
             None, self.job, SimpleNamespace(root="/tmp/none"),
             claim_again=self._claim, on_progress=print, is_to_stop=lambda: self.is_to_stop,
-            tell=self.said.append, watchdog=self.watchdog,
+            notify=self.said.append, watchdog=self.watchdog,
             snapshot_s=1.0, batch_s=60.0, readers=1,
         )  # fmt: skip
 

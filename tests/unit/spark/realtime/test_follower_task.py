@@ -10,10 +10,10 @@ from support.spark.toy_realtime import MemorySink, ToyRealTime, toy_job
 
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.realtime.opening import newest_opening, open_generation
-from cutwater.spark.realtime.plan_log import Plan, PlanLog, PlannedTick, write_plan
+from cutwater.spark.realtime.plan_log import PlanLog, PlannedTick, TickPlan, write_plan
 from cutwater.spark.realtime.positions import PositionFile, ReaderPosition
 from cutwater.spark.realtime.readers.follower_task import FollowerTask, PlanTail
-from cutwater.spark.realtime.wire import NOBODY
+from cutwater.spark.realtime.wire import NO_SENDER
 
 
 def ticks_of(planned):
@@ -22,7 +22,7 @@ def ticks_of(planned):
 
 def test_a_tail_gives_each_tick_once_and_none_that_is_not_decided(tmp_path):
     path = tmp_path / "items.log"
-    write_plan(path, Plan(ticks=(PlannedTick(1, ()), PlannedTick(2, ()))))
+    write_plan(path, TickPlan(ticks=(PlannedTick(1, ()), PlannedTick(2, ()))))
     tail, log = PlanTail(path), PlanLog(path)
     assert ticks_of(tail.ticks(0, 1)) == [1]
     log.append(PlannedTick(5, ()))
@@ -34,17 +34,17 @@ def test_a_tail_gives_each_tick_once_and_none_that_is_not_decided(tmp_path):
 
 def test_a_tail_goes_on_in_a_plan_that_was_shortened(tmp_path):
     path = tmp_path / "items.log"
-    write_plan(path, Plan(ticks=tuple(PlannedTick(tick, ()) for tick in range(1, 6))))
+    write_plan(path, TickPlan(ticks=tuple(PlannedTick(tick, ()) for tick in range(1, 6))))
     tail = PlanTail(path)
     assert ticks_of(tail.ticks(0, 3)) == [1, 2, 3]
-    write_plan(path, Plan((), 2, tuple(PlannedTick(tick, ()) for tick in range(3, 8))))
+    write_plan(path, TickPlan((), 2, tuple(PlannedTick(tick, ()) for tick in range(3, 8))))
     assert ticks_of(tail.ticks(3, 6)) == [4, 5, 6]
     tail.close()
 
 
 def test_half_a_line_is_read_when_it_is_whole(tmp_path):
     path = tmp_path / "items.log"
-    write_plan(path, Plan(ticks=(PlannedTick(1, ()),)))
+    write_plan(path, TickPlan(ticks=(PlannedTick(1, ()),)))
     whole = path.read_bytes()
     path.write_bytes(whole[:-5])
     tail = PlanTail(path)
@@ -71,15 +71,15 @@ def follower(tmp_path):
 
 def barriers(rows):
     found = [row.to_pylist()[0] for row in rows]
-    return [row["tick"] for row in found if row["sender"] != NOBODY]
+    return [row["tick"] for row in found if row["sender"] != NO_SENDER]
 
 
 def test_what_an_earlier_batch_decided_is_not_followed(follower):
     """It may be decided anew: ticks that were empty then may have records now."""
     task, position = follower
-    position.tell(*ReaderPosition(decided=50, batch=7))
+    position.write(*ReaderPosition(decided=50, batch=7))
     assert barriers(task.step()) == []
-    position.tell(*ReaderPosition(decided=40, batch=8))
+    position.write(*ReaderPosition(decided=40, batch=8))
     assert barriers(task.step()) == [40]
     assert barriers(task.step()) == []
 

@@ -65,7 +65,7 @@ def test_a_snapshot_has_no_tick_behind_its_own(task_and_rows):
     task, rows = task_and_rows
     task._thread = writes = Writes(task)
     for number, row in enumerate(rows):
-        list(task.take(row))
+        list(task.accept(row))
         if number % 3 == 0:  # else it is still being written when the next one is due
             writes.finish()
     assert len(writes.ticks) > 2

@@ -20,7 +20,7 @@ class Sink:
         self._free_at = max(now, self._free_at) + self._per_tick + records * self._per_record
         self._ends.append(self._free_at)
 
-    def under_way(self, now):
+    def in_flight(self, now):
         while self._ends and self._ends[0] <= now:
             self._ends.popleft()
         return len(self._ends)
@@ -31,10 +31,10 @@ def run(sink, per_second, seconds=20.0):
     pace, now, read, ticks, most = Pace(), 0.0, 0, 0, 0
     while now < seconds:
         waiting = int(now * per_second) - read
-        under_way = sink.under_way(now)
-        most = max(most, under_way)
-        if waiting and under_way < AHEAD and pace.is_due(now, has_number=True):
-            pace.note_cut(now, under_way)
+        in_flight = sink.in_flight(now)
+        most = max(most, in_flight)
+        if waiting and in_flight < AHEAD and pace.is_due(now, has_number=True):
+            pace.note_cut(now, in_flight)
             sink.send(now, waiting)
             read, ticks = read + waiting, ticks + 1
         now += TICK_S

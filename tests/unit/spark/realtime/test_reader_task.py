@@ -11,7 +11,7 @@ from support.spark.toy_realtime import MemorySink, toy_job
 
 from cutwater.spark.realtime.opening import open_generation
 from cutwater.spark.realtime.readers.reader_task import ReaderTask
-from cutwater.spark.realtime.wire import NOBODY
+from cutwater.spark.realtime.wire import NO_SENDER
 from cutwater.spark.stopping import StopRequest
 
 
@@ -22,7 +22,7 @@ def test_a_reader_that_stops_leads_to_a_snapshot_until_its_batch_ends(tmp_path):
     (Path(job.sources["items"].path) / "a.jsonl").write_text(json.dumps({"name": "a"}) + "\n")
     is_over = False
     sent = ReaderTask(job, opening, 0, 0, lambda: 1000.1, lambda _s: None).rows(lambda: is_over)
-    rows = (row for row in sent if row.column("sender")[0].as_py() != NOBODY)
+    rows = (row for row in sent if row.column("sender")[0].as_py() != NO_SENDER)
     planned = [row.column("tick")[0].as_py() for row in islice(rows, 2)][-1]
     request = StopRequest(job.checkpoint)
     request.make()
@@ -42,7 +42,7 @@ def test_no_row_of_a_tick_leaves_before_its_entry_is_durable(tmp_path):
     opening = open_generation(job, partitions=1, snapshot_ticks=7, now=1000.0)
     (Path(job.sources["items"].path) / "a.jsonl").write_text(json.dumps({"name": "a"}) + "\n")
     task = ReaderTask(job, opening, 0, 0, lambda: 1000.1, lambda _s: None)
-    append, rows, is_decoded = task._log.append, task._parcels, threading.Event()
+    append, rows, is_decoded = task._log.append, task._shuffle_rows, threading.Event()
     durable = []
 
     def slowly(planned):
@@ -55,7 +55,7 @@ def test_no_row_of_a_tick_leaves_before_its_entry_is_durable(tmp_path):
         is_decoded.set()
         return found
 
-    task._log.append, task._parcels = slowly, decoded
+    task._log.append, task._shuffle_rows = slowly, decoded
     for row in task.rows(lambda: False):
         if row.column("body")[0].as_py():
             assert durable == [row.column("tick")[0].as_py()]

@@ -1,4 +1,4 @@
-"""States of input epochs that turn at once: apart, and gone when one is over."""
+"""States of input epochs that overlap: apart, and gone when one is over."""
 
 import pytest
 from support.spark.toy_spark import Handle

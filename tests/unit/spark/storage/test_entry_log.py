@@ -79,9 +79,9 @@ def test_a_summary_is_rewritten_when_as_much_was_appended(tmp_path, monkeypatch)
     """So writing is in proportion to what is kept, however much that is."""
     monkeypatch.setattr(summary, "_WORTH_REWRITING", 0)
     rewritten = []
-    real = summary.Summary.rewrite
+    real = summary.SummaryFile.rewrite
     monkeypatch.setattr(
-        summary.Summary,
+        summary.SummaryFile,
         "rewrite",
         lambda self, through, kept: (rewritten.append(through), real(self, through, kept)),
     )
@@ -103,7 +103,7 @@ def test_appending_reads_only_what_is_new(tmp_path, monkeypatch):
     """The summary is read when the log is opened, and again only to be rewritten."""
     filled(tmp_path, 4 * KEPT)
     log, _ = opened(tmp_path)
-    monkeypatch.setattr(summary.Summary, "read", lambda self: pytest.fail("read again"))
+    monkeypatch.setattr(summary.SummaryFile, "read", lambda self: pytest.fail("read again"))
     for number in range(4 * KEPT + 1, 8 * KEPT):
         log.append(entry(number))
 
@@ -188,7 +188,7 @@ def test_a_run_that_was_overtaken_cannot_shorten_the_log(tmp_path, monkeypatch, 
         return first_asleep
 
     with pytest.MonkeyPatch.context() as patch:
-        owner = {"read": EntryLog, "append": summary.Summary, "unlink": Path}[step]
+        owner = {"read": EntryLog, "append": summary.SummaryFile, "unlink": Path}[step]
         patch.setattr(owner, step, asleep(getattr(owner, step)))
         with pytest.raises(FencedError):
             old.append(entry(2 * KEPT + 1))

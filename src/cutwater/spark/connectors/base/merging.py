@@ -17,5 +17,5 @@ def in_order(buckets: Sequence[BucketRows]) -> Sequence[Any]:
     if len(buckets) == 1:
         return values
     orders = [order for bucket in buckets for order in bucket.orders]
-    places = sorted(range(len(orders)), key=orders.__getitem__)
-    return values.take(places) if isinstance(values, Records) else [values[i] for i in places]
+    indices = sorted(range(len(orders)), key=orders.__getitem__)
+    return values.take(indices) if isinstance(values, Records) else [values[i] for i in indices]

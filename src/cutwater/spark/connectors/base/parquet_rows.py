@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cutwater.annotations import describe
+from cutwater.annotations import typename
 from cutwater.errors import CutwaterError, InputError, Problem
-from cutwater.spark.exchange.arrow import arrays_of, schema_of
+from cutwater.spark.exchange.arrow import arrays_of, arrow_schema
 from cutwater.spark.exchange.columns import Records
 from cutwater.vectors import Layout
 
@@ -25,7 +25,7 @@ _UNWRITABLE = (pa.ArrowException, TypeError, ValueError, OverflowError, Recursio
 
 def schema_of_record(sink: str, record: Any) -> pa.Schema:
     """The schema of a table of records; raises `RefusedError` if a field cannot be a column."""
-    return schema_of(Layout.of(record), f"sink '{sink}'")
+    return arrow_schema(Layout.of(record), f"sink '{sink}'")
 
 
 def parquet_column_problems(sink: str, record: Any) -> Iterator[Problem]:
@@ -43,7 +43,7 @@ def parquet_column_problems(sink: str, record: Any) -> Iterator[Problem]:
                 "columns-alike",
                 f"sink '{sink}' would have the columns '{other}' and '{name}', which many readers "
                 "take for the same",
-                f"rename a field of {describe(record)}",
+                f"rename a field of {typename(record)}",
             )
 
 
@@ -65,8 +65,8 @@ def _batch(sink: str, values: Records, schema: pa.Schema) -> pa.RecordBatch:
 
 def _culprit(sink: str, values: Records, schema: pa.Schema) -> Exception:
     """The error for the first field of the first row whose value does not fit its column."""
-    for place in range(len(values)):
-        row = values.take(np.array([place]))
+    for index in range(len(values)):
+        row = values.take(np.array([index]))
         for (name, kind), field in zip(values.layout.columns.items(), schema, strict=True):
             layout = Layout(values.layout.type, {name: kind}, values.layout.declared)
             try:

@@ -43,31 +43,31 @@ def other_format(
     )
 
 
-def other_checkpoint(sink: str, place: str, shows: str, noun: str = "folder") -> Problem:
+def other_checkpoint(sink: str, location: str, shows: str, noun: str = "folder") -> Problem:
     """An output that belongs to another checkpoint, so its epochs mean something else."""
     return Problem(
         ANOTHER_CHECKPOINT,
-        f"sink '{sink}' goes to {place}, which belongs to another checkpoint and {shows}; this "
+        f"sink '{sink}' goes to {location}, which belongs to another checkpoint and {shows}; this "
         "checkpoint counts epochs from the start, so its rows would be dropped or duplicated",
         f"run with the checkpoint that wrote it; or, if that is gone, choose an empty {noun}, or "
         f"{TAKE_OVER}",
     )
 
 
-def other_sink(sink: str, place: str, owner: str, noun: str = "folder") -> Problem:
+def other_sink(sink: str, location: str, owner: str, noun: str = "folder") -> Problem:
     """An output that belongs to another sink of the same flow."""
     return Problem(
         "another-sink",
-        f"sink '{sink}' goes to {place}, which belongs to sink '{owner}' of the same checkpoint",
+        f"sink '{sink}' goes to {location}, which belongs to sink '{owner}' of the same checkpoint",
         f"bind '{sink}' to the {noun} it had before, or to an empty one",
     )
 
 
-def ahead(sink: str, place: str, newest: int, next_epoch: int) -> Problem:
+def ahead(sink: str, location: str, newest: int, next_epoch: int) -> Problem:
     """An output with epochs that its checkpoint has not planned yet."""
     return Problem(
         "output-ahead",
-        f"sink '{sink}': {place} shows epoch {newest}, but the checkpoint knows only the epochs "
+        f"sink '{sink}': {location} has epoch {newest}, but the checkpoint knows only the epochs "
         f"before {next_epoch}; the checkpoint is older than its output",
         "restore the newest checkpoint, or move the output away and start with a new checkpoint",
     )

@@ -9,7 +9,7 @@ released in one of two ways:
     task is done. An observer sees finished epochs only.
 ``early``
     Tasks make rows visible at once, each bucket atomically with its ledger entry. Of each bucket,
-    an observer sees a prefix of what a run without failures shows.
+    an observer sees a prefix of the rows of a run without failures.
 
 `write` runs in tasks: more than once if a task is retried, concurrently if Spark speculates or a
 zombie driver wakes up. `publish` runs in the driver, and again if a crash came before Spark
@@ -207,8 +207,8 @@ class SinkConnector(ABC):
     def shown(self, claim: Claim, epoch: int) -> str | None:
         """How much of an epoch observers may have seen, as a phrase; None: certainly nothing.
 
-        Called after `claim`, so earlier generations can show nothing more. Rows whose fate is
-        unknown count as shown, and so does a call that has begun.
+        Called after `claim`, so earlier generations can release nothing more. Rows whose fate is
+        unknown count as released, and so does a call that has begun.
         """
         return "rows that it does not count"
 
@@ -217,24 +217,24 @@ class SinkConnector(ABC):
         """The number of rows of this checkpoint that readers see."""
 
 
-def refuse_if_claimed(place: str, claim: Claim, held: Mapping[str, Any]) -> None:
+def refuse_if_claimed(location: str, claim: Claim, held: Mapping[str, Any]) -> None:
     """Raise `FencedError` if the ledger names another checkpoint or a newer generation."""
     is_anothers = held.get("query_id", claim.query_id) != claim.query_id
     if is_anothers or held.get("generation", 0) > claim.generation:
-        raise already_claimed(place, claim, held["generation"])
+        raise already_claimed(location, claim, held["generation"])
 
 
-def already_claimed(place: str, claim: Claim, newest: int) -> FencedError:
+def already_claimed(location: str, claim: Claim, newest: int) -> FencedError:
     """The error of a run that claims a sink after a newer run has claimed it."""
     return FencedError.because(
-        f"sink '{claim.sink}': generation {claim.generation} cannot take {place}: generation "
+        f"sink '{claim.sink}': generation {claim.generation} cannot take {location}: generation "
         f"{newest} has it now"
     )
 
 
-def fenced(epoch: int, place: str, claim: Claim, newest: int | None) -> FencedError:
+def fenced(epoch: int, location: str, claim: Claim, newest: int | None) -> FencedError:
     """The error of a run that is fenced while it writes."""
     return FencedError.because(
-        f"epoch {epoch} was not published to {place}: generation {newest} has taken over from "
+        f"epoch {epoch} was not published to {location}: generation {newest} has taken over from "
         f"generation {claim.generation}"
     )

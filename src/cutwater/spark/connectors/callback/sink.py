@@ -37,11 +37,11 @@ from cutwater.spark.connectors.base.sink import (
 )
 from cutwater.spark.storage.durable import make_folder, read_json, write_json
 
-__all__ = ["Call"]
+__all__ = ["Callback"]
 
 
 @dataclass(frozen=True)
-class Call(SinkConnector):
+class Callback(SinkConnector):
     """Calls a function ``f(epoch, bucket, rows)`` in the tasks."""
 
     function: Any
@@ -138,7 +138,7 @@ class Call(SinkConnector):
     def shown(self, claim: Claim, epoch: int) -> str | None:
         """How far the calls of an epoch came, as a phrase; None if none has begun.
 
-        The effects of a call are unknown, so it counts as shown from its begin.
+        The effects of a call are unknown, so it counts as released once it has begun.
         """
         if _begun(claim) < epoch:
             return None

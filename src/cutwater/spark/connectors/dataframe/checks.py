@@ -28,11 +28,11 @@ from pyspark.sql.types import (
     TimeType,
 )
 
-from cutwater.annotations import describe
+from cutwater.annotations import typename
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
 from cutwater.spark.connectors.dataframe.source import Frame
-from cutwater.spark.exchange.arrow import misfit
+from cutwater.spark.exchange.arrow import is_misfit
 from cutwater.vectors import Layout
 
 __all__ = ["frame_column_problems", "frame_problems"]
@@ -65,7 +65,7 @@ def frame_column_problems(
             return
     for column, tp in declared.items():
         found = _arrow_type(schema[column].dataType)
-        if found is None or misfit(found, tp):
+        if found is None or is_misfit(found, tp):
             yield _of_another_type(step.name, column, schema[column].dataType, tp)
     for column in order:
         if not _has_order(schema[column].dataType):
@@ -88,7 +88,7 @@ _WAYS_ROUND = {
     "GeographyType": "st_asbinary({column}) makes bytes of it",
     "YearMonthIntervalType": "cast({column} as int) makes a number of months of it",
     "CalendarIntervalType": "select days, or a day-time interval, which becomes a timedelta",
-    "NullType": "cast it to the type it stands for: cast({column} as string)",
+    "NullType": "cast it to the intended type: cast({column} as string)",
 }
 """Workarounds for columns whose type has no counterpart in Python, by type."""
 
@@ -127,7 +127,7 @@ def _of_another_type(source: str, column: str, tp: DataType, declared: Any) -> P
     return Problem(
         "column-of-another-type",
         f"column '{column}' of source '{source}' is {tp.simpleString()}; the record declares it as "
-        f"{describe(declared)}",
+        f"{typename(declared)}",
         hint or f"cast the column, or correct the annotation{_annotation(tp)}",
     )
 
@@ -153,7 +153,7 @@ def _annotation(tp: DataType) -> str:
 def _without_order(source: str, column: str, tp: DataType) -> Problem:
     return Problem(
         "column-without-order",
-        f"column '{column}' is to say where a row of source '{source}' stands, and it is "
+        f"column '{column}' is the position of a row of source '{source}', and it is "
         f"{tp.simpleString()}, which has no order",
         "name columns of numbers, text, bytes or times in order",
     )

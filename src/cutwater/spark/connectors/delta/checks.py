@@ -16,25 +16,25 @@ def schema_problems(sink: str, table: DeltaTable, schema: pa.Schema) -> Iterator
     """The columns in which a table and a schema differ, one problem each."""
     found = {field.name: field for field in table.schema().fields}
     wanted = {field.name: field for field in Schema.from_arrow(schema).fields}
-    place = f"sink '{sink}': the Delta table {table.table_uri}"
+    owner = f"sink '{sink}': the Delta table {table.table_uri}"
     for name, field in wanted.items():
         if name not in found:
             yield Problem(
                 "missing-column",
-                f"{place} has no column '{name}'; it has: {', '.join(found)}",
+                f"{owner} has no column '{name}'; it has: {', '.join(found)}",
                 f"add it as {field.type}, or map the records to the columns that there are",
             )
         elif str(found[name].type) != str(field.type):
             yield Problem(
                 "column-of-another-type",
-                f"{place} has '{name}' as {found[name].type}; the records have it as {field.type}",
+                f"{owner} has '{name}' as {found[name].type}; the records have it as {field.type}",
                 "cast the field before the sink, or choose another table",
             )
     for name, field in found.items():
         if name not in wanted and not field.nullable:
             yield Problem(
                 "column-without-a-field",
-                f"{place} has a column '{name}', which must not be empty, and the records have no "
+                f"{owner} has a column '{name}', which must not be empty, and the records have no "
                 "such field",
                 "add the field, or allow the column to be empty",
             )
@@ -42,12 +42,12 @@ def schema_problems(sink: str, table: DeltaTable, schema: pa.Schema) -> Iterator
 
 def hindrances(sink: str, table: DeltaTable) -> Iterator[Problem]:
     """Features of a table that its writers must support and this one does not."""
-    place = f"sink '{sink}': the Delta table {table.table_uri}"
+    owner = f"sink '{sink}': the Delta table {table.table_uri}"
     metadata = table.metadata()
     if metadata.partition_columns:
         yield Problem(
             "partitioned-table",
-            f"{place} is partitioned by {', '.join(metadata.partition_columns)}; rows are added "
+            f"{owner} is partitioned by {', '.join(metadata.partition_columns)}; rows are added "
             "to tables without partitions only",
             "choose a table without partitions",
         )
@@ -62,6 +62,6 @@ def hindrances(sink: str, table: DeltaTable) -> Iterator[Problem]:
     for name in asked:
         yield Problem(
             "table-feature",
-            f"{place} has {name}, which its writers must heed; this one does not",
+            f"{owner} has {name}, which its writers must support; this one does not",
             "remove it from the table, or choose another table",
         )

@@ -262,7 +262,7 @@ class DeltaLog:
                     "delta-failed",
                     f"sink '{self._sink}' cannot use the Delta table {self.path}: "
                     f"{_first_line(error)}",
-                    "see that it is there, whole, and that you may read and write it; then run "
+                    "check that it exists, is intact, and that you may read and write it; then run "
                     "again, which continues where this run ended",
                 )
             ) from None
@@ -359,8 +359,8 @@ def _restored(sink: str, path: str, kept: int, shown: int) -> Problem:
     has = f"has them up to epoch {kept}" if kept >= 0 else "has none"
     return Problem(
         "output-behind",
-        f"sink '{sink}' has shown rows up to epoch {shown}, and {path} {has}: a RESTORE has taken "
-        "the others back while the run was on, and they would stay missing",
+        f"sink '{sink}' has released rows up to epoch {shown}, and {path} {has}: a RESTORE has "
+        "removed the others during the run, and they would stay missing",
         "restore the table to its newest version; or the checkpoint of the same time too; or "
         f"continue without these rows: --accept-gap {sink}",
     )

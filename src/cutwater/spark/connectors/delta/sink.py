@@ -118,7 +118,7 @@ class Delta(SinkConnector):
             if value < 0:
                 yield Problem(
                     "negative-setting",
-                    f"{setting} of sink '{name}' is {value}; it is a whole number from 0",
+                    f"{setting} of sink '{name}' is {value}; it is an integer, at least 0",
                     "0 for compact_every is never; 0 for keep_hours is until the next compaction",
                 )
         for option in self.storage_options:

@@ -22,8 +22,8 @@ __all__ = [
     "changed",
     "check_unchanged",
     "file_state_of",
-    "fingerprint",
     "is_beginning_kept",
+    "sample_hash",
 ]
 
 _SAMPLE_BYTES = 4 << 10
@@ -35,7 +35,7 @@ def file_state_of(found: os.stat_result) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def fingerprint(path: str, end: int) -> str:
+def sample_hash(path: str, end: int) -> str:
     """A hash of the first bytes of a file, and of the last ones before a position."""
     with Path(path).open("rb") as file:
         head = file.read(min(_SAMPLE_BYTES, end))
@@ -48,7 +48,7 @@ def is_beginning_kept(about: Mapping[str, Any], found: os.stat_result) -> bool:
     """Does a file still begin with what was read, by the fingerprint of its chunk?"""
     if "print" not in about or found.st_size < about["size"]:
         return False
-    return bool(fingerprint(about["path"], about["complete"]) == about["print"])
+    return bool(sample_hash(about["path"], about["complete"]) == about["print"])
 
 
 def check_unchanged(chunk: Chunk) -> None:

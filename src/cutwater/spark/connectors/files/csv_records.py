@@ -105,15 +105,15 @@ def has_quotes(path: str, start: int, end: int) -> bool:
 
 def _records(file: BinaryIO, delimiter: str, longest: int) -> Iterator[tuple[int, int]]:
     """The begin and end of each record; one with an unclosed quote ends with the file."""
-    place = begin = 0
+    offset = begin = 0
 
     def lines() -> Iterator[str]:
-        nonlocal place
+        nonlocal offset
         while True:
-            line, size = _line(file, delimiter, longest - (place - begin))
+            line, size = _line(file, delimiter, longest - (offset - begin))
             if not size:
                 return
-            place += size
+            offset += size
             yield line.decode("latin-1")  # what separates fields and records is ASCII
 
     reader = csv_reader(lines(), delimiter)
@@ -123,8 +123,8 @@ def _records(file: BinaryIO, delimiter: str, longest: int) -> Iterator[tuple[int
                 return
         except csv.Error:
             pass
-        yield begin, place
-        begin = place
+        yield begin, offset
+        begin = offset
 
 
 def _line(file: BinaryIO, delimiter: str, longest: int) -> tuple[bytes, int]:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import msgspec
 import msgspec.inspect as mi
 
-from cutwater.annotations import describe
+from cutwater.annotations import typename
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.defaults import filler_of
@@ -115,7 +115,7 @@ class Csv(TextSource):
         if fields is None:
             yield Problem(
                 "no-columns",
-                f"source '{name}' reads CSV, and {describe(step.type)} has no fields that could "
+                f"source '{name}' reads CSV, and {typename(step.type)} has no fields that could "
                 "be its columns",
                 "use a dataclass with a field for each column",
             )
@@ -123,7 +123,7 @@ class Csv(TextSource):
             if _scalar(field.type) is None:
                 yield Problem(
                     "no-column-type",
-                    f"field '{field.encode_name}' of {describe(step.type)} is no number, text, "
+                    f"field '{field.encode_name}' of {typename(step.type)} is no number, text, "
                     f"time or other single value, so no column of CSV (source '{name}') can hold "
                     "it",
                     "give it such a type, or None as well; for nested records use JSON lines",
@@ -184,7 +184,7 @@ class _Rows(RecordReader):
     def enter(self, chunk: Chunk) -> None:
         self._columns = chunk.about["columns"]
         optional = (_is_optional(self._fields[column].type) for column in self._columns)
-        self._optional = [place for place, is_optional in enumerate(optional) if is_optional]
+        self._optional = [index for index, is_optional in enumerate(optional) if is_optional]
 
     def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
         self.enter(chunk)
@@ -249,9 +249,9 @@ class _Rows(RecordReader):
                 f"it has {len(row)} values, and the file has {len(self._columns)} columns"
             )
         named: dict[str, str | None] = dict(zip(self._columns, row, strict=True))
-        for place in self._optional:
-            if not row[place]:
-                named[self._columns[place]] = None
+        for index in self._optional:
+            if not row[index]:
+                named[self._columns[index]] = None
         return named
 
     def _row(self, raw: _Row | bytes) -> _Row:

@@ -60,9 +60,9 @@ class _Lines(RecordReader):
         self._longest = longest
 
     def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
-        for texts, places in lines_of(chunk, self._longest, RUN_BYTES):
+        for texts, offsets in lines_of(chunk, self._longest, RUN_BYTES):
             is_full = [bool(text) and not text.isspace() for text in texts]
-            yield from batches_of(list(compress(texts, is_full)), list(compress(places, is_full)))
+            yield from batches_of(list(compress(texts, is_full)), list(compress(offsets, is_full)))
 
     def decode(self, raw_batch: RawBatch) -> list[Any]:
         _refuse_long(raw_batch.raws)

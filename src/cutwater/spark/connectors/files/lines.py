@@ -91,9 +91,9 @@ def _lines(
     file: BinaryIO, start: int, end: int, longest: int, block_size: int
 ) -> Iterator[tuple[list[bytes], list[int]]]:
     kept, size, begin = b"", 0, start  # of the unfinished line: its bytes, length and offset
-    place = start
-    while place < end and (block := file.read(min(block_size, end - place))):
-        place += len(block)
+    offset = start
+    while offset < end and (block := file.read(min(block_size, end - offset))):
+        offset += len(block)
         first, is_over, rest = block.partition(b"\n")
         size += len(first)
         if not is_over:
@@ -102,11 +102,11 @@ def _lines(
         data, at = kept + block, begin
         if size > longest:
             yield [LongLine.of(kept + first[:_SHOWN], size, longest)], [begin]
-            data, at = rest, place - len(rest)
+            data, at = rest, offset - len(rest)
         whole, found, kept = data.rpartition(b"\n")
         if found:
             yield from _parted(whole, at, longest)
-        size, begin = len(kept), place - len(kept)
+        size, begin = len(kept), offset - len(kept)
     if size > longest:
         yield [LongLine.of(kept, size, longest)], [begin]
     elif kept:
@@ -116,54 +116,54 @@ def _lines(
 def _parted(data: bytes, start: int, longest: int) -> Iterator[tuple[list[bytes], list[int]]]:
     """Complete lines and their offsets; each one that is too long comes alone."""
     texts = data.split(b"\n")
-    places = list(accumulate((len(text) + 1 for text in texts), initial=start))[:-1]
+    offsets = list(accumulate((len(text) + 1 for text in texts), initial=start))[:-1]
     if max(map(len, texts)) <= longest:
-        yield texts, places
+        yield texts, offsets
         return
     begin = 0
     for number, text in enumerate(texts):
         if len(text) > longest:
             if begin < number:
-                yield texts[begin:number], places[begin:number]
-            yield [LongLine.of(text, len(text), longest)], [places[number]]
+                yield texts[begin:number], offsets[begin:number]
+            yield [LongLine.of(text, len(text), longest)], [offsets[number]]
             begin = number + 1
     if begin < len(texts):
-        yield texts[begin:], places[begin:]
+        yield texts[begin:], offsets[begin:]
 
 
-def end_of_line(path: str, place: int, end: int) -> int:
+def end_of_line(path: str, offset: int, end: int) -> int:
     """The end of the line that contains an offset, or `end` if that comes first."""
     with Path(path).open("rb") as file:
-        file.seek(place)
-        while place < end and (block := file.read(_BLOCK)):
+        file.seek(offset)
+        while offset < end and (block := file.read(_BLOCK)):
             found = block.find(b"\n")
             if found >= 0:
-                return min(place + found + 1, end)
-            place += len(block)
+                return min(offset + found + 1, end)
+            offset += len(block)
     return end
 
 
 def until_line(path: str, start: int, end: int, lines: int) -> tuple[int, int]:
     """The length of the first `lines` lines from `start` on, or of fewer, and their number."""
-    place, count, is_open = start, 0, False
+    offset, count, is_open = start, 0, False
     with Path(path).open("rb") as file:
         file.seek(start)
-        while place < end and (block := file.read(min(_BLOCK, end - place))):
+        while offset < end and (block := file.read(min(_BLOCK, end - offset))):
             found = block.count(b"\n")
             if count + found >= lines:
                 ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
-                return place + int(ends[lines - count - 1]) + 1 - start, lines
-            count, place = count + found, place + len(block)
+                return offset + int(ends[lines - count - 1]) + 1 - start, lines
+            count, offset = count + found, offset + len(block)
             is_open = not block.endswith(b"\n")
     return end - start, count + is_open
 
 
 def line_starts(path: str, end: int) -> array[int]:
     """The offsets of the lines of a file; does not load the file into memory."""
-    starts, place = array("Q", [0]), 0
+    starts, offset = array("Q", [0]), 0
     with Path(path).open("rb") as file:
-        while place < end and (block := file.read(min(_BLOCK, end - place))):
+        while offset < end and (block := file.read(min(_BLOCK, end - offset))):
             ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
-            starts.extend((ends + place + 1).tolist())
-            place += len(block)
+            starts.extend((ends + offset + 1).tolist())
+            offset += len(block)
     return starts

@@ -117,7 +117,7 @@ class FileSource(SourceConnector):
 
 
 class FilesPlanner(Planner):
-    """Plans the rest of files that were begun, then new files by name.
+    """Plans the rest of partly read files, then new files by name.
 
     Known files are checked in turns, so that none changes unnoticed.
     """
@@ -216,7 +216,7 @@ class FilesPlanner(Planner):
             self._look.favour(path)
 
     def _candidates(self, files: list[str]) -> Iterator[Chunk]:
-        """What can be read: the rest of files that were begun, round-robin, then new files."""
+        """What can be read: the rest of partly read files, round-robin, then new files."""
         for last in sorted(self._rest.values(), key=lambda c: (c.number <= self._last, c.number)):
             check_unchanged(last)
             yield replace(last, start=last.end, end=self._source.end_of(last))

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cutwater.annotations import describe, members, plain_type
+from cutwater.annotations import members, plain_type, typename
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.source import BadRecord, Chunk, RawBatch, RecordReader
@@ -26,7 +26,7 @@ from cutwater.spark.connectors.files.changes import cannot_be_read, check_unchan
 from cutwater.spark.connectors.files.lines import MAX_FILES_PER_EPOCH, MAX_RECORD_BYTES, too_long
 from cutwater.spark.connectors.files.listing import FileSource
 from cutwater.spark.connectors.files.row_sizes import row_sizes
-from cutwater.spark.exchange.arrow import misfit, records_in
+from cutwater.spark.exchange.arrow import is_misfit, records_in
 from cutwater.spark.exchange.columns import Records, objects
 from cutwater.vectors import Layout
 
@@ -39,7 +39,7 @@ NUMBERED_ROWS = 200_000
 _NUMBERED_BYTES = 32 << 20
 """The most bytes of a batch with dictionary-encoded fields."""
 _DECODED_ROWS = 500
-"""Rows that are decoded at once: their size is not known before."""
+"""Rows decoded at once: their size is not known before."""
 _SAMPLED_GROUPS = 8
 """Row groups of a file, approximately, that are sampled when it is planned."""
 
@@ -161,7 +161,7 @@ def _schema_problems(path: str, schema: pa.Schema, layout: Layout) -> Iterator[P
             yield Problem(
                 "column-of-another-type",
                 f"column '{column}' of {path} is {schema.field(column).type}; the record declares "
-                f"it as {describe(tp)}",
+                f"it as {typename(tp)}",
                 "cast the column, or correct the annotation",
             )
 
@@ -169,7 +169,7 @@ def _schema_problems(path: str, schema: pa.Schema, layout: Layout) -> Iterator[P
 def _is_misfit(found: pa.DataType, tp: Any) -> bool:
     if pa.types.is_null(found):
         return types.NoneType not in members(plain_type(tp))
-    return misfit(_plain_type(found), tp)
+    return is_misfit(_plain_type(found), tp)
 
 
 class _Defaults:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from cutwater.annotations import describe, fields_of
+from cutwater.annotations import fields_of, typename
 from cutwater.endings import kind_of_errno
 from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.merging import in_order
@@ -102,7 +102,7 @@ class Folder(SinkConnector):
 
     def guarantee(self) -> Guarantee:
         """Exactly-once."""
-        return Guarantee(EXACTLY_ONCE, "shows an epoch by one rename of a directory")
+        return Guarantee(EXACTLY_ONCE, "publishes an epoch by renaming a directory")
 
     def problems(self, name: str, record: Any) -> Iterator[Problem]:
         """Why it cannot work: an object store, an unknown format, records without columns."""
@@ -174,7 +174,7 @@ class Folder(SinkConnector):
             files != self.format
         )
         if ledger["query_id"] != query_id:
-            shows = f"shows {many(len(published), 'epoch')} of it"
+            shows = f"has {many(len(published), 'epoch')} of it"
             return [other_checkpoint(sink, str(self.root), shows), *schema_problems]
         if ledger["sink"] != sink:
             return [other_sink(sink, str(self.root), ledger["sink"])]
@@ -383,7 +383,7 @@ def _is_epoch(name: str) -> bool:
 def _object_store(sink: str, path: str) -> Problem:
     return Problem(
         "object-store",
-        f"sink '{sink}' goes to {path}; a folder shows an epoch by one rename, which an object "
+        f"sink '{sink}' goes to {path}; a folder publishes an epoch by one rename, which an object "
         "store does not have",
         "use a Delta table there, which commits by its log: delta_table(...); or a folder of "
         "this machine",
@@ -402,7 +402,7 @@ def _epoch_twice(sink: str, record: Any) -> Iterator[Problem]:
     if "epoch" in (fields_of(record) or {}):
         yield Problem(
             "column-named-epoch",
-            f"sink '{sink}' writes {describe(record)}, which has a field 'epoch'; readers of "
+            f"sink '{sink}' writes {typename(record)}, which has a field 'epoch'; readers of "
             "Parquet make a column of that name of the folders epoch=0, epoch=1, …",
             "rename the field, or write JSON lines",
         )

@@ -15,8 +15,8 @@ from cutwater.spark.connectors.base.source import Chunk, RawBatch
 from cutwater.spark.connectors.files.changes import (
     cannot_be_read,
     check_unchanged,
-    fingerprint,
     is_beginning_kept,
+    sample_hash,
 )
 from cutwater.spark.connectors.files.lines import end_of_line, line_starts, until_line
 from cutwater.spark.connectors.files.listing import FileSource
@@ -57,7 +57,7 @@ class TextSource(FileSource):
     def _as_far_as_complete(self, path: str, start: int, size: int) -> dict[str, Any]:
         """How far a growing file can be read, and a fingerprint of it up to there."""
         complete = self.complete_end(path, start, size)
-        return {"complete": complete, "print": fingerprint(path, complete)}
+        return {"complete": complete, "print": sample_hash(path, complete)}
 
     def complete_end(self, path: str, start: int, size: int) -> int:
         """The end of the last complete record; a record begins at `start`."""

@@ -47,11 +47,11 @@ class Topics:
 
         self._admin: Any = admin
         self._cluster = cluster
-        self._told = LastError()
+        self._last_error = LastError()
         self._client = self._connect()
 
     def _connect(self) -> Any:
-        return self._admin.AdminClient(self._cluster.client(error_cb=self._told))
+        return self._admin.AdminClient(self._cluster.client(error_cb=self._last_error))
 
     def find(self, name: str) -> Topic | None:
         """A topic; None if it does not exist."""
@@ -123,7 +123,7 @@ class Topics:
             while True:
                 try:
                     asked = self._client.list_offsets(wanted, request_timeout=_CALL_S, **options)
-                    found = {place.partition: f.result().offset for place, f in asked.items()}
+                    found = {each.partition: f.result().offset for each, f in asked.items()}
                     if len(found) == len(wanted) and all(end >= 0 for end in found.values()):
                         return found
                     raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._NOENT))
@@ -140,7 +140,7 @@ class Topics:
 
         A client that failed is replaced: the leaders that it has cached may be stale for long.
         """
-        with self._told.explaining():
+        with self._last_error.explaining():
             try:
                 yield
             except client_module().KafkaException:

@@ -155,7 +155,7 @@ def overdue(who: str, cluster: Cluster, topic: str, epoch: int) -> Problem:
         "transaction-timeout",
         f"{who}: to send epoch {epoch} to topic '{topic}' took longer than "
         f"transaction.timeout.ms={limit} ({limit / 1000:g} s), after which {cluster.servers} "
-        "aborts a transaction; nothing of the epoch is shown",
+        "aborts a transaction; no row of the epoch becomes visible",
         "set a longer 'transaction.timeout.ms' in settings (the broker's "
         "transaction.max.timeout.ms is its limit, 15 minutes unless set) and run again; smaller "
         "epochs, by max_rows_per_epoch of the source, take less",

@@ -154,7 +154,7 @@ class Cluster:
             elif name == _TIMEOUT and not (str(value).isdigit() and int(value) >= 1000):
                 yield Problem(
                     "kafka-settings",
-                    f"{who} has {name}={value!r}; it is a whole number of milliseconds from 1000",
+                    f"{who} has {name}={value!r}; it is an integer of milliseconds, at least 1000",
                     f"{name}={_TIMEOUT_MS} is the default",
                 )
         if self.password_env is not None and self.password_file is not None:

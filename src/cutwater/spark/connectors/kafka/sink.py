@@ -21,7 +21,7 @@ from typing import Any, Literal
 import msgspec
 from pyspark import TaskContext
 
-from cutwater.annotations import describe, fields_of
+from cutwater.annotations import fields_of, typename
 from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.merging import in_order
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
@@ -42,11 +42,11 @@ from cutwater.spark.connectors.kafka.settings import Cluster
 from cutwater.spark.connectors.kafka.transactions import (
     DRIVER,
     WHOLE_EPOCH,
-    Message,
+    KafkaRecord,
     WriteScope,
     fence,
     put,
-    put_out,
+    revoke,
 )
 from cutwater.spark.storage.durable import create_file, sync_file
 
@@ -147,7 +147,7 @@ class KafkaTopic(SinkConnector):
         if self.key is not None and fields is not None and self.key not in fields:
             yield Problem(
                 "unknown-field",
-                f"{who} has key={self.key!r}, which is not a field of {describe(record)}",
+                f"{who} has key={self.key!r}, which is not a field of {typename(record)}",
                 f"it has: {', '.join(fields)}" if fields else "leave key out",
             )
         if self.partitions < 1:
@@ -187,26 +187,26 @@ class KafkaTopic(SinkConnector):
                 "keep the newest record of every key forever",
                 "set cleanup.policy=compact for it",
             )
-        told = self._look(name, is_committed=False)
-        for account, owner in told.owners(self.topic).items():
+        uncommitted = self._look(name, is_committed=False)
+        for account, owner in uncommitted.owners(self.topic).items():
             if account.query_id == query_id and account.sink != name:
                 yield _other_sink(name, self.topic, account.sink)
             elif _is_in_the_way(account, owner, name, query_id):
                 yield _other_checkpoint(name, self.topic, self.ledger, owner["generation"])
         if query_id is not None:
-            newest = self._newest_epoch(name, query_id, next_epoch, told)
+            newest = self._newest_epoch(name, query_id, next_epoch, uncommitted)
             if newest >= next_epoch:
                 yield _ahead(name, self.topic, newest, next_epoch)
 
-    def _newest_epoch(self, name: str, query_id: str, next_epoch: int, told: KafkaLedger) -> int:
+    def _newest_epoch(self, name: str, query_id: str, next_epoch: int, ledger: KafkaLedger) -> int:
         """The newest epoch that readers see or will see; exact if it is ahead of the checkpoint.
 
-        An open transaction of another flow may hide committed entries, but not from `told`, which
-        includes uncommitted ones. So this waits for that transaction only if `told` is ahead.
+        `ledger` includes uncommitted entries. An open transaction of another flow may hide
+        committed ones, so this waits for it, but only if `ledger` is ahead.
         """
         account = Account(self.topic, name, query_id)
-        if told.newest_epoch(account) < next_epoch:
-            return told.newest_epoch(account)
+        if ledger.newest_epoch(account) < next_epoch:
+            return ledger.newest_epoch(account)
         return self._look(name, to_end=True).newest_epoch(account)
 
     def newest_epoch(self, name: str, query_id: str) -> int | None:
@@ -216,13 +216,13 @@ class KafkaTopic(SinkConnector):
         """
         account = Account(self.topic, name, query_id)
         with self._speaking(name):
-            told = self._look(name, is_committed=False)
-            owner = told.owners(self.topic).get(account)
+            ledger = self._look(name, is_committed=False)
+            owner = ledger.owners(self.topic).get(account)
             if owner is None or "state" in owner:
                 return None
             found = topics_of(self.cluster).find(self.topic)
         is_same = found is not None and owner.get("topic_id", found.identity) == found.identity
-        return told.newest_epoch(account) if is_same else -1
+        return ledger.newest_epoch(account) if is_same else -1
 
     def generation(self, name: str) -> int:
         """The newest generation that claimed the topic; 0 if none has."""
@@ -267,11 +267,11 @@ class KafkaTopic(SinkConnector):
                 if _is_in_the_way(account, owner, claim.sink, claim.query_id)
             ]
             for scope in others:
-                put_out(scope, "leaving")
+                revoke(scope, "leaving")
             if others and is_emptied:
                 topics.empty(self.topic)
             for scope in others:
-                put_out(scope, "gone")
+                revoke(scope, "gone")
 
     # --- while it runs ---------------------------------------------------------------------------
 
@@ -329,7 +329,7 @@ class KafkaTopic(SinkConnector):
             ledger = self._look(claim.sink, to_end=True)
             return sum(slot.rows for slot in ledger.slots(account).values())
 
-    def _messages(self, lines: Iterable[bytes]) -> list[Message]:
+    def _messages(self, lines: Iterable[bytes]) -> list[KafkaRecord]:
         values = [line[:-1] for line in lines]
         if self.key is None:
             return [{"value": value} for value in values]

@@ -430,7 +430,7 @@ def _same_topic(source: KafkaMessages, found: Topic | None, identity: str | None
         raise InputError(
             Problem(
                 "another-topic",
-                f"topic '{source.topic}' was deleted and made again since the checkpoint began "
+                f"topic '{source.topic}' was deleted and created again since the checkpoint began "
                 f"(its id is {found.identity}, it was {identity}); offsets mean other messages now",
                 "start with a new checkpoint",
             )

@@ -46,7 +46,7 @@ from cutwater.spark.connectors.kafka.ledger import (
 )
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
-__all__ = ["DRIVER", "WHOLE_EPOCH", "Message", "WriteScope", "fence", "put", "put_out"]
+__all__ = ["DRIVER", "WHOLE_EPOCH", "KafkaRecord", "WriteScope", "fence", "put", "revoke"]
 
 _PATIENCE_S = 120
 """Seconds for which an epoch is retried: enough to restart a broker."""
@@ -67,7 +67,7 @@ flight, which would end the next transaction of the same producer epoch: this cl
 the epoch with each transaction (KIP-890).
 """
 
-Message = dict[str, Any]
+KafkaRecord = dict[str, Any]
 """A record to produce: its value, and its key if it has one."""
 
 
@@ -96,7 +96,9 @@ class WriteScope:
         return f"cutwater-{own.query_id}-{own.sink}-{own.topic}-owner"
 
 
-def put(scope: WriteScope, slot: str, epoch: int, buckets: Mapping[int, Sequence[Message]]) -> None:
+def put(
+    scope: WriteScope, slot: str, epoch: int, buckets: Mapping[int, Sequence[KafkaRecord]]
+) -> None:
     """Write the rows of buckets, each bucket once per epoch; retry until the outcome is known.
 
     After any failure a new producer replaces the old one. Its start aborts or completes the old
@@ -133,11 +135,11 @@ def fence(scope: WriteScope) -> None:
     account = scope.account
     with in_words(scope.who, scope.cluster, scope.ledger):
         _until_not_overtaken(lambda: _enter(scope))
-        writers = _all_told(scope).writers(account)
+        writers = _uncommitted_ledger(scope).writers(account)
         _end_all(scope, [each for each in writers if each[0] < scope.generation])
 
 
-def put_out(scope: WriteScope, state: Literal["leaving", "gone"]) -> None:
+def revoke(scope: WriteScope, state: Literal["leaving", "gone"]) -> None:
     """Fence all generations of an account for good: none can claim it or commit any more.
 
     An account that is leaving still blocks other checkpoints. One that is gone does not, and its
@@ -152,9 +154,9 @@ def put_out(scope: WriteScope, state: Literal["leaving", "gone"]) -> None:
 
 def _enter_state(scope: WriteScope, state: str) -> None:
     """Write the state of an account, with a generation above those of all its runs."""
-    told = LastError()
-    with told.explaining():
-        producer = _producer(scope, scope.owner_id, told)
+    last_error = LastError()
+    with last_error.explaining():
+        producer = _producer(scope, scope.owner_id, last_error)
         newest = _read_all(scope).generation(scope.account)
         _commit_owner(scope, producer, {"generation": newest + 1, "state": state})
 
@@ -173,10 +175,10 @@ def _until_not_overtaken(enter: Callable[[], None]) -> None:
 
 def _enter(scope: WriteScope) -> None:
     """Write this generation; raises if a newer one is in the ledger or fences this producer."""
-    told = LastError()
-    with told.explaining():
-        producer = _producer(scope, scope.owner_id, told)
-        _all_told(scope)
+    last_error = LastError()
+    with last_error.explaining():
+        producer = _producer(scope, scope.owner_id, last_error)
+        _uncommitted_ledger(scope)
         topic = topics_of(scope.cluster).find(scope.account.topic)
         record = {"generation": scope.generation, "topic_id": topic.identity if topic else ""}
         _commit_owner(scope, producer, record)
@@ -189,7 +191,7 @@ def _commit_owner(scope: WriteScope, producer: Any, record: Mapping[str, Any]) -
     producer.commit_transaction(_CALL_S)
 
 
-def _all_told(scope: WriteScope) -> KafkaLedger:
+def _uncommitted_ledger(scope: WriteScope) -> KafkaLedger:
     """The ledger with uncommitted entries; raises `FencedError` if it has a newer generation."""
     found = _read_all(scope)
     _refuse_if_newer(scope, found)
@@ -221,22 +223,22 @@ def _end(scope: WriteScope, generation: int, slot: str) -> None:
 def _write_notes(scope: WriteScope, notes: Mapping[bytes, bytes | None]) -> None:
     """Write to the ledger without a transaction; a duplicate is harmless."""
     kafka = client_module()
-    told = LastError()
+    last_error = LastError()
     settings = scope.cluster.client(
         acks="all",
         message_timeout_ms=_CALL_S * 1000,
-        error_cb=told,
-        on_delivery=told.delivered,
+        error_cb=last_error,
+        on_delivery=last_error.delivered,
     )
     producer = kafka.Producer(settings)
     for key, value in notes.items():
         producer.produce(scope.ledger, value, key, 0)
     producer.flush()
-    if told.failed:
-        raise kafka.KafkaException(told.or_else(told.failed))
+    if last_error.failed:
+        raise kafka.KafkaException(last_error.or_else(last_error.failed))
 
 
-def _producer(scope: WriteScope, transactional_id: str, told: LastError) -> Any:
+def _producer(scope: WriteScope, transactional_id: str, last_error: LastError) -> Any:
     producer = client_module().Producer(
         scope.cluster.client(
             transactional_id=transactional_id,
@@ -247,8 +249,8 @@ def _producer(scope: WriteScope, transactional_id: str, told: LastError) -> Any:
             queue_buffering_max_messages=0,
             queue_buffering_max_kbytes=2147483647,
             delivery_report_only_error=True,
-            on_delivery=told.delivered,
-            error_cb=told,
+            on_delivery=last_error.delivered,
+            error_cb=last_error,
         )
     )
     producer.list_topics(scope.ledger, _CALL_S)  # else init polls for a broker every half second
@@ -270,27 +272,27 @@ class _Writer:
     def __init__(self, scope: WriteScope, slot: str) -> None:
         self._scope = scope
         self._slot = slot
-        self._told = LastError()
-        with self._told.explaining():
+        self._last_error = LastError()
+        with self._last_error.explaining():
             self._begin()
 
     def _begin(self) -> None:
         scope, slot = self._scope, self._slot
         own_id = scope.transactional_id(scope.generation, slot)
-        self._producer = _producer(scope, own_id, self._told)
+        self._producer = _producer(scope, own_id, self._last_error)
         self.is_used_up = False
         ledger = _ledger(scope)
         if (scope.generation, slot) not in ledger.writers(scope.account):
             self._producer.begin_transaction()
             self._note(writer_key(scope.account, scope.generation, slot), b"{}")
             if _commit(self._producer):
-                self._producer = _producer(scope, own_id, self._told)
+                self._producer = _producer(scope, own_id, self._last_error)
         ledger.read()
         if ledger.generation(scope.account) != scope.generation:
             raise _taken_over(scope, ledger.generation(scope.account))
         self._slots = ledger.slots(scope.account)
 
-    def put(self, epoch: int, buckets: Mapping[int, Sequence[Message]]) -> None:
+    def put(self, epoch: int, buckets: Mapping[int, Sequence[KafkaRecord]]) -> None:
         """Write the missing buckets and their ledger entry, atomically."""
         done = _done(self._slots, self._slot, epoch, buckets, self._scope)
         missing = {label: messages for label, messages in buckets.items() if label not in done}
@@ -303,7 +305,7 @@ class _Writer:
             sorted({*missing, *(own.buckets if own and own.epoch == epoch else ())}),
             (own.rows if own else 0) + sum(map(len, missing.values())),
         )
-        with self._told.explaining():
+        with self._last_error.explaining():
             self._producer.begin_transaction()
             for messages in missing.values():
                 self._produce(messages)
@@ -312,7 +314,7 @@ class _Writer:
             self.is_used_up = _commit(self._producer)
         self._slots[self._slot] = slot
 
-    def _produce(self, messages: Sequence[Message]) -> None:
+    def _produce(self, messages: Sequence[KafkaRecord]) -> None:
         topic = self._scope.account.topic
         for start in range(0, len(messages), _QUEUE):
             batch = list(messages[start : start + _QUEUE])

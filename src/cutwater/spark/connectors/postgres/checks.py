@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cutwater.errors import Problem
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
 from cutwater.spark.connectors.postgres.fields import Field, holds
-from cutwater.spark.connectors.postgres.ledger import POSTGRES_LEDGER_FORMAT, Header
+from cutwater.spark.connectors.postgres.ledger import POSTGRES_LEDGER_FORMAT, LedgerHeader
 from cutwater.spark.connectors.postgres.settings import TableName
 from cutwater.spark.connectors.postgres.tables import Table
 
@@ -29,7 +29,7 @@ def missing_table(sink: str, name: TableName, definition: str) -> Problem:
     return Problem(
         "missing-table",
         f"sink '{sink}' goes to {name}, and there is no such table, or this role cannot see it",
-        f"make it, or pass create=True, which does: {definition}",
+        f"create it, or pass create=True, which does: {definition}",
     )
 
 
@@ -110,7 +110,7 @@ def _unfilled(sink: str, table: Table, filled: set[str]) -> Iterator[Problem]:
 
 
 def ledger_problems(
-    sink: str, name: TableName, held: Header | None, query_id: str | None, next_epoch: int
+    sink: str, name: TableName, held: LedgerHeader | None, query_id: str | None, next_epoch: int
 ) -> Iterator[Problem]:
     """Why a checkpoint must not write to a table, according to its ledger."""
     if held is None:
@@ -126,7 +126,7 @@ def ledger_problems(
         yield Problem(
             ANOTHER_CHECKPOINT,
             f"sink '{sink}' goes to {name}, which belongs to another checkpoint of flow "
-            f"'{held.flow}' and has rows up to epoch {held.newest_epoch}; epochs begin anew with "
+            f"'{held.flow}' and has rows up to epoch {held.newest_epoch}; epochs start again with "
             "this checkpoint, so rows would be dropped or duplicated",
             "run with the checkpoint that wrote it; or, if that is gone, choose another table, or "
             f"{TAKE_OVER}",

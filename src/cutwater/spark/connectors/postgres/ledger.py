@@ -20,7 +20,7 @@ from cutwater.spark.connectors.postgres.connections import Connection
 from cutwater.spark.connectors.postgres.settings import TableName
 from cutwater.spark.connectors.postgres.tables import beside_parameters, quoted
 
-__all__ = ["POSTGRES_LEDGER_FORMAT", "Header", "LedgerEntry", "PostgresLedger"]
+__all__ = ["POSTGRES_LEDGER_FORMAT", "LedgerEntry", "LedgerHeader", "PostgresLedger"]
 
 POSTGRES_LEDGER_FORMAT = 1
 _LOCK = 0x6375747761746572
@@ -75,7 +75,7 @@ SELECT (SELECT query_id FROM held), (SELECT generation FROM held), ARRAY(SELECT 
 
 
 @dataclass(frozen=True)
-class Header:
+class LedgerHeader:
     """The owner of a table, and how far it is."""
 
     format: int
@@ -116,7 +116,7 @@ class PostgresLedger:
         query = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'cutwater_buckets'"
         return connection.execute(query, (self._schema,)).fetchone() is not None
 
-    def read(self, connection: Connection) -> Header | None:
+    def read(self, connection: Connection) -> LedgerHeader | None:
         """The owner of the table; None if it was never claimed."""
         if not self._is_there(connection):
             return None
@@ -126,7 +126,7 @@ class PostgresLedger:
             FROM {ledger} WHERE target = %(target)s
         """
         found = connection.execute(self._sql(query), {"target": self._target}).fetchone()
-        return Header(*found) if found else None
+        return LedgerHeader(*found) if found else None
 
     def claim(self, connection: Connection, claim: Claim) -> None:
         """Write a generation; waits for open transactions of earlier ones, which are then fenced.
@@ -200,7 +200,7 @@ class PostgresLedger:
         return int(found[0]) if found else 0
 
 
-def _taken(target: str, claim: Claim, held: Header | None) -> FencedError:
+def _taken(target: str, claim: Claim, held: LedgerHeader | None) -> FencedError:
     by = "another one" if held is None else f"generation {held.generation} of flow '{held.flow}'"
     return FencedError.because(
         f"sink '{claim.sink}' cannot take table {target} as generation {claim.generation}: {by} "

@@ -52,9 +52,9 @@ def _merged(buckets: Sequence[BucketRows]) -> tuple[Sequence[Any], list[int]]:
     if len(buckets) == 1:
         return values, labels
     orders = [order for bucket in buckets for order in bucket.orders]
-    places = sorted(range(len(orders)), key=orders.__getitem__)
-    in_order = values.take(places) if isinstance(values, Records) else [values[i] for i in places]
-    return in_order, [labels[i] for i in places]
+    indices = sorted(range(len(orders)), key=orders.__getitem__)
+    in_order = values.take(indices) if isinstance(values, Records) else [values[i] for i in indices]
+    return in_order, [labels[i] for i in indices]
 
 
 def _row_batches(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from cutwater.annotations import describe
+from cutwater.annotations import typename
 from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.sink import (
     EXACTLY_ONCE,
@@ -137,7 +137,7 @@ class PostgresTable(SinkConnector):
         if fields is None:
             yield Problem(
                 "unknown-record",
-                f"{owner} gets records of an unknown type ({describe(record)}), so it has no "
+                f"{owner} gets records of an unknown type ({typename(record)}), so it has no "
                 "columns for them",
                 "annotate what the step before the sink returns",
             )
@@ -146,7 +146,7 @@ class PostgresTable(SinkConnector):
             if fields and key not in columns:
                 yield Problem(
                     "unknown-key",
-                    f"{owner} replaces rows by '{key}', which is not a field of {describe(record)}",
+                    f"{owner} replaces rows by '{key}', which is not a field of {typename(record)}",
                     f"it has: {', '.join(columns)}",
                 )
 

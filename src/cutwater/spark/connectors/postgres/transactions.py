@@ -35,7 +35,7 @@ def known_table(database: Database, name: TableName, claim: Claim) -> Table:
             Problem(
                 "missing-table",
                 f"{owner} goes to {name}, and that table is not there any more",
-                "bring it back with its rows; the ledger says that they are there",
+                "restore it with its rows, which the ledger has",
             )
         )
     return found
@@ -73,15 +73,15 @@ def _insert(
     table: TableName, columns: tuple[str, ...], types: tuple[str, ...], keys: tuple[str, ...]
 ) -> str:
     """An INSERT from arrays: one per column, one of the rows' buckets, one of buckets to write."""
-    place = {name: sql.Identifier(f"c{i}") for i, name in enumerate(columns)}
+    identifiers = {name: sql.Identifier(f"c{i}") for i, name in enumerate(columns)}
     arrays = [sql.SQL("%s::") + beside_parameters(sql.SQL(tp + "[]")) for tp in types]
     parts = {
         "table": beside_parameters(quoted(table)),
         "columns": beside_parameters(names(columns)),
-        "picked": sql.SQL(", ").join(place.values()),
+        "picked": sql.SQL(", ").join(identifiers.values()),
         "arrays": sql.SQL(", ").join([*arrays, sql.SQL("%s::bigint[]")]),
-        "given": sql.SQL(", ").join([*place.values(), sql.SQL("bucket"), sql.SQL("n")]),
-        "keys": sql.SQL(", ").join([place[key] for key in keys]),
+        "given": sql.SQL(", ").join([*identifiers.values(), sql.SQL("bucket"), sql.SQL("n")]),
+        "keys": sql.SQL(", ").join([identifiers[key] for key in keys]),
         "unique": beside_parameters(names(keys)),
         "action": beside_parameters(_replacing([name for name in columns if name not in keys])),
     }

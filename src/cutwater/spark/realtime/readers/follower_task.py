@@ -40,7 +40,7 @@ class PlanTail:
 
     def ticks(self, after: int, through: int) -> list[PlannedTick]:
         """The planned ticks after one and up to another, all of which are durable."""
-        self._reopen_if_shortened()
+        self._reopen_if_compacted()
         self._read()
         known = [each for each in self._pending if each.tick > after]
         self._pending = [each for each in known if each.tick > through]
@@ -51,7 +51,7 @@ class PlanTail:
         if self._file is not None:
             self._file.close()
 
-    def _reopen_if_shortened(self) -> None:
+    def _reopen_if_compacted(self) -> None:
         if self._file and os.fstat(self._file.fileno()).st_ino == self._path.stat().st_ino:
             return
         self.close()
@@ -101,14 +101,14 @@ class FollowerTask:
 
     def step(self) -> Iterator[pa.RecordBatch]:
         """Send what was decided since the last call."""
-        told = read_reader(self._leader)
-        if told.batch != self._batch or told.decided <= self._sent:
+        position = read_reader(self._leader)
+        if position.batch != self._batch or position.decided <= self._sent:
             return  # decisions of an earlier batch may change
-        for planned in self._tail.ticks(self._sent, told.decided):
+        for planned in self._tail.ticks(self._sent, position.decided):
             yield from self._send(planned)
-        if told.decided > self._sent:
-            self._sent = told.decided
-            yield from barrier_rows(self._number, told.decided, self._opening.partitions)
+        if position.decided > self._sent:
+            self._sent = position.decided
+            yield from barrier_rows(self._number, position.decided, self._opening.partitions)
 
     def _send(self, planned: PlannedTick) -> Iterator[pa.RecordBatch]:
         share = self._opening.share_of(self._number, planned.chunks)

@@ -33,12 +33,12 @@ class Pace:
         is_over = since >= self.tick_s or since < 0  # the clock may be set back
         return is_over or (has_number and self.tick_s == TICK_S)
 
-    def note_cut(self, now: float, under_way: int) -> None:
+    def note_cut(self, now: float, in_flight: int) -> None:
         """Adapt the tick length, given how many ticks were in flight when one was cut."""
         self._last_cut = now
-        if under_way >= AHEAD - 1:
+        if in_flight >= AHEAD - 1:
             self.tick_s = min(LONGEST_TICK_S, self.tick_s * _GROWTH)
-        elif under_way <= AHEAD // 2:
+        elif in_flight <= AHEAD // 2:
             self.tick_s = max(TICK_S, self.tick_s / _GROWTH)
 
     def wait_s(self, now: float, took_s: float) -> float:

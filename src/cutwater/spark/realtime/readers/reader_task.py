@@ -21,7 +21,7 @@ from cutwater.spark.job.spec import Job
 from cutwater.spark.job.transport import load_job
 from cutwater.spark.operators.reading import Reading, control_rows, news_of
 from cutwater.spark.realtime.opening import Opening, source_plan
-from cutwater.spark.realtime.plan_log import Plan, PlanLog, PlannedTick, read_plan, write_plan
+from cutwater.spark.realtime.plan_log import PlanLog, PlannedTick, TickPlan, read_plan, write_plan
 from cutwater.spark.realtime.positions import PositionFile, ReaderPosition
 from cutwater.spark.realtime.protocol import AHEAD, IDLE_BARRIER_TICKS, TICK_S
 from cutwater.spark.realtime.readers.follower_task import FollowerTask
@@ -91,7 +91,7 @@ class ReaderTask:
         self._reading = Reading(job, self._source)
         self._receivers = opening.receivers(job.topology.labels)
         self._position = PositionFile(opening.reader_position(number))
-        self._under_way: deque[int] = deque()
+        self._in_flight: deque[int] = deque()
         self._planned = -1
         self._amount = self._ticks = 0
         self._sent = self._start
@@ -141,7 +141,7 @@ class ReaderTask:
                     return  # the next batch replays it
                 yield from nudge_rows(self._opening.partitions)
                 self._sleep(TICK_S)
-            yield from self._send(planned, self._parcels(planned))
+            yield from self._send(planned, self._shuffle_rows(planned))
         yield from self._barrier(self._newest_known())
 
     def _last_tick(self) -> int:
@@ -156,19 +156,19 @@ class ReaderTask:
     def _step(self) -> Iterator[pa.RecordBatch]:
         """One tick: the available input, or a barrier if others wait for one."""
         if self._job.is_ending:
-            self._tell(is_caught_up=True)
+            self._report(is_caught_up=True)
         elif self._is_to_cut() and self._has_room():
             chunks = self._plan.poll()
             if chunks:
                 yield from self._cut(chunks)
                 return
-            self._tell(is_caught_up=self._is_frozen)
+            self._report(is_caught_up=self._is_frozen)
         waited_for, tick = self._opening.planned(), self._next_tick()
         if waited_for > self._sent:  # no further: records may come in the next tick
             yield from self._barrier(waited_for)
         elif tick - self._sent >= IDLE_BARRIER_TICKS:
             yield from self._barrier(tick)
-        self._shorten()
+        self._compact_plan()
 
     def _is_to_cut(self) -> bool:
         """Is it time for a tick?"""
@@ -179,11 +179,11 @@ class ReaderTask:
         planned = PlannedTick(self._next_tick(), tuple(chunks))
         durable = self._syncing.submit(self._log.append, planned)
         try:
-            rows = self._parcels(planned)  # decode while the disk syncs
+            rows = self._shuffle_rows(planned)  # decode while the disk syncs
         finally:
-            durable.result()  # rule 2: durable before its barrier leaves
+            durable.result()  # rule 2: durable before its barrier is sent
         self._plan.advance(chunks)
-        self._pace.note_cut(self._now(), len(self._under_way))
+        self._pace.note_cut(self._now(), len(self._in_flight))
         yield from self._send(planned, rows)
 
     def _next_tick(self) -> int:
@@ -191,28 +191,28 @@ class ReaderTask:
 
     def _has_room(self) -> bool:
         """Backpressure (rule 8): is the number of ticks in flight below its limit?"""
-        released = self._opening.released() if self._under_way else -1
-        while self._under_way and self._under_way[0] <= released:
-            self._under_way.popleft()
-        return len(self._under_way) < AHEAD
+        released = self._opening.released() if self._in_flight else -1
+        while self._in_flight and self._in_flight[0] <= released:
+            self._in_flight.popleft()
+        return len(self._in_flight) < AHEAD
 
-    def _parcels(self, planned: PlannedTick) -> list[ShuffleRow]:
+    def _shuffle_rows(self, planned: PlannedTick) -> list[ShuffleRow]:
         """Its own share of a tick, and the control rows for all buckets."""
         share = self._opening.share_of(self._number, planned.chunks)
-        return [*self._reading.rows(share), *self._notices(planned)]
+        return [*self._reading.rows(share), *self._control_rows(planned)]
 
     def _send(self, planned: PlannedTick, rows: list[ShuffleRow]) -> Iterator[pa.RecordBatch]:
         reads = [chunk for chunk in planned.chunks if not chunk.is_decision]
-        self._under_way.append(planned.tick)
+        self._in_flight.append(planned.tick)
         self._sent = self._planned = planned.tick
         self._amount += sum(map(self._job.connector_of(self._source).measure, reads))
         self._ticks += 1
-        self._tell(is_caught_up=False)
+        self._report(is_caught_up=False)
         yield from tick_rows(
             self._number, planned.tick, rows, self._receivers, self._opening.partitions
         )
 
-    def _notices(self, planned: PlannedTick) -> list[ShuffleRow]:
+    def _control_rows(self, planned: PlannedTick) -> list[ShuffleRow]:
         """The control rows for all buckets; one reader alone announces the end of the input."""
         news = news_of(self._job, self._source, planned.chunks) if planned.chunks else None
         is_end = planned.is_end and self._number == 0
@@ -220,13 +220,13 @@ class ReaderTask:
 
     def _barrier(self, tick: int) -> Iterator[pa.RecordBatch]:
         self._sent = tick
-        self._tell(is_caught_up=self._is_caught_up)
+        self._report(is_caught_up=self._is_caught_up)
         yield from barrier_rows(self._number, tick, self._opening.partitions)
 
-    def _tell(self, *, is_caught_up: bool) -> None:
+    def _report(self, *, is_caught_up: bool) -> None:
         """Report its position; call it only once what was decided is durable."""
         self._is_caught_up = is_caught_up
-        told = ReaderPosition(
+        position = ReaderPosition(
             self._planned,
             int(is_caught_up),
             self._amount,
@@ -235,15 +235,15 @@ class ReaderTask:
             self._batch,
             round(1_000_000 * self._pace.tick_s),
         )
-        self._position.tell(*told)
+        self._position.write(*position)
 
-    def _shorten(self) -> None:
+    def _compact_plan(self) -> None:
         """Compact the plan: drop what a snapshot has (rule 3)."""
         if self._log.size < _LARGE_PLAN:
             return
         tick, plan = self._opening.snapshots.common(), read_plan(self._path)
         if tick > plan.through:
             base = self._plan.condensed(plan.chunks_through(tick))
-            write_plan(self._path, Plan(tuple(base), tick, plan.after(tick)))
+            write_plan(self._path, TickPlan(tuple(base), tick, plan.after(tick)))
             self._log.close()
             self._log = PlanLog(self._path)

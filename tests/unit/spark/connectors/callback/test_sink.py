@@ -7,7 +7,7 @@ import pytest
 from support.connectors.sink_rows import bucket, claim, codes
 
 from cutwater.errors import RunError
-from cutwater.spark.connectors.callback.sink import Call
+from cutwater.spark.connectors.callback.sink import Callback
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ def given():
 
 @pytest.fixture
 def sink(given):
-    return Call(lambda epoch, bucket, rows: given.append((epoch, bucket, rows)))
+    return Callback(lambda epoch, bucket, rows: given.append((epoch, bucket, rows)))
 
 
 def write(sink, who, epoch, *buckets):
@@ -59,7 +59,7 @@ def test_what_has_not_returned_is_called_again(given, tmp_path):
         if len(given) == 1:
             raise OSError("the line is dead")
 
-    sink, who = Call(fails_once), claim(checkpoint=tmp_path)
+    sink, who = Callback(fails_once), claim(checkpoint=tmp_path)
     sink.claim(who)
     with pytest.raises(RunError, match="call-failed"):
         write(sink, who, 0, (1, [Mean("a", 1.0)]))
@@ -94,7 +94,7 @@ def test_a_run_that_is_overtaken_during_a_call_notes_nothing(tmp_path):
         if len(given) == 1:
             sink.claim(claim(2, checkpoint=tmp_path))
 
-    sink = Call(slow)
+    sink = Callback(slow)
     sink.claim(who)
     with pytest.raises(RunError, match="fenced"):
         write(sink, who, 0, (1, [Mean("a", 1.0)]))
@@ -107,7 +107,7 @@ def test_what_a_function_raises_is_a_sentence_that_names_it(tmp_path, error):
     def send(epoch, bucket, rows):
         raise error
 
-    sink, who = Call(send), claim(checkpoint=tmp_path)
+    sink, who = Callback(send), claim(checkpoint=tmp_path)
     sink.claim(who)
     with pytest.raises(RunError) as found:
         write(sink, who, 4, (7, [Mean("a", 1.0)]))
@@ -128,12 +128,12 @@ class Sender:
 
 @pytest.mark.parametrize("function", [lambda *rows: None, Sender(), Sender().send, max])
 def test_what_can_be_called(function):
-    assert list(Call(function).problems("means", Mean)) == []
+    assert list(Callback(function).problems("means", Mean)) == []
 
 
 @pytest.mark.parametrize("function", [None, "send", lambda rows: None, lambda a, b, c, d: None])
 def test_what_cannot_be_called(function):
-    assert codes(Call(function).problems("means", Mean)) == ["no-function"]
+    assert codes(Callback(function).problems("means", Mean)) == ["no-function"]
 
 
 def test_it_says_that_rows_may_come_again():
@@ -141,7 +141,7 @@ def test_it_says_that_rows_may_come_again():
         pass
 
     for function in (send, partial(partial(send), bucket=1)):
-        said = Call(function).guarantee()
+        said = Callback(function).guarantee()
         assert said.level == "at-least-once"
         assert "send (test_sink.py:" in said.because
     assert "again" in said.because
@@ -156,7 +156,7 @@ def test_a_lane_that_is_behind_hides_no_call_where_tasks_do_not_wait(sink, given
     """Two tasks note that their calls begin, at the same time and for different ticks."""
     who = replace(claim(checkpoint=tmp_path), is_bulk_synchronous=False)
     sink.claim(who)
-    behind = Call(lambda _epoch, _lane, _rows: write(sink, who, 6, (2, [Mean("b", 1.0)])))
+    behind = Callback(lambda _epoch, _lane, _rows: write(sink, who, 6, (2, [Mean("b", 1.0)])))
     write(behind, who, 5, (1, [Mean("a", 1.0)]))
     assert "returned for 1 bucket" in sink.shown(who, 6)
     write(sink, who, 4, (3, [Mean("c", 1.0)]))

@@ -7,7 +7,7 @@ import pytest
 from support.spark.toy_spark import make_job
 
 import cutwater as cw
-from cutwater.errors import recover
+from cutwater.errors import extract
 from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
@@ -58,7 +58,7 @@ def test_a_run_that_another_took_over_from_plans_nothing(items, tmp_path):
     checkpoint.save(replace(identity_of(make_job(flow, tmp_path), 2), generation=1))
     with pytest.raises(RuntimeError) as refused:
         latest(sleeping)
-    assert "[fenced] generation 1 has taken the checkpoint" in str(recover(str(refused.value)))
+    assert "[fenced] generation 1 has taken the checkpoint" in str(extract(str(refused.value)))
     assert not list((checkpoint.root / "sources" / "items").rglob("*.json"))
 
 
@@ -146,7 +146,7 @@ def test_a_log_that_is_older_than_the_offset_is_refused(items, tmp_path):
     put(tmp_path, line("a"))
     with pytest.raises(RuntimeError) as failed:
         latest(items(), start=3)
-    (problem,) = recover(str(failed.value)).problems
+    (problem,) = extract(str(failed.value)).problems
     assert problem.code == "missing-entry"
     assert "3.json is missing" in problem.message
 
@@ -178,7 +178,7 @@ def test_a_bad_record_is_named_by_file_and_line(items, tmp_path, text, said):
     path = put(tmp_path, line("good").encode() + b"\n\n" + text + b"\n" + line("good").encode())
     with pytest.raises(RuntimeError) as failed:
         rows(items())
-    (problem,) = recover(str(failed.value)).problems
+    (problem,) = extract(str(failed.value)).problems
     assert problem.code == "bad-record"
     assert problem.message.startswith(f"{path}:3 is not a record of source 'items': ")
     assert said in problem.message
@@ -191,7 +191,7 @@ def test_the_line_is_right_in_a_later_epoch_too(items, tmp_path):
     assert latest(reader) == 1
     with pytest.raises(RuntimeError) as failed:
         rows(reader, 1)
-    assert ":4 is not a record" in recover(str(failed.value)).problems[0].message
+    assert ":4 is not a record" in extract(str(failed.value)).problems[0].message
 
 
 def test_bad_records_are_kept_aside(items, tmp_path):
@@ -227,5 +227,5 @@ def test_a_file_that_changed_since_it_was_planned_is_refused(items, tmp_path, ch
         path.write_text(line("another"))
     with pytest.raises(RuntimeError) as failed:
         read(reader, 0, end)
-    (problem,) = recover(str(failed.value)).problems
+    (problem,) = extract(str(failed.value)).problems
     assert problem.code == ("unreadable-file" if change == "deleted" else "changed-file")

@@ -150,7 +150,7 @@ def test_a_string_of_ten_megabytes_is_carried(table):
     assert len(row["value"]) == 10_000_000
 
 
-def test_large_rows_go_in_several_parcels(table):
+def test_large_rows_go_in_several_statements(table):
     rows = table.write(str, *(str(n) * 1_000_000 for n in range(10)), "y" * 30_000_000)
     assert [len(row["value"]) for row in rows] == [1_000_000] * 10 + [30_000_000]
 

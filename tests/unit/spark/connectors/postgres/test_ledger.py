@@ -3,7 +3,7 @@
 import pytest
 
 from cutwater.spark.connectors.base.sink import Claim
-from cutwater.spark.connectors.postgres.ledger import Header, _taken
+from cutwater.spark.connectors.postgres.ledger import LedgerHeader, _taken
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,7 @@ from cutwater.spark.connectors.postgres.ledger import Header, _taken
     [
         (None, "another one has taken it meanwhile"),
         (
-            Header(1, "plant", "means", "q", 4, newest_epoch=7),
+            LedgerHeader(1, "plant", "means", "q", 4, newest_epoch=7),
             "generation 4 of flow 'plant' has taken it meanwhile",
         ),
     ],

@@ -77,7 +77,7 @@ class TestEarly:
         second.join()
         assert out.rows() == [("k1", 1)]
 
-    def test_many_rows_go_in_several_parcels(self, out):
+    def test_many_rows_go_in_several_statements(self, out):
         out.write(0, {1: list(range(12_000))})
         assert out.buckets() == {1: list(range(12_000))}
 

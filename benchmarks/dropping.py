@@ -40,6 +40,9 @@ class Dropping(SinkConnector):
     def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
         return []
 
+    def newest_epoch(self, name: str, query_id: str) -> int | None:
+        return None
+
     def generation(self, name: str) -> int:
         return 0
 

@@ -9,7 +9,6 @@ stays up; an epoch is one set of files that appears at once. Its time is what Sp
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import shutil
 import sys
@@ -233,7 +232,7 @@ class RunningFlow(Running):
     def __post_init__(self) -> None:
         self._folder = self.folder / "inbox"
         self._folder.mkdir(parents=True)
-        self._reports: queue.Queue[RunProgress] = queue.Queue()
+        self._reports: queue.Queue[RunProgress | Exception] = queue.Queue()
         self._thread: threading.Thread | None = None
         self._is_over = False
 
@@ -248,6 +247,8 @@ class RunningFlow(Running):
         rows, milliseconds = 0, 0.0
         while rows < self.epochs.keys * self.epochs.rows:
             report = self._reports.get(timeout=600)
+            if isinstance(report, Exception):
+                raise report
             rows += report.sources["readings"].read
             milliseconds += report.duration_ms
         for path in self._folder.iterdir():
@@ -255,7 +256,7 @@ class RunningFlow(Running):
         return rows, milliseconds
 
     def _run(self) -> None:
-        with contextlib.suppress(Enough):
+        try:
             run(
                 built_in_flow(),
                 self.spark,
@@ -265,6 +266,10 @@ class RunningFlow(Running):
                 until="stopped",
                 on_progress=self._note,
             )
+        except Enough:
+            pass
+        except Exception as error:  # raised where a report is waited for
+            self._reports.put(error)
 
     def _note(self, report: RunProgress) -> None:
         self._reports.put(report)

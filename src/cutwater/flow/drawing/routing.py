@@ -83,7 +83,7 @@ def routed(
     Examples
     --------
     >>> boxes = [Box(0, 0, 50, 20), Box(80, 0, 50, 20)]
-    >>> routed([Edge(0, 1)], boxes, {}, Grid({}, {}, {}))[0].runs
+    >>> routed([DiagramEdge(0, 1)], boxes, {}, Grid({}, {}, {}))[0].runs
     (Run(start=50, end=80, y=10.0),)
     """
     ends = [entrances.get(edge.target, boxes[edge.target]) for edge in edges]

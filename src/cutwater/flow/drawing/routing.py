@@ -84,7 +84,7 @@ def routed(
     --------
     >>> boxes = [Box(0, 0, 50, 20), Box(80, 0, 50, 20)]
     >>> routed([DiagramEdge(0, 1)], boxes, {}, Grid({}, {}, {}))[0].runs
-    (Run(start=50, end=80, y=10.0),)
+    (HorizontalRun(start=50, end=80, y=10.0),)
     """
     ends = [entrances.get(edge.target, boxes[edge.target]) for edge in edges]
     ports = _ports(edges, ends, grid)

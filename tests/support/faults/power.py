@@ -70,7 +70,7 @@ class Synced:
 
 
 def copy_with_losses(source: Path, target: Path, synced: Synced, rng: random.Random) -> list[str]:
-    """CachedState a folder as a disk may hold it after a power loss; what was lost, in words."""
+    """Copy a folder as a disk may hold it after a power loss; what was lost, in words."""
     lost: list[str] = []
     target.mkdir(parents=True, exist_ok=True)
     folder = entry_of(source)

@@ -93,7 +93,7 @@ def test_iterate_f_equals_f_then_f_of_f_and_so_on_while_there_is_something(numbe
     assert op.is_blank(state)
 
 
-class LatestFirst(loops._Turn):
+class LatestFirst(loops._Iteration):
     """Completes the latest rounds that are waited for, and with them all earlier ones at once."""
 
     def _due(self, limits):
@@ -101,21 +101,21 @@ class LatestFirst(loops._Turn):
         return {max(due)} if due else due
 
 
-class TooMuch(loops._Turn):
+class TooMuch(loops._Iteration):
     """Completes what nobody has completed outside."""
 
     def complete(self, limits):
         return super().complete([in_rounds(3, rounds_of(limit)) for limit in limits])
 
 
-class Unsorted(loops._Turn):
+class Unsorted(loops._Iteration):
     """Takes what is fed back in another order than that of its causes."""
 
     def _fed_back(self, fed):
         return super()._fed_back(fed[::-1])
 
 
-class Early(loops._Turn):
+class Early(loops._Iteration):
     """Tells nodes that a round is over before what is fed back into it has come."""
 
     def _round(self, rows, completed=()):
@@ -136,7 +136,7 @@ def test_broken_turns_are_caught(monkeypatch, broken):
     op = loop(Body((Node(body),), again=0, out=0, title="halve"))
     state, _ = op.step(op.start_for(None), Data(7, 5))
     straight = list(op.barrier(state)[1])
-    monkeypatch.setattr(loops, "_Turn", broken)
+    monkeypatch.setattr(loops, "_Iteration", broken)
     state, _ = op.step(op.start_for(None), Data(7, 5))
     shown = [cw.simulate(nested(depth), {"numbers": numbers}).events for depth in (1, 2, 3)]
     assert shown != sound or list(op.barrier(state)[1]) != straight

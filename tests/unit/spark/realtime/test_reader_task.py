@@ -7,9 +7,13 @@ from itertools import islice
 from pathlib import Path
 
 from support.flows.counting_items import counting_items
+from support.spark.toy_counting import flow
 from support.spark.toy_realtime import MemorySink, toy_job
 
 from cutwater.spark.realtime.opening import open_generation
+from cutwater.spark.realtime.plan_log import PlanLog, PlannedTick
+from cutwater.spark.realtime.positions import PositionFile, ReaderPosition
+from cutwater.spark.realtime.protocol import AHEAD
 from cutwater.spark.realtime.readers.reader_task import ReaderTask
 from cutwater.spark.realtime.wire import NO_SENDER
 from cutwater.spark.stopping import StopRequest
@@ -61,3 +65,24 @@ def test_no_row_of_a_tick_leaves_before_its_entry_is_durable(tmp_path):
             assert durable == [row.column("tick")[0].as_py()]
             break
     task.close()
+
+
+def test_a_replay_that_is_cut_off_by_the_end_of_its_batch_promises_no_tick_it_has_not_sent(tmp_path):
+    """Rule 7: a barrier past them would let a snapshot count that lacks their records."""
+    job = replace(toy_job(flow(1, 2), tmp_path), query_id="q", generation=1)
+    MemorySink(f"{tmp_path}/out").claim(job.claim_of("out"))
+    opening = open_generation(job, partitions=1, snapshot_ticks=10_000, now=1000.0)
+    (Path(job.sources["s0"].path) / "a.jsonl").write_text(json.dumps({"name": "a", "size": 1}) + "\n")
+    log = PlanLog(opening.plan_path("s0"))
+    ticks = range(opening.first_tick, opening.first_tick + AHEAD + 2)
+    for tick in ticks:  # no sink has released any of them
+        log.append(PlannedTick(tick, ()))
+    log.close()
+    other = PositionFile(opening.reader_position(1))
+    other.write(*ReaderPosition(planned=ticks[-1] + 20))
+    is_over = iter([False, False, True])
+    task = ReaderTask(job, opening, 0, 0, lambda: 1000.1, lambda _s: None)
+    task._shuffle_rows = lambda _planned: []
+    sent = [row.to_pylist()[0] for row in task.rows(lambda: next(is_over, True))]
+    other.close()
+    assert [row["tick"] for row in sent if row["sender"] != NO_SENDER] == list(ticks[:AHEAD])

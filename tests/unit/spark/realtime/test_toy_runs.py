@@ -35,3 +35,17 @@ def test_nothing_is_lost_doubled_or_reordered(tmp_path, seed):
         for row in rows(toy.job, "deep"):
             last[row["name"]] += 1
             assert row["count"] == last[row["name"]]
+
+
+@pytest.mark.parametrize("seed", [6, 10, 14])
+def test_batches_end_while_replays_wait_for_sinks(tmp_path, seed):
+    """Two sources, each with more planned ticks behind the snapshot than may be in flight."""
+    toy = ToyRealTime(toy_job(flow(2, 2), tmp_path), random.Random(seed), snapshot_ticks=10_000)
+    for number in range(10):
+        put(toy.job, toy.random, number, 4)
+    with contextlib.suppress(Killed):
+        toy.run(kill_at=toy.random.randrange(100, 400))
+    toy.run(batch_ends=3)
+    toy.run()
+    assert len(rows(toy.job, "out")) == sum(expected_counts(toy.job).values())
+    assert len(rows(toy.job, "deep")) == sum(expected_counts(toy.job).values())

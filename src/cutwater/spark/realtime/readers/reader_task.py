@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -118,7 +118,8 @@ class ReaderTask:
         self._position.close()
 
     def _rows(self, is_over: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
-        yield from self._replay(is_over)
+        if not (yield from self._replay(is_over)):
+            return
         request = StopRequest(self._opening.checkpoint)
         while not (is_over() or request.is_made()):
             began = self._now()
@@ -133,16 +134,21 @@ class ReaderTask:
             yield from self._barrier(self._last_tick())
             self._sleep(_NUDGE_S)
 
-    def _replay(self, is_over: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
-        """Send planned ticks that are in no snapshot, with the same backpressure as new ones."""
+    def _replay(self, is_over: Callable[[], bool]) -> Generator[pa.RecordBatch, None, bool]:
+        """Send planned ticks that are in no snapshot, with the same backpressure as new ones.
+
+        Returns False if the batch ended before all of them were sent: no barrier may pass the
+        rest, or a snapshot without their records would count (rule 7). The next batch replays them.
+        """
         for planned in self._log.plan.after(self._start):
             while not self._has_room():
                 if is_over():
-                    return  # the next batch replays it
+                    return False
                 yield from nudge_rows(self._opening.partitions)
                 self._sleep(TICK_S)
             yield from self._send(planned, self._shuffle_rows(planned))
         yield from self._barrier(self._newest_known())
+        return True
 
     def _last_tick(self) -> int:
         """The first snapshot tick that covers everything that any reader has planned."""

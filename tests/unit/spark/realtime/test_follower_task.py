@@ -84,6 +84,17 @@ def test_what_an_earlier_batch_decided_is_not_followed(follower):
     assert barriers(task.step()) == []
 
 
+def test_a_tick_without_a_share_is_passed_by_a_barrier_at_once(follower):
+    """Else the tick waits for a later one; a run that stops plans none, and would wait for ever."""
+    task, position = follower
+    log = PlanLog(task._opening.plan_path("s0"))
+    log.append(PlannedTick(40, ()))
+    log.close()
+    position.write(*ReaderPosition(planned=40, decided=40, batch=8))
+    assert barriers(task.step()) == [40]
+    assert barriers(task.step()) == []
+
+
 @pytest.mark.parametrize("readers", [1, 2, 3])
 def test_every_chunk_is_in_the_share_of_one_reader(tmp_path, readers):
     """⋃ shares = chunks, and no two of them have one in common."""

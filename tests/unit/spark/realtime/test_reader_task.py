@@ -67,12 +67,11 @@ def test_no_row_of_a_tick_leaves_before_its_entry_is_durable(tmp_path):
     task.close()
 
 
-def test_a_replay_that_is_cut_off_by_the_end_of_its_batch_promises_no_tick_it_has_not_sent(tmp_path):
+def test_a_replay_that_its_batch_cuts_off_promises_no_tick_it_has_not_sent(tmp_path):
     """Rule 7: a barrier past them would let a snapshot count that lacks their records."""
     job = replace(toy_job(flow(1, 2), tmp_path), query_id="q", generation=1)
     MemorySink(f"{tmp_path}/out").claim(job.claim_of("out"))
     opening = open_generation(job, partitions=1, snapshot_ticks=10_000, now=1000.0)
-    (Path(job.sources["s0"].path) / "a.jsonl").write_text(json.dumps({"name": "a", "size": 1}) + "\n")
     log = PlanLog(opening.plan_path("s0"))
     ticks = range(opening.first_tick, opening.first_tick + AHEAD + 2)
     for tick in ticks:  # no sink has released any of them

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
+from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import Job
 from cutwater.spark.operators.reading import Reading
 from cutwater.spark.realtime.opening import Opening
@@ -105,19 +106,18 @@ class FollowerTask:
         if position.batch != self._batch or position.decided <= self._sent:
             return  # decisions of an earlier batch may change
         for planned in self._tail.ticks(self._sent, position.decided):
-            yield from self._send(planned)
+            share = self._opening.share_of(self._number, planned.chunks)
+            if share:  # else the barrier of a later tick covers it
+                yield from self._send(planned.tick, share)
         if position.decided > self._sent:
             self._sent = position.decided
             yield from barrier_rows(self._number, position.decided, self._opening.partitions)
 
-    def _send(self, planned: PlannedTick) -> Iterator[pa.RecordBatch]:
-        share = self._opening.share_of(self._number, planned.chunks)
-        self._sent = planned.tick
-        if not share:
-            return  # the barrier of a later tick covers it
+    def _send(self, tick: int, share: Sequence[Chunk]) -> Iterator[pa.RecordBatch]:
+        self._sent = tick
         yield from tick_rows(
             self._number,
-            planned.tick,
+            tick,
             self._reading.rows(share),
             self._receivers,
             self._opening.partitions,

@@ -37,7 +37,7 @@ def shuffled(c, drawn):
     inputs = {}
     for m in sorted(c.inputs, key=lambda m: m.n):
         epochs = inputs.setdefault(m.stream, [[]])
-        if hasattr(m.content, "word"):
+        if hasattr(m.content, "payload"):
             epochs[-1].append(m.content.payload)
         else:
             epochs.append([])

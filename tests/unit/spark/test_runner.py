@@ -134,7 +134,7 @@ def test_a_run_that_was_killed_while_it_closed_goes_on_only_to_close(flow, tmp_p
     ended(flow, tmp_path, is_closed=False)
     with pytest.raises(RunError, match="closed-checkpoint") as refused:
         run(flow, tmp_path)
-    assert "run with close once more" in str(refused.value)
+    assert "run with close again" in str(refused.value)
     with pytest.raises(LookupError):
         run(flow, tmp_path, close=True)
 

@@ -139,7 +139,7 @@ def test_verify(cli, place, tmp_path):
     done = cli("checkpoint", "verify", place.root)
     assert done.code == 1
     assert f"[damaged-file] Spark's offset log {place.spark / 'offsets' / '0'} is dam" in done.out
-    assert "hint: restore the checkpoint from a backup" in done.out
+    assert "hint: restore the whole checkpoint from a backup" in done.out
     assert json.loads(cli("checkpoint", "verify", place.root, "--json").out)["problems"]
     done = cli("checkpoint", "verify", tmp_path / "none")
     assert (done.code, "[no-checkpoint]" in done.err) == (2, True)

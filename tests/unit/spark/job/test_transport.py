@@ -96,8 +96,8 @@ shape = msgspec.json.decode(b'{"name": "a", "at": {"x": 2, "next": {"x": 1}}}',
                             type=job.flow.steps[0].type)
 (point,) = cw.simulate(job.flow, {"shapes": [shape]})["out"]
 codec = next(iter(job.codecs.event_codecs.values()))
-from cutwater.spark.exchange.batch import Batch
-batch = Batch([b"order"], [b"key"], [point])
+from cutwater.spark.exchange.batch import EventBatch
+batch = EventBatch([b"order"], [b"key"], [point])
 assert codec.read(codec.writer(0)(batch)) == (0, batch)
 assert not {"job", "maths", "pairs", "shapes"} & set(sys.modules)
 try:

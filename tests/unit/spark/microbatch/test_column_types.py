@@ -122,7 +122,7 @@ def test_a_column_without_an_order_is_no_order(tp):
     flow.source("rows", str)
     schema = t.StructType().add("value", "string").add("place", tp)
     (said,) = frame_column_problems(flow.steps[0], schema, ["place"])
-    assert str(said).startswith("[column-without-order] column 'place' is to say where a row")
+    assert str(said).startswith("[column-without-order] column 'place' is the position of a row")
 
 
 SORTED = {

@@ -193,8 +193,8 @@ def test_a_row_without_a_place_is_said(monkeypatch, columns):
     (name, _), *_ = columns
     batch = batch_of([((None,), Item("a", 0, 0))], columns)
     assert sentence(counting(), monkeypatch, batch, [name]) == (
-        f"[null-in-an-order] source 'items' has a row without '{name}', which says where a row "
-        "stands\n  hint: leave such rows out before, or name other columns in order"
+        f"[null-in-an-order] source 'items' has a row without '{name}', which is the position of a "
+        "row\n  hint: leave such rows out before, or name other columns in order"
     )
 
 

@@ -207,8 +207,8 @@ def test_sums_up_to_64_bits_are_exact_and_no_others_are_shown(emit, epochs):
             with pytest.raises(RunError) as error:
                 aggregation.work(batch_of(items, ("name",)), table, 0)
             assert str(error.value) == (
-                "[sum-too-large] 'sum_whole' may grow beyond 64 bits, which is what a sum of whole "
-                "numbers is kept in\n  hint: sum floats or decimals, or keep the sum in a task"
+                "[sum-too-large] 'sum_whole' may grow beyond 64 bits, the size of a sum of "
+                "integers\n  hint: sum floats or decimals, or keep the sum in a task"
             )
             return
         assert by_key(aggregation.work(batch_of(items, ("name",)), table, 0)) == expected

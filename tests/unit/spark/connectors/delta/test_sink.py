@@ -287,7 +287,7 @@ def test_a_table_that_is_restored_during_a_run_is_refused_at_the_next_epoch(tabl
         table.publish(who, epoch, [stage(table, epoch, float(epoch))])
     delta = DeltaTable(table.path)
     delta.restore(delta.version() - back)
-    with pytest.raises(RefusedError, match="RESTORE has taken the others back") as caught:
+    with pytest.raises(RefusedError, match="RESTORE has removed the others") as caught:
         table.publish(who, 2, [stage(table, 2, 2.0)])
     assert codes(caught.value.problems) == ["output-behind"]
     assert sorted(seen(table)) == [0.0, 1.0][: 2 - back]

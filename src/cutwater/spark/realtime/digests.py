@@ -10,11 +10,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import xxhash
 
+from cutwater.codec import UNENCODABLE
 from cutwater.errors import Problem, RefusedError
+from cutwater.jsonable import plain
 from cutwater.spark.connectors.base.sink import BucketRows
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.storage.durable import create_file
@@ -23,7 +26,8 @@ __all__ = ["DigestLog", "digest_of", "not_the_same"]
 
 _RECORD = struct.Struct("<qQQ")
 """A tick, the digest of its rows, and a checksum of both."""
-_encode = msgspec.msgpack.Encoder(enc_hook=str, order="deterministic").encode
+_encode_fast = msgspec.msgpack.Encoder(enc_hook=str, order="deterministic").encode
+_encode_plain = msgspec.json.Encoder(order="deterministic").encode
 
 
 def digest_of(sinks: Iterable[tuple[str, Iterable[BucketRows]]]) -> int:
@@ -43,6 +47,14 @@ def _parts(bucket: BucketRows) -> Iterator[bytes]:
         return
     for name, column in bucket.values.columns.items():
         yield _encode([name, column.tolist()])
+
+
+def _encode(value: Any) -> bytes:
+    """Equal bytes for equal values, whatever they are."""
+    try:
+        return _encode_fast(value)
+    except (TypeError, *UNENCODABLE):  # keys of a dict that are no text, large integers
+        return _encode_plain(plain(value))
 
 
 class DigestLog:

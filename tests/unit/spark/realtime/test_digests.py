@@ -25,6 +25,11 @@ class Item:
     size: int
 
 
+@dataclass(frozen=True)
+class Boxed:
+    value: object
+
+
 def drawn(item: Item) -> Item:
     DRAWN.append(item)
     return Item(item.name, len(DRAWN))  # another one each time
@@ -96,6 +101,28 @@ def test_a_digest_is_that_of_the_rows():
     changed = Records(layout, {"a": np.array([1, 3]), "b": np.array(["x", {"y"}], dtype=object)})
     assert digest_of([("out", [bucket(3, columns)])]) == digest_of([("out", [bucket(3, same)])])
     assert digest_of([("out", [bucket(3, columns)])]) != digest_of([("out", [bucket(3, changed)])])
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        ({1: "a", 2: "b"}, {1: "a", 2: "c"}),
+        ({("a", 1): 2}, {("a", 2): 2}),
+        ({"a": 1, 2: 3}, {"a": 1, 2: 4}),
+        (1 << 70, 1 << 71),
+        ("\ud800", "\ud801"),
+        ({frozenset({1, 2})}, {frozenset({1, 3})}),
+    ],
+    ids=repr,
+)
+def test_a_digest_is_made_of_every_value_that_a_sink_may_get(value, other):
+    """Of one in a record, too; some of them are more than msgpack can say."""
+    for wrap in (lambda v: v, lambda v: [v], lambda v: Boxed(v)):
+        first, same, changed = (
+            digest_of([("out", [bucket(3, [wrap(v)])])]) for v in (value, value, other)
+        )
+        assert first == same
+        assert first != changed
 
 
 def test_digests_that_a_snapshot_covers_or_that_are_cut_off_are_not_compared(tmp_path):

@@ -1,7 +1,8 @@
 """Runs random flows side by side on the real-time engine, into files: one for each tick and bucket.
 
-A process of its own: ``python -m support.spark.realtime_flows FOLDER SECONDS close 3 4 5`` runs the
-flows of these seeds, with Spark batches of so many seconds, and closes the input at the end.
+A process of its own: ``python -m support.spark.realtime_flows FOLDER SECONDS ENDING 3 4 5`` runs
+the flows of these seeds, with Spark batches of so many seconds. The ending is ``stop``,
+``caught-up`` or ``close``.
 """
 
 import random
@@ -15,7 +16,6 @@ from support.flows.random_flows import Item, RandomSource, Recipe, packed, seede
 from cutwater.flow import Flow
 from cutwater.flow.steps import Iterate, Sink, Source
 from cutwater.spark import call, json_lines, run
-from cutwater.spark.stopping import StopRequest
 
 SOURCES = (
     RandomSource("calm", "rule", 0, ()),
@@ -23,6 +23,10 @@ SOURCES = (
     RandomSource("numbered", "numbered", 0, ()),
     RandomSource("timeless", "field", 0, ()),
 )
+
+
+STOP = "stop"
+"""A file with which a run is asked to stop."""
 
 
 def recipe_of(seed: int) -> Recipe:
@@ -90,14 +94,10 @@ def main(folder: str, batch_s: str, ending: str, *seeds: str) -> None:
         partitions=2,
         batch_interval=float(batch_s),
         snapshot_interval=3600.0,
-        until="caught-up" if ending == "close" else "stopped",
+        until="stopped" if ending == "stop" else "caught-up",
         close=ending == "close",
+        is_to_stop=(root / STOP).exists,
     )
-
-
-def stop(checkpoint: Path) -> None:
-    """Ask a run to stop."""
-    StopRequest(checkpoint).make()
 
 
 if __name__ == "__main__":

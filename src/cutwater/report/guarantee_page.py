@@ -57,7 +57,7 @@ def _section(flow: Flow, setting: Setting) -> str:
         "because",
         "with the weakest part replaced",
     )
-    leaving = ("sink", "may leave before the snapshot", "why")
+    early = ("sink", "may be released before the snapshot", "why")
     return "\n".join(
         [
             "<section>",
@@ -66,7 +66,7 @@ def _section(flow: Flow, setting: Setting) -> str:
             *_key(setting),
             *_reasons(flow, setting),
             *_table(columns, map(_guarantee, setting.sink_guarantees)),
-            *_table(leaving, map(_leaving, setting.early)),
+            *_table(early, map(_early, setting.early)),
             "</section>",
         ]
     )
@@ -109,7 +109,7 @@ def _guarantee(guarantee: SinkGuarantee) -> list[str]:
     ]
 
 
-def _leaving(guarantee: SinkGuarantee) -> list[str]:
+def _early(guarantee: SinkGuarantee) -> list[str]:
     if guarantee.level == EXACTLY_ONCE:
         same = "a replay gives the same rows in the same order"
         return [escape(guarantee.sink), _tinted("yes", "holds"), same]

@@ -44,9 +44,9 @@ def screens(
     )
     for setting in settings:
         yield Screen(
-            f"{setting.title}: may outputs leave before the snapshot?",
-            ("sink", "may leave", "why"),
-            tuple(_leaving(guarantee) for guarantee in setting.early),
+            f"{setting.title}: may outputs be released before the snapshot?",
+            ("sink", "may be released", "why"),
+            tuple(_early(guarantee) for guarantee in setting.early),
         )
         yield Screen(
             f"{setting.title}: from end to end",
@@ -74,7 +74,7 @@ def _determinism(step: StepOrder, found: Sensitivity, checked: CheckRecord | Non
     return "as far as check went" if checked else "not checked"
 
 
-def _leaving(guarantee: SinkGuarantee) -> tuple[str, str, str]:
+def _early(guarantee: SinkGuarantee) -> tuple[str, str, str]:
     if guarantee.level == EXACTLY_ONCE:
         return guarantee.sink, "yes", "a replay gives the same rows in the same order"
     weak = guarantee.weaknesses[0]

@@ -75,7 +75,7 @@ def _determinism(step: StepOrder, found: Sensitivity, checked: CheckRecord | Non
 
 
 def _early(guarantee: SinkGuarantee) -> tuple[str, str, str]:
-    if guarantee.level == EXACTLY_ONCE:
+    if guarantee.kind == EXACTLY_ONCE:
         return guarantee.sink, "yes", "a replay gives the same rows in the same order"
     weak = guarantee.weaknesses[0]
     return guarantee.sink, "must wait", f"`{weak.part}` {weak.why}"
@@ -84,7 +84,7 @@ def _early(guarantee: SinkGuarantee) -> tuple[str, str, str]:
 def _end_to_end(guarantee: SinkGuarantee) -> tuple[str, str, str, str, str]:
     relies = [f"relies on the claim of `{name}`" for name in guarantee.relies_on]
     remedy = _cell([*filter(None, [guarantee.replaced]), *relies])
-    return ", ".join(guarantee.sources), guarantee.sink, guarantee.release, guarantee.level, remedy
+    return ", ".join(guarantee.sources), guarantee.sink, guarantee.release, guarantee.kind, remedy
 
 
 def _cell(parts: Sequence[str]) -> str:

@@ -227,7 +227,7 @@ class SinkLaws:
         """No two sinks of a flow go to one location."""
         assert output.sink.location
         assert output.sink.release in output.sink.releases
-        assert output.sink.guarantee().level == EXACTLY_ONCE
+        assert output.sink.guarantee().kind == EXACTLY_ONCE
 
 
 class _Output:

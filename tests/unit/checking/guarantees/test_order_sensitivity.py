@@ -82,7 +82,7 @@ def test_an_impure_function_is_named_and_nothing_is_compared():
     assert list(found.impure) == ["drawn"]
     assert found.steps[0].why.startswith("it is not a function of its arguments")
     settings = supposed_settings(flow_of(drawn), impure=found.impure)
-    assert {p.level for setting in settings for p in setting.sink_guarantees} == {"none"}
+    assert {p.kind for setting in settings for p in setting.sink_guarantees} == {"none"}
 
 
 @pytest.mark.parametrize(

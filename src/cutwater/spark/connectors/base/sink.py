@@ -48,7 +48,7 @@ Release = Literal["commit", "early"]
 class Guarantee:
     """What an observer may rely on, and why."""
 
-    level: str
+    kind: str
     """`EXACTLY_ONCE` or `AT_LEAST_ONCE`."""
     because: str
     """Completes "exactly-once: ``postgres`` …", as in "commits rows and ledger together"."""

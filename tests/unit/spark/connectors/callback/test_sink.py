@@ -142,7 +142,7 @@ def test_it_says_that_rows_may_come_again():
 
     for function in (send, partial(partial(send), bucket=1)):
         said = Callback(function).guarantee()
-        assert said.level == "at-least-once"
+        assert said.kind == "at-least-once"
         assert "send (test_sink.py:" in said.because
     assert "again" in said.because
 

@@ -263,7 +263,10 @@ def _notes(storage: Storage, step: s.Step) -> str:
 def _source(job: Job, source: s.Source) -> SourceIdentity:
     segment, bound = job.topology.source_segment(source.name), job.sources.get(source.name)
     kind = bound.kind if bound else ""
-    if job.clock_of(source.name) is None and segment.number not in job.topology.requirements.times:
+    if (
+        job.watermark_tracker_of(source.name) is None
+        and segment.number not in job.topology.requirements.times
+    ):
         return SourceIdentity(kind=kind)
     tp = render(schema_of(segment.input_type.time))
     delay = msgspec.to_builtins(source.watermark.delay) if source.watermark else None

@@ -317,9 +317,9 @@ def _completed(job: Job, log: FromLog, leaving: InputEpoch) -> bytes | None:
     for name in log.origins:
         entry = leaving.entries.get(name, 0)
         kept = read_entry(Path(job.checkpoint) / "sources" / name, entry, LOG)
-        clock = job.clock_of(name)
+        tracker = job.watermark_tracker_of(name)
         watermark = (
-            clock.completed(Chunk.of_json(kept[-1]).newest_after) if clock and kept else None
+            tracker.completed(Chunk.of_json(kept[-1]).newest_after) if tracker and kept else None
         )
         if watermark is None:
             return None

@@ -226,7 +226,9 @@ class Reports:
 
     def _position(self, name: str, entries: Mapping[str, int]) -> list[Position]:
         chunks = self._chunks(name, entries[name]) if entries.get(name) else []
-        return positions_of(name, self._job.clock_of(name), chunks[-1] if chunks else None)
+        return positions_of(
+            name, self._job.watermark_tracker_of(name), chunks[-1] if chunks else None
+        )
 
     def _is_by_the_clock(self, step: StepFrontier) -> bool:
         return any(self._topology.is_by_the_clock(name) for each in step.clocks for name in each)
@@ -247,10 +249,10 @@ class Reports:
     ) -> SourceProgress:
         """The progress of a source, by its newest chunk."""
         kept = last.newest_after if last else None
-        clock = self._job.clock_of(name)
-        watermark = clock.completed(kept) if clock and kept is not None else None
+        tracker = self._job.watermark_tracker_of(name)
+        watermark = tracker.completed(kept) if tracker and kept is not None else None
         lag = lag_seconds(watermark, self._now())
-        positions = positions_of(name, clock, last)
+        positions = positions_of(name, tracker, last)
         return SourceProgress(
             read, connector.unit, newest_of(kept), watermark, lag, tuple(positions)
         )

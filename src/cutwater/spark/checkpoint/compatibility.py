@@ -39,7 +39,7 @@ __all__ = [
     "StepIdentity",
     "continued",
     "differences",
-    "half_shown",
+    "half_released",
     "identity_of",
     "mixture",
     "sink_location",
@@ -318,16 +318,16 @@ def sink_location(name: str, sink: SinkConnector) -> str:
     return "" if is_side_output(name) else sink.location
 
 
-def half_shown(
-    found: Identity, wanted: Identity, epoch: int, shown: Mapping[str, str]
+def half_released(
+    found: Identity, wanted: Identity, epoch: int, released: Mapping[str, str]
 ) -> list[Problem]:
     """Why a changed flow cannot finish an epoch that has been released in part."""
-    if not shown or found.code == wanted.code:
+    if not released or found.code == wanted.code:
         return []
     message = f"it does something else now, and began epoch {epoch}, which is not finished"
     return [
         _changed(
-            f"{message}; {mixture(found, shown)}",
+            f"{message}; {mixture(found, released)}",
             "let the flow that began the epoch finish it (run it again), then change it; or "
             "let this one finish it (--finish-with-this-flow): the rest of the epoch, and all "
             "states, are then made by this flow",
@@ -335,10 +335,10 @@ def half_shown(
     ]
 
 
-def mixture(found: Identity, shown: Mapping[str, str]) -> str:
+def mixture(found: Identity, released: Mapping[str, str]) -> str:
     """What each sink has of an epoch that another flow began, as a phrase."""
-    parts = [f"sink '{name}' has released {much}" for name, much in shown.items()]
-    nothing = [name for name in found.sinks if name not in shown]
+    parts = [f"sink '{name}' has released {much}" for name, much in released.items()]
+    nothing = [name for name in found.sinks if name not in released]
     if nothing:
         parts.append(f"nothing was released by {_names(nothing)}")
     return ", ".join(parts)

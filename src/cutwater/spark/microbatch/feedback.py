@@ -202,11 +202,13 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = Logs(job)
         logs.clean(log.name, logs.read_by(logs.newest, 1))
         offset = offset_of_left(logs.newest + 1, plan.remaining, plan.inside[0].number)
-        unchanged = {name: start[name] for name in ("shown", "watermark", "end") if name in start}
+        unchanged = {
+            name: start[name] for name in ("released", "watermark", "end") if name in start
+        }
         if plan.leaving is None:
             return offset | unchanged
         leaving = plan.leaving
-        offset |= unchanged | {"leaves": leaving.number, "shown": leaving.entries}
+        offset |= unchanged | {"leaves": leaving.number, "released": leaving.entries}
         watermark = _completed(job, log, leaving)
         if watermark is not None:
             offset["watermark"] = base64.b64encode(watermark).decode()

@@ -160,15 +160,15 @@ class FrontierTracker:
     def steps_behind(
         self,
         loop: str,
-        shown: Sequence[Position],
+        released: Sequence[Position],
         steps: Sequence[StepFrontier],
         asked: str | None = None,
     ) -> tuple[StepFrontier, ...]:
         """The frontiers of steps, those behind a loop with something in it held by the loop.
 
-        Sources are at `shown`: where they were when the newest input epoch that left was read.
+        Sources are at `released`: where they were when the newest input epoch that left was read.
         """
-        self.move(shown)
+        self.move(released)
         behind = self._topology.behind(loop)
         earlier = {each.step: each for each in self.steps(asked) if each.step in behind}
         return tuple(_held_by_loop(earlier.get(each.step, each), loop, behind) for each in steps)
@@ -329,8 +329,8 @@ def frontiers_in(checkpoint: Checkpoint, asked: str | None = None) -> Frontiers:
         raise RefusedError(_no_such_time(str(asked), topology))
     loop = loop_progress(checkpoint, identity)
     if loop and loop.input_epochs:
-        shown = _positions(topology, checkpoint.chunks_at(loop.shown))
-        steps = tracker.steps_behind(loop.loop, shown, steps, asked)
+        released = _positions(topology, checkpoint.chunks_at(loop.released))
+        steps = tracker.steps_behind(loop.loop, released, steps, asked)
     return Frontiers(
         identity.flow,
         checkpoint.next_epoch() - 1,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.errors import CutwaterError
-from cutwater.spark.checkpoint.loop_progress import inside_after, shown_after
+from cutwater.spark.checkpoint.loop_progress import inside_after, released_after
 from cutwater.spark.checkpoint.offset_log import LOG
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
@@ -220,8 +220,8 @@ class Reports:
         checkpoint = Checkpoint(Path(self._job.checkpoint))
         if not inside_after(checkpoint, self._job.sources, epoch):
             return steps
-        shown = shown_after(checkpoint, epoch)
-        positions = [each for name in self._job.sources for each in self._position(name, shown)]
+        released = released_after(checkpoint, epoch)
+        positions = [each for name in self._job.sources for each in self._position(name, released)]
         return self._tracker.steps_behind(self._job.topology.logs[0].loop, positions, steps)
 
     def _position(self, name: str, entries: Mapping[str, int]) -> list[Position]:

@@ -204,7 +204,7 @@ class SinkConnector(ABC):
         Raises `FencedError` as `write` does.
         """
 
-    def shown(self, claim: Claim, epoch: int) -> str | None:
+    def released(self, claim: Claim, epoch: int) -> str | None:
         """How much of an epoch observers may have seen, as a phrase; None: certainly nothing.
 
         Called after `claim`, so earlier generations can release nothing more. Rows whose fate is

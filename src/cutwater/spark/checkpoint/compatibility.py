@@ -26,7 +26,7 @@ from cutwater.operators.aggregates import Aggregate
 from cutwater.schema import Schema, render, schema_of, what_breaks
 from cutwater.spark.connectors.base.side_outputs import is_side_output
 from cutwater.spark.connectors.base.sink import SinkConnector
-from cutwater.spark.job.column_requirements import heeds_time
+from cutwater.spark.job.column_requirements import needs_watermarks
 from cutwater.spark.job.spec import MICROBATCH, REALTIME, Engine, Job
 from cutwater.spark.state.storage import Storage
 
@@ -251,7 +251,7 @@ def _aggregates(aggregates: Sequence[tuple[str, Aggregate]]) -> str:
 
 
 def _notes(storage: Storage, step: s.Step) -> str:
-    if not heeds_time(step):
+    if not needs_watermarks(step):
         return ""
     keys, times = (
         f"{what} as {render(schema_of(codec.type))}" if codec else f"no {what}"

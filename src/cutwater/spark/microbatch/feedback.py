@@ -297,7 +297,7 @@ def _sent(
     sender = Sender(job, job.topology.source_segment(log.name), shuffle)
     for start in range(0, len(lines), _LINES):
         batch = job.codecs.log_lines[log.name].read(
-            lines[start : start + _LINES], job.topology.home
+            lines[start : start + _LINES], job.topology.keyless_label
         )
         orders = list(map(order_of, batch.orders)) if sender.is_order_sensitive else []
         sender.through(replace(batch, orders=orders))

@@ -61,7 +61,7 @@ class Reading:
         self._is_timed = segment.number in job.topology.requirements.times
         self._rank = job.topology.source_ranks[source]
         self._tracker = job.watermark_tracker_of(source)
-        self._home = job.topology.home
+        self._keyless_label = job.topology.keyless_label
         self._waiting: list[_Waiting] = []
         self._records_waiting = self._bytes_waiting = 0
 
@@ -168,7 +168,9 @@ class Reading:
         times = (
             self._times(values, [first + index for index in indices]) if self._is_timed else None
         )
-        return EventBatch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
+        return EventBatch(
+            orders, [NO_KEY] * len(values), values, times=times, label=self._keyless_label
+        )
 
     def _decoded(self, each: _Waiting) -> tuple[Sequence[int], Sequence[Any]]:
         """The records that are no bad ones, and their indices in the run."""

@@ -26,7 +26,7 @@ from cutwater.spark.connectors.base.watermarks import (
     SourceTracker,
     WatermarkTracker,
 )
-from cutwater.spark.job.column_requirements import heeds_time
+from cutwater.spark.job.column_requirements import needs_watermarks
 from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.durable import damaged, read_json, write_json
 
@@ -174,7 +174,7 @@ def _step(step: s.Step) -> StepTimes:
     kept = None
     if isinstance(window, Sliding):
         kept = tuple(map(msgspec.to_builtins, (window.size, window.every, window.offset)))
-    return StepTimes(step.name, step.verb, step.inputs, heeds_time(step), kept)
+    return StepTimes(step.name, step.verb, step.inputs, needs_watermarks(step), kept)
 
 
 def _source(job: Job, step: s.Source) -> SourceTimes:

@@ -1,4 +1,4 @@
-"""What `guarantee` says of order and what `check` finds by exchanging inputs never contradict."""
+"""What `guarantee` says of order and what `check` finds by swapping inputs never contradict."""
 
 import random
 from dataclasses import replace
@@ -22,7 +22,7 @@ from cutwater.checking.flows.histories import histories_of
 from cutwater.checking.flows.interleavings import dependences_of
 from cutwater.checking.flows.scenario import Scenario
 from cutwater.checking.guarantees.claims import check_claims
-from cutwater.checking.guarantees.exchanges import find_exchange
+from cutwater.checking.guarantees.swaps import find_swap
 from cutwater.flow import Flow
 from cutwater.flow import steps as s
 from cutwater.flow.guarantees.order_free import orders_of, steps_before
@@ -67,7 +67,7 @@ VERBS = {
 
 
 def made(seed):
-    """A flow that is mostly free of order, with inputs in which much can be exchanged."""
+    """A flow that is mostly free of order, with inputs in which much can be swapped."""
     drawn = random.Random(seed)
     flow = Flow("mostly-free")
     kinds = [drawn.choice(["rule", "rule", "numbered"]) for _ in range(drawn.randint(1, 2))]
@@ -127,7 +127,7 @@ def test_a_witness_replays_to_different_results_and_refutes_the_claim(seed):
     verdicts = {step: f.verdict for step, _, f in check_claims(claiming, histories, SEED)}
     for step in claiming.steps:
         if isinstance(step, s.Apply):
-            witness, tried = find_exchange(step, histories.by_key(step.name), SEED)
+            witness, tried = find_swap(step, histories.by_key(step.name), SEED)
             event(f"{step.task.name}: witness: {witness is not None}")
             assert witness is None or witness.is_replayed()
             assert witness is None or step.task.name != "tally"

@@ -57,7 +57,7 @@ def _section(flow: Flow, setting: Setting) -> str:
         "because",
         "with the weakest part replaced",
     )
-    leaving = ("sink", "may leave before the snapshot", "why")
+    early = ("sink", "may be released before the snapshot", "why")
     return "\n".join(
         [
             "<section>",
@@ -66,7 +66,7 @@ def _section(flow: Flow, setting: Setting) -> str:
             *_key(setting),
             *_reasons(flow, setting),
             *_table(columns, map(_guarantee, setting.sink_guarantees)),
-            *_table(leaving, map(_leaving, setting.early)),
+            *_table(early, map(_early, setting.early)),
             "</section>",
         ]
     )
@@ -97,20 +97,20 @@ def _reasons(flow: Flow, setting: Setting) -> Iterator[str]:
 
 
 def _guarantee(guarantee: SinkGuarantee) -> list[str]:
-    tint = "holds" if guarantee.level == EXACTLY_ONCE else "weak"
+    tint = "holds" if guarantee.kind == EXACTLY_ONCE else "weak"
     provided = [f"provided {condition}" for condition in guarantee.provided]
     return [
         escape(", ".join(guarantee.sources)),
         escape(guarantee.sink),
         guarantee.release,
-        _tinted(guarantee.level, tint),
+        _tinted(guarantee.kind, tint),
         "<br>".join(map(_formatted, [*guarantee.because, *provided])),
         _formatted(guarantee.replaced) or "-",
     ]
 
 
-def _leaving(guarantee: SinkGuarantee) -> list[str]:
-    if guarantee.level == EXACTLY_ONCE:
+def _early(guarantee: SinkGuarantee) -> list[str]:
+    if guarantee.kind == EXACTLY_ONCE:
         same = "a replay gives the same rows in the same order"
         return [escape(guarantee.sink), _tinted("yes", "holds"), same]
     weak = guarantee.weaknesses[0]

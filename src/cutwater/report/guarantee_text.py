@@ -44,9 +44,9 @@ def screens(
     )
     for setting in settings:
         yield Screen(
-            f"{setting.title}: may outputs leave before the snapshot?",
-            ("sink", "may leave", "why"),
-            tuple(_leaving(guarantee) for guarantee in setting.early),
+            f"{setting.title}: may outputs be released before the snapshot?",
+            ("sink", "may be released", "why"),
+            tuple(_early(guarantee) for guarantee in setting.early),
         )
         yield Screen(
             f"{setting.title}: from end to end",
@@ -74,8 +74,8 @@ def _determinism(step: StepOrder, found: Sensitivity, checked: CheckRecord | Non
     return "as far as check went" if checked else "not checked"
 
 
-def _leaving(guarantee: SinkGuarantee) -> tuple[str, str, str]:
-    if guarantee.level == EXACTLY_ONCE:
+def _early(guarantee: SinkGuarantee) -> tuple[str, str, str]:
+    if guarantee.kind == EXACTLY_ONCE:
         return guarantee.sink, "yes", "a replay gives the same rows in the same order"
     weak = guarantee.weaknesses[0]
     return guarantee.sink, "must wait", f"`{weak.part}` {weak.why}"
@@ -84,7 +84,7 @@ def _leaving(guarantee: SinkGuarantee) -> tuple[str, str, str]:
 def _end_to_end(guarantee: SinkGuarantee) -> tuple[str, str, str, str, str]:
     relies = [f"relies on the claim of `{name}`" for name in guarantee.relies_on]
     remedy = _cell([*filter(None, [guarantee.replaced]), *relies])
-    return ", ".join(guarantee.sources), guarantee.sink, guarantee.release, guarantee.level, remedy
+    return ", ".join(guarantee.sources), guarantee.sink, guarantee.release, guarantee.kind, remedy
 
 
 def _cell(parts: Sequence[str]) -> str:

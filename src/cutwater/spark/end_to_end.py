@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cutwater.errors import Problem
 from cutwater.flow import Flow
-from cutwater.flow.guarantees.end_to_end import LEVELS, SinkGuarantee, SinkPart, SourcePart
+from cutwater.flow.guarantees.end_to_end import GUARANTEE_KINDS, SinkGuarantee, SinkPart, SourcePart
 from cutwater.flow.guarantees.settings import Setting, guarantees_of_sinks, setting_of
 from cutwater.spark.binding import bind
 from cutwater.spark.connectors.base.sink import SinkConnector
@@ -18,7 +18,14 @@ from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.job.spec import spark_plan
 
-__all__ = ["LEVELS", "SinkGuarantee", "bound_setting", "guarantees", "sink_guarantees", "too_low"]
+__all__ = [
+    "GUARANTEE_KINDS",
+    "SinkGuarantee",
+    "bound_setting",
+    "guarantees",
+    "sink_guarantees",
+    "too_low",
+]
 
 
 def guarantees(
@@ -84,24 +91,24 @@ def _sink_parts(name: str, sink: SinkConnector) -> list[SinkPart]:
     """What a sink declares about its guarantee, once per way in which it can release rows."""
     own = sink.guarantee()
     return [
-        SinkPart(name, own.level, own.because, own.provided, release) for release in sink.releases
+        SinkPart(name, own.kind, own.because, own.provided, release) for release in sink.releases
     ]
 
 
 def too_low(found: Mapping[str, SinkGuarantee], required: str) -> list[Problem]:
-    """Why a run that requires a level must not start; empty if every sink reaches it."""
-    if required not in LEVELS:
-        message = " or ".join(map(repr, reversed(LEVELS)))
+    """Why a run that requires a guarantee must not start; empty if every sink reaches it."""
+    if required not in GUARANTEE_KINDS:
+        message = " or ".join(map(repr, reversed(GUARANTEE_KINDS)))
         return [
             Problem("unknown-choice", f"require is {required!r}; it is {message}", f"use {message}")
         ]
     return [
         Problem(
             "guarantee-too-low",
-            f"{required} is required, but sink '{name}' has {guarantee.level}: "
+            f"{required} is required, but sink '{name}' has {guarantee.kind}: "
             f"{', '.join(guarantee.because)}",
             "bind its sources and the sink to what can guarantee it, or do not require it",
         )
         for name, guarantee in found.items()
-        if LEVELS.index(guarantee.level) < LEVELS.index(required)
+        if GUARANTEE_KINDS.index(guarantee.kind) < GUARANTEE_KINDS.index(required)
     ]

@@ -43,14 +43,14 @@ from cutwater.spark.checkpoint.compatibility import (
     Identity,
     continued,
     differences,
-    half_shown,
+    half_released,
     identity_of,
     mixture,
 )
 from cutwater.spark.checkpoint.newest_epoch import (
     drop_unplanned,
     forget_newest,
-    shown_of,
+    released_of,
     unbound_side_outputs,
 )
 from cutwater.spark.checkpoint.power_loss import SparkFiles
@@ -261,8 +261,8 @@ def _settle(
     assert found is not None
     wanted = replace(wanted, partitions=found.partitions)
     if checkpoint.is_mid_epoch():
-        shown = _refuse_mixture(checkpoint, found, wanted, job, asked)
-        if not shown:
+        released = _refuse_mixture(checkpoint, found, wanted, job, asked)
+        if not released:
             if checkpoint.replans:
                 forget_newest(checkpoint)
         else:
@@ -271,7 +271,7 @@ def _settle(
                 epoch = checkpoint.first_unfinished()
                 notify(
                     f"epoch {epoch} was begun by another flow and is finished by this one: "
-                    f"{mixture(found, shown)}; the rest of it, and all states, are this flow's"
+                    f"{mixture(found, released)}; the rest of it, and all states, are this flow's"
                 )
     drop_unplanned(checkpoint, found.sources, job.generation)
     checkpoint.save(wanted)
@@ -281,11 +281,11 @@ def _refuse_mixture(
     checkpoint: Checkpoint, found: Identity, wanted: Identity, job: Job, asked: Resumption
 ) -> dict[str, str]:
     """What was released of the newest epoch; refuses a mix of two flows unless that is allowed."""
-    shown = shown_of(checkpoint, found, job)
-    problems = half_shown(found, wanted, checkpoint.first_unfinished(), shown)
+    released = released_of(checkpoint, found, job)
+    problems = half_released(found, wanted, checkpoint.first_unfinished(), released)
     if problems and not asked.finish_with_this_flow:
         raise RefusedError(problems)
-    return shown
+    return released
 
 
 def _too_late_to(way: str, name: str, sink: SinkConnector, checkpoint: Checkpoint) -> Problem:

@@ -99,7 +99,7 @@ class Right(SinkConnector):
                     self.table.done[epoch, label] = len(values)
         self.table.published = max(self.table.published, epoch)
 
-    def shown(self, claim, epoch):
+    def released(self, claim, epoch):
         return "rows" if any(done >= epoch for done, _ in self.table.done) else None
 
     def row_count(self, claim):
@@ -108,7 +108,7 @@ class Right(SinkConnector):
 
 @dataclass(frozen=True)
 class Staged(Receipt):
-    """What a task has not shown."""
+    """What a task has not released."""
 
     parts: tuple = ()
 
@@ -189,13 +189,13 @@ class CountsNothing(Right):
         return 0
 
 
-class SaysNothingWasShown(Right):
-    def shown(self, claim, epoch):
+class SaysNothingWasReleased(Right):
+    def released(self, claim, epoch):
         return None
 
 
-class SaysAllWasShown(Right):
-    def shown(self, claim, epoch):
+class SaysAllWasReleased(Right):
+    def released(self, claim, epoch):
         return "perhaps"
 
 
@@ -215,14 +215,14 @@ BROKEN = {
     LetsAnyoneClaim: "an_older_generation_cannot_claim",
     ShowsTooSoon: "rows_are_seen_when_the_release_says_so",
     ShowsTooLate: "rows_are_seen_when_the_release_says_so",
-    Reorders: "epochs_are_shown_in_order",
-    LosesATask: "epochs_are_shown_in_order",
+    Reorders: "epochs_are_released_in_order",
+    LosesATask: "epochs_are_released_in_order",
     RefusesNobody: "another_checkpoint_is_refused",
     KeepsTheOldOwner: "another_checkpoint_takes_over",
     DeletesWhatStays: "another_checkpoint_takes_over",
     CountsNothing: "the_ledger_says_how_far_the_output_is",
-    SaysNothingWasShown: "the_ledger_says_what_was_shown_of_an_epoch",
-    SaysAllWasShown: "the_ledger_says_what_was_shown_of_an_epoch",
+    SaysNothingWasReleased: "the_ledger_says_what_was_released_of_an_epoch",
+    SaysAllWasReleased: "the_ledger_says_what_was_released_of_an_epoch",
     ForgetsHowFarItIs: "the_ledger_says_how_far_the_output_is",
     CannotTravel: "it_can_be_serialised",
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.spark.checkpoint.offset_log import ChunkLog
-from cutwater.spark.connectors.base.watermarks import SourceClock
+from cutwater.spark.connectors.base.watermarks import SourceTracker
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.connectors.files.listing import FilesPlanner
 
@@ -19,12 +19,12 @@ class FileLog(ChunkLog):
         self,
         folder: Path,
         log: Path,
-        clock: SourceClock | None = None,
+        tracker: SourceTracker | None = None,
         now: Callable[[], float] = time.time,
         tp: Any = Any,
         generation: int = 0,
     ) -> None:
-        super().__init__(JsonLines(str(folder)), tp, log, clock, now, generation)
+        super().__init__(JsonLines(str(folder)), tp, log, tracker, now, generation)
 
     def unread(self) -> list[str]:
         """The files that no entry has taken yet, by name."""

@@ -191,7 +191,7 @@ def test_other_kinds_map_onto_their_settings(load, tmp_path):
     config = load(EVERY.replace("RECORD_OF", f"{__name__}:numbers"))
     assert config.sources["items"].password_file == str(tmp_path / "conf" / "secret")
     assert config.sources["others"].record_of(3) == Item("3")
-    assert config.sinks["out"].guarantee().level == "exactly-once"
+    assert config.sinks["out"].guarantee().kind == "exactly-once"
     assert config.sinks["more"].path == str(tmp_path / "conf" / "table")
 
 

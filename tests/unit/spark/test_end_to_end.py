@@ -80,14 +80,14 @@ def say(flow, tmp_path):
 
 
 def test_the_weakest_on_the_way_decides(say):
-    assert {p.level for p in say().values()} == {"exactly-once"}
+    assert {p.kind for p in say().values()} == {"exactly-once"}
     weak = say(left=Passing)
-    assert [weak[name].level for name in ("lefts", "both", "rights")] == [
+    assert [weak[name].kind for name in ("lefts", "both", "rights")] == [
         "at-least-once",
         "at-least-once",
         "exactly-once",
     ]
-    assert {p.level for p in say(sink=Hasty).values()} == {"at-least-once"}
+    assert {p.kind for p in say(sink=Hasty).values()} == {"at-least-once"}
 
 
 def test_it_is_a_sentence(say, monkeypatch):
@@ -152,7 +152,7 @@ def one_task(task, source, tmp_path, sink=Ledgered):
 
 def test_another_order_does_no_harm_where_nothing_shows_it(tmp_path):
     found = one_task(weighed, Reordered, tmp_path)
-    assert (found["commit"].level, found["commit"].relies_on) == ("exactly-once", ("weighed",))
+    assert (found["commit"].kind, found["commit"].relies_on) == ("exactly-once", ("weighed",))
     assert str(found["commit"]) == (
         "out: exactly-once: `orders` may come in another order when it is replayed, because it has "
         "no order, which nothing on the way to `out` shows, `weighed` claims to be commutative, "
@@ -171,13 +171,13 @@ def test_a_tested_claim_is_said_to_be_tested(tmp_path, monkeypatch):
 
 def test_it_relies_on_no_claim_where_the_order_stays(tmp_path):
     found = one_task(weighed, JsonLines, tmp_path)
-    assert {p.level for p in found.values()} == {"exactly-once"}
+    assert {p.kind for p in found.values()} == {"exactly-once"}
     assert {p.relies_on for p in found.values()} == {()}
 
 
 def test_early_rows_need_the_order_even_so(tmp_path):
     early = one_task(weighed, Reordered, tmp_path)["early"]
-    assert (early.level, early.relies_on) == ("at-least-once", ())
+    assert (early.kind, early.relies_on) == ("at-least-once", ())
     (weak,) = early.weaknesses
     assert str(weak) == (
         "`orders` may come in another order when it is replayed, because it has no order, so that "
@@ -189,7 +189,7 @@ def test_early_rows_need_the_order_even_so(tmp_path):
 def test_the_weakest_part_says_what_would_be_with_another_in_its_place(tmp_path):
     found = one_task(replaced, Reordered, tmp_path)["commit"]
     (weak,) = found.weaknesses
-    assert (found.level, weak.level) == ("at-least-once", "exactly-once")
+    assert (found.kind, weak.kind) == ("at-least-once", "exactly-once")
     assert "and `replaced` does not claim to be commutative" in weak.why
     source, sink = one_task(replaced, Passing, tmp_path, Hasty)["commit"].weaknesses
     assert source.instead == "`orders` as a source that can be replayed: still at-least-once"
@@ -201,9 +201,9 @@ def test_a_refuted_claim_and_an_impure_function_lower_it(tmp_path):
     flow.sink("out", flow.source("orders", Item).key_by("name").apply(weighed))
     bound = {"orders": Reordered(str(tmp_path))}, {"out": Folder(str(tmp_path / "out"))}
     (refuted,) = end_to_end.bound_setting(flow, *bound, "", refuted=["weighed"]).sink_guarantees
-    assert refuted.level == "at-least-once"
+    assert refuted.kind == "at-least-once"
     (impure,) = end_to_end.bound_setting(flow, *bound, "", impure=["weighed"]).sink_guarantees
-    assert (impure.level, impure.weaknesses[0].instead) == (
+    assert (impure.kind, impure.weaknesses[0].instead) == (
         "none",
         "`weighed` made pure: exactly-once",
     )
@@ -217,6 +217,6 @@ def test_a_dataframe_says_what_an_order_would_make_of_it(tmp_path):
         sinks = {"out": Folder(str(tmp_path / "out"))}
         return end_to_end.sink_guarantees(flow, {"orders": Frame(None, order)}, sinks)["out"]
 
-    assert (found([]).level, found(["at"]).level) == ("at-least-once", "exactly-once")
+    assert (found([]).kind, found(["at"]).kind) == ("at-least-once", "exactly-once")
     assert found([]).replaced == "`orders` with order=[…]: exactly-once"
     assert "Spark reads the same rows when it reads them again" in found([]).provided

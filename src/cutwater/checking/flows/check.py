@@ -188,7 +188,7 @@ def _findings_after(seen: Sequence[EpochValues], check: _Check) -> Iterator[Find
         notify("testing claims")
         yield from (finding for *_, finding in check_claims(flow, histories, seed))
     if not is_impure:  # else any two runs may differ
-        notify("exchanging inputs")
+        notify("swapping inputs")
         yield _order(scenarios, seed, notify)
     notify("following watermarks")
     yield _watermarks(scenarios, seed)
@@ -267,9 +267,9 @@ def _travel(flow: Flow) -> Finding:
 
 def _order(scenarios: Sequence[Scenario], seed: int, notify: Callable[[str], None]) -> Finding:
     found, compared = dependences_of(scenarios, seed, notify)
-    extent = f"{many(compared, 'pair')} of neighbours exchanged"
+    extent = f"{many(compared, 'pair')} of neighbours swapped"
     if not compared:
-        why = ("no two inputs of an epoch can be exchanged: pass inputs with more events",)
+        why = ("no two inputs of an epoch can be swapped: pass inputs with more events",)
         return Finding("order of inputs: nothing was looked at", extent, "note", why)
     if found:
         details = tuple(str(dependence) for dependence in found)

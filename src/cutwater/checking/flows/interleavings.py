@@ -154,7 +154,7 @@ def dependences(
         base = _tried(tasks, order)
         if isinstance(base, str):  # fails in an order that the input itself does not have
             continue
-        for number, index in _exchanges(order, drawn, tries // len(orders)):
+        for number, index in _swaps(order, drawn, tries // len(orders)):
             one, two = order[number][index : index + 2]
             sources = (min(one[0], two[0]), max(one[0], two[0]))
             if all((sink, sources) in found for sink in tasks.sinks):
@@ -162,13 +162,11 @@ def dependences(
             other = [list(epoch) for epoch in order]
             other[number][index : index + 2] = [two, one]
             compared += 1
-            exchanged = _tried(tasks, other)
-            if isinstance(exchanged, str):
-                found.setdefault(
-                    ("", sources), _failing(sources, number, one[1], two[1], exchanged)
-                )
+            swapped = _tried(tasks, other)
+            if isinstance(swapped, str):
+                found.setdefault(("", sources), _failing(sources, number, one[1], two[1], swapped))
                 continue
-            for sink, epoch, values in _differences(base, exchanged):
+            for sink, epoch, values in _differences(base, swapped):
                 found.setdefault(
                     (sink, sources),
                     Dependence(
@@ -185,7 +183,7 @@ def dependences_of(
     found: dict[tuple[str, tuple[str, str]], Dependence] = {}
     compared = 0
     for number, one in enumerate(scenarios, 1):
-        notify(f"exchanging inputs: {number} of {many(len(scenarios), 'input')}")
+        notify(f"swapping inputs: {number} of {many(len(scenarios), 'input')}")
         part = one if one.is_small else one.cut(3, 8)
         dependent, count = dependences(
             plan(one.flow), part.payloads, seed=seed, on_loss=one.on_loss
@@ -232,7 +230,7 @@ def _drawn(epochs: Epochs, drawn: random.Random) -> Interleaving:
     return order
 
 
-def _exchanges(order: Interleaving, drawn: random.Random, tries: int) -> Iterator[tuple[int, int]]:
+def _swaps(order: Interleaving, drawn: random.Random, tries: int) -> Iterator[tuple[int, int]]:
     positions = [
         (number, index)
         for number, epoch in enumerate(order)

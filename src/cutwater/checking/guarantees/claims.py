@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from cutwater.checking.flows.histories import Histories
 from cutwater.checking.flows.report import Finding
-from cutwater.checking.guarantees.exchanges import (
-    Exchange,
+from cutwater.checking.guarantees.swaps import (
     Repetition,
-    find_exchange,
+    Swap,
     find_repetition,
+    find_swap,
 )
 from cutwater.errors import many
 from cutwater.flow.builder import Flow
@@ -36,10 +36,10 @@ def check_claims(flow: Flow, histories: Histories, seed: int) -> Iterator[tuple[
 
 
 def _finding(step: Apply, claim: str, events: list[list[object]], seed: int) -> Finding:
-    witness: Exchange | Repetition | None
+    witness: Swap | Repetition | None
     if claim == "commutative":
-        witness, tried = find_exchange(step, events, seed)
-        extent = f"{many(tried, 'pair')} of events exchanged"
+        witness, tried = find_swap(step, events, seed)
+        extent = f"{many(tried, 'pair')} of events swapped"
     else:
         witness, tried = find_repetition(step, events, seed)
         extent = f"{many(tried, 'event')} repeated"

@@ -1,6 +1,6 @@
 """Where the order of events matters in a flow: found by search, with witnesses.
 
-Steps with a task are searched for two events of one key (`exchanges`), sinks for two neighbours of
+Steps with a task are searched for two events of one key (`swaps`), sinks for two neighbours of
 the input (`interleavings`). For other steps the kind decides (`flow.guarantees.order_free`).
 """
 
@@ -15,7 +15,7 @@ from cutwater.checking.flows.interleavings import Dependence, dependences_of
 from cutwater.checking.flows.samples import inputs_to_try
 from cutwater.checking.flows.scenario import Scenario
 from cutwater.checking.guarantees.claims import check_claims
-from cutwater.checking.guarantees.exchanges import find_exchange
+from cutwater.checking.guarantees.swaps import find_swap
 from cutwater.checking.purity.repeated_calls import Calls, check_purity, functions_of
 from cutwater.errors import many
 from cutwater.flow import steps as s
@@ -138,7 +138,7 @@ def order_sensitivity(
     scenarios = [Scenario(flow, sample, epoch_size, 2) for sample in tried]
     notify("calling every function again")
     impure = _impure(flow, scenarios)
-    notify("exchanging events of one key")
+    notify("swapping events of one key")
     histories = histories_of(scenarios, seed, is_made_up=inputs is None)
     claims = _claims(flow, histories, seed)
     steps = tuple(_steps(flow, histories, claims, impure, seed))
@@ -227,8 +227,8 @@ def _typed(
 def _task(
     step: s.Apply, events: Sequence[Sequence[Any]], claims: tuple[ClaimOutcome, ...], seed: int
 ) -> StepOrder:
-    witness, tried = find_exchange(step, events, seed)
-    extent = f"{many(tried, 'pair')} of events exchanged"
+    witness, tried = find_swap(step, events, seed)
+    extent = f"{many(tried, 'pair')} of events swapped"
     if witness is not None:
         return StepOrder(step.name, "yes", "two events show it", str(witness), claims)
     if step.task.commutative:

@@ -127,7 +127,7 @@ def check_productivity(op: Operator, closing: Sequence[Event], settled: Settled,
             if not settled(fed[:n]):
                 continue
             outputs = run.before_end(n + lag)
-            position = _owed(outputs[: len(run.before_end(n))], outputs)
+            position = _first_incomplete(outputs[: len(run.before_end(n))], outputs)
             if position is not None:
                 late = f" within {lag} inputs" if lag else ""
                 time = outputs[position].time
@@ -138,7 +138,7 @@ def check_productivity(op: Operator, closing: Sequence[Event], settled: Settled,
     return check
 
 
-def _owed(judged: Sequence[Event], outputs: Sequence[Event]) -> int | None:
+def _first_incomplete(judged: Sequence[Event], outputs: Sequence[Event]) -> int | None:
     """The index of the first of the judged data that no later watermark completes."""
     for index, event in enumerate(judged):
         later = (mark.time for mark in outputs[index + 1 :] if isinstance(mark, Watermark))

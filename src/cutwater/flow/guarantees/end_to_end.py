@@ -20,7 +20,7 @@ from cutwater.flow.timely import with_bodies
 __all__ = [
     "AT_LEAST_ONCE",
     "EXACTLY_ONCE",
-    "LEVELS",
+    "GUARANTEE_KINDS",
     "NO_GUARANTEE",
     "SinkGuarantee",
     "SinkPart",
@@ -32,9 +32,9 @@ __all__ = [
 EXACTLY_ONCE = "exactly-once"
 AT_LEAST_ONCE = "at-least-once"
 NO_GUARANTEE = "none"
-"""The level if a function is known to be impure."""
-LEVELS = (AT_LEAST_ONCE, EXACTLY_ONCE)
-"""The levels a sink may have, weakest first."""
+"""The guarantee if a function is known to be impure."""
+GUARANTEE_KINDS = (AT_LEAST_ONCE, EXACTLY_ONCE)
+"""What a sink may guarantee, weakest first."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class SinkPart:
     """What a sink contributes to the guarantee."""
 
     name: str
-    level: str
-    """Its level, provided its input is replayed identically."""
+    kind: str
+    """Its guarantee, provided its input is replayed identically."""
     because: str
     provided: str = ""
     release: str = "commit"
@@ -77,17 +77,17 @@ class Weakness:
     """Completes "``orders`` …": "may come in another order when it is replayed"."""
     remedy: str
     """What it would have to be, as a phrase that follows its name."""
-    level: str
-    """The sink's level if only this part is replaced."""
+    kind: str
+    """The guarantee of the sink if only this part is replaced."""
 
     def __str__(self) -> str:
         return f"`{self.part}` {self.why}; {self.instead}"
 
     @property
     def instead(self) -> str:
-        """The remedy and the level it would give, as a phrase."""
-        is_still = "" if self.level == EXACTLY_ONCE else "still "
-        return f"`{self.part}` {self.remedy}: {is_still}{self.level}"
+        """The remedy and the guarantee it would give, as a phrase."""
+        is_still = "" if self.kind == EXACTLY_ONCE else "still "
+        return f"`{self.part}` {self.remedy}: {is_still}{self.kind}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class SinkGuarantee:
     """What an observer of a sink may rely on."""
 
     sink: str
-    level: str
+    kind: str
     """``exactly-once`` or ``at-least-once``; ``none`` if a function is known to be impure."""
     because: tuple[str, ...]
     """Why: clauses for the sources, the steps and the sink."""
@@ -112,22 +112,22 @@ class SinkGuarantee:
 
     @property
     def replaced(self) -> str:
-        """The level after replacing the weakest part, then the next, until all are replaced."""
+        """The guarantee after replacing the weakest part, then the next, until all are replaced."""
         clauses = []
         for number, weak in enumerate(self.weaknesses, 1):
             is_last = number == len(self.weaknesses)
-            left = EXACTLY_ONCE if is_last else f"still {weak.level}"
+            left = EXACTLY_ONCE if is_last else f"still {weak.kind}"
             clauses.append(f"`{weak.part}` {weak.remedy}: {left}")
         return "; and ".join(clauses)
 
     @property
     def line(self) -> str:
         """The guarantee without the reasons."""
-        return f"{self.sink}: {self.level}"
+        return f"{self.sink}: {self.kind}"
 
     def __str__(self) -> str:
         provided = f" (provided {'; '.join(self.provided)})" if self.provided else ""
-        return f"{self.sink}: {self.level}: {', '.join(self.because)}{provided}"
+        return f"{self.sink}: {self.kind}: {', '.join(self.because)}{provided}"
 
 
 def guarantee_of_sink(
@@ -166,12 +166,12 @@ def guarantee_of_sink(
     provided = dict.fromkeys([*(p.provided for p in parts), sink.provided])
     return SinkGuarantee(
         sink.name,
-        _level(weak),
+        _kind(weak),
         tuple(because),
         tuple(filter(None, provided)),
         sink.release,
         tuple(
-            Weakness(part, why, remedy, _level([w for w in weak if w[0] != part]))
+            Weakness(part, why, remedy, _kind([w for w in weak if w[0] != part]))
             for part, why, remedy, _ in weak
         ),
         relies_on,
@@ -180,12 +180,12 @@ def guarantee_of_sink(
 
 
 _Weak = tuple[str, str, str, str]
-"""Part, why, remedy, and the level that remains with it."""
+"""Part, why, remedy, and the guarantee that remains with it."""
 
 
-def _level(weak: Sequence[_Weak]) -> str:
-    left = {level for *_, level in weak}
-    return next((level for level in (NO_GUARANTEE, AT_LEAST_ONCE) if level in left), EXACTLY_ONCE)
+def _kind(weak: Sequence[_Weak]) -> str:
+    left = {kind for *_, kind in weak}
+    return next((kind for kind in (NO_GUARANTEE, AT_LEAST_ONCE) if kind in left), EXACTLY_ONCE)
 
 
 def _weaknesses(
@@ -201,7 +201,7 @@ def _weaknesses(
         if not part.is_replayable and part.name not in harmless:
             remedy = part.remedy or "as a source that can be replayed"
             yield part.name, _why_weak(part, order), remedy, AT_LEAST_ONCE
-    if sink.level != EXACTLY_ONCE:
+    if sink.kind != EXACTLY_ONCE:
         remedy = "as a sink that keeps a ledger with its rows"
         yield sink.name, sink.because, remedy, AT_LEAST_ONCE
 

@@ -55,7 +55,7 @@ class Setting:
             "outputs": [
                 {
                     "sink": guarantee.sink,
-                    "before_snapshot": guarantee.level == EXACTLY_ONCE,
+                    "before_snapshot": guarantee.kind == EXACTLY_ONCE,
                     "because": [f"`{w.part}` {w.why}" for w in guarantee.weaknesses],
                 }
                 for guarantee in self.early
@@ -65,7 +65,7 @@ class Setting:
                     "sink": guarantee.sink,
                     "release": guarantee.release,
                     "sources": list(guarantee.sources),
-                    "guarantee": guarantee.level,
+                    "guarantee": guarantee.kind,
                     "because": list(guarantee.because),
                     "provided": list(guarantee.provided),
                     "relies_on": list(guarantee.relies_on),
@@ -74,7 +74,7 @@ class Setting:
                             "part": weak.part,
                             "why": weak.why,
                             "instead": weak.remedy,
-                            "guarantee_then": weak.level,
+                            "guarantee_then": weak.kind,
                         }
                         for weak in guarantee.weaknesses
                     ],
@@ -179,7 +179,7 @@ def _edge(
     broken = [step.name for step in with_bodies(before) if step.name in impure]
     if broken:
         return EdgeVerdict("weak", f"`{broken[0]}` is not a function of its arguments")
-    if isinstance(target, s.Sink) and sinks[target.name].level != EXACTLY_ONCE:
+    if isinstance(target, s.Sink) and sinks[target.name].kind != EXACTLY_ONCE:
         return EdgeVerdict("weak", f"`{target.name}` {sinks[target.name].because}")
     parts = [sources[step.name] for step in before if isinstance(step, s.Source)]
     lost = [p for p in parts if not p.is_replayable and not p.is_reordered]

@@ -102,7 +102,7 @@ def why_whole(steps: Sequence[s.Step], number: int, types: Sequence[StreamType])
     if min(step.again, step.out, *step.inputs) < 0:
         return "its body is not complete"
     for inner in with_bodies(step.body):
-        if not isinstance(inner, s.Iterate) and _heeds_time(inner):
+        if not isinstance(inner, s.Iterate) and _uses_times(inner):
             return (
                 f"'{inner.name}' in its body depends on event times, which include the iteration "
                 "there"
@@ -112,7 +112,7 @@ def why_whole(steps: Sequence[s.Step], number: int, types: Sequence[StreamType])
     return _unkept(step, types[step.inputs[0]])
 
 
-def _heeds_time(step: s.Step) -> bool:
+def _uses_times(step: s.Step) -> bool:
     is_expiring = isinstance(step, s.Apply) and step.expire_after is not None
     return step.waits or step.reads_times or is_expiring
 

@@ -133,8 +133,8 @@ class RealTimeModel:
                     if after is None or after == w:
                         continue
                     message = words.format(*numbers, *[""] * 2)
-                    if rule.__name__ in _TOLD:
-                        message = _TOLD[rule.__name__](w, after, at, numbers)
+                    if rule.__name__ in _DESCRIPTIONS:
+                        message = _DESCRIPTIONS[rule.__name__](w, after, at, numbers)
                     yield RealTimeMove(rule.__name__, at, numbers, who, message), after
 
     def _rules(
@@ -192,7 +192,7 @@ class RealTimeModel:
 
 _FAULTS = frozenset({"crash", "lose", "end"})
 
-_Telling = Callable[[RealTimeWorld, RealTimeWorld, int, tuple[int, ...]], str]
+_Description = Callable[[RealTimeWorld, RealTimeWorld, int, tuple[int, ...]], str]
 
 
 def _cut(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, ...]) -> str:
@@ -243,7 +243,7 @@ def _read(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, .
     return f"reads K = {run.newest} and goes back to tick {run.base}"
 
 
-_TOLD: dict[str, _Telling] = {
+_DESCRIPTIONS: dict[str, _Description] = {
     "cut": _cut,
     "idle": _idle,
     "append_entry": _append,

@@ -26,7 +26,7 @@ from cutwater.operators.aggregates import Aggregate
 from cutwater.schema import Schema, render, schema_of, what_breaks
 from cutwater.spark.connectors.base.side_outputs import is_side_output
 from cutwater.spark.connectors.base.sink import SinkConnector
-from cutwater.spark.job.column_requirements import heeds_time
+from cutwater.spark.job.column_requirements import needs_watermarks
 from cutwater.spark.job.spec import MICROBATCH, REALTIME, Engine, Job
 from cutwater.spark.state.storage import Storage
 
@@ -39,7 +39,7 @@ __all__ = [
     "StepIdentity",
     "continued",
     "differences",
-    "half_shown",
+    "half_released",
     "identity_of",
     "mixture",
     "sink_location",
@@ -251,7 +251,7 @@ def _aggregates(aggregates: Sequence[tuple[str, Aggregate]]) -> str:
 
 
 def _notes(storage: Storage, step: s.Step) -> str:
-    if not heeds_time(step):
+    if not needs_watermarks(step):
         return ""
     keys, times = (
         f"{what} as {render(schema_of(codec.type))}" if codec else f"no {what}"
@@ -263,7 +263,10 @@ def _notes(storage: Storage, step: s.Step) -> str:
 def _source(job: Job, source: s.Source) -> SourceIdentity:
     segment, bound = job.topology.source_segment(source.name), job.sources.get(source.name)
     kind = bound.kind if bound else ""
-    if job.clock_of(source.name) is None and segment.number not in job.topology.requirements.times:
+    if (
+        job.watermark_tracker_of(source.name) is None
+        and segment.number not in job.topology.requirements.times
+    ):
         return SourceIdentity(kind=kind)
     tp = render(schema_of(segment.input_type.time))
     delay = msgspec.to_builtins(source.watermark.delay) if source.watermark else None
@@ -315,16 +318,16 @@ def sink_location(name: str, sink: SinkConnector) -> str:
     return "" if is_side_output(name) else sink.location
 
 
-def half_shown(
-    found: Identity, wanted: Identity, epoch: int, shown: Mapping[str, str]
+def half_released(
+    found: Identity, wanted: Identity, epoch: int, released: Mapping[str, str]
 ) -> list[Problem]:
     """Why a changed flow cannot finish an epoch that has been released in part."""
-    if not shown or found.code == wanted.code:
+    if not released or found.code == wanted.code:
         return []
     message = f"it does something else now, and began epoch {epoch}, which is not finished"
     return [
         _changed(
-            f"{message}; {mixture(found, shown)}",
+            f"{message}; {mixture(found, released)}",
             "let the flow that began the epoch finish it (run it again), then change it; or "
             "let this one finish it (--finish-with-this-flow): the rest of the epoch, and all "
             "states, are then made by this flow",
@@ -332,10 +335,10 @@ def half_shown(
     ]
 
 
-def mixture(found: Identity, shown: Mapping[str, str]) -> str:
+def mixture(found: Identity, released: Mapping[str, str]) -> str:
     """What each sink has of an epoch that another flow began, as a phrase."""
-    parts = [f"sink '{name}' has released {much}" for name, much in shown.items()]
-    nothing = [name for name in found.sinks if name not in shown]
+    parts = [f"sink '{name}' has released {much}" for name, much in released.items()]
+    nothing = [name for name in found.sinks if name not in released]
     if nothing:
         parts.append(f"nothing was released by {_names(nothing)}")
     return ", ".join(parts)

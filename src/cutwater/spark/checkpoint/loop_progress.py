@@ -21,7 +21,7 @@ __all__ = [
     "inside_after",
     "loop_progress",
     "offset_of_left",
-    "shown_after",
+    "released_after",
 ]
 
 PLANNED = "planned"
@@ -52,7 +52,7 @@ class LoopProgress:
     """The newest round of its oldest input epoch; None: the loop is empty."""
     input_epochs: tuple[InputEpoch, ...]
     """The input epochs in it, oldest first."""
-    shown: dict[str, int]
+    released: dict[str, int]
     """How far each source was read by the newest input epoch that left; empty: none has left."""
 
     @property
@@ -97,12 +97,12 @@ def loop_progress(checkpoint: Checkpoint, identity: Identity) -> LoopProgress | 
     inside = inside_after(checkpoint, identity.sources, newest)
     name = next(iter(identity.logs)).partition(": ")[2]
     oldest = inside[0].round if inside else None
-    return LoopProgress(name, oldest, tuple(inside), shown_after(checkpoint, newest))
+    return LoopProgress(name, oldest, tuple(inside), released_after(checkpoint, newest))
 
 
-def shown_after(checkpoint: Checkpoint, epoch: int) -> dict[str, int]:
+def released_after(checkpoint: Checkpoint, epoch: int) -> dict[str, int]:
     """How far each source was read by the newest input epoch that had left by an epoch."""
-    return dict(_left(checkpoint, epoch).get("shown", {}))
+    return dict(_left(checkpoint, epoch).get("released", {}))
 
 
 def _left(checkpoint: Checkpoint, epoch: int) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.durable import sync_folder
 from cutwater.spark.storage.entry_log import drop_unread
 
-__all__ = ["drop_unplanned", "forget_newest", "shown_of", "unbound_side_outputs"]
+__all__ = ["drop_unplanned", "forget_newest", "released_of", "unbound_side_outputs"]
 
 _GONE = "spark.gone-"
 
@@ -49,7 +49,7 @@ def unbound_side_outputs(
     return {name: Folder(str(checkpoint.root / side_output_folder(name))) for name in names}
 
 
-def shown_of(checkpoint: Checkpoint, found: Identity, job: Job) -> dict[str, str]:
+def released_of(checkpoint: Checkpoint, found: Identity, job: Job) -> dict[str, str]:
     """What each sink may have released of the unfinished epochs, as a phrase; absent: nothing.
 
     A sink that is bound elsewhere now, or not at all, cannot be asked, so it counts as having
@@ -60,15 +60,15 @@ def shown_of(checkpoint: Checkpoint, found: Identity, job: Job) -> dict[str, str
         **unbound_side_outputs(checkpoint, found, job),
         **job.sinks,
     }
-    shown = {}
+    released = {}
     for name, location in found.sinks.items():
         if name not in sinks or sink_location(name, sinks[name]) != location:
-            shown[name] = "an unknown part of it: it was bound to another location"
+            released[name] = "an unknown part of it: it was bound to another location"
             continue
-        message = sinks[name].shown(job.claim_of(name), epoch)
+        message = sinks[name].released(job.claim_of(name), epoch)
         if message is not None:
-            shown[name] = message
-    return shown
+            released[name] = message
+    return released
 
 
 def forget_newest(checkpoint: Checkpoint) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.spark.connectors.base.source import Chunk, SourceConnector
-from cutwater.spark.connectors.base.watermarks import Clock, SourceClock
+from cutwater.spark.connectors.base.watermarks import SourceTracker, WatermarkTracker
 from cutwater.spark.storage.durable import make_folder
 from cutwater.spark.storage.entry_log import EntryLog
 
@@ -43,13 +43,13 @@ class SourcePlan:
         self,
         connector: SourceConnector,
         tp: Any,
-        clock: SourceClock | None,
+        tracker: SourceTracker | None,
         now: Callable[[], float],
     ) -> None:
         self._merge = connector.merge
         self._reader = connector.reader(tp)
         self._planner = connector.planner(tp, now)
-        self._clock = clock
+        self._tracker = tracker
         self._now = now
         self.last: Chunk | None = None
         """The newest chunk in the log."""
@@ -78,10 +78,14 @@ class SourcePlan:
         """The decision to follow the others' watermark; None if the source is as far by itself."""
         last = self.last or Chunk(-1, 0, 0)
         before = last.newest_after
-        after = self._clock.following(before, watermark) if isinstance(self._clock, Clock) else None
+        after = (
+            self._tracker.following(before, watermark)
+            if isinstance(self._tracker, WatermarkTracker)
+            else None
+        )
         if after is None:
             return None
-        brief = self._clock.brief(before) if self._clock else before
+        brief = self._tracker.brief(before) if self._tracker else before
         return replace(last, start=last.end, newest_before=brief, newest_after=after)
 
     def condensed(self, chunks: Sequence[Chunk]) -> list[Chunk]:
@@ -105,14 +109,14 @@ class SourcePlan:
         timed = []
         for chunk in chunks:
             chunk = replace(chunk, planned=now)
-            if self._clock is not None:  # else keep it: a later run may need times
-                chunk = replace(chunk, first=self._clock.first(after))
-                after = self._clock.after(after, self._reader, chunk)
+            if self._tracker is not None:  # else keep it: a later run may need times
+                chunk = replace(chunk, first=self._tracker.first(after))
+                after = self._tracker.after(after, self._reader, chunk)
             timed.append(chunk)
-        if self._clock is None:
+        if self._tracker is None:
             return [replace(chunk, newest_before=before, newest_after=after) for chunk in timed]
-        after = self._clock.settled(before, after, now)
-        brief = [self._clock.brief(kept) for kept in (before, after)]
+        after = self._tracker.settled(before, after, now)
+        brief = [self._tracker.brief(kept) for kept in (before, after)]
         timed = [replace(chunk, newest_before=brief[0], newest_after=brief[1]) for chunk in timed]
         return [*timed[:-1], replace(timed[-1], newest_after=after)]
 
@@ -125,7 +129,7 @@ class ChunkLog:
         connector: SourceConnector,
         tp: Any,
         log: Path,
-        clock: SourceClock | None = None,
+        tracker: SourceTracker | None = None,
         now: Callable[[], float] = time.time,
         generation: int = 0,
     ) -> None:
@@ -133,7 +137,7 @@ class ChunkLog:
         if began(log) is None:
             (log / _BEGAN).touch(mode=0o600)
         self._began = began(log) or 0.0
-        self._plan = SourcePlan(connector, tp, clock, now)
+        self._plan = SourcePlan(connector, tp, tracker, now)
         self._log = EntryLog(log, LOG, self._note, generation=generation, condense=self._condensed)
 
     def _note(self, kept: list[dict[str, Any]]) -> None:

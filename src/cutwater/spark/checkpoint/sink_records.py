@@ -3,14 +3,14 @@
 ::
 
     checkpoint/
-      sinks.json   where each sink has its output and its ledger; written when all are claimed
-      shown.json   the newest epoch that had rows for each sink; written when all are published
+      sinks.json      where each sink has its output and its ledger; written when all are claimed
+      released.json   the newest epoch that had rows for each sink; written when all are published
 
 Both are written *after* what they record. So wherever a crash interrupts a run, a ledger knows at
 least what its checkpoint records; one that knows less was restored from a backup, emptied or
 replaced. Spark commits an epoch after both: every finished epoch is covered.
 
-``shown.json`` is not synced, so that no epoch waits for it: a power loss may lose its newest
+``released.json`` is not synced, so that no epoch waits for it: a power loss may lose its newest
 versions, and then less is detected. Side outputs are in the checkpoint and are restored with it.
 """
 
@@ -26,7 +26,7 @@ from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.durable import read_json, write_json
 from cutwater.spark.storage.notes import read_note, write_note
 
-__all__ = ["ACCEPTABLE", "note_shown", "remember_sinks", "strange_outputs"]
+__all__ = ["ACCEPTABLE", "note_released", "remember_sinks", "strange_outputs"]
 
 _BEHIND = "output-behind"
 _ELSEWHERE = "another-output"
@@ -34,12 +34,12 @@ ACCEPTABLE = (_BEHIND, _ELSEWHERE)
 """What `accept_gap` covers. Not another ledger of the same output: rows would be duplicated."""
 
 
-def note_shown(root: str | Path, epoch: int, sinks: Iterable[str]) -> None:
+def note_released(root: str | Path, epoch: int, sinks: Iterable[str]) -> None:
     """Record that an epoch with rows for these sinks was published."""
-    before = _shown(root)
+    before = _released(root)
     after = {**before, **{name: max(epoch, before.get(name, -1)) for name in sinks}}
     if after != before:
-        write_note(_shown_file(root), after)
+        write_note(_released_file(root), after)
 
 
 def remember_sinks(root: Path, job: Job, accept_gap: Collection[str] = ()) -> None:
@@ -48,10 +48,10 @@ def remember_sinks(root: Path, job: Job, accept_gap: Collection[str] = ()) -> No
     For sinks whose gap is accepted, what they have now becomes the baseline.
     """
     own = {name: job.sinks[name] for name in job.own_sinks}
-    noted = _shown(root)
+    noted = _released(root)
     gaps = {name: _newest(name, own[name], job.query_id) for name in accept_gap if name in noted}
     if gaps:
-        write_note(_shown_file(root), {**noted, **gaps})
+        write_note(_released_file(root), {**noted, **gaps})
     before = _bound(root)
     now = {name: {"output": s.location, "ledger": s.ledger_location} for name, s in own.items()}
     if {**before, **now} != before:
@@ -60,7 +60,7 @@ def remember_sinks(root: Path, job: Job, accept_gap: Collection[str] = ()) -> No
 
 def strange_outputs(root: Path, name: str, sink: SinkConnector, query_id: str) -> list[Problem]:
     """Why an output is not the one that the checkpoint wrote to, or lacks released rows."""
-    before, shown = _bound(root).get(name), _shown(root).get(name, -1)
+    before, released = _bound(root).get(name), _released(root).get(name, -1)
     if before is None or not sink.location:
         return []
     newest = sink.newest_epoch(name, query_id)
@@ -70,10 +70,10 @@ def strange_outputs(root: Path, name: str, sink: SinkConnector, query_id: str) -
         and before["ledger"] != sink.ledger_location
     ):
         return [_another_ledger(name, sink, before["ledger"])]
-    if newest is None and before["output"] != sink.location and shown >= 0:
-        return [_another_output(name, sink, before["output"], shown)]
-    if shown > (-1 if newest is None else newest):
-        return [_behind(name, sink, newest, shown)]
+    if newest is None and before["output"] != sink.location and released >= 0:
+        return [_another_output(name, sink, before["output"], released)]
+    if released > (-1 if newest is None else newest):
+        return [_behind(name, sink, newest, released)]
     return []
 
 
@@ -88,12 +88,12 @@ def _bound(root: str | Path) -> Mapping[str, Any]:
     return known
 
 
-def _shown_file(root: str | Path) -> Path:
-    return Path(root) / "shown.json"
+def _released_file(root: str | Path) -> Path:
+    return Path(root) / "released.json"
 
 
-def _shown(root: str | Path) -> dict[str, int]:
-    return {n: e for n, e in read_note(_shown_file(root)).items() if isinstance(e, int)}
+def _released(root: str | Path) -> dict[str, int]:
+    return {n: e for n, e in read_note(_released_file(root)).items() if isinstance(e, int)}
 
 
 def _another_ledger(name: str, sink: SinkConnector, before: str) -> Problem:
@@ -106,23 +106,23 @@ def _another_ledger(name: str, sink: SinkConnector, before: str) -> Problem:
     )
 
 
-def _another_output(name: str, sink: SinkConnector, before: str, shown: int) -> Problem:
+def _another_output(name: str, sink: SinkConnector, before: str, released: int) -> Problem:
     return Problem(
         _ELSEWHERE,
-        f"sink '{name}' has released rows up to epoch {shown} in {before} and is bound to "
+        f"sink '{name}' has released rows up to epoch {released} in {before} and is bound to "
         f"{sink.location} now, which knows nothing of this checkpoint; they would not be there",
         f"bind it to where it was; or, if it is to begin there with what comes now: --accept-gap "
         f"{name}",
     )
 
 
-def _behind(name: str, sink: SinkConnector, newest: int | None, shown: int) -> Problem:
+def _behind(name: str, sink: SinkConnector, newest: int | None, released: int) -> Problem:
     has = "knows nothing of this checkpoint" if newest is None else f"has them up to epoch {newest}"
     has = "has none" if newest == -1 else has
     return Problem(
         _BEHIND,
-        f"sink '{name}' has released rows up to epoch {shown}, and {sink.location} {has}; it was "
-        "restored from a backup or emptied, and the rows in between would stay missing",
+        f"sink '{name}' has released rows up to epoch {released}, and {sink.location} {has}; it "
+        "was restored from a backup or emptied, and the rows in between would stay missing",
         "restore the checkpoint of the same time too; or start over with a new checkpoint; or "
         f"continue without these rows: --accept-gap {name}",
     )

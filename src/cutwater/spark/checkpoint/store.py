@@ -7,7 +7,7 @@
       lock              held by the driver's JVM while a run is active
       topology.json     which steps read which, and the clocks of sources
       sinks.json        the output and the ledger location of each sink
-      shown.json        the newest epoch with rows for each sink
+      released.json     the newest epoch with rows for each sink
       sources/<name>/   the offset log of each source, with a folder per generation
       spark/            Spark's own checkpoint: offsets, commits, state
       synced.json       up to which epoch spark/ survives a power loss

@@ -192,7 +192,7 @@ def _to_segment(job: Job, reader: Segment, port: int, shuffle: ShuffleWriter) ->
         keys_of = _keyed_anew(reader.steps[0])
         return lambda batch: onward(keys_of(batch))
     if reader.placement != "by key":
-        return lambda batch: onward(_without_keys(batch, job.topology.home))
+        return lambda batch: onward(_without_keys(batch, job.topology.keyless_label))
     return onward
 
 

@@ -23,10 +23,10 @@ from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
 from cutwater.times import Product
 
-__all__ = ["ColumnRequirements", "heeds_time", "least_and_greatest", "makes_watermarks"]
+__all__ = ["ColumnRequirements", "least_and_greatest", "makes_watermarks", "needs_watermarks"]
 
 
-def heeds_time(step: s.Step) -> bool:
+def needs_watermarks(step: s.Step) -> bool:
     """Does the step act when times are complete?"""
     return step.waits or (isinstance(step, s.Apply) and step.expire_after is not None)
 
@@ -61,7 +61,7 @@ class ColumnRequirements:
         self.watermarks = frozenset(
             segment.number
             for segment in plan.segments
-            if _heeds_times(segment) and self.sources[segment.number] <= makers
+            if _needs_watermarks(segment) and self.sources[segment.number] <= makers
         )
         """Segments that act when times are complete, and have watermarks."""
         self.watermark_sources = frozenset(
@@ -172,12 +172,12 @@ def least_and_greatest(watermarks: Mapping[str, Any], who: str) -> tuple[Any, An
     return least, greatest
 
 
-def _heeds_times(segment: Segment) -> bool:
-    return any(heeds_time(step) for step in segment.steps)
+def _needs_watermarks(segment: Segment) -> bool:
+    return any(needs_watermarks(step) for step in segment.steps)
 
 
 def _reads_times(segment: Segment) -> bool:
-    return _heeds_times(segment) or any(step.reads_times for step in segment.steps)
+    return _needs_watermarks(segment) or any(step.reads_times for step in segment.steps)
 
 
 def _uses_keys(segment: Segment) -> bool:

@@ -13,7 +13,12 @@ from cutwater.flow.steps import Sink as SinkStep
 from cutwater.flow.timely.cutting import cut
 from cutwater.spark.connectors.base.sink import Claim, SinkConnector
 from cutwater.spark.connectors.base.source import SourceConnector
-from cutwater.spark.connectors.base.watermarks import Clock, Numbering, PartitionClock, SourceClock
+from cutwater.spark.connectors.base.watermarks import (
+    Numbering,
+    PartitionWatermarkTracker,
+    SourceTracker,
+    WatermarkTracker,
+)
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.job.codecs import Codecs
 from cutwater.spark.job.topology import Topology
@@ -102,8 +107,8 @@ class Job:
         assert isinstance(bound, SourceConnector)
         return bound
 
-    def clock_of(self, source: str) -> SourceClock | None:
-        """The clock of a source that has a watermark rule, or whose numbers matter."""
+    def watermark_tracker_of(self, source: str) -> SourceTracker | None:
+        """Tracks the watermark of a source that has a watermark rule, or whose numbers matter."""
         segment = self.topology.source_segment(source)
         step = segment.source
         if isinstance(step, FromLog):
@@ -111,8 +116,8 @@ class Job:
         if step and step.watermark:
             bound = self.sources.get(source)
             if isinstance(bound, SourceConnector) and bound.has_partitions:
-                return PartitionClock(step, segment.input_type, bound.idle_after)
-            return Clock(step, segment.input_type)
+                return PartitionWatermarkTracker(step, segment.input_type, bound.idle_after)
+            return WatermarkTracker(step, segment.input_type)
         is_numbered = step is not None and step.time is None
         return (
             Numbering()

@@ -119,10 +119,10 @@ class Topology:
 
     def wakes(self, segment: Segment, label: int) -> bool:
         """Has the segment a state in this bucket before its first event?"""
-        return segment.operator.is_awake and label == self.home
+        return segment.operator.is_awake and label == self.keyless_label
 
     @cached_property
-    def home(self) -> int:
+    def keyless_label(self) -> int:
         """The label of the bucket for events without a key."""
         return self.labels[bucket_of(NO_KEY, self.buckets)]
 

@@ -104,7 +104,7 @@ class _FrameWork:
         self.numbered = [] if source in job.topology.late_filtered else self._sender.numbered
         """Fields whose values are worth numbering by equality."""
         self._is_timed = segment.number in job.topology.requirements.times
-        self._home = job.topology.home
+        self._keyless_label = job.topology.keyless_label
         self._unordered = count()
         self._late_filtered = (
             LateFilteredSource(job, source) if source in job.topology.late_filtered else None
@@ -119,7 +119,9 @@ class _FrameWork:
             return self._to_late_filter(self._late_filtered, batch, values)
         times = values.columns[self._step.time or ""].tolist() if self._is_timed else None
         orders = self._orders(batch) if self._sender.is_order_sensitive else []
-        sent = EventBatch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
+        sent = EventBatch(
+            orders, [NO_KEY] * len(values), values, times=times, label=self._keyless_label
+        )
         try:
             self._sender.through(sent)
         except StepError as error:

@@ -202,11 +202,13 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = Logs(job)
         logs.clean(log.name, logs.read_by(logs.newest, 1))
         offset = offset_of_left(logs.newest + 1, plan.remaining, plan.inside[0].number)
-        unchanged = {name: start[name] for name in ("shown", "watermark", "end") if name in start}
+        unchanged = {
+            name: start[name] for name in ("released", "watermark", "end") if name in start
+        }
         if plan.leaving is None:
             return offset | unchanged
         leaving = plan.leaving
-        offset |= unchanged | {"leaves": leaving.number, "shown": leaving.entries}
+        offset |= unchanged | {"leaves": leaving.number, "released": leaving.entries}
         watermark = _completed(job, log, leaving)
         if watermark is not None:
             offset["watermark"] = base64.b64encode(watermark).decode()
@@ -295,7 +297,7 @@ def _sent(
     sender = Sender(job, job.topology.source_segment(log.name), shuffle)
     for start in range(0, len(lines), _LINES):
         batch = job.codecs.log_lines[log.name].read(
-            lines[start : start + _LINES], job.topology.home
+            lines[start : start + _LINES], job.topology.keyless_label
         )
         orders = list(map(order_of, batch.orders)) if sender.is_order_sensitive else []
         sender.through(replace(batch, orders=orders))
@@ -317,9 +319,9 @@ def _completed(job: Job, log: FromLog, leaving: InputEpoch) -> bytes | None:
     for name in log.origins:
         entry = leaving.entries.get(name, 0)
         kept = read_entry(Path(job.checkpoint) / "sources" / name, entry, LOG)
-        clock = job.clock_of(name)
+        tracker = job.watermark_tracker_of(name)
         watermark = (
-            clock.completed(Chunk.of_json(kept[-1]).newest_after) if clock and kept else None
+            tracker.completed(Chunk.of_json(kept[-1]).newest_after) if tracker and kept else None
         )
         if watermark is None:
             return None

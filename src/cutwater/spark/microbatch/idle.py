@@ -65,8 +65,8 @@ def _is_idle(log: Path, end: Chunk | None, limit: float | None, patience: Patien
 
 
 def _completed(job: Job, source: str, end: Chunk | None) -> Any | None:
-    clock = job.clock_of(source)
-    return clock.completed(end.newest_after) if clock and end else None
+    tracker = job.watermark_tracker_of(source)
+    return tracker.completed(end.newest_after) if tracker and end else None
 
 
 def _end_of(log: Path) -> Chunk | None:

@@ -92,8 +92,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 job.topology.source_step(self._source).type,
             )
             log = Path(job.checkpoint) / "sources" / self._source
-            clock = job.clock_of(self._source)
-            self._log = ChunkLog(connector, tp, log, clock, self._now, job.generation)
+            tracker = job.watermark_tracker_of(self._source)
+            self._log = ChunkLog(connector, tp, log, tracker, self._now, job.generation)
         return job, self._log
 
     def initialOffset(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _shares(self, job: Job, chunks: list[Chunk]) -> Iterator[list[Chunk]]:
         connector = job.connector_of(self._source)
-        is_numbered = isinstance(job.clock_of(self._source), Numbering)
+        is_numbered = isinstance(job.watermark_tracker_of(self._source), Numbering)
         reader = (
             connector.reader(job.topology.source_step(self._source).type) if is_numbered else None
         )

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from pyspark.sql.types import StructType
 
 from cutwater.errors import Problem, RunFailure
-from cutwater.spark.checkpoint.sink_records import note_shown
+from cutwater.spark.checkpoint.sink_records import note_released
 from cutwater.spark.connectors.base.sink import Receipt
 from cutwater.spark.exchange.sink_rows import bucket_rows
 from cutwater.spark.job.error_boundary import error_boundary
@@ -84,7 +84,7 @@ class _Writer(DataSourceStreamArrowWriter):
                 sink.publish(job.claim_of(name), batchId, receipts)
             totals = _totals(written)
             own = [name for name in job.own_sinks if totals.get(name)]
-            note_shown(job.checkpoint, batchId, own)
+            note_released(job.checkpoint, batchId, own)
             note_rows(job.checkpoint, batchId, totals)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

@@ -62,7 +62,7 @@ class LateFilteredSource:
         self._records = record_codec(self._step.type)
         self.time = codec_of(time_kept_as(self._segment.output.time))
         """How the newest time is encoded."""
-        self._home = job.topology.home
+        self._keyless_label = job.topology.keyless_label
 
     # --- before the late filter -------------------------------------------------------------------
 
@@ -110,7 +110,9 @@ class LateFilteredSource:
         self, orders: list[bytes], values: Records, newest: Any | None, shuffle: ShuffleWriter
     ) -> EventBatch:
         times = self._times(values)
-        batch = EventBatch(orders, [NO_KEY] * len(orders), values, times=times, label=self._home)
+        batch = EventBatch(
+            orders, [NO_KEY] * len(orders), values, times=times, label=self._keyless_label
+        )
         completed = self.completed(newest)
         if completed is None:
             return batch

@@ -60,8 +60,8 @@ class Reading:
         self._reader.numbered = self._sender.numbered
         self._is_timed = segment.number in job.topology.requirements.times
         self._rank = job.topology.source_ranks[source]
-        self._clock = job.clock_of(source)
-        self._home = job.topology.home
+        self._tracker = job.watermark_tracker_of(source)
+        self._keyless_label = job.topology.keyless_label
         self._waiting: list[_Waiting] = []
         self._records_waiting = self._bytes_waiting = 0
 
@@ -168,7 +168,9 @@ class Reading:
         times = (
             self._times(values, [first + index for index in indices]) if self._is_timed else None
         )
-        return EventBatch(orders, [NO_KEY] * len(values), values, times=times, label=self._home)
+        return EventBatch(
+            orders, [NO_KEY] * len(values), values, times=times, label=self._keyless_label
+        )
 
     def _decoded(self, each: _Waiting) -> tuple[Sequence[int], Sequence[Any]]:
         """The records that are no bad ones, and their indices in the run."""
@@ -197,7 +199,7 @@ class Reading:
 
     def _reference(self, chunk: Chunk) -> Any | None:
         """A time of the source with which all its times compare, if it has a watermark."""
-        return self._clock.reference(chunk.newest_after) if self._clock else None
+        return self._tracker.reference(chunk.newest_after) if self._tracker else None
 
     def _one_by_one(
         self, each: _Waiting, check: Callable[[Any], Any] = lambda _value: None
@@ -225,10 +227,10 @@ class Reading:
         self, chunk: Chunk, raw_batch: RawBatch, indices: Sequence[int], values: Sequence[Any]
     ) -> tuple[Sequence[int], Sequence[Any]]:
         """The records that are not late, and their indices in the run."""
-        completed = self._clock.completed(chunk.newest_before) if self._clock else None
-        if self._clock is None or completed is None:
+        completed = self._tracker.completed(chunk.newest_before) if self._tracker else None
+        if self._tracker is None or completed is None:
             return indices, values
-        are_late = self._clock.are_late(values, completed)
+        are_late = self._tracker.are_late(values, completed)
         if not any(are_late):
             return indices, values
         for index, value, is_late in zip(indices, values, are_late, strict=True):
@@ -305,11 +307,11 @@ def first_failure(
 
 def news_of(job: Job, source: str, chunks: Sequence[Chunk]) -> bytes | None:
     """What a source has completed by reading these chunks, if it is new and matters; encoded."""
-    clock = job.clock_of(source)
-    if clock is None or source not in job.topology.requirements.watermark_sources:
+    tracker = job.watermark_tracker_of(source)
+    if tracker is None or source not in job.topology.requirements.watermark_sources:
         return None
-    before = clock.completed(chunks[0].newest_before)
-    after = clock.completed(chunks[-1].newest_after)
+    before = tracker.completed(chunks[0].newest_before)
+    after = tracker.completed(chunks[-1].newest_after)
     if after is None or (before is not None and after <= before):
         return None
     return job.codecs.watermark_codecs[source].encode(after)

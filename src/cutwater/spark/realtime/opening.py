@@ -178,7 +178,7 @@ class Opening:
 def source_plan(job: Job, source: str, now: Callable[[], float] = time.time) -> SourcePlan:
     """The planner of a source."""
     connector, tp = job.connector_of(source), job.topology.source_step(source).type
-    return SourcePlan(connector, tp, job.clock_of(source), now)
+    return SourcePlan(connector, tp, job.watermark_tracker_of(source), now)
 
 
 def _generations(checkpoint: Path) -> list[int]:

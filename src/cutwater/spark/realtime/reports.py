@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 
-from cutwater.spark.checkpoint.sink_records import note_shown
+from cutwater.spark.checkpoint.sink_records import note_released
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import Job
 from cutwater.spark.realtime.opening import Opening
@@ -88,7 +88,7 @@ class TickReports:
                 grown = self._growth(f"{partition} {name}", count)
                 rows[name] = rows.get(name, 0) + grown
                 if grown and name in self._job.own_sinks:
-                    note_shown(self._job.checkpoint, tick, [name])
+                    note_released(self._job.checkpoint, tick, [name])
         return rows, latency
 
     def _read(self, number: int) -> tuple[int, Chunk | None]:

@@ -24,10 +24,10 @@ from cutwater.spark.checkpoint.loop_progress import LoopProgress, loop_progress
 from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.base.watermarks import (
-    Clock,
-    PartitionClock,
     PartitionTimes,
-    SourceClock,
+    PartitionWatermarkTracker,
+    SourceTracker,
+    WatermarkTracker,
 )
 from cutwater.spark.telemetry.topology import FlowShape, StepTimes, read_topology
 from cutwater.times import Product, just_before
@@ -160,15 +160,15 @@ class FrontierTracker:
     def steps_behind(
         self,
         loop: str,
-        shown: Sequence[Position],
+        released: Sequence[Position],
         steps: Sequence[StepFrontier],
         asked: str | None = None,
     ) -> tuple[StepFrontier, ...]:
         """The frontiers of steps, those behind a loop with something in it held by the loop.
 
-        Sources are at `shown`: where they were when the newest input epoch that left was read.
+        Sources are at `released`: where they were when the newest input epoch that left was read.
         """
-        self.move(shown)
+        self.move(released)
         behind = self._topology.behind(loop)
         earlier = {each.step: each for each in self.steps(asked) if each.step in behind}
         return tuple(_held_by_loop(earlier.get(each.step, each), loop, behind) for each in steps)
@@ -288,17 +288,21 @@ def _next_end(step: StepTimes, completed: Any) -> Any | None:
     return next((end for end in [*ends, *later] if just_before(end) > completed), None)
 
 
-def positions_of(source: str, clock: SourceClock | None, last: Chunk | None) -> list[Position]:
+def positions_of(source: str, tracker: SourceTracker | None, last: Chunk | None) -> list[Position]:
     """The progress of a source, by the last chunk that an epoch read of it."""
     if last is None:
         return [Position(source)]
     whole = Position(source, last_input=last.planned, follows=last.is_decision)
-    if clock is None:
+    if tracker is None:
         return [whole]
     kept = last.newest_after
-    newest = clock.newest_in(kept) if isinstance(clock, Clock) else clock.completed(kept)
-    whole = replace(whole, newest=newest, completed=clock.completed(kept))
-    parts = clock.partitions(kept) if isinstance(clock, PartitionClock) else {}
+    newest = (
+        tracker.newest_in(kept)
+        if isinstance(tracker, WatermarkTracker)
+        else tracker.completed(kept)
+    )
+    whole = replace(whole, newest=newest, completed=tracker.completed(kept))
+    parts = tracker.partitions(kept) if isinstance(tracker, PartitionWatermarkTracker) else {}
     return [_partition(whole, name, parts[name]) for name in sorted(parts, key=int)] or [whole]
 
 
@@ -325,8 +329,8 @@ def frontiers_in(checkpoint: Checkpoint, asked: str | None = None) -> Frontiers:
         raise RefusedError(_no_such_time(str(asked), topology))
     loop = loop_progress(checkpoint, identity)
     if loop and loop.input_epochs:
-        shown = _positions(topology, checkpoint.chunks_at(loop.shown))
-        steps = tracker.steps_behind(loop.loop, shown, steps, asked)
+        released = _positions(topology, checkpoint.chunks_at(loop.released))
+        steps = tracker.steps_behind(loop.loop, released, steps, asked)
     return Frontiers(
         identity.flow,
         checkpoint.next_epoch() - 1,
@@ -343,7 +347,7 @@ def _positions(topology: FlowShape, last: Mapping[str, Chunk | None]) -> list[Po
     """The positions of sources that were read up to these chunks."""
     found: list[Position] = []
     for name, times in topology.sources.items():
-        found += positions_of(name, times.clock(), last.get(name))
+        found += positions_of(name, times.watermark_tracker(), last.get(name))
     return found
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.errors import CutwaterError
-from cutwater.spark.checkpoint.loop_progress import inside_after, shown_after
+from cutwater.spark.checkpoint.loop_progress import inside_after, released_after
 from cutwater.spark.checkpoint.offset_log import LOG
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
@@ -220,13 +220,15 @@ class Reports:
         checkpoint = Checkpoint(Path(self._job.checkpoint))
         if not inside_after(checkpoint, self._job.sources, epoch):
             return steps
-        shown = shown_after(checkpoint, epoch)
-        positions = [each for name in self._job.sources for each in self._position(name, shown)]
+        released = released_after(checkpoint, epoch)
+        positions = [each for name in self._job.sources for each in self._position(name, released)]
         return self._tracker.steps_behind(self._job.topology.logs[0].loop, positions, steps)
 
     def _position(self, name: str, entries: Mapping[str, int]) -> list[Position]:
         chunks = self._chunks(name, entries[name]) if entries.get(name) else []
-        return positions_of(name, self._job.clock_of(name), chunks[-1] if chunks else None)
+        return positions_of(
+            name, self._job.watermark_tracker_of(name), chunks[-1] if chunks else None
+        )
 
     def _is_by_the_clock(self, step: StepFrontier) -> bool:
         return any(self._topology.is_by_the_clock(name) for each in step.clocks for name in each)
@@ -247,10 +249,10 @@ class Reports:
     ) -> SourceProgress:
         """The progress of a source, by its newest chunk."""
         kept = last.newest_after if last else None
-        clock = self._job.clock_of(name)
-        watermark = clock.completed(kept) if clock and kept is not None else None
+        tracker = self._job.watermark_tracker_of(name)
+        watermark = tracker.completed(kept) if tracker and kept is not None else None
         lag = lag_seconds(watermark, self._now())
-        positions = positions_of(name, clock, last)
+        positions = positions_of(name, tracker, last)
         return SourceProgress(
             read, connector.unit, newest_of(kept), watermark, lag, tuple(positions)
         )

@@ -20,8 +20,13 @@ from cutwater.flow.watermarks import bounded_delay
 from cutwater.flow.where import Where
 from cutwater.operators.windows import Sliding
 from cutwater.spark.connectors.base.source import SourceConnector
-from cutwater.spark.connectors.base.watermarks import Clock, Numbering, PartitionClock, SourceClock
-from cutwater.spark.job.column_requirements import heeds_time
+from cutwater.spark.connectors.base.watermarks import (
+    Numbering,
+    PartitionWatermarkTracker,
+    SourceTracker,
+    WatermarkTracker,
+)
+from cutwater.spark.job.column_requirements import needs_watermarks
 from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.durable import damaged, read_json, write_json
 
@@ -70,7 +75,7 @@ class SourceTimes:
         """The delay as it is subtracted from times."""
         return _amount(self.delay, self.time_type)
 
-    def clock(self) -> SourceClock | None:
+    def watermark_tracker(self) -> SourceTracker | None:
         """How its log is read; None if that does not say what is complete."""
         if not self.is_ours or not self.kind:
             return None
@@ -82,8 +87,8 @@ class SourceTimes:
         step = s.Source(name="", where=Where("", 0), type=Any, time="time", watermark=rule)
         stream = StreamType(time=self.time_type)
         if self.has_partitions:
-            return PartitionClock(step, stream, self.idle_after)
-        return Clock(step, stream)
+            return PartitionWatermarkTracker(step, stream, self.idle_after)
+        return WatermarkTracker(step, stream)
 
 
 @dataclass(frozen=True)
@@ -169,12 +174,12 @@ def _step(step: s.Step) -> StepTimes:
     kept = None
     if isinstance(window, Sliding):
         kept = tuple(map(msgspec.to_builtins, (window.size, window.every, window.offset)))
-    return StepTimes(step.name, step.verb, step.inputs, heeds_time(step), kept)
+    return StepTimes(step.name, step.verb, step.inputs, needs_watermarks(step), kept)
 
 
 def _source(job: Job, step: s.Source) -> SourceTimes:
     bound = job.sources[step.name]
-    is_asked = job.clock_of(step.name) is not None
+    is_asked = job.watermark_tracker_of(step.name) is not None
     tp = int if step.time is None else job.topology.source_segment(step.name).input_type.time
     name = getattr(tp, "__name__", "")
     return SourceTimes(

@@ -73,7 +73,7 @@ class SinkLaws:
 
     # --- rows are released once ------------------------------------------------------------------
 
-    def test_epochs_are_shown_in_order(self, output: _Output) -> None:
+    def test_epochs_are_released_in_order(self, output: _Output) -> None:
         """Each epoch is written by two tasks and then published."""
         for epoch in range(3):
             tasks = [output.write(output.first, epoch, {1: [1, 2], 2: [3]})]
@@ -88,13 +88,15 @@ class SinkLaws:
             output.sink.publish(output.first, epoch, [attempts[used]])
         output.must_show([1, 2, 101, 102])
 
-    def test_an_epoch_that_is_run_again_is_shown_once(self, output: _Output) -> None:
+    def test_an_epoch_that_is_run_again_is_released_once(self, output: _Output) -> None:
         """All its tasks write again, and it is published again."""
         for _ in range(2):
             output.show(output.first, 0, {1: [1, 2]})
         output.must_show([1, 2])
 
-    def test_an_epoch_that_is_replayed_by_the_next_run_is_shown_once(self, output: _Output) -> None:
+    def test_an_epoch_that_is_replayed_by_the_next_run_is_released_once(
+        self, output: _Output
+    ) -> None:
         """The run died after the epoch was published; the next one replays all of it."""
         output.show(output.first, 0, {1: [1, 2]})
         output.claim(output.second)
@@ -176,12 +178,12 @@ class SinkLaws:
         assert output.sink.generation(_NAME) == 1
         assert output.sink.row_count(output.first) == 3
 
-    def test_the_ledger_says_what_was_shown_of_an_epoch(self, output: _Output) -> None:
+    def test_the_ledger_says_what_was_released_of_an_epoch(self, output: _Output) -> None:
         """An epoch of which nothing was published may be replanned."""
         output.show(output.first, 0, {1: [1]})
         output.claim(output.second)
-        assert output.sink.shown(output.second, 0) is not None
-        assert output.sink.shown(output.second, 1) is None
+        assert output.sink.released(output.second, 0) is not None
+        assert output.sink.released(output.second, 1) is None
 
     def test_a_checkpoint_that_is_behind_its_output_is_refused(self, output: _Output) -> None:
         """It was restored from a backup: its next epoch differs from the one released."""
@@ -227,7 +229,7 @@ class SinkLaws:
         """No two sinks of a flow go to one location."""
         assert output.sink.location
         assert output.sink.release in output.sink.releases
-        assert output.sink.guarantee().level == EXACTLY_ONCE
+        assert output.sink.guarantee().kind == EXACTLY_ONCE
 
 
 class _Output:

@@ -150,8 +150,8 @@ class Trapped(SinkConnector):
         self.inner.claim(claim)
         at("after-claim", claim.generation)
 
-    def shown(self, claim: Claim, epoch: int) -> str | None:
-        return self.inner.shown(claim, epoch)
+    def released(self, claim: Claim, epoch: int) -> str | None:
+        return self.inner.released(claim, epoch)
 
     def row_count(self, claim: Claim) -> int:
         return self.inner.row_count(claim)

@@ -126,7 +126,7 @@ def test_nothing_is_guaranteed_behind_a_loop_whose_body_is_not_pure(depth):
     assert sensitivity.impure is not None
     assert "impure" in sensitivity.impure
     for setting in supposed_settings(flow, impure=tuple(sensitivity.impure)):
-        assert {each.level for each in setting.sink_guarantees} == {"none"}
+        assert {each.kind for each in setting.sink_guarantees} == {"none"}
         assert setting.edges[1, 2].status == "weak"
         assert "`impure` is not a function" in setting.edges[1, 2].why
 

@@ -259,7 +259,7 @@ def test_interrupting_a_check_keeps_what_was_found():
     def stop(text):
         nonlocal count
         count += 1
-        if text == "exchanging inputs":
+        if text == "swapping inputs":
             raise KeyboardInterrupt
 
     report = cw.check(averages.flow, averages.inputs, progress=stop)

@@ -97,7 +97,7 @@ def test_a_source_without_events_is_named():
     assert said == "source 'y' has no event in these inputs"
 
 
-def test_nothing_to_exchange_is_not_called_independence_of_order():
+def test_nothing_to_swap_is_not_called_independence_of_order():
     flow = cw.Flow("one")
     flow.sink("sizes", clicks(flow).map(lambda click: click.size))
     report = cw.check(flow, {"clicks": [Click("a", 0, 0)]})

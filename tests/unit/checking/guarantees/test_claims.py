@@ -12,7 +12,7 @@ from cutwater.checking.flows.histories import histories_of
 from cutwater.checking.flows.samples import sample_inputs
 from cutwater.checking.flows.scenario import Scenario
 from cutwater.checking.guarantees.claims import check_claims
-from cutwater.checking.guarantees.exchanges import find_exchange, find_repetition
+from cutwater.checking.guarantees.swaps import find_repetition, find_swap
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,11 @@ def test_a_false_claim_is_refuted(task):
 def test_the_witness_is_as_small_as_it_can_be():
     items = [Item("a", n) for n in (1, 1, 1, 2, 3)]
     (step,) = [s for s in flow_of(latest_of_many).steps if s.name == "latest_of_many"]
-    witness, tried = find_exchange(step, [items], 0)
+    witness, tried = find_swap(step, [items], 0)
     assert tried >= 1
     assert len(witness.before) == 1  # one event to begin with, and then two that count
     assert witness.is_replayed()
-    witness, _ = find_exchange(step, [items[-2:]], 0)
+    witness, _ = find_swap(step, [items[-2:]], 0)
     assert witness is None
 
 
@@ -157,7 +157,7 @@ def test_a_witness_says_what_it_shows():
 
 def test_a_claim_that_nothing_was_tried_against_is_a_note():
     (finding,) = findings(summed, [Item("a", 1), Item("b", 2)])
-    assert (finding.verdict, finding.extent) == ("note", "0 pairs of events exchanged")
+    assert (finding.verdict, finding.extent) == ("note", "0 pairs of events swapped")
 
 
 def test_an_impure_function_is_not_accused_of_depending_on_order():
@@ -169,7 +169,7 @@ def test_an_impure_function_is_not_accused_of_depending_on_order():
 
     (step,) = [s for s in flow_of(cw.task(initial=0, name="hidden")(f)).steps if s.name == "hidden"]
     items = [Item("a", n) for n in range(4)]
-    assert find_exchange(step, [items], 0)[0] is None
+    assert find_swap(step, [items], 0)[0] is None
     assert find_repetition(step, [items], 0)[0] is not None
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import cutwater as cw
 from cutwater.checking import check_flow
-from cutwater.checking.guarantees import exchanges
+from cutwater.checking.guarantees import swaps
 from cutwater.checking.guarantees.order_sensitivity import order_sensitivity
 from cutwater.flow.guarantees.settings import supposed_settings
 
@@ -70,7 +70,7 @@ def test_a_task_and_what_leads_to_a_sink(task, step, sink):
 
 
 def test_a_claim_that_only_whole_runs_refute_is_refuted(monkeypatch):
-    monkeypatch.setattr(exchanges, "_TRIES", 0)
+    monkeypatch.setattr(swaps, "_TRIES", 0)
     found = order_sensitivity(flow_of(running), ITEMS)
     assert found.refuted == ("running",)
     (sink,) = found.sinks
@@ -82,7 +82,7 @@ def test_an_impure_function_is_named_and_nothing_is_compared():
     assert list(found.impure) == ["drawn"]
     assert found.steps[0].why.startswith("it is not a function of its arguments")
     settings = supposed_settings(flow_of(drawn), impure=found.impure)
-    assert {p.level for setting in settings for p in setting.sink_guarantees} == {"none"}
+    assert {p.kind for setting in settings for p in setting.sink_guarantees} == {"none"}
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def make(tmp_path):
         write_topology(tmp_path, topology_of(job))
         offsets = []
         for source in sorted(connectors):
-            chunks = list(_chunks(job.clock_of(source), read.get(source, {})))
+            chunks = list(_chunks(job.watermark_tracker_of(source), read.get(source, {})))
             offsets.append(json.dumps({"entry": int(bool(chunks))}) if chunks else "-")
             log = EntryLog(tmp_path / "sources" / source, LOG, generation=1)
             if chunks:
@@ -85,14 +85,14 @@ def make(tmp_path):
     return make
 
 
-def _chunks(clock, partitions):
+def _chunks(tracker, partitions):
     """Each partition is read when its newest record is made; the first epoch has them all."""
     kept = None
     for number, newest in partitions.items():
         seen = NOW.timestamp() - 2400 if number == 3 else NOW.timestamp()
         chunk = Chunk(number, 0, 10, planned=seen)
-        if clock is not None:
-            kept = clock.after(kept, Records(newest), chunk)
+        if tracker is not None:
+            kept = tracker.after(kept, Records(newest), chunk)
         yield replace(chunk, newest_after=kept)
 
 

@@ -54,7 +54,7 @@ def test_a_run_and_the_next(run, place):
     done = run("--json", "--explain")
     assert (done.code, done.err) == (0, "totals: starting\n" + GUARANTEE)
     result = json.loads(done.out)
-    assert result["guarantees"]["sums"]["level"] == "exactly-once"
+    assert result["guarantees"]["sums"]["kind"] == "exactly-once"
     assert not result["is_stopped"]
     assert (result["flow"], result["generation"], result["epochs"]) == ("totals", 2, 1)
     assert (result["next_epoch"], result["rows"], result["bad_records"]) == (2, {"sums": 2}, {})

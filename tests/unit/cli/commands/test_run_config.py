@@ -158,7 +158,7 @@ def test_whoever_watches_is_told(cli, asked, monkeypatch, tmp_path):
     lines = (tmp_path / "run.jsonl").read_text().splitlines()
     events = [json.loads(line)["event"] for line in lines]
     assert events == ["started", "epoch", "finished"]
-    assert json.loads(done.out)["guarantees"]["sums"]["level"] == "exactly-once"
+    assert json.loads(done.out)["guarantees"]["sums"]["kind"] == "exactly-once"
 
 
 def _free_port():

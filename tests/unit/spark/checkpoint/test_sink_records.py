@@ -12,7 +12,7 @@ from support.spark.toy_spark import POINTS, Killed, ToySpark, make_job
 import cutwater as cw
 from cutwater.spark import delta_table, folder, postgres_table
 from cutwater.spark.checkpoint import sink_records
-from cutwater.spark.checkpoint.sink_records import note_shown, remember_sinks, strange_outputs
+from cutwater.spark.checkpoint.sink_records import note_released, remember_sinks, strange_outputs
 from cutwater.spark.microbatch import writer
 
 CRASHES = [*POINTS[:-1], "claimed", "published, not noted"]
@@ -81,7 +81,7 @@ class Lives:
         remember_sinks(self.root, self.toy.job)
         with self._patch.context() as patch:
             if crash == "published, not noted":
-                patch.setattr(writer, "note_shown", self._die)
+                patch.setattr(writer, "note_released", self._die)
             with contextlib.suppress(Killed):
                 self.toy.run(crash)
 
@@ -104,13 +104,13 @@ def test_what_is_missing_in_one_sink_is_noticed_there(make, tmp_path, monkeypatc
     newest = {n: s.newest_epoch(n, "toy") for n, s in lives.toy.job.sinks.items()}
     assert newest.pop("rare") < newest["jsonl"]
     assert set(newest.values()) == {newest["jsonl"]}
-    note_shown(lives.root, newest["jsonl"] + 1, ["delta", "early"])
+    note_released(lives.root, newest["jsonl"] + 1, ["delta", "early"])
     found = {name: codes(problems) for name, problems in lives.strange().items()}
     assert found == {"delta": ["output-behind"], "early": ["output-behind"]}
 
 
 def test_an_epoch_without_rows_for_a_sink_is_not_asked_of_it(tmp_path):
-    note_shown(tmp_path, 4, ["a"])
-    note_shown(tmp_path, 5, [])
-    note_shown(tmp_path, 3, ["a", "b"])
-    assert sink_records._shown(tmp_path) == {"a": 4, "b": 3}
+    note_released(tmp_path, 4, ["a"])
+    note_released(tmp_path, 5, [])
+    note_released(tmp_path, 3, ["a", "b"])
+    assert sink_records._released(tmp_path) == {"a": 4, "b": 3}

@@ -59,7 +59,7 @@ def test_a_damaged_ledger_is_a_sentence(tmp_path, kind):
         sink.schema_problems("means", Mean)
         sink.generation("means")
         sink.row_count(who)
-        sink.shown(who, 0)
+        sink.released(who, 0)
 
     look()
     for data in mutations(file.read_bytes(), seed=7):

@@ -14,7 +14,7 @@ from support.spark.toy_spark import make_job
 import cutwater as cw
 from cutwater.errors import RefusedError
 from cutwater.spark.checkpoint.compatibility import identity_of
-from cutwater.spark.checkpoint.sink_records import note_shown, remember_sinks, strange_outputs
+from cutwater.spark.checkpoint.sink_records import note_released, remember_sinks, strange_outputs
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.connectors.kafka import transactions
@@ -67,7 +67,7 @@ class World:
     def show(self, *values):
         """An epoch, as the writer publishes it."""
         self.place.show(self.job().claim_of("means"), self.epochs, *values)
-        note_shown(self.checkpoint.root, self.epochs, ["means"])
+        note_released(self.checkpoint.root, self.epochs, ["means"])
         (self.checkpoint.spark / "offsets" / str(self.epochs)).write_text('v1\n{"conf": {}}\n')
         (self.checkpoint.spark / "commits" / str(self.epochs)).write_text("v1\n{}\n")
         self.epochs += 1
@@ -286,10 +286,10 @@ APART = kinds("postgres-early", "postgres-commit", "kafka-early", "kafka-commit"
 
 
 @pytest.mark.parametrize("world", APART, indirect=True)
-@pytest.mark.parametrize("has_shown", [False, True])
-def test_another_ledger_of_the_same_output_is_refused(world, request, has_shown):
+@pytest.mark.parametrize("has_released", [False, True])
+def test_another_ledger_of_the_same_output_is_refused(world, request, has_released):
     """Even if nothing is noted: a crash may have come between an epoch and its note."""
-    if has_shown:
+    if has_released:
         world.show(1)
     other = another_ledger(world, request)
     was = world.place.sink.ledger_location
@@ -328,7 +328,7 @@ def test_notes_that_a_power_failure_cut_are_done_without(world):
     world.show(1)
     world.place.sink._newest.write_text("")
     world.agree()
-    (world.checkpoint.root / "shown.json").write_text('{"means": "4')
+    (world.checkpoint.root / "released.json").write_text('{"means": "4')
     assert strange_outputs(world.checkpoint.root, "means", world.place.sink, "q") == []
 
 

@@ -287,17 +287,17 @@ class TestFolder:
 
 def test_an_epoch_has_shown_something_from_when_a_reader_may_see_it(place):
     one = place.acquire(place.claim("one"))
-    assert place.sink.shown(one, 0) is None
+    assert place.sink.released(one, 0) is None
     receipt = place.write(one, 0, 1)
-    assert (place.sink.shown(one, 0) is not None) == (place.sink.release == "early")
+    assert (place.sink.released(one, 0) is not None) == (place.sink.release == "early")
     place.sink.publish(one, 0, [receipt])
     again = place.acquire(place.claim("one", 2))
-    assert place.sink.shown(again, 0) is not None
-    assert place.sink.shown(again, 1) is None
+    assert place.sink.released(again, 0) is not None
+    assert place.sink.released(again, 1) is None
 
 
 def test_what_was_staged_and_swept_was_not_shown(place):
     one = place.acquire(place.claim("one"))
     place.write(one, 0, 1)
-    shown = place.sink.shown(place.acquire(place.claim("one", 2)), 0)
+    shown = place.sink.released(place.acquire(place.claim("one", 2)), 0)
     assert (shown is not None) == (place.sink.release == "early")

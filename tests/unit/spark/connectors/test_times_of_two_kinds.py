@@ -14,7 +14,11 @@ from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.spark import folder
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
 from cutwater.spark.connectors.base.source import Chunk
-from cutwater.spark.connectors.base.watermarks import Clock, PartitionClock, misplaced
+from cutwater.spark.connectors.base.watermarks import (
+    PartitionWatermarkTracker,
+    WatermarkTracker,
+    misplaced,
+)
 from cutwater.spark.connectors.files.json_source import JsonLines
 
 MINUTE = dt.timedelta(minutes=1)
@@ -98,7 +102,7 @@ def test_times_of_other_kinds_are_told_apart_too():
 
 
 class Times:
-    """As much of a reader as a clock asks for."""
+    """As much of a reader as a watermark tracker asks for."""
 
     def batches(self, _chunk):
         yield self
@@ -110,8 +114,8 @@ class Times:
         return self.found
 
 
-def clock(kind, *more):
-    flow = cw.Flow("clock")
+def tracker(kind, *more):
+    flow = cw.Flow("watermark")
     flow.source("items", Reading, time="at", watermark=cw.bounded_delay(MINUTE))
     return kind(flow.steps[0], StreamType(Reading, dt.datetime), *more)
 
@@ -120,9 +124,11 @@ AT = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 ODD = AT.replace(tzinfo=None) + dt.timedelta(1)
 
 
-@pytest.mark.parametrize("kind", [(Clock,), (PartitionClock, None)], ids=["whole", "partitions"])
-def test_a_clock_goes_by_the_kind_of_its_first_time(kind):
-    found = clock(*kind)
+@pytest.mark.parametrize(
+    "kind", [(WatermarkTracker,), (PartitionWatermarkTracker, None)], ids=["whole", "partitions"]
+)
+def test_a_watermark_goes_by_the_kind_of_its_first_time(kind):
+    found = tracker(*kind)
     kept = found.after(None, Times(AT, ODD, AT + MINUTE), Chunk(0, 0, 3, planned=1.0))
     moment = dt.timedelta(microseconds=1)
     assert found.completed(kept) == AT - moment
@@ -131,8 +137,10 @@ def test_a_clock_goes_by_the_kind_of_its_first_time(kind):
         assert found.completed(later) == (AT if times == [ODD] else AT + MINUTE) - moment
 
 
-@pytest.mark.parametrize("kind", [(Clock,), (PartitionClock, None)], ids=["whole", "partitions"])
-def test_a_clock_that_followed_others_goes_by_their_kind(kind):
-    found = clock(*kind)
+@pytest.mark.parametrize(
+    "kind", [(WatermarkTracker,), (PartitionWatermarkTracker, None)], ids=["whole", "partitions"]
+)
+def test_a_watermark_that_followed_others_goes_by_their_kind(kind):
+    found = tracker(*kind)
     kept = found.following(None, AT)
     assert found.completed(found.after(kept, Times(ODD), Chunk(0, 0, 1, planned=1.0))) == AT

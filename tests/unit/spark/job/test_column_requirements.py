@@ -49,7 +49,7 @@ def test_a_flow_of_tasks_needs_nothing_but_values():
     ] == [frozenset()] * 4
 
 
-def test_times_travel_from_the_source_to_the_last_step_that_heeds_them():
+def test_times_travel_from_the_source_to_the_last_step_that_needs_them():
     flow = cw.Flow("times")
     items = flow.source("items", Item, time="at", watermark=cw.bounded_delay(1))
     flow.sink("aside", items.key_by("name", name="k").apply(count, name="aside"))

@@ -12,7 +12,7 @@ from support.spark.toy_spark import make_job
 import cutwater as cw
 from cutwater.errors import RunError, extract
 from cutwater.flow.fusing import plan
-from cutwater.spark.connectors.base.watermarks import Clock
+from cutwater.spark.connectors.base.watermarks import WatermarkTracker
 from cutwater.spark.exchange.envelope import ROW_SCHEMA, WATERMARK
 from cutwater.spark.job.transport import dump_job
 from cutwater.spark.microbatch.source_reader import EpochDataSource
@@ -33,51 +33,51 @@ class Dated:
     at: dt.datetime
 
 
-def clock(tp, delay):
+def tracker(tp, delay):
     flow = cw.Flow("times")
     flow.sink("out", flow.source("items", tp, time="at", watermark=cw.bounded_delay(delay)))
     (segment,) = plan(flow).segments
-    return Clock(segment.source, segment.input_type)
+    return WatermarkTracker(segment.source, segment.input_type)
 
 
-# The clock
+# The watermark tracker
 
 
 def test_a_mark_counts_until_the_sources_own_rule_passes_it():
-    ticking = clock(Item, 2)
-    followed = ticking.following(10, 50)
-    assert (ticking.completed(10), ticking.completed(followed)) == (7, 50)
-    later = ticking.newest(followed, [40, 52])
-    assert ticking.completed(later) == 50
-    assert ticking.newest(later, [60]) == 60
-    assert ticking.are_late([Item(50), Item(51)], 50) == [True, False]
+    tracked = tracker(Item, 2)
+    followed = tracked.following(10, 50)
+    assert (tracked.completed(10), tracked.completed(followed)) == (7, 50)
+    later = tracked.newest(followed, [40, 52])
+    assert tracked.completed(later) == 50
+    assert tracked.newest(later, [60]) == 60
+    assert tracked.are_late([Item(50), Item(51)], 50) == [True, False]
 
 
 @pytest.mark.parametrize(("newest", "mark"), [(10, 7), (10, 3), (10, float("-inf"))])
 def test_a_mark_that_completes_nothing_more_is_not_followed(newest, mark):
-    assert clock(Item, 2).following(newest, mark) is None
+    assert tracker(Item, 2).following(newest, mark) is None
 
 
 def test_a_source_without_input_has_only_the_mark():
-    ticking = clock(Item, 2)
-    followed = ticking.following(None, 5)
-    assert ticking.completed(followed) == 5
-    assert ticking.following(followed, 5) is None
-    assert ticking.completed(ticking.following(followed, 6)) == 6
+    tracked = tracker(Item, 2)
+    followed = tracked.following(None, 5)
+    assert tracked.completed(followed) == 5
+    assert tracked.following(followed, 5) is None
+    assert tracked.completed(tracked.following(followed, 6)) == 6
 
 
 def test_marks_of_another_kind_are_rounded_down_or_left():
-    assert clock(Item, 2).completed(clock(Item, 2).following(None, 4.75)) == 4
-    assert clock(Exact, 0.5).completed(clock(Exact, 0.5).following(None, 4)) == 4.0
-    assert clock(Exact, 0.5).following(None, 2**53 + 3) is None  # a float would be above it
-    assert clock(Dated, dt.timedelta(1)).following(None, 4) is None
+    assert tracker(Item, 2).completed(tracker(Item, 2).following(None, 4.75)) == 4
+    assert tracker(Exact, 0.5).completed(tracker(Exact, 0.5).following(None, 4)) == 4.0
+    assert tracker(Exact, 0.5).following(None, 2**53 + 3) is None  # a float would be above it
+    assert tracker(Dated, dt.timedelta(1)).following(None, 4) is None
 
 
 def test_a_mark_is_kept_in_a_form_that_json_has():
-    ticking = clock(Dated, dt.timedelta(seconds=1))
+    tracked = tracker(Dated, dt.timedelta(seconds=1))
     mark = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
-    kept = json.loads(json.dumps(ticking.following("2023-01-01T00:00:00Z", mark)))
-    assert ticking.completed(kept) == mark
+    kept = json.loads(json.dumps(tracked.following("2023-01-01T00:00:00Z", mark)))
+    assert tracked.completed(kept) == mark
 
 
 # The log
@@ -87,7 +87,7 @@ def test_a_decision_is_an_entry_that_reads_nothing(tmp_path):
     (tmp_path / "in").mkdir()
 
     def opened():
-        return FileLog(tmp_path / "in", tmp_path / "log", clock(Item, 2), lambda: 7.0, Item)
+        return FileLog(tmp_path / "in", tmp_path / "log", tracker(Item, 2), lambda: 7.0, Item)
 
     log = opened()
     assert log.follow(5) == 1
@@ -102,7 +102,7 @@ def test_a_decision_is_an_entry_that_reads_nothing(tmp_path):
     entries = [opened().read(number) for number in range(1, 5)]
     assert [chunk.is_decision for (chunk,) in entries] == [True, False, True, False]
     assert [chunk.number for (chunk,) in entries] == [-1, 0, 0, 1]
-    completed = [clock(Item, 2).completed(chunk.newest_before) for (chunk,) in entries]
+    completed = [tracker(Item, 2).completed(chunk.newest_before) for (chunk,) in entries]
     assert completed == [None, 5, 17, 30]
 
 
@@ -160,7 +160,7 @@ class Sources:
         assert (WATERMARK in kinds) == (part.watermark is not None)
         log = FileLog(self._root / "in" / source, self._root / "checkpoint" / "sources" / source)
         (*_, last) = log.read(entry)
-        return None if part.watermark is None else clock(Item, 0).completed(last.newest_after)
+        return None if part.watermark is None else tracker(Item, 0).completed(last.newest_after)
 
 
 def log_that_began_at_zero(log):

@@ -65,7 +65,7 @@ def test_a_mark_is_sent_to_each_bucket_once_and_only_if_it_moved(toy):
     assert [rows[WATERMARK] for rows in rows_read(made)] == [16, 0, 16]
 
 
-def test_a_flow_that_heeds_no_time_sends_no_marks(toy):
+def test_a_flow_that_needs_no_watermark_sends_none(toy):
     flow = cw.Flow("tasks")
     items = flow.source("items", Item, time="at", watermark=cw.bounded_delay(0))
     flow.sink("out", items.key_by("name").apply(count))

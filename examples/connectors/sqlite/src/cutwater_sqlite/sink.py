@@ -129,9 +129,9 @@ class SqliteTable(SinkConnector):
         return Receipt(claim.sink)
 
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
-        pass  # `write` has shown the rows
+        pass  # `write` has released the rows
 
-    def shown(self, claim: Claim, epoch: int) -> str | None:
+    def released(self, claim: Claim, epoch: int) -> str | None:
         sql = "SELECT count(*) FROM cutwater_buckets WHERE output = ? AND epoch >= ?"
         (count,) = self._one(sql, self.table, epoch)
         return f"rows of {count} buckets" if count else None

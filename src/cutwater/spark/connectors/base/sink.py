@@ -48,7 +48,7 @@ Release = Literal["commit", "early"]
 class Guarantee:
     """What an observer may rely on, and why."""
 
-    level: str
+    kind: str
     """`EXACTLY_ONCE` or `AT_LEAST_ONCE`."""
     because: str
     """Completes "exactly-once: ``postgres`` …", as in "commits rows and ledger together"."""
@@ -204,7 +204,7 @@ class SinkConnector(ABC):
         Raises `FencedError` as `write` does.
         """
 
-    def shown(self, claim: Claim, epoch: int) -> str | None:
+    def released(self, claim: Claim, epoch: int) -> str | None:
         """How much of an epoch observers may have seen, as a phrase; None: certainly nothing.
 
         Called after `claim`, so earlier generations can release nothing more. Rows whose fate is

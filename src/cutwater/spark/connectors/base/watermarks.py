@@ -1,4 +1,4 @@
-"""The clock of a source: its newest event time in each epoch, and the watermark that follows.
+"""The watermark of a source, tracked from its newest event time in each epoch.
 
 An event is late if its time was complete at the start of its epoch. The newest time is written to
 the offset log together with the chunks of an epoch, so a replay finds the same events late.
@@ -22,11 +22,11 @@ from cutwater.spark.connectors.base.source import BAD, Chunk, RawBatch, RecordRe
 from cutwater.spark.exchange.batch import much_at_once
 
 __all__ = [
-    "Clock",
     "Numbering",
-    "PartitionClock",
     "PartitionTimes",
-    "SourceClock",
+    "PartitionWatermarkTracker",
+    "SourceTracker",
+    "WatermarkTracker",
     "are_comparable",
     "is_time",
     "misplaced",
@@ -43,8 +43,8 @@ _PARTITIONS = "newest of partitions"
 """Logged beside the newest time: that of each partition, and when it last had input."""
 
 
-class Clock:
-    """The clock of a source with a watermark rule: the newest time of its records.
+class WatermarkTracker:
+    """Tracks the watermark of a source that has a rule for it, by the newest time of its records.
 
     For a source that was idle, also the watermark of the others that it followed, until the
     watermark of its own records passes that one. "Kept" is what the offset log stores of this.
@@ -162,8 +162,8 @@ class PartitionTimes:
     """When it last had input, in seconds of the wall clock."""
 
 
-class PartitionClock(Clock):
-    """The clock of a source whose partitions each progress at their own pace.
+class PartitionWatermarkTracker(WatermarkTracker):
+    """Tracks the watermark of a source whose partitions each progress at their own pace.
 
     The watermark is the minimum over the partitions. A partition counts from its first record on.
     One without input for `patience` seconds while others had some is idle and ignored until it has
@@ -329,7 +329,7 @@ def newest_of(kept: Any) -> Any:
 
 
 class Numbering:
-    """The clock of a source without times: its records are numbered 0, 1, 2, …
+    """Tracks a source without times: its records are numbered 0, 1, 2, …
 
     Bad records are numbered too, so one that is skipped leaves a gap.
     """
@@ -362,7 +362,7 @@ class Numbering:
         """None: no record has a time."""
 
 
-SourceClock = Clock | Numbering
+SourceTracker = WatermarkTracker | Numbering
 
 
 def not_a_time(source: Source, time: Any, reason: str) -> Problem:

@@ -135,7 +135,7 @@ class Callback(SinkConnector):
     def publish(self, claim: Claim, epoch: int, receipts: Sequence[Receipt]) -> None:
         """Does nothing: the calls were made in the tasks."""
 
-    def shown(self, claim: Claim, epoch: int) -> str | None:
+    def released(self, claim: Claim, epoch: int) -> str | None:
         """How far the calls of an epoch came, as a phrase; None if none has begun.
 
         The effects of a call are unknown, so it counts as released once it has begun.

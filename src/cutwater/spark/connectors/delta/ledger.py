@@ -355,11 +355,11 @@ def _is_before(name: str, prefix: str, mine: tuple[int, int]) -> bool:
     return (int(parts[2]), int(parts[3])) < mine
 
 
-def _restored(sink: str, path: str, kept: int, shown: int) -> Problem:
+def _restored(sink: str, path: str, kept: int, released: int) -> Problem:
     has = f"has them up to epoch {kept}" if kept >= 0 else "has none"
     return Problem(
         "output-behind",
-        f"sink '{sink}' has released rows up to epoch {shown}, and {path} {has}: a RESTORE has "
+        f"sink '{sink}' has released rows up to epoch {released}, and {path} {has}: a RESTORE has "
         "removed the others during the run, and they would stay missing",
         "restore the table to its newest version; or the checkpoint of the same time too; or "
         f"continue without these rows: --accept-gap {sink}",

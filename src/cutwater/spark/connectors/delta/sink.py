@@ -204,7 +204,7 @@ class Delta(SinkConnector):
         staged = [receipt for receipt in receipts if isinstance(receipt, StagedFile)]
         self._log(claim.sink).commit(claim, epoch, sorted(staged, key=lambda s: s.last_order))
 
-    def shown(self, claim: Claim, epoch: int) -> str | None:
+    def released(self, claim: Claim, epoch: int) -> str | None:
         """All of the epoch if its number is committed, which happens with its rows; else None."""
         log = self._log(claim.sink)
         newest = log.newest_epoch(claim.flow, claim.sink, claim.query_id) if log.exists() else -1

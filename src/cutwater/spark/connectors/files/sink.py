@@ -319,7 +319,7 @@ class Folder(SinkConnector):
             self._check_fence(claim, epoch)
             raise
 
-    def shown(self, claim: Claim, epoch: int) -> str | None:
+    def released(self, claim: Claim, epoch: int) -> str | None:
         """All of the epoch if its directory exists, else None."""
         first = _first(read_json(self._ledger, "the ledger") or {})
         folder = self.directory(first + epoch)

@@ -70,7 +70,8 @@ class RollingLook:
         self._files: list[str] = []
         self._recent: deque[str] = deque(maxlen=_RECENT)
         self._next = 0
-        self._owed = 0.0
+        self._due = 0.0
+        """How many checks are due; a fraction is carried to the next poll."""
 
     def add(self, path: str) -> None:
         """Include a file from now on."""
@@ -90,9 +91,9 @@ class RollingLook:
         """The files to check now: the recent ones, and others in proportion to the elapsed time."""
         now = self._now()
         elapsed, self._last = min(max(now - self._last, 0.0), self._within), now
-        self._owed += len(self._files) * elapsed / self._within
-        count = min(int(self._owed), len(self._files))
-        self._owed = min(self._owed - count, 1.0)
+        self._due += len(self._files) * elapsed / self._within
+        count = min(int(self._due), len(self._files))
+        self._due = min(self._due - count, 1.0)
         return list(chain(self._recent, self._round(count)))
 
     def _round(self, count: int) -> Iterator[str]:

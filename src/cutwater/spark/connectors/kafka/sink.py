@@ -309,7 +309,7 @@ class KafkaTopic(SinkConnector):
         for path in paths:
             path.unlink(missing_ok=True)
 
-    def shown(self, claim: Claim, epoch: int) -> str | None:
+    def released(self, claim: Claim, epoch: int) -> str | None:
         """By the ledger, read to its end: rows and slots are committed together."""
         account = Account(self.topic, claim.sink, claim.query_id)
         with self._speaking(claim.sink):

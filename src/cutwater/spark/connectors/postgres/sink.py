@@ -253,7 +253,7 @@ class PostgresTable(SinkConnector):
         for path in paths:
             path.unlink(missing_ok=True)
 
-    def shown(self, claim: Claim, epoch: int) -> str | None:
+    def released(self, claim: Claim, epoch: int) -> str | None:
         """By the ledger: rows and entries are committed together."""
         count = self._persist(
             claim.sink,

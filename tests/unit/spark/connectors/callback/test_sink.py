@@ -142,7 +142,7 @@ def test_it_says_that_rows_may_come_again():
 
     for function in (send, partial(partial(send), bucket=1)):
         said = Callback(function).guarantee()
-        assert said.level == "at-least-once"
+        assert said.kind == "at-least-once"
         assert "send (test_sink.py:" in said.because
     assert "again" in said.because
 
@@ -158,7 +158,7 @@ def test_a_lane_that_is_behind_hides_no_call_where_tasks_do_not_wait(sink, given
     sink.claim(who)
     behind = Callback(lambda _epoch, _lane, _rows: write(sink, who, 6, (2, [Mean("b", 1.0)])))
     write(behind, who, 5, (1, [Mean("a", 1.0)]))
-    assert "returned for 1 bucket" in sink.shown(who, 6)
+    assert "returned for 1 bucket" in sink.released(who, 6)
     write(sink, who, 4, (3, [Mean("c", 1.0)]))
-    assert sink.shown(who, 6) is not None
+    assert sink.released(who, 6) is not None
     assert [(epoch, label) for epoch, label, _ in given] == [(6, 2), (4, 3)]

@@ -275,7 +275,7 @@ def test_a_table_that_was_restored_to_an_older_version_is_behind_and_no_longer_a
     assert table.check("means", "q", 1) == []
     assert codes(table.check("means", "q", 0)) == ["output-ahead"]
     who = take(table, 2)
-    assert table.shown(who, 1) is None
+    assert table.released(who, 1) is None
     table.publish(who, 1, [stage(table, 1, 1.0, generation=2)])
     assert sorted(seen(table)) == [0.0, 1.0]
 

@@ -631,5 +631,5 @@ def test_keys_are_texts_or_json():
 
 def test_the_guarantee_names_its_condition():
     guarantee = KafkaTopic(topic="t", servers="there:9092").guarantee()
-    assert guarantee.level == "exactly-once"
+    assert guarantee.kind == "exactly-once"
     assert "read_committed" in guarantee.provided

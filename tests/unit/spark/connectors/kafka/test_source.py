@@ -65,8 +65,8 @@ def send_in(producer, source, *numbers, partition=0):
     producer.flush()
 
 
-def log_of(source, folder, clock=None):
-    return ChunkLog(source, Order, folder / "log", clock)
+def log_of(source, folder, tracker=None):
+    return ChunkLog(source, Order, folder / "log", tracker)
 
 
 def spans(chunks):

@@ -331,7 +331,7 @@ class TestSettings:
     def test_settings_that_can(self, make_out):
         sink = make_out(mode="upsert", keys=["key"]).sink
         assert list(sink.problems("readings", Reading)) == []
-        assert sink.guarantee().level == "exactly-once"
+        assert sink.guarantee().kind == "exactly-once"
         assert "same key of the flow" in sink.guarantee().provided
 
 

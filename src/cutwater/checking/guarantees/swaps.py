@@ -3,7 +3,7 @@
 ===================  ===========================================================================
 P2                   here
 ===================  ===========================================================================
-Definition 9         `Exchange`: a reachable state and two events of one key whose order changes
+Definition 9         `Swap`: a reachable state and two events of one key whose order changes
                      the state or the outputs
 idempotent (IV)      `Repetition`: an event that changes something when it is repeated
 ===================  ===========================================================================
@@ -30,10 +30,10 @@ from cutwater.jsonable import plain, shown
 from cutwater.operators.task import check_result, fresh_copies
 from cutwater.semantics.frozen import form
 
-__all__ = ["Exchange", "Repetition", "find_exchange", "find_repetition"]
+__all__ = ["Repetition", "Swap", "find_repetition", "find_swap"]
 
 _TRIES = 400
-"""The most pairs of events of a task that are exchanged."""
+"""The most pairs of events of a task that are swapped."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class _Outcome:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Swap:
     """Two events of one key whose order matters to a task."""
 
     step: Apply
@@ -82,7 +82,7 @@ class Exchange:
 
     def is_replayed(self) -> bool:
         """Do the two orders give different results when they are tried again?"""
-        return _exchanged(self.step, self.before, (self.first, self.second)) is not None
+        return _swapped(self.step, self.before, (self.first, self.second)) is not None
 
 
 @dataclass(frozen=True)
@@ -108,21 +108,21 @@ class Repetition:
         )
 
 
-def find_exchange(
+def find_swap(
     step: Apply, histories: Sequence[Sequence[Any]], seed: int
-) -> tuple[Exchange | None, int]:
+) -> tuple[Swap | None, int]:
     """Two events whose order matters, after as few others as possible, or None; and the tries."""
 
     def differs(pair: tuple[Any, Any], before: Sequence[Any]) -> bool:
-        return _exchanged(step, before, pair) is not None
+        return _swapped(step, before, pair) is not None
 
     witness, tried = _searched(_pairs(histories, seed), differs)
     if witness is None:
         return None, tried
     before, (first, second) = witness
-    outcomes = _exchanged(step, before, (first, second))
+    outcomes = _swapped(step, before, (first, second))
     assert outcomes is not None
-    return Exchange(step, tuple(before), first, second, outcomes), tried
+    return Swap(step, tuple(before), first, second, outcomes), tried
 
 
 def find_repetition(
@@ -199,7 +199,7 @@ def _single(histories: Sequence[Sequence[Any]], seed: int) -> Iterator[tuple[Seq
     yield from random.Random(seed).sample(found, min(len(found), _TRIES))
 
 
-def _exchanged(
+def _swapped(
     step: Apply, before: Sequence[Any], pair: tuple[Any, Any]
 ) -> tuple[_Outcome, _Outcome] | None:
     """The outcomes of the two orders; None if they are equal, or if both orders fail.

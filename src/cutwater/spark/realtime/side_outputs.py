@@ -17,8 +17,13 @@ import msgspec
 from cutwater.spark.exchange.sink_rows import bucket_rows
 from cutwater.spark.job.spec import Job
 from cutwater.spark.realtime.opening import Opening
-from cutwater.spark.realtime.snapshots import SIDE_OUTPUT_SUFFIX, side_output_tick
-from cutwater.spark.storage.durable import make_folder, write_file
+from cutwater.spark.realtime.snapshots import (
+    SIDE_OUTPUT_SUFFIX,
+    read_summed,
+    side_output_tick,
+    write_summed,
+)
+from cutwater.spark.storage.durable import make_folder
 
 __all__ = ["SideOutputRow", "publish_side_outputs", "read_side_outputs", "store_side_outputs"]
 
@@ -32,7 +37,7 @@ def store_side_outputs(folder: Path, tick: int, rows: list[SideOutputRow]) -> No
     """Store the rows up to a tick, durably; call it before its snapshot is stored."""
     if rows:
         make_folder(folder)
-        write_file(folder / f"{tick}{SIDE_OUTPUT_SUFFIX}", _pack(rows))
+        write_summed(folder / f"{tick}{SIDE_OUTPUT_SUFFIX}", _pack(rows))
 
 
 def publish_side_outputs(job: Job, opening: Opening) -> None:
@@ -80,5 +85,5 @@ def _stored(opening: Opening, common: int) -> Iterator[tuple[int, Path]]:
 
 
 def read_side_outputs(path: Path) -> list[SideOutputRow]:
-    """The rows in a ``.side-output`` file."""
-    return _unpack(path.read_bytes())
+    """The rows in a ``.side-output`` file; refused if they are not what was stored."""
+    return _unpack(read_summed(path))

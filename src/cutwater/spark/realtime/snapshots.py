@@ -33,7 +33,9 @@ __all__ = [
     "TaskSnapshots",
     "newest_common",
     "read_changes",
+    "read_summed",
     "side_output_tick",
+    "write_summed",
 ]
 
 SIDE_OUTPUT_SUFFIX = ".side-output"
@@ -147,10 +149,8 @@ class TaskSnapshots:
         if not changes and found and not is_full:
             self._rename(found[-1], replace(found[-1], through=tick))
             return
-        data = _pack(changes)
-        total = xxhash.xxh64_digest(data)
         after = None if is_full else found[-1].tick if found else _NOTHING
-        write_file(self.folder / Stored(tick, tick, is_full, after).name, total + data)
+        write_summed(self.folder / Stored(tick, tick, is_full, after).name, _pack(changes))
 
     def drop_before(self, common: int) -> None:
         """Remove what no start needs that goes to a tick, or to a later one."""
@@ -229,12 +229,22 @@ class Snapshots:
 
 def read_changes(path: Path) -> Changes:
     """What a file has; refused if that is not what was written."""
+    return _unpack(read_summed(path))
+
+
+def write_summed(path: Path, data: bytes) -> None:
+    """Write a file with a checksum, durably and atomically."""
+    write_file(path, xxhash.xxh64_digest(data) + data)
+
+
+def read_summed(path: Path) -> bytes:
+    """What `write_summed` wrote; refused if the file is something else now."""
     data = path.read_bytes()
     total, body = data[:8], data[8:]
     if total != xxhash.xxh64_digest(body):
         message = f"{path} is not what was written: its sum is another"
         raise RefusedError(Problem("damaged-snapshot", message, _RESTORE))
-    return _unpack(body)
+    return body
 
 
 def _gap(folder: Path, before: int, found: Stored) -> Problem:

@@ -12,6 +12,7 @@ from cutwater.spark import describe, read_frontiers, read_state, verify
 from cutwater.spark.realtime.digests import DigestLog
 from cutwater.spark.realtime.opening import newest_opening, open_generation
 from cutwater.spark.realtime.reports import TickReports
+from cutwater.spark.realtime.side_outputs import read_side_outputs, store_side_outputs
 from cutwater.spark.storage import durable
 
 pytestmark = pytest.mark.slow
@@ -21,6 +22,7 @@ FILES = {
     "opening": "realtime/*/opening.json",
     "plan": "realtime/*/plan/*.log",
     "snapshot": "realtime/*/snapshots/*/[0-9]*",
+    "side outputs": "realtime/*/snapshots/*/*.side-output",
     "digests": "realtime/*/digests/*",
     "position of a reader": "realtime/*/positions/reader-*",
     "position of a sink": "realtime/*/positions/released-*",
@@ -34,7 +36,16 @@ def made(tmp_path_factory):
     found = Checkpointed(tmp_path_factory.mktemp("fuzzed"), partitions=2, snapshot_ticks=3)
     found.sell(0, [(name, n, n) for n, name in enumerate("abcdefgh" * 5)])
     found.run()
+    leave_side_outputs(found.checkpoint.root)
     return found
+
+
+def leave_side_outputs(root):
+    """What a run leaves that was killed before it published them."""
+    opening = newest_opening(root)
+    for partition in range(opening.partitions):
+        task = opening.snapshots.of(opening.levels - 1, partition)
+        store_side_outputs(task.folder, opening.snapshots.common(), [(3, 1, b"\x90")])
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +60,10 @@ def start(made, root):
     job = replace(made.toy.job, checkpoint=str(root), generation=2)
     opening = open_generation(job, partitions=2, snapshot_ticks=3, now=2000.0)
     for level, partition in opening.tasks():
-        opening.snapshots.of(level, partition).load()
+        task = opening.snapshots.of(level, partition)
+        task.load()
+        for path in task.side_output_files():
+            assert read_side_outputs(path) == [(3, 1, b"\x90")]
         DigestLog(opening.digest_path(level, partition), -1).close()
     TickReports(job, opening, lambda _progress: None).report()
 
@@ -62,6 +76,22 @@ def look(made):
     opening = newest_opening(root)
     if opening:
         TickReports(made.toy.job, opening, lambda _progress: None).report()
+
+
+def test_a_damaged_side_output_is_found_and_never_published(made):
+    path = next(iter(made.checkpoint.root.glob(FILES["side outputs"])))
+    before, rows = path.read_bytes(), read_side_outputs(path)
+    try:
+        for data in mutations(before, seed=1):
+            path.write_bytes(data)
+            codes = [problem.code for problem in verify(made.checkpoint.root).problems]
+            assert codes == ([] if data == before else ["damaged-snapshot"])
+            if data != before:
+                with pytest.raises(CutwaterError, match="is not what was written"):
+                    read_side_outputs(path)
+    finally:
+        path.write_bytes(before)
+    assert read_side_outputs(path) == rows
 
 
 def test_as_it_was_made_it_is_whole(made, tmp_path):

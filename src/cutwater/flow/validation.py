@@ -10,6 +10,7 @@ from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.inference import infer
 from cutwater.flow.inferred.stream_type import StreamType
+from cutwater.flow.own_names import own_prefix
 from cutwater.flow.tasks import Task, are_outputs, gives_outputs
 from cutwater.flow.timely.bodies import with_bodies
 from cutwater.flow.timely.cutting import plan_problems
@@ -123,6 +124,15 @@ def _bad_name(title: str, why: str) -> Problem:
     )
 
 
+def _own_name(title: str, prefix: str) -> Problem:
+    return Problem(
+        "bad-name",
+        f"the name of {title} begins with '{prefix}', as the sinks and logs do that a run adds to "
+        "a flow",
+        "choose another name; bad records and late events are kept in the checkpoint by themselves",
+    )
+
+
 def _names(steps: Sequence[s.Step]) -> list[Problem]:
     first: dict[tuple[str, str], s.Step] = {}
     problems = []
@@ -134,6 +144,8 @@ def _names(steps: Sequence[s.Step]) -> list[Problem]:
             )
         elif why := _why_no_name(step.name):
             problems.append(_bad_name(f"{step.verb} {step.name!r} ({step.where})", why))
+        elif (prefix := own_prefix(step.name)) and not isinstance(step, (s.FromLog, s.ToLog)):
+            problems.append(_own_name(f"{step.verb} '{step.name}' ({step.where})", prefix))
         earlier = first.setdefault((sort, step.name), step)
         if earlier is not step:
             problems.append(

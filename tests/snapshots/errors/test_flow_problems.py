@@ -86,6 +86,7 @@ def _(flow, readings):
 def _(flow, readings):
     flow.sink("../../evil", readings.key_by("sensor", name="a\0b").apply(count_any, name=".."))
     flow.sink("x" * 201, flow.source("orders/eu", Reading))
+    flow.sink("late events: readings", readings)
     return readings.map(lambda reading: reading.at, name="\x1b[2J")
 
 

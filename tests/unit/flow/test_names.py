@@ -5,6 +5,9 @@ import pytest
 import cutwater as cw
 from cutwater.errors import FlowError
 from cutwater.flow.fusing import plan
+from cutwater.flow.own_names import OWN_PREFIXES
+from cutwater.flow.timely.cutting import log_name
+from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
 
 BAD = [
     "../../evil",
@@ -26,7 +29,7 @@ BAD = [
     "x" * 201,
     "é" * 101,
 ]
-GOOD = ["a", "orders of today", "Bestellungen-für_µs", "x" * 200, "a.b", "注文", "a: b", "1"]
+GOOD = ["a", "orders of today", "Bestellungen-für_µs", "x" * 200, "a.b", "注文", "a: b", "1", "late events", "left:x"]
 
 
 def flow_with(kind, name):
@@ -47,6 +50,29 @@ def test_a_name_that_is_no_folder_is_refused(kind, name):
     assert problem.message.isprintable(), "what is shown does nothing to a terminal"
     with pytest.raises(FlowError, match="bad-name"):
         plan(flow_with(kind, name))
+
+
+OWN = [
+    bad_records_sink("items"),
+    late_events_sink("items"),
+    log_name("items", is_again=True),
+    log_name("items", is_again=False),
+]
+
+
+def test_all_that_a_run_names_itself_is_reserved():
+    assert {name.removesuffix("items") for name in OWN} == set(OWN_PREFIXES)
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("kind", ["source", "step", "sink"])
+def test_a_name_that_a_run_gives_is_refused(kind, name):
+    """A sink of that name would take the place of the run's own, and its binding would be gone."""
+    with pytest.raises(FlowError) as refused:
+        flow_with(kind, name).validate()
+    (problem,) = refused.value.problems
+    assert (problem.code, bool(problem.hint)) == ("bad-name", True)
+    assert f"begins with '{name.removesuffix('items')}'" in problem.message
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -25,6 +25,7 @@ from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.inference import infer, loop_types
 from cutwater.flow.inferred.stream_type import StreamType
+from cutwater.flow.own_names import FED_BACK, LEFT
 from cutwater.flow.timely.bodies import with_bodies
 
 __all__ = ["cut", "iteration_phrase", "log_name", "loop_to_cut", "plan_problems", "why_whole"]
@@ -219,4 +220,4 @@ def _in_the_open(
 
 def log_name(loop: str, is_again: bool) -> str:
     """The name of a loop's log, shared by its writer and its reader."""
-    return f"{'fed back' if is_again else 'left'}: {loop}"
+    return f"{FED_BACK if is_again else LEFT}{loop}"

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-__all__ = ["bad_records_sink", "is_side_output", "late_events_sink", "side_output_folder"]
+from cutwater.flow.own_names import BAD_RECORDS, LATE_EVENTS, own_prefix
 
-_BAD = "bad records: "
-_LATE = "late events: "
-_LOGS = ("fed back: ", "left: ")
+__all__ = ["bad_records_sink", "is_side_output", "late_events_sink", "side_output_folder"]
 
 
 def bad_records_sink(source: str) -> str:
     """The name of the sink that keeps the bad records of a source."""
-    return f"{_BAD}{source}"
+    return f"{BAD_RECORDS}{source}"
 
 
 def late_events_sink(source: str) -> str:
     """The name of the sink that keeps the late events of a source."""
-    return f"{_LATE}{source}"
+    return f"{LATE_EVENTS}{source}"
 
 
 def is_side_output(sink: str) -> bool:
     """Does the name denote a sink that no flow declares?"""
-    return sink.startswith((_BAD, _LATE, *_LOGS))
+    return own_prefix(sink) is not None
 
 
 def side_output_folder(sink: str) -> str:

@@ -29,7 +29,18 @@ BAD = [
     "x" * 201,
     "é" * 101,
 ]
-GOOD = ["a", "orders of today", "Bestellungen-für_µs", "x" * 200, "a.b", "注文", "a: b", "1", "late events", "left:x"]
+GOOD = [
+    "a",
+    "orders of today",
+    "Bestellungen-für_µs",
+    "x" * 200,
+    "a.b",
+    "注文",
+    "a: b",
+    "1",
+    "late events",
+    "left:x",
+]
 
 
 def flow_with(kind, name):

@@ -24,9 +24,12 @@ from cutwater.testing.connectors.processes import kill_all, signal_all
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 KILLS = 20
-"""In each case; some more are those of executors."""
+"""In each case, at least; some more are those of executors."""
 EXECUTORS = 3
-CASES = [*(("postgres", case) for case in range(3)), *(("kafka", case) for case in range(2))]
+CASES = {"postgres": 2, "two-sources": 1, "kafka": 2}
+"""How many runs of each kind share the faults."""
+SHORT_BATCH_S = 5.0
+"""With two sources batches end often, also while a replay waits for its sinks."""
 FREEZE_SECONDS = 3
 
 # --- a kill of one process, from which the run recovers by itself
@@ -201,22 +204,24 @@ OF_EVERYTHING = (
     a_zombie_reader_wakes,
     a_zombie_run_wakes,
 )
-"""These take longer, and are dealt to the cases."""
+"""These take longer, and are dealt to the cases of a kind."""
 
 
-def drawn(case, rng):
-    """Faults in an order that is drawn; over all cases each is there."""
-    number = CASES.index(case)
-    dealt = [*OF_EVERYTHING[number :: len(CASES)], rng.choice(OF_EVERYTHING), *OF_ONE_PROCESS * 2]
+def drawn(kind, case, rng):
+    """Faults in an order that is drawn; over the cases of a kind each is there."""
+    dealt = [*OF_EVERYTHING[case :: CASES[kind]], *OF_ONE_PROCESS * 2]
     return rng.sample(dealt, len(dealt))
 
 
-@pytest.mark.parametrize(("kind", "case"), CASES)
+@pytest.mark.parametrize(
+    ("kind", "case"), [(kind, case) for kind, count in CASES.items() for case in range(count)]
+)
 def test_kills_of_one_run(tmp_path, request, seed, kind, case):
     """Faults one after another, and then kills at random until there were enough."""
     rng = random.Random(seed)
-    run, server = make_run(tmp_path, request, kind)
-    faults = drawn((kind, case), rng)
+    asked = {"batch_interval": SHORT_BATCH_S} if kind == "two-sources" else {}
+    run, server = make_run(tmp_path, request, kind, **asked)
+    faults = drawn(kind, case, rng)
     with run.fed():
         while faults or run.kills < KILLS:
             fault = faults.pop() if faults else a_task_at_random

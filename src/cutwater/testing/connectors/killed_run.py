@@ -54,6 +54,8 @@ class KilledRun:
     """Does a reader see the rows of a key in an order?"""
     source: SourceConnector | None = None
     """The source; None: files in the folder ``in``."""
+    more_sources: dict[str, SourceConnector] = field(default_factory=dict)
+    """The other sources of a flow that has several."""
     append: Callable[[Sequence[Click]], None] | None = None
     """Adds records to such a source."""
     master: str = "local[2]"
@@ -126,7 +128,7 @@ class KilledRun:
         self.starts += 1
         files = JsonLines(str(self.folder / "in"), _MAX_BYTES)
         settings = {
-            "sources": {SOURCE: self.source or files},
+            "sources": {SOURCE: self.source or files, **self.more_sources},
             "sinks": {"counts": Trapped(self.sink)},
             "checkpoint": str(self.checkpoint),
             "until": until,

@@ -240,13 +240,17 @@ def _with_body(step: StepTimes, found: StepFrontier) -> Iterator[StepFrontier]:
     begins is complete in each of its rounds.
     """
     for depth, inner in step.with_body():
-        yield found if depth == 0 else replace(
-            found,
-            step=inner.name,
-            verb=inner.verb,
-            waits=inner.waits,
-            next_end=None,
-            depth=depth,
+        yield (
+            found
+            if depth == 0
+            else replace(
+                found,
+                step=inner.name,
+                verb=inner.verb,
+                waits=inner.waits,
+                next_end=None,
+                depth=depth,
+            )
         )
 
 

@@ -10,11 +10,13 @@ from support.spark.cli_server import run_command
 from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
-from cutwater.spark import describe, read_frontiers
+from cutwater.spark import describe, read_frontiers, runner
 from cutwater.spark.checkpoint.compatibility import differences, identity_of
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.checkpoint.verify import damages_of_logs
+from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.exchange.log_lines import lines_by_input
+from cutwater.spark.job.spec import Job
 from cutwater.spark.microbatch import loop_plan
 from cutwater.spark.microbatch.loop_plan import Logs
 from cutwater.spark.telemetry.progress import Reports
@@ -221,6 +223,30 @@ def iterating(lines):
 
 def shown_lines(*arguments):
     return run_command([str(argument) for argument in arguments]).out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("plan", "how"),
+    [
+        (None, "one iteration per epoch, input epochs at once"),
+        ("epoch", "all iterations in one epoch, in one bucket: plan='epoch'"),
+    ],
+)
+def test_a_run_says_how_its_loop_iterates_before_it_starts(tmp_path, plan, how):
+    (tmp_path / "in" / "steps").mkdir(parents=True)
+    job = make_job(descending(plan), tmp_path, feeds_back=True)
+    (tmp_path / "in" / "steps" / "0").write_bytes(b"")
+    told = list(runner._foreword(runner._Engine(False, 1), job, {}, False))
+    assert f"loop 'descend': {how}" in told
+
+
+def test_a_run_on_a_dataframe_says_why_its_loop_has_no_log(tmp_path):
+    sources = {"steps": Frame(None)}
+    job = Job(descending(), sources, {}, "", 1, 16, str(tmp_path))
+    assert list(runner._foreword(runner._Engine(False, 1), job, {}, False)) == [
+        "loop 'descend': all iterations in one epoch, in one bucket: 'steps' is a DataFrame, which "
+        "cannot be held back while the loop iterates"
+    ]
 
 
 def shown(*arguments):

@@ -152,7 +152,7 @@ class FrontierTracker:
         `asked` is a time as it is typed, of the type that the sources of each step have; steps
         without such times are left out.
         """
-        found = []
+        found: list[StepFrontier] = []
         for number, step in enumerate(self.topology.steps):
             by_clock = [
                 self._by_clock(number, clock, None if asked is None else self._typed(asked, clock))

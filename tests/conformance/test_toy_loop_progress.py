@@ -10,11 +10,15 @@ from support.spark.cli_server import run_command
 from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
-from cutwater.spark import describe, read_frontiers
+from cutwater.spark import describe, read_frontiers, runner
 from cutwater.spark.checkpoint.compatibility import differences, identity_of
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.checkpoint.verify import damages_of_logs
+from cutwater.spark.connectors.dataframe.source import Frame
+from cutwater.spark.exchange.log_lines import lines_by_input
+from cutwater.spark.job.spec import Job
 from cutwater.spark.microbatch import loop_plan
+from cutwater.spark.microbatch.loop_plan import Logs
 from cutwater.spark.telemetry.progress import Reports
 from cutwater.spark.telemetry.topology import topology_of, write_topology
 
@@ -96,6 +100,60 @@ def test_the_round_of_a_loop_and_what_is_complete_behind_it(toy, monkeypatch):
     assert rounds == [0, 1, None, 0, 1, 2, 3, None]
 
 
+def test_the_steps_of_the_body_are_listed_with_the_frontier_of_the_loop(toy):
+    while toy.run():
+        found = {step.step: step for step in read_frontiers(toy.job.checkpoint).steps}
+        assert list(found) == [
+            "steps", "descend", "by left", "fewer", "by time", "windows", "out"
+        ]  # fmt: skip
+        for name in ("by left", "fewer"):
+            assert found[name].depth == 1
+            assert found[name].completed == found["descend"].completed
+            assert found[name].holders == found["descend"].holders
+
+
+def times_that_iterate(job):
+    """What is in the log and is to be read next, by input epoch."""
+    logs, log = Logs(job), job.topology.logs[0].name
+    for epoch in logs.unread():
+        for path in logs.files(log, epoch):
+            for number, lines in lines_by_input(path):
+                read = job.codecs.log_lines[log].read(lines, 0)
+                yield from ((number, time) for time in read.times)
+
+
+def test_the_times_that_iterate_are_among_those_that_are_told(toy):
+    seen = set()
+    while toy.run():
+        found = read_frontiers(toy.job.checkpoint)
+        for number, time in times_that_iterate(toy.job):
+            seen.add((number, time))
+            (inputs,) = (each for each in found.iterating if each.number == number)
+            assert inputs.may_have(time)
+            loop = next(step for step in found.steps if step.step == "descend")
+            assert loop.completed is None or loop.completed < time
+    assert seen == {(0, 4), (1, 25)}
+
+
+def test_the_times_of_input_epochs_that_overlap(toy):
+    told = []
+    while toy.run():
+        told.append(
+            [
+                (each.number, each.round, each.after, each.newest)
+                for each in read_frontiers(toy.job.checkpoint).iterating
+            ]
+        )
+    assert told == [
+        [(0, 0, None, 4)],
+        [(0, 1, None, 4), (1, 0, 3, 25)],
+        [(1, 1, 3, 25)],
+        [(1, 2, 3, 25)],
+        [(1, 3, 3, 25)],
+        [],
+    ]
+
+
 def test_metrics_and_the_live_view_say_what_frontier_says(toy):
     """In each epoch, of each step that waits: by Spark's report and our logs alone."""
     reports = Reports(toy.job)
@@ -127,12 +185,68 @@ def test_what_people_are_told_of_a_loop(toy):
     )
     told = shown("frontier", toy.job.checkpoint)
     assert "'descend' has 2 input epochs in it, in rounds 1 and 0: what comes out of it" in told
+    assert "input epoch 0 is in round 1: times up to 4" in told
+    assert "input epoch 1 is in round 0: times after 3 up to 25" in told
     assert toy.run()
     told = shown("checkpoint", "show", toy.job.checkpoint)
     assert "the loop 'descend', which runs one iteration per epoch, is in round 1" in told
     told = shown("frontier", toy.job.checkpoint)
     assert "'descend' is in round 1: what comes out of it is complete when nothing goes" in told
     assert "windows waits" not in told, "no record would let it go"
+
+
+def test_what_people_are_told_of_a_time_in_a_loop(toy):
+    for _ in range(2):
+        assert toy.run()
+    checkpoint = toy.job.checkpoint
+    (line,) = iterating(shown_lines("frontier", checkpoint, "--time", "2"))
+    assert line == (
+        "2 may still iterate in 'descend': input epoch 0 is in round 1, with times up to 4"
+    )
+    lines = iterating(shown_lines("frontier", checkpoint, "--time", "4"))
+    assert [line.split(", ")[0] for line in lines] == [
+        "4 may still iterate in 'descend': input epoch 0 is in round 1",
+        "4 may still iterate in 'descend': input epoch 1 is in round 0",
+    ]
+    (line,) = iterating(shown_lines("frontier", checkpoint, "fewer", "--time", "30"))
+    assert line == "nothing of 30 iterates in 'descend'"
+    as_data = json.loads("".join(shown_lines("frontier", checkpoint, "--json")))
+    assert [each["round"] for each in as_data["iterating"]] == [1, 0]
+    assert toy.run()
+    (line,) = iterating(shown_lines("frontier", checkpoint, "--time", "2"))
+    assert line == "nothing of 2 iterates in 'descend'"
+
+
+def iterating(lines):
+    return [line for line in lines if "iterate" in line and "in 'descend'" in line]
+
+
+def shown_lines(*arguments):
+    return run_command([str(argument) for argument in arguments]).out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("plan", "how"),
+    [
+        (None, "one iteration per epoch, input epochs at once"),
+        ("epoch", "all iterations in one epoch, in one bucket: plan='epoch'"),
+    ],
+)
+def test_a_run_says_how_its_loop_iterates_before_it_starts(tmp_path, plan, how):
+    (tmp_path / "in" / "steps").mkdir(parents=True)
+    job = make_job(descending(plan), tmp_path, feeds_back=True)
+    (tmp_path / "in" / "steps" / "0").write_bytes(b"")
+    told = list(runner._foreword(runner._Engine(False, 1), job, {}, False))
+    assert f"loop 'descend': {how}" in told
+
+
+def test_a_run_on_a_dataframe_says_why_its_loop_has_no_log(tmp_path):
+    sources = {"steps": Frame(None)}
+    job = Job(descending(), sources, {}, "", 1, 16, str(tmp_path))
+    assert list(runner._foreword(runner._Engine(False, 1), job, {}, False)) == [
+        "loop 'descend': all iterations in one epoch, in one bucket: 'steps' is a DataFrame, which "
+        "cannot be held back while the loop iterates"
+    ]
 
 
 def shown(*arguments):

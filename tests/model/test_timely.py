@@ -1,5 +1,7 @@
 """P3's specification explored whole: pinned counts, Propositions 7 to 9 and Theorem 2."""
 
+from dataclasses import replace
+from itertools import product
 from random import Random
 
 import pytest
@@ -100,24 +102,46 @@ def test_proposition_9_what_left_the_clock_does_not_come_back(name):
     assert (found.holds, found.is_exhaustive) == (True, True)
 
 
+def restless(shape):
+    """The same graph, where each node that asks for notifications may also begin with requests."""
+    asked = [frozenset(), frozenset(shape.times[:1]), frozenset(shape.times)]
+    processors = [
+        replace(p, initial=tuple((state, requests) for state, _ in p.initial for requests in asked))
+        if p.initial[0][0] is not None
+        else p
+        for p in shape.processors
+    ]
+    return replace(shape, processors=tuple(processors))
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_proposition_7_states_and_requests_are_those_of_local_histories(name):
-    model = model_of(name, is_reordering=True, has_outputs=True)
-    for seed in range(20):
-        random = Random(seed)
-        [point] = model.initial_states()
-        numbers = model.dataflow.number
-        histories = {p.name: [] for p in model.dataflow.processors}
-        while moves := model.actions(point):
-            move = random.choice(moves)
-            note(model.dataflow, histories, point, move)
-            point = model.step(point, move)
-            for processor in model.dataflow.processors:
-                start = History(*processor.initial[0], tuple(histories[processor.name]))
-                result = local_result(processor, start)
-                at = numbers[processor.name]
-                assert point.configuration.states[at] == result.state
-                assert point.configuration.requests[at] == result.requests
+    """From every choice of Initial(p), on random walks to their end."""
+    shape, inputs = SHAPES[name]
+    whole = restless(shape)
+    clock = Clock(whole, RELATIONS[name])
+    model = TimelyModel(whole, inputs, clock=clock, is_reordering=True, has_outputs=True)
+    points = list(model.initial_states())
+    waiting = [p for p in whole.processors if len(p.initial) == 3]
+    assert len(points) == 3 ** len(waiting)
+    for (number, point), seed in product(enumerate(points), range(20)):
+        walk_by_histories(model, point, Random(f"{number} {seed}"))
+
+
+def walk_by_histories(model, point, random):
+    """Walk on, and compare each processor's state with that of its local history."""
+    processors, begun = model.dataflow.processors, point.configuration
+    histories = {p.name: [] for p in processors}
+    while moves := model.actions(point):
+        move = random.choice(moves)
+        note(model.dataflow, histories, point, move)
+        point = model.step(point, move)
+        for at, processor in enumerate(processors):
+            history = tuple(histories[processor.name])
+            start = History(begun.states[at], begun.requests[at], history)
+            result = local_result(processor, start)
+            assert point.configuration.states[at] == result.state
+            assert point.configuration.requests[at] == result.requests
 
 
 def note(shape, histories, point, move):

@@ -1,7 +1,7 @@
 """P3, section 4.3 with decision 24: the composite of two graphs and the whole graph."""
 
 import pytest
-from support.timely.shapes import THREE, TWO, collect, dataflow, m, send, shown
+from support.timely.shapes import THREE, TWO, collect, dataflow, m, send, shown, transitions
 
 from cutwater.checking.explorer.inclusion import shown_only_by
 from cutwater.progress import Edge
@@ -95,8 +95,15 @@ PAIRS = {
 }
 
 
+# one message that comes from outside at any moment, on an edge that is not shared
+ARRIVING = [("in", m(1)[0])]
+AT_FIRST = {"two inputs": {"other": m(1)}}
+
+
 def models(name, **options):
     parts, inputs = PAIRS[name]
+    if options.get("arriving"):
+        inputs = AT_FIRST.get(name, {"in": m(0)})
     whole = joined(*parts)
     clock = Clock(whole, could_result_in(whole))
     return (
@@ -105,14 +112,26 @@ def models(name, **options):
     )
 
 
+@pytest.mark.parametrize("arriving", [(), ARRIVING])
 @pytest.mark.parametrize("has_outputs", [False, True])
 @pytest.mark.parametrize("name", [name for name in PAIRS if name != "both ways"])
-def test_behaviours_of_the_whole_are_behaviours_of_the_composite(name, has_outputs):
+def test_behaviours_of_the_whole_are_behaviours_of_the_composite(name, has_outputs, arriving):
     assert crossing(*PAIRS[name][0]) == []
-    whole, composite = models(name, has_outputs=has_outputs)
+    whole, composite = models(name, has_outputs=has_outputs, arriving=arriving)
     path, searched = shown_only_by(whole, composite)
     assert path is None
     assert searched.is_exhaustive
+
+
+@pytest.mark.parametrize("name", [name for name in PAIRS if name != "both ways"])
+def test_the_messages_that_arrive_are_added_in_both(name):
+    """Otherwise the tests of both directions would say nothing of them."""
+    for model in models(name, arriving=ARRIVING):
+        seen = {
+            len(dict(model.observation(there))["in"]) - len(dict(model.observation(point))["in"])
+            for point, _, there in transitions(model)
+        }
+        assert 1 in seen
 
 
 def test_a_node_that_reads_and_writes_connecting_edges_is_the_counterexample():
@@ -135,6 +154,24 @@ def test_the_converse_holds_where_nothing_changes_from_outside(name):
     path, searched = shown_only_by(composite, whole)
     assert path is None
     assert searched.is_exhaustive
+
+
+def test_the_converse_holds_where_the_other_graph_only_reads_connecting_edges():
+    """Then its steps are Outp of the first graph, which adds nothing to its inputs meanwhile."""
+    whole, composite = models("streaming", arriving=ARRIVING)
+    path, searched = shown_only_by(composite, whole)
+    assert path is None
+    assert searched.is_exhaustive
+
+
+@pytest.mark.parametrize("name", [name for name in PAIRS if name != "streaming"])
+def test_the_converse_does_not_hold_where_messages_arrive(name):
+    """Acts is silent on Inp: one graph writes an output while an input of the other grows."""
+    whole, composite = models(name, arriving=ARRIVING)
+    path, _ = shown_only_by(composite, whole)
+    before, after = (dict(composite.observation(c)) for c in path.states[-2:])
+    assert len(after["in"]) == len(before["in"]) + 1
+    assert any(before[edge] != after[edge] for edge in before if edge != "in")
 
 
 def test_the_converse_does_not_hold_where_outputs_are_removed():

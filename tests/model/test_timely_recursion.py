@@ -1,42 +1,35 @@
 """What stacks of calls as times are good for: a recursive sum, explored whole."""
 
+import sys
+from pathlib import Path
+
 import pytest
-from support.timely.divide import BODY, summing
 from support.timely.shapes import transitions
 
 from cutwater.checking import always, check_model, sometimes
-from cutwater.semantics.timely.clock import Clock
-from cutwater.semantics.timely.dataflow import Message
-from cutwater.semantics.timely.model import Notify, TimelyModel
-from cutwater.semantics.timely.recursion import CallClock
-from cutwater.semantics.timely.relation import CouldResultIn
+from cutwater.semantics.timely.model import Notify
 
-NUMBERS = (1, 2, 4)
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+from recursive_sum import (
+    BODY,
+    NUMBERS,
+    by_one_time,
+    by_stacks,
+    has_added_right_before_left,
+    is_over,
+    result,
+)
+
 SUM = sum(NUMBERS)
-
-
-def by_stacks(**options):
-    dataflow = summing(BODY.time, depth=2)
-    ask = Message(BODY.time("in", ()), ((), NUMBERS))
-    return TimelyModel(dataflow, {"ask": [ask]}, clock=CallClock(dataflow, BODY), **options)
-
-
-def result(model, point):
-    return point.configuration.states[model.dataflow.number["out"]]
-
-
-def is_over(model, point):
-    c = point.configuration
-    return not any(c.queues) and not any(c.requests)
 
 
 def test_the_sum_is_right_in_every_order_and_nothing_comes_late():
     model = by_stacks()
     claims = [
         always("nothing late", lambda p: model.late(p) is None),
-        always("right", lambda p: not is_over(model, p) or result(model, p) == (SUM,)),
-        always("goes on", lambda p: is_over(model, p) or bool(model.actions(p))),
-        sometimes("ends", lambda p: is_over(model, p)),
+        always("right", lambda p: not is_over(p) or result(model, p) == (SUM,)),
+        always("goes on", lambda p: is_over(p) or bool(model.actions(p))),
+        sometimes("ends", lambda p: is_over(p)),
     ]
     found = check_model(model, claims)
     assert (found.holds, found.is_exhaustive) == (True, True)
@@ -74,18 +67,16 @@ def test_the_whole_is_complete_after_its_parts():
 
 def test_with_one_time_for_all_calls_a_node_waits_for_itself():
     """What `add` sends comes back to it by a return, so its time is never complete."""
-    dataflow = summing(lambda node, stack: 0, depth=2)
-    graph = dataflow.graph
-    relation = CouldResultIn(
-        {
-            (x, 0): {(y, 0): routes[0].path for y, routes in graph.routes(x).items()}
-            for x in graph.locations
-        }
-    )
-    model = TimelyModel(
-        dataflow, {"ask": [Message(0, ((), NUMBERS))]}, clock=Clock(dataflow, relation)
-    )
+    model = by_one_time()
     found = check_model(model, [sometimes("a result", lambda p: bool(result(model, p)))])
     assert found.is_exhaustive
     assert "a result" not in found.discoveries
     assert not any(isinstance(move, Notify) for _, move, _ in transitions(model))
+
+
+def test_a_half_is_added_before_the_other_has_come_only_where_messages_may_overtake():
+    """All calls share the edges of one body: in line, the right half waits behind the left."""
+    for is_reordering in (True, False):
+        model = by_stacks(is_reordering=is_reordering)
+        claim = sometimes("early", lambda p, m=model: has_added_right_before_left(m, p))
+        assert ("early" in check_model(model, [claim]).discoveries) == is_reordering

@@ -105,10 +105,17 @@ def _snapshot(snapshot: SnapshotProgress) -> str:
 
 
 def _held(progress: RunProgress) -> list[str]:
-    """Which step is furthest behind, and what holds it: only where several things may."""
+    """Which step is furthest behind, and what holds it: only where several things may, or a loop.
+
+    Steps that a loop holds are named even if their times are none of the clock.
+    """
     may_hold = sum(len(source.positions) for source in progress.sources.values())
-    lags = {name: f.lag_seconds for name, f in progress.frontiers.items() if f.lag_seconds}
-    if may_hold < 2 or not lags:
+    lags = {
+        name: found.lag_seconds or 0.0
+        for name, found in progress.frontiers.items()
+        if found.holders[0].is_loop or (may_hold > 1 and found.lag_seconds)
+    }
+    if not lags:
         return []
     furthest = max(lags, key=lambda name: lags[name])
     return [f"{furthest} held by {progress.frontiers[furthest].holders[0].label}"]

@@ -43,6 +43,7 @@ if _typing.TYPE_CHECKING:
     from cutwater.spark.runner import RunResult, run
     from cutwater.spark.support import SUPPORT
     from cutwater.spark.telemetry.frontiers import Frontiers, Position, StepFrontier
+    from cutwater.spark.telemetry.iterating import IteratingInput
     from cutwater.spark.telemetry.progress import (
         FrontierProgress,
         RunProgress,
@@ -57,6 +58,7 @@ __getattr__ = _lazily(
         "CheckpointSummary": "checkpoint.inspect:CheckpointSummary",
         "FrontierProgress": "telemetry.progress:FrontierProgress",
         "Frontiers": "telemetry.frontiers:Frontiers",
+        "IteratingInput": "telemetry.iterating:IteratingInput",
         "Position": "telemetry.frontiers:Position",
         "RunProgress": "telemetry.progress:RunProgress",
         "SinkGuarantee": "end_to_end:SinkGuarantee",
@@ -103,6 +105,7 @@ __all__ = [
     "CheckpointSummary",
     "FrontierProgress",
     "Frontiers",
+    "IteratingInput",
     "Position",
     "Rescaled",
     "RunConfig",

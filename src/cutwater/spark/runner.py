@@ -17,7 +17,7 @@ from cutwater.errors import Problem, RefusedError
 from cutwater.flow import Flow
 from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Sink, Source
-from cutwater.flow.timely.cutting import loop_to_cut
+from cutwater.flow.timely.cutting import loop_sentences, loop_to_cut
 from cutwater.spark.binding import bind
 from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
 from cutwater.spark.checkpoint.store import Checkpoint
@@ -218,6 +218,7 @@ def _foreword(
         yield "engine: real time; rows are released by tick, about every 10 ms, before a snapshot"
     for guarantee in found.values():
         yield str(guarantee) if explain else guarantee.line
+    yield from loop_sentences(draft.flow.steps, _why_no_log(draft.sources))
     for name, source in draft.sources.items():
         why = source.why_empty() if isinstance(source, SourceConnector) else None
         if why is not None:
@@ -351,18 +352,25 @@ def _side_outputs(flow: Flow, root: Path, *, is_skipping: bool) -> dict[str, Sin
 
 def _feeds_back(flow: Flow, sources: Mapping[str, SourceConnector | Frame]) -> bool:
     """May a loop feed back through a log? Not with DataFrames: they cannot be held back."""
-    frames = [name for name, bound in sources.items() if isinstance(bound, Frame)]
-    loop = loop_to_cut(flow.steps) if frames else None
+    why = _why_no_log(sources)
+    loop = loop_to_cut(flow.steps) if why else None
     if loop and loop.plan == "log":
         raise RefusedError(
             Problem(
                 "loop-without-log",
-                f"{loop.title} has plan='log', and cannot run one iteration per epoch: "
-                f"'{frames[0]}' is a DataFrame, which cannot be held back while the loop iterates",
+                f"{loop.title} has plan='log', and cannot run one iteration per epoch: {why}",
                 "leave plan out: its iterations then run inside one epoch",
             )
         )
-    return not frames
+    return not why
+
+
+def _why_no_log(sources: Mapping[str, SourceConnector | Frame]) -> str:
+    """Why no loop of a run can feed back through a log; empty if one may."""
+    frames = [name for name, bound in sources.items() if isinstance(bound, Frame)]
+    if not frames:
+        return ""
+    return f"'{frames[0]}' is a DataFrame, which cannot be held back while the loop iterates"
 
 
 def _kill_nothing() -> None:

@@ -16,7 +16,8 @@ from cutwater.operators.loop import Body, Node, loop
 from cutwater.operators.map_values import map_values
 from cutwater.times import in_rounds, rounds_of
 
-NUMBERS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=6)
+NUMBER = st.tuples(st.integers(0, 3), st.integers(0, 9))
+NUMBERS = st.lists(NUMBER, max_size=6)
 GRID = st.lists(
     st.tuples(st.builds(cw.Product, st.integers(0, 1), st.integers(0, 1)), st.integers(0, 9)),
     max_size=5,
@@ -69,6 +70,36 @@ def test_a_watermark_leaves_when_nothing_of_its_time_goes_round(depth, pairs):
         due = Counter({item: count for item, count in wanted.items() if item[0] <= mark})
         assert due <= before
         assert not [e for e in seen[place + 1 :] if isinstance(e, Data) and e.time <= mark]
+
+
+def with_marks(pairs, phases):
+    """Events with Watermark(0), (1) and (2) among them, each event before that of its time."""
+    numbers = []
+    for mark in range(3):
+        placed = zip(pairs, phases, strict=True)
+        numbers += events(pair for pair, phase in placed if min(pair[0], phase) == mark)
+        numbers.append(Watermark(mark))
+    late = zip(pairs, phases, strict=True)
+    return numbers + events(pair for pair, phase in late if min(pair[0], phase) > 2)
+
+
+@settings(max_examples=60)
+@given(DEPTHS, st.lists(st.tuples(NUMBER, st.integers(0, 3)), max_size=6), st.integers(0, 99))
+def test_a_watermark_comes_after_the_outputs_of_the_data_before_it(depth, drawn, seed):
+    """In one epoch, too: Watermark(t) has all outputs at or before t before it, none after it."""
+    pairs = [pair for pair, _ in drawn]
+    numbers = with_marks(pairs, [phase for _, phase in drawn])
+    wanted = Interpreter(depth, seed).run(pairs)
+    shown = cw.simulate(nested(depth), {"numbers": numbers})
+    assert left_of(shown) == wanted
+    assert [Watermark(mark) for mark in range(3)] == [
+        event for event in shown.events["out"][0] if isinstance(event, Watermark)
+    ]
+    for mark in range(3):
+        first = shown.events["out"][0]
+        before = first[: first.index(Watermark(mark))]
+        here = Counter((e.time, e.value) for e in before if isinstance(e, Data) and e.time <= mark)
+        assert here == Counter({item: n for item, n in wanted.items() if item[0] <= mark})
 
 
 def halved(time, n):

@@ -141,19 +141,44 @@ def conforming(recursion, seed):
     return Dataflow(tuple(processors), edges, times, messages)
 
 
-@settings(max_examples=6)
-@given(recursions(), st.integers(0, 2**32))
-def test_propositions_4_5_and_6(recursion, seed):
+def related(recursion, seed):
+    """Conforming processors with their relation, and the pairs of nodes and times in it."""
     dataflow = conforming(recursion, seed)
     relation = could_result_in(dataflow)
     nodes = [(p, t) for p in recursion.nodes for t in dataflow.times]
-    for (p, t), (q, u) in product(nodes, repeat=2):
-        if relation((p, t), (q, u)):
-            if (t.node, u.node) == (p, q):
-                assert recursion.could_result_in(p, t.stack, q, u.stack)  # Proposition 4
-            if p != q:
-                assert (t.node, u.node) == (p, q)  # Proposition 5
-    assert relation.intransitive is None  # Proposition 6
+    held = [(a, b) for a, b in product(nodes, repeat=2) if relation(a, b)]
+    return dataflow, relation, held
+
+
+@settings(max_examples=8)
+@given(recursions(), st.integers(0, 2**32))
+def test_proposition_4_what_could_result_at_a_nodes_own_times_could_by_calls_and_returns(
+    recursion, seed
+):
+    """(p, [f]_p) ⤳ (q, [g]_q) only if the recursion's own relation has it."""
+    _, _, held = related(recursion, seed)
+    own = [(a, b) for a, b in held if (a[1].node, b[1].node) == (a[0], b[0])]
+    assert any(a != b for a, b in own)
+    for (p, t), (q, u) in own:
+        assert recursion.could_result_in(p, t.stack, q, u.stack)
+
+
+@settings(max_examples=8)
+@given(recursions(), st.integers(0, 2**32))
+def test_proposition_5_between_nodes_only_their_own_times_are_related(recursion, seed):
+    """(p, t) ⤳ (q, u) with p ≠ q only if t is a time of p, and u one of q."""
+    _, _, held = related(recursion, seed)
+    between = [(a, b) for a, b in held if a[0] != b[0]]
+    assert between
+    for (p, t), (q, u) in between:
+        assert (t.node, u.node) == (p, q)
+
+
+@settings(max_examples=8)
+@given(recursions(), st.integers(0, 2**32))
+def test_proposition_6_it_is_transitive(recursion, seed):
+    dataflow, relation, _ = related(recursion, seed)
+    assert relation.intransitive is None
     assert condition_2(dataflow, relation) == []
 
 

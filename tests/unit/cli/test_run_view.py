@@ -56,6 +56,23 @@ def test_a_line_says_which_step_is_held_by_what():
     assert "held by" not in plain_line(view)
 
 
+@pytest.mark.parametrize("lag", [None, 90.0])
+def test_a_line_says_that_a_loop_holds_a_step_even_with_one_source(lag):
+    """Whether or not times are of the clock; a source alone holds everything, and is not named."""
+    only, loop = spark.Position("in"), spark.Position("descend", is_loop=True)
+    frontiers = {
+        "hourly": spark.FrontierProgress(3, lag and 2 * lag, (only,)),
+        "windows": spark.FrontierProgress(3, lag, (loop,)),
+    }
+    sources = {"in": spark.SourceProgress(positions=(only,))}
+    view = RunView("copy")
+    view.note(spark.RunProgress(0, 200, sources=sources, frontiers=frontiers))
+    assert ", windows held by descend, " in plain_line(view)
+    del frontiers["windows"]
+    view.note(spark.RunProgress(1, 200, sources=sources, frontiers=frontiers))
+    assert "held by" not in plain_line(view)
+
+
 def test_a_line_says_if_a_snapshot_is_old_or_fails():
     view = RunView("copy", lambda: 0.0)
     view.note(epoch(7, snapshot=spark.SnapshotProgress(5, 6.0, 5.0)))

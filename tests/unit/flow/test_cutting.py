@@ -1,14 +1,22 @@
 """Which loops are cut at a log, and what a flow is with its loop cut."""
 
+import re
 from typing import Any
 
 import pytest
+from support.repo.package import ROOT
 
 import cutwater as cw
 from cutwater.errors import FlowError
 from cutwater.flow import steps as s
 from cutwater.flow.inference import infer
-from cutwater.flow.timely.cutting import cut, iteration_phrase, loop_to_cut, why_whole
+from cutwater.flow.timely.cutting import (
+    cut,
+    iteration_phrase,
+    loop_sentences,
+    loop_to_cut,
+    why_whole,
+)
 
 
 def parity(n: int) -> int:
@@ -88,6 +96,34 @@ def test_a_loop_is_whole_where_someone_could_tell_a_round_from_an_epoch(why):
     told = iteration_phrase(steps, steps[number])
     assert told.startswith("all iterations in one epoch")
     assert why in told or not steps[number].has_exchange, "the drawing says why"
+
+
+def test_a_run_says_how_its_loops_iterate():
+    """Those with a key_by in their bodies; the others always iterate in the bucket of the key."""
+    assert list(loop_sentences(looping(halving).steps)) == [
+        "loop 'loop': one iteration per epoch, input epochs at once"
+    ]
+    (told,) = loop_sentences(looping(timed).steps)
+    assert told.startswith(
+        "loop 'loop': all iterations in one epoch, in one bucket: 'by time' in its body depends on"
+    )
+    assert list(loop_sentences(looping(keyed, before=lambda n: n.key_by(parity)).steps)) == []
+    assert list(loop_sentences(looping(halving).steps, "it rains")) == [
+        "loop 'loop': all iterations in one epoch, in one bucket: it rains"
+    ]
+
+
+def test_the_page_lists_exactly_the_steps_that_keep_a_loop_in_one_bucket():
+    kinds = [getattr(s, name) for name in s.__all__]
+    timed = {kind.verb for kind in kinds if kind.waits or kind.reads_times}
+    page = (ROOT / "docs" / "time.md").read_text()
+    (listed,) = re.findall(
+        r"of a loop in it, depends on times: (.*?) with `expire_after`", page, re.S
+    )
+    refused_in_a_body = {"join_clocks"}
+    a_loop_itself = {"iterate"}
+    wanted = timed - refused_in_a_body - a_loop_itself
+    assert set(re.findall(r"`(\w+)`", listed)) == wanted | {"apply"}
 
 
 def test_times_in_an_inner_loop_are_times_in_the_outer_one_too():

@@ -7,7 +7,7 @@ from support.operators.orders import closure
 from support.progress.graphs import clock, graphs, is_every_cycle_positive, run_on
 
 from cutwater.errors import InputError
-from cutwater.progress import EGRESS, FEEDBACK, INGRESS, Edge, Graph, Holder, Progress
+from cutwater.progress import EGRESS, FEEDBACK, INGRESS, Edge, Graph, Holder, Progress, add
 from cutwater.times import Antichain, Product
 
 LOOP = [
@@ -138,6 +138,33 @@ def test_holders_name_the_path():
         Holder("next", r(3, 6), 1, ("next", "work", "done", "leave", "out"), 3),
         Holder("in", 4, 2, ("in", "enter", "first", "work", "done", "leave", "out"), 4),
     ]
+
+
+# From n to m in a loop: at once into the first round of the next time, or by two nodes into the
+# next round of the same time. For some rounds the one is earlier, for others the other.
+TWO_WAYS = [
+    Edge("in", None, "n"),
+    Edge("short", "n", "m", (EGRESS.then(INGRESS).then(add(1)),)),
+    Edge("first", "n", "x"),
+    Edge("long", "x", "m", (FEEDBACK,)),
+]
+
+
+@pytest.mark.parametrize(
+    ("time", "path", "arrival"),
+    [
+        (r(4, 9), ("n", "short", "m"), r(4, 0)),  # both come before this one
+        (r(4, 6), ("n", "short", "m"), r(4, 0)),
+        (r(3, 7), ("n", "first", "x", "long", "m"), r(3, 7)),
+    ],
+)
+@pytest.mark.parametrize("edges", [TWO_WAYS, TWO_WAYS[::-1]])
+def test_a_holder_is_named_with_its_nearest_path(edges, time, path, arrival):
+    """Of the paths by which it could result in the time; one that comes only later is none."""
+    progress = Progress(Graph(edges))
+    progress.update("n", r(3, 6), +1)
+    assert progress.frontier("m") == Antichain([r(3, 7), r(4, 0)])
+    assert progress.holders("m", time) == [Holder("n", r(3, 6), 1, path, arrival)]
 
 
 def test_incomparable_times_are_held_one_by_one():

@@ -16,7 +16,7 @@ from cutwater.errors import Problem, RefusedError
 from cutwater.times import Product
 
 if TYPE_CHECKING:
-    from cutwater.spark import Frontiers, Position, StepFrontier
+    from cutwater.spark import Frontiers, IteratingInput, Position, StepFrontier
 
 __all__ = ["frontier"]
 
@@ -47,7 +47,7 @@ def frontier(
             "unit": found.unit,
             "is_closed": found.is_closed,
         }
-        loop = {"loop": found.loop} if found.loop else {}
+        loop = {"loop": found.loop, "iterating": found.iterating} if found.loop else {}
         print_json({**data, **loop, "steps": steps})
     else:
         _show(found, steps)
@@ -75,13 +75,35 @@ def _show(found: Frontiers, steps: list[StepFrontier]) -> None:
             f"'{found.loop.loop}' {found.loop.message}: what comes out of it is complete when "
             "nothing goes round any more"
         )
+        for sentence in _iterating(found, found.loop.loop):
+            _say(sentence)
     columns = ["step", "", "complete up to", "held by"]
-    rows = [(s.step, s.verb, _time(s.completed), _held_by(s)) for s in steps]
+    rows = [("  " * s.depth + s.step, s.verb, _time(s.completed), _held_by(s)) for s in steps]
     table(columns, rows)
     # Steps that only forward events wait for nothing; the steps downstream are held instead.
     for each in [s for s in steps if s.waits or len(steps) == 1 or s.asked is not None]:
         for sentence in _sentences(found, each):
             _say(sentence)
+
+
+def _iterating(found: Frontiers, loop: str) -> Iterator[str]:
+    """Which times are in which round of a loop, or where the time is that was asked for."""
+    asked = next((each.asked for each in found.steps if each.step == loop), None)
+    for each in found.iterating:
+        where = f"input epoch {each.number} is in round {each.round}"
+        if asked is None:
+            yield f"{where}: {_times_of(each)}"
+        elif each.may_have(asked):
+            yield f"{asked} may still iterate in '{loop}': {where}, with {_times_of(each)}"
+    if asked is not None and not any(each.may_have(asked) for each in found.iterating):
+        yield f"nothing of {asked} iterates in '{loop}'"
+
+
+def _times_of(inputs: IteratingInput) -> str:
+    if inputs.newest is None:
+        return "times that are not known"
+    after = "" if inputs.after is None else f" after {inputs.after}"
+    return f"times{after} up to {inputs.newest}"
 
 
 def _how_far(found: Frontiers) -> str:

@@ -14,6 +14,7 @@ from cutwater.cli.targets import load_flow, load_inputs, spark_package
 from cutwater.flow import Flow
 from cutwater.flow.checked import noted_check
 from cutwater.flow.guarantees.settings import Setting, supposed_settings
+from cutwater.flow.timely.cutting import loop_sentences
 from cutwater.report import guarantee_page
 from cutwater.report.guarantee_text import details, screens
 
@@ -89,6 +90,8 @@ def _show(flow: Flow, found: Sensitivity, settings: list[Setting], *, is_verbose
         table(screen.columns, screen.rows)
     if is_verbose:
         _say("\n" + details(found, settings))
+    if loops := list(loop_sentences(flow.steps)):
+        _say("\n" + "\n".join(["on Spark:", *loops]))
     if checked is None:
         _say("\nnot checked: cutwater check TARGET looks for crashes that can be seen")
 

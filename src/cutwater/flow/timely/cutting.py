@@ -28,22 +28,41 @@ from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.own_names import FED_BACK, LEFT
 from cutwater.flow.timely.bodies import with_bodies
 
-__all__ = ["cut", "iteration_phrase", "log_name", "loop_to_cut", "plan_problems", "why_whole"]
+__all__ = [
+    "cut",
+    "iteration_phrase",
+    "log_name",
+    "loop_sentences",
+    "loop_to_cut",
+    "plan_problems",
+    "why_whole",
+]
 
 
-def iteration_phrase(steps: Sequence[s.Step], step: s.Iterate) -> str:
-    """How a loop iterates on Spark, as a phrase; with the reason if it is kept in one bucket."""
-    if loop_to_cut(steps) is step:
+def loop_sentences(steps: Sequence[s.Step], why_no_log: str = "") -> Iterator[str]:
+    """How each loop with a key_by in its body iterates on Spark."""
+    for step in steps:
+        if isinstance(step, s.Iterate) and step.has_exchange:
+            yield f"loop '{step.name}': {iteration_phrase(steps, step, why_no_log)}"
+
+
+def iteration_phrase(steps: Sequence[s.Step], step: s.Iterate, why_no_log: str = "") -> str:
+    """How a loop iterates on Spark, as a phrase; with the reason if it is kept in one bucket.
+
+    `why_no_log` is the reason if a run has no log for any loop.
+    """
+    if loop_to_cut(steps) is step and not why_no_log:
         how = "one after the other, since its body keeps state" if step.keeps_state else "at once"
         inner = (each for each in with_bodies(step.body) if isinstance(each, s.Iterate))
         apart = [f"'{each.name}' in it in one bucket" for each in inner if each.has_exchange]
         return "; ".join([f"one iteration per epoch, input epochs {how}", *apart])
     if not step.has_exchange:
         return "all iterations in one epoch"
-    return f"all iterations in one epoch, in one bucket: {_why_in_one_bucket(steps, step)}"
+    why = _why_in_one_bucket(steps, step, why_no_log)
+    return f"all iterations in one epoch, in one bucket: {why}"
 
 
-def _why_in_one_bucket(steps: Sequence[s.Step], step: s.Iterate) -> str:
+def _why_in_one_bucket(steps: Sequence[s.Step], step: s.Iterate, why_no_log: str) -> str:
     number = next((n for n, each in enumerate(steps) if each is step), None)
     if number is None:
         return "it is in the body of another loop"
@@ -51,7 +70,7 @@ def _why_in_one_bucket(steps: Sequence[s.Step], step: s.Iterate) -> str:
         return "plan='epoch'"
     other = loop_to_cut(steps)
     why = why_whole(steps, number, infer(steps, numbered=int)[0])
-    return why or f"'{other.name if other else ''}' has the log"
+    return why or why_no_log or f"'{other.name if other else ''}' has the log"
 
 
 def loop_to_cut(steps: Sequence[s.Step], types: Sequence[StreamType] = ()) -> s.Iterate | None:

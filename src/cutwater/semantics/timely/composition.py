@@ -8,9 +8,10 @@ compared (decision 24):
   that connect the graphs (`crossing`). Where one does, its step is an Inp and an Outp of the other
   graph at once, and no graph has such a step. Buffer nodes on the connecting edges help.
 - The converse does not hold. Acts says nothing of Inp and Outp, so in the composite the outside may
-  take from one graph's outputs just when a node of the other reads an input (and does not touch a
-  connecting edge); the whole shows that as two steps. Where nothing changes from outside, the
-  converse holds on all that was explored.
+  add to one graph's inputs, or take from its outputs, just when a node of the other reads an input
+  or writes an output; the whole shows that as two steps. Only where such a node also reads a
+  connecting edge (for inputs), or touches one (for outputs), does the first graph already take
+  part in its step. Where nothing changes from outside, the converse holds on all that was explored.
 """
 
 from __future__ import annotations
@@ -113,10 +114,37 @@ def _queues(
     }
 
 
+_Arrival = tuple[str, Message]
+"""A message that Inp may add to an edge."""
+_Candidate = tuple[Configuration, tuple[_Arrival, ...]]
+"""What a graph may turn into, and what was added to its inputs from outside."""
+
+
 class _Joint(msgspec.Struct, frozen=True, cache_hash=True):
-    """A step of the composite: where it leads."""
+    """A state of the composite; as a step, where it leads."""
 
     configuration: Configuration
+    arriving: tuple[_Arrival, ...] = ()
+    """What may still be added to input edges of the whole."""
+
+
+def _arrivals(
+    dataflow: Dataflow, c: Configuration, arriving: Iterable[_Arrival]
+) -> Iterator[_Candidate]:
+    """Inp, from outside."""
+    for name, message in dict.fromkeys(arriving):
+        if name in dataflow.edge_number:
+            queue = (*c.queues[dataflow.edge_number[name]], message)
+            there = change_inputs(dataflow, c, {name: queue})
+            assert there is not None
+            yield there, ((name, message),)
+
+
+def _without(arriving: tuple[_Arrival, ...], added: Iterable[_Arrival]) -> tuple[_Arrival, ...]:
+    rest = list(arriving)
+    for each in added:
+        rest.remove(each)
+    return tuple(rest)
 
 
 class Composite:
@@ -125,6 +153,8 @@ class Composite:
     A state is a configuration of the whole graph; the queues of connecting edges are shared. A step
     is at once a step of each graph, or nothing, and not both act. What is observed is what is
     observed of the whole: its input and output edges.
+
+    `arriving` are messages that Inp may add, each once, at any moment: at the end of its edge.
     """
 
     def __init__(
@@ -134,50 +164,56 @@ class Composite:
         inputs: Mapping[str, Sequence[Message]],
         *,
         clock: ClockOf | None = None,
+        arriving: Sequence[_Arrival] = (),
         has_outputs: bool = False,
     ) -> None:
         self.whole = joined(first, second)
         self.parts = (first, second)
         self.inputs, self.has_outputs = inputs, has_outputs
+        self.arriving = tuple(arriving)
         self.clock = clock or Clock(self.whole, could_result_in(self.whole))
 
-    def initial_states(self) -> Iterable[Configuration]:
+    def initial_states(self) -> Iterable[_Joint]:
         """Every choice of initial states."""
-        return initial_configurations(self.whole, self.inputs)
+        return [_Joint(c, self.arriving) for c in initial_configurations(self.whole, self.inputs)]
 
-    def actions(self, state: Configuration) -> list[_Joint]:
+    def actions(self, state: _Joint) -> list[_Joint]:
         """The steps that both graphs allow."""
         found: dict[_Joint, None] = {}
-        for views in product(*(self._candidates(part, state) for part in self.parts)):
-            there = self._merged(state, views)
-            if there is not None and there != state and self._is_allowed(state, there):
-                found[_Joint(there)] = None
+        c = state.configuration
+        for one, other in product(*(self._candidates(part, state) for part in self.parts)):
+            there = self._merged(c, (one[0], other[0]))
+            if there is not None and there != c and self._is_allowed(c, there):
+                found[_Joint(there, _without(state.arriving, one[1] + other[1]))] = None
         return list(found)
 
-    def step(self, state: Configuration, action: _Joint) -> Configuration:
-        """The configuration after a step."""
-        return action.configuration
+    def step(self, state: _Joint, action: _Joint) -> _Joint:
+        """The state after a step."""
+        return action
 
-    def observation(self, state: Configuration) -> Hashable:
+    def observation(self, state: _Joint) -> Hashable:
         """The queues of the input and output edges of the whole."""
         at = self.whole.edge_number
         return tuple(
-            (edge.name, state.queues[at[edge.name]])
+            (edge.name, state.configuration.queues[at[edge.name]])
             for edge in (*self.whole.inputs, *self.whole.outputs)
         )
 
-    def _candidates(self, part: Dataflow, state: Configuration) -> list[Configuration]:
+    def _candidates(self, part: Dataflow, state: _Joint) -> list[_Candidate]:
         """What a graph may do of its own accord, and nothing; what follows is for the other."""
-        view = self._view(part, state)
-        found = [view, *_own_steps(part, view, lambda _: self.clock(state))]
-        if self.has_outputs:
-            ends = {edge.name for edge in self.whole.outputs}
-            for name, queue in _queues(part, view, part.outputs).items():
-                for i in range(len(queue) if name in ends else 0):
-                    there = change_outputs(part, view, {name: (*queue[:i], *queue[i + 1 :])})
-                    assert there is not None
-                    found.append(there)
-        return found
+        c = state.configuration
+        view = self._view(part, c)
+        own = [view, *_own_steps(part, view, lambda _: self.clock(c)), *self._removals(part, view)]
+        return [(there, ()) for there in own] + list(_arrivals(part, view, state.arriving))
+
+    def _removals(self, part: Dataflow, view: Configuration) -> Iterator[Configuration]:
+        """Outp, on outputs of the whole."""
+        ends = {edge.name for edge in self.whole.outputs} if self.has_outputs else set()
+        for name, queue in _queues(part, view, part.outputs).items():
+            for i in range(len(queue) if name in ends else 0):
+                there = change_outputs(part, view, {name: (*queue[:i], *queue[i + 1 :])})
+                assert there is not None
+                yield there
 
     def _is_allowed(self, state: Configuration, there: Configuration) -> bool:
         views = [(part, self._view(part, state), self._view(part, there)) for part in self.parts]

@@ -29,6 +29,7 @@ from cutwater.spark.connectors.base.watermarks import (
     SourceTracker,
     WatermarkTracker,
 )
+from cutwater.spark.telemetry.iterating import IteratingInput, iterating_inputs
 from cutwater.spark.telemetry.topology import FlowShape, StepTimes, read_topology
 from cutwater.times import Product, just_before
 
@@ -103,6 +104,8 @@ class StepFrontier:
     """What holds the next time, or the one that was asked for."""
     clocks: tuple[tuple[str, ...], ...]
     """Its upstream sources, by clock."""
+    depth: int = 0
+    """The number of loops around it. In a loop a time is complete when it is so in each round."""
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,15 @@ class Frontiers:
     """The progress of the loop that feeds back through a log; None if none does, or it is empty."""
     unit: str = "epoch"
     """What `epoch` counts: epochs, or ticks of a real-time run."""
+    iterating: tuple[IteratingInput, ...] = ()
+    """The input epochs in that loop, oldest first."""
 
 
 class FrontierTracker:
     """The frontiers of all steps of a flow while its sources move."""
 
     def __init__(self, topology: FlowShape) -> None:
-        self._topology = topology
+        self.topology = topology
         graph = Graph(_edges(topology))
         self._clocks = _clock_numbers(topology)
         self._progress = {clock: Progress(graph) for clock in sorted(set(self._clocks.values()))}
@@ -142,19 +147,19 @@ class FrontierTracker:
         self._positions = positions
 
     def steps(self, asked: str | None = None) -> tuple[StepFrontier, ...]:
-        """The frontier of every step.
+        """The frontier of every step, each loop followed by the steps of its body.
 
         `asked` is a time as it is typed, of the type that the sources of each step have; steps
         without such times are left out.
         """
-        found = []
-        for number, step in enumerate(self._topology.steps):
+        found: list[StepFrontier] = []
+        for number, step in enumerate(self.topology.steps):
             by_clock = [
                 self._by_clock(number, clock, None if asked is None else self._typed(asked, clock))
-                for clock in self._topology.clocks_of(number)
+                for clock in self.topology.clocks_of(number)
             ]
             if asked is None or any(each.asked is not None for each in by_clock):
-                found.append(self._frontier(number, step, by_clock))
+                found += _with_body(step, self._frontier(number, step, by_clock))
         return tuple(found)
 
     def steps_behind(
@@ -169,12 +174,26 @@ class FrontierTracker:
         Sources are at `released`: where they were when the newest input epoch that left was read.
         """
         self.move(released)
-        behind = self._topology.behind(loop)
+        behind = self.topology.behind(loop)
         earlier = {each.step: each for each in self.steps(asked) if each.step in behind}
         return tuple(_held_by_loop(earlier.get(each.step, each), loop, behind) for each in steps)
 
+    def entered(self, loop: str, positions: Sequence[Position]) -> tuple[Any, Any]:
+        """What is complete where a loop begins with sources at `positions`, and their newest time.
+
+        None each if it is not known, as where two clocks meet.
+        """
+        number = next(n for n, s in enumerate(self.topology.steps) if s.name == loop)
+        sources = self.topology.sources_of(number)
+        if len(self.topology.clocks_of(number)) > 1:
+            return None, None
+        self.move(positions)
+        newest = [each.newest for each in positions if each.source in sources]
+        known = [time for time in newest if time is not None]
+        return self._by_clock(number, sources, None).completed, max(known, default=None)
+
     def _typed(self, asked: str, sources: Collection[str]) -> Any | None:
-        types = {self._topology.sources[name].time_type for name in sources} - {Any}
+        types = {self.topology.sources[name].time_type for name in sources} - {Any}
         known = (p.newest for p in self._positions if p.source in sources and p.newest is not None)
         return _typed(asked, types, next(known, None))
 
@@ -203,7 +222,7 @@ class FrontierTracker:
             asked=asked,
             is_complete=not holders,
             holders=holders,
-            clocks=self._topology.clocks_of(number),
+            clocks=self.topology.clocks_of(number),
         )
 
     def _holders(self, progress: Progress, number: int, moment: _Moment) -> Iterator[Position]:
@@ -212,6 +231,27 @@ class FrontierTracker:
                 is_there = _input(each.source) == holder.location
                 if is_there and _after(each.completed) == holder.time:
                     yield each
+
+
+def _with_body(step: StepTimes, found: StepFrontier) -> Iterator[StepFrontier]:
+    """The frontier of a step and, if it is a loop, of the steps in its body.
+
+    A loop that iterates inside an epoch is at rest in a checkpoint: what was complete where it
+    begins is complete in each of its rounds.
+    """
+    for depth, inner in step.with_body():
+        yield (
+            found
+            if depth == 0
+            else replace(
+                found,
+                step=inner.name,
+                verb=inner.verb,
+                waits=inner.waits,
+                next_end=None,
+                depth=depth,
+            )
+        )
 
 
 def _held_by_loop(step: StepFrontier, loop: str, behind: Collection[str]) -> StepFrontier:
@@ -328,9 +368,12 @@ def frontiers_in(checkpoint: Checkpoint, asked: str | None = None) -> Frontiers:
     if not steps:
         raise RefusedError(_no_such_time(str(asked), topology))
     loop = loop_progress(checkpoint, identity)
+    iterating: tuple[IteratingInput, ...] = ()
     if loop and loop.input_epochs:
         released = _positions(topology, checkpoint.chunks_at(loop.released))
         steps = tracker.steps_behind(loop.loop, released, steps, asked)
+        entered = functools.partial(_entered, checkpoint, tracker, loop.loop)
+        iterating = tuple(iterating_inputs(loop, entered))
     return Frontiers(
         identity.flow,
         checkpoint.next_epoch() - 1,
@@ -340,7 +383,15 @@ def frontiers_in(checkpoint: Checkpoint, asked: str | None = None) -> Frontiers:
         steps,
         loop if loop and loop.input_epochs else None,
         checkpoint.unit,
+        iterating,
     )
+
+
+def _entered(
+    checkpoint: Checkpoint, tracker: FrontierTracker, loop: str, entries: Mapping[str, int]
+) -> tuple[Any, Any]:
+    positions = _positions(tracker.topology, checkpoint.chunks_at(entries))
+    return tracker.entered(loop, positions)
 
 
 def _positions(topology: FlowShape, last: Mapping[str, Chunk | None]) -> list[Position]:

@@ -6,7 +6,8 @@ Written at each start, so that ``cutwater frontier`` needs neither the flow nor 
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,15 @@ class StepTimes:
     """Does it act when times are complete?"""
     window: tuple[Any, Any, Any] | None = None
     """Size, period and offset of its windows, as JSON has them."""
+    body: tuple[StepTimes, ...] = ()
+    """Of a loop, the steps that it repeats; their inputs are numbers within the body."""
+
+    def with_body(self, depth: int = 0) -> Iterator[tuple[int, StepTimes]]:
+        """The step and those in its body, each with the number of loops around it."""
+        yield depth, self
+        for step in self.body:
+            if step.verb != s.Enter.verb:
+                yield from step.with_body(depth + 1)
 
     def windows(self, tp: Any) -> Sliding | None:
         """Its windows over times of a type; None if it has none, or if they depend on events."""
@@ -148,12 +158,12 @@ class FlowShape:
         return (tuple(sorted({name for clocks in before for name in clocks[0]})),)
 
     def behind(self, name: str) -> set[str]:
-        """The names of a step and of all steps downstream of it."""
+        """The names of a step, of all steps downstream of it, and of those in their bodies."""
         found: set[int] = set()
         for number, step in enumerate(self.steps):
             if step.name == name or found.intersection(step.inputs):
                 found.add(number)
-        return {self.steps[number].name for number in found}
+        return {step.name for n in found for _, step in self.steps[n].with_body()}
 
     def is_by_the_clock(self, source: str) -> bool:
         """Are the times of a source wall-clock times?"""
@@ -174,7 +184,13 @@ def _step(step: s.Step) -> StepTimes:
     kept = None
     if isinstance(window, Sliding):
         kept = tuple(map(msgspec.to_builtins, (window.size, window.every, window.offset)))
-    return StepTimes(step.name, step.verb, step.inputs, needs_watermarks(step), kept)
+    body = tuple(map(_in_a_body, step.body)) if isinstance(step, s.Iterate) else ()
+    return StepTimes(step.name, step.verb, step.inputs, needs_watermarks(step), kept, body)
+
+
+def _in_a_body(step: s.Step) -> StepTimes:
+    """A step of a body; its windows end in rounds, which no source has."""
+    return replace(_step(step), window=None)
 
 
 def _source(job: Job, step: s.Source) -> SourceTimes:

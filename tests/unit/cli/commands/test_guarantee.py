@@ -68,6 +68,48 @@ def test_the_whole_text(cli, write):
     assert_pinned(SNAPSHOTS / "guarantee-verbose.txt", tidy(done.out).replace(str(path), "job.py"))
 
 
+LOOP = """
+import cutwater as cw
+
+def parity(n: int) -> int:
+    return n % 2
+
+def halves(n: int) -> list[int]:
+    return [n // 2] if n > 1 else []
+
+def same(time: object, n: int) -> int:
+    return n
+
+def halving(stream):
+    {body}
+    return by_parity.flat_map(halves)
+
+flow = cw.Flow("halves")
+flow.sink("out", flow.source("numbers", int).iterate(halving, name="halve"))
+inputs = {{"numbers": [8, 5]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (
+            "by_parity = stream.key_by(parity)",
+            "on Spark:\nloop 'halve': one iteration per epoch, input epochs at once\n",
+        ),
+        (
+            "by_parity = stream.key_by(parity).map_values(same)",
+            "loop 'halve': all iterations in one epoch, in one bucket: 'same' in its body depends "
+            "on event times",
+        ),
+    ],
+)
+def test_how_a_loop_iterates_is_said(cli, write, body, told):
+    done = cli("guarantee", f"{write(LOOP.format(body=body))}:flow")
+    assert done.code == 0, done.err
+    assert told in done.out
+
+
 def tidy(text):
     return "".join(line.rstrip() + "\n" for line in text.splitlines())
 

@@ -75,6 +75,50 @@ def test_the_next_end_is_that_of_the_first_window_that_is_not_complete(completed
         assert found[step] == next(end for end in ends[step] if end - 1 > completed)
 
 
+def in_loops():
+    """A loop in a loop, whose steps wait for times; both iterate inside an epoch."""
+    flow = cw.Flow("loops")
+    rule = cw.bounded_delay(0)
+    a, b = (flow.source(name, Item, time="at", watermark=rule) for name in "ab")
+
+    def keep(kept, time, item):
+        return kept, [cw.Notify(time)]
+
+    def tell(kept, time):
+        return kept, []
+
+    def inner(stream):
+        return stream.on_complete(keep, tell, initial=0, name="told")
+
+    def outer(stream):
+        kept = stream.filter(lambda item: item.at > 3, name="kept")
+        return kept.iterate(inner, name="inside")
+
+    flow.sink("out", a.merge(b, name="both").iterate(outer, name="around"))
+    return Job(flow, {name: JsonLines(name) for name in "ab"}, {}, "", 0, 16, "")
+
+
+@given(marks, st.none() | st.integers(0, 6))
+def test_steps_in_loops_are_held_as_the_loop_that_iterates_inside_an_epoch(at, asked):
+    tracker = FrontierTracker(topology_of(in_loops()))
+    tracker.move([Position(name, completed=at[name]) for name in "ab"])
+    found = {f.step: f for f in tracker.steps(asked and str(asked))}
+    loops = [(f.step, f.depth) for f in found.values() if f.depth or f.step == "around"]
+    assert loops == [("around", 0), ("kept", 1), ("inside", 1), ("told", 2)]
+    assert [name for name, f in found.items() if f.waits] == ["around", "inside", "told"]
+    for name in ("kept", "inside", "told"):
+        assert found[name].completed == found["around"].completed
+        assert found[name].holders == found["around"].holders
+        assert found[name].is_complete == found["around"].is_complete
+    assert topology_of(in_loops()).behind("around") == {"around", "kept", "inside", "told", "out"}
+
+
+def test_a_checkpoint_keeps_the_bodies_of_loops(tmp_path):
+    topology = topology_of(in_loops())
+    write_topology(tmp_path, topology)
+    assert read_topology(tmp_path) == topology
+
+
 def test_a_checkpoint_keeps_the_topology(tmp_path):
     write_topology(tmp_path, TOPOLOGY)
     found = read_topology(tmp_path)

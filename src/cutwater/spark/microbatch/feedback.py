@@ -18,7 +18,7 @@ leave    all that left of the oldest input       epoch n fed back nothing of it
          epoch; and what the sources completed
 =======  ======================================  ================================================
 
-The invariants:
+The invariants (`semantics.protocols.loop_log` is a model of them, explored with crashes):
 
 - *Sealed before it is planned.* Epoch n + 1 is planned when n is committed, and n publishes before
   it is committed. An epoch that is replayed after a crash feeds back the same rows, and finds them

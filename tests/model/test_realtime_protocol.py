@@ -126,7 +126,7 @@ def test_a_partition_that_was_idle_at_the_crash():
     lines = told(found.path)
     assert "is killed" in " ".join(lines)
     assert lines[-1].endswith(
-        "reads K = 1 and goes back to tick 1, opens behind K, reader 1 cuts tick 1 with record 0, "
+        "reads K = 1 and restores tick 1, opens after K, reader 1 cuts tick 1 with record 0, "
         "reader 1 writes entry 1, reader 0 sends barrier 1, reader 1 sends barrier 1, "
         "records that snapshot 1 counts, and truncates the plan"
     )

@@ -38,7 +38,7 @@ class LoopModel:
     ...     print(move)
     ...     world = model.step(world, move)
     run 1 starts
-    run 1 plans epoch 0: reads input epoch 0
+    run 1 plans epoch 0 to read input epoch 0
     run 1 runs the tasks of epoch 0
     """
 
@@ -105,10 +105,10 @@ def _plan(p: LoopLog, w: LoopWorld, after: LoopWorld) -> str:
         *(["the log"] if plan.end > plan.start else []),
     ]
     does = [
-        *([f"reads {' and '.join(reads)}"] if reads else []),
-        *([f"input epoch {plan.leaves} leaves"] if plan.leaves >= 0 else []),
+        *([f"to read {' and '.join(reads)}"] if reads else []),
+        *([f"to release input epoch {plan.leaves}"] if plan.leaves >= 0 else []),
     ]
-    return f"plans epoch {len(w.plans)}: {'; '.join(does)}"
+    return f"plans epoch {len(w.plans)} {' and '.join(does)}"
 
 
 def _run_tasks(p: LoopLog, w: LoopWorld, after: LoopWorld) -> str:

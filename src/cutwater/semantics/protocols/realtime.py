@@ -3,7 +3,7 @@
 ====  ==========================================  =========================================
 rule  what it says (``docs/protocols.md``)        here
 ====  ==========================================  =========================================
-1     K; replay as planned; new ticks behind K    `newest_tick`, `first_new_tick`, `open_ticks`
+1     K; replay as planned; new ticks after K     `newest_tick`, `first_new_tick`, `open_ticks`
 2     a barrier is sent after its durable entry    `may_send`
 3     when a snapshot counts, and plan may go     `counts`, `complete`
 4     ``t_last`` per sink partition, whole ticks  `is_released`, `portions`
@@ -30,7 +30,7 @@ here                                          ``ReaderTask``
 `may_promise`                                 ``_replay`` returns False if the batch cut it off
 ============================================  ======================================================
 
-A *zombie* is a whole run, readers, buckets and coordinator, that goes on beside its successor: no
+A *zombie* is a whole run, readers, buckets and coordinator, that continues beside its successor: no
 lock is assumed. A fence and the write it guards are one step.
 
 What is not modelled: the network between readers and buckets (a barrier and what comes before it
@@ -175,7 +175,7 @@ class RealTime:
         return replace(w, opened=max(w.opened, run.newest))
 
     def first_new_tick(self, w: RealTimeWorld, run: RealTimeRun, number: int) -> int:
-        """Rule 1: new records go into ticks behind K, in every source partition."""
+        """Rule 1: new records go into ticks after K, in every source partition."""
         return run.newest + 1
 
     def _reader(self, w: RealTimeWorld, run: RealTimeRun, number: int) -> Reader:

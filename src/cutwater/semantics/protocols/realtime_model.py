@@ -149,7 +149,7 @@ class RealTimeModel:
             (p.take_generation, [()], "takes its generation"),
             (p.fence, [()], order[run.begun].replace("fence", "fences")),
             (p.read, [()], "reads K"),
-            (p.open_ticks, [()], "opens behind K"),
+            (p.open_ticks, [()], "opens after K"),
             (p.replay, readers, ""),
             (p.cut, readers, ""),
             (p.idle, ahead, ""),
@@ -250,7 +250,7 @@ def _read(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, .
     if len(after.runs) < len(w.runs):
         return "is refused: other code has to replay these ticks"
     run = after.runs[at]
-    return f"reads K = {run.newest} and goes back to tick {run.base}"
+    return f"reads K = {run.newest} and restores tick {run.base}"
 
 
 _DESCRIPTIONS: dict[str, _Description] = {

@@ -38,7 +38,7 @@ SOME_CELLS = [("log", 8, 1), ("log", 8, 2), ("log", 2, 16), ("log", 1, 2), ("epo
 @pytest.mark.parametrize("keyed", [True, False], ids=["by key", "in one place"])
 @pytest.mark.parametrize("body", BODIES)
 def test_input_epochs_that_overlap_show_what_they_show_apart(tmp_path, body, keyed):
-    """Decision 27: states are those of the input epoch. The bodies are not commutative.
+    """States are those of the input epoch. The bodies are not commutative.
 
     For one of them each cell: both plans, 1, 2 and 16 buckets, and with room in the loop for one,
     two and eight input epochs; for the others each plan, number and room once.

@@ -71,7 +71,7 @@ def sent(grouping, changes, step=0):
 
 @pytest.mark.parametrize("order", list(permutations(log(3))))
 def test_three_values_and_a_window_of_two(order):
-    """`cases.md`: in any order they end with exactly [v1] [v1 v2] [v2 v3]."""
+    """In any order they end with exactly [v1] [v1 v2] [v2 v3]."""
     _, changes = sent(Grouping(2), map(Change, order))
     values = Counter()
     for element, sign in changes:

@@ -216,7 +216,7 @@ def test_a_starved_task_is_caught():
     assert model.actions(path.last) == []
 
 
-def test_decision_7_a_fair_execution_exists():
+def test_a_fair_execution_exists():
     """As printed, B.12 admits none; here one ends where no fair action is possible."""
     model = model_of("pipeline", Barriers, crashes=1)
     never = eventually("never", lambda point: False, fair=fairness, rare=is_failure)

@@ -107,7 +107,7 @@ def test_a_violation_of_condition_1_is_named_and_shown_by_a_run(shape, run):
 def test_a_violation_of_condition_2_shows_as_path_as_triple_and_as_run(
     shape, inputs, path, sender, run
 ):
-    """Decision 23: as a run only against the clock of Proposition 3's formula."""
+    """As a run only against the clock of Proposition 3's formula."""
     relation = could_result_in(shape)
     past = condition_2(shape, relation)
     assert " ".join(past[-1].path) == path

@@ -20,11 +20,11 @@ from cutwater.semantics.protocols.microbatch import Case, Microbatches
 # what is explored, and how many states there are
 HOLDS = {
     "early, a crash and a zombie": (Case(), 1_769),
-    "early, an attempt is made again": (Case(retries=1), 3_615),
-    "commit, an attempt is made again": (Case(sinks=("commit",), retries=1), 7_159),
+    "early, a retried attempt": (Case(retries=1), 3_615),
+    "commit, a retried attempt": (Case(sinks=("commit",), retries=1), 7_159),
     "other code": (Case(changes=("code",)), 7_115),
     "another ledger": (Case(changes=("ledger",)), 1_769),
-    "planned anew": (Case(changes=("replan",)), 6_705),
+    "replanned": (Case(changes=("replan",)), 6_705),
     "early and commit, any change": (
         Case(sinks=("early", "commit"), partitions=1, changes=("replan", "code", "ledger")),
         11_905,
@@ -84,8 +84,8 @@ def test_rows_beside_their_ledger_are_written_twice():
 @pytest.mark.parametrize(
     ("change", "refuted"), [("replan", {CONSISTENT, COMPLETE}), ("code", {CONSISTENT})]
 )
-def test_planning_anew_and_other_code_rest_on_the_lock(change, refuted):
-    """A whole run that goes on without its lock removes a plan, or names its code, too late."""
+def test_replanning_and_other_code_depend_on_the_lock(change, refuted):
+    """A whole run that continues without its lock removes a plan, or records its code, too late."""
     found = explored(Microbatches, Case(changes=(change,), is_lock_lost=True))
     assert found.discoveries.keys() == refuted
 

@@ -229,7 +229,7 @@ def test_guarded_inputs_may_add_what_may_come_anyway():
 
 
 def test_several_minimal_times_may_be_due_at_once_and_come_in_any_order():
-    """Decision 26: the model follows Not1."""
+    """As P3's Not1 says."""
     model = model_of("incomparable")
     _, left, right, top = DIAMOND
     orders = set()

@@ -1,4 +1,4 @@
-"""P3, section 4.3 with decision 24: the composite of two graphs and the whole graph."""
+"""P3, section 4.3: the composite of two graphs and the whole graph."""
 
 import pytest
 from support.timely.shapes import THREE, TWO, collect, dataflow, m, send, shown, transitions

@@ -57,7 +57,7 @@ def test_times_inside_loops_are_an_order():
 
 
 def test_rounds_are_compared_lexicographically_and_input_times_by_their_own_order():
-    """P3 with decision 20: the inner loop comes back through the outer feedback at (i+1, 0)."""
+    """The outer round decides: the inner loop comes back through the outer feedback at (i+1, 0)."""
     assert in_rounds(3, (0, 1)) <= in_rounds(3, (1, 0))
     assert not in_rounds(3, (0, 1)) <= in_rounds(4, (0, 0))
     assert not in_rounds(4, (0, 0)) <= in_rounds(3, (0, 1))

@@ -2,17 +2,17 @@
 
 A loop *iterates* to its fixed point at the end of an epoch, before a watermark and at the
 end of the input. Everything that arrived since it last iterated is round 0; what a round feeds back
-is the next one. A round runs node by node, each node's events in the order of their causes
-(decision 27), and the end of a round is to the nodes what the end of an epoch is outside. So a
-result depends on neither buckets nor instances.
+is the next one. A round runs node by node, each node's events in the order of their causes,
+and the end of a round is to the nodes what the end of an epoch is outside. So a result depends on
+neither buckets nor instances.
 
 =====================================  =====================================================
 P3                                     here
 =====================================  =====================================================
 ingress, feedback, egress              `step` puts events into round 0 of their times; `_Iteration`
                                        adds 1 to the round, and strips it from outputs
-times of messages inside               ``Product(t, rounds)``, rounds lexicographic
-                                       (decision 20)
+times of messages inside               ``Product(t, rounds)``, rounds lexicographic,
+                                       outermost first
 Clock inside                           while times are completed by ``w``, the least rounds
                                        with pending work: feedback, and what nodes wait for
                                        (`Operator.awaits`). No watermark could say that all

@@ -177,7 +177,7 @@ def test_lemma_5_9_a_composed_observability_function_may_stop_being_monotone():
     assert explainable(model, model, observe=parity, observe_other=parity).holds  # all the same
 
 
-def test_decision_6_each_observation_alone_is_explainable_and_the_sequence_is_not():
+def test_each_observation_alone_is_explainable_and_the_sequence_is_not():
     """The other model shows 1 or 2, never both: one execution has to explain the whole run."""
     model = Shown([0, 1, 2], {0: [1], 1: [2]})
     other = Shown([0, 1, 2], {0: [1, 2]})

@@ -1,4 +1,4 @@
-"""Loops (P3; decisions 20 and 27)."""
+"""Loops (P3): lexicographic rounds, and events in the order of their causes."""
 
 from collections import Counter
 

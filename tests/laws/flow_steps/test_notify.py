@@ -199,7 +199,7 @@ def test_what_is_asked_for_before_the_first_event_is_told_as_if_an_event_had_ask
 
 @given(st.permutations([Product(0, 2), Product(1, 1), Product(2, 0)]))
 def test_unrelated_times_that_are_due_at_once_are_told_in_the_order_of_their_bytes(asked):
-    """Decision 26: which comes first does not depend on who asked first."""
+    """Which comes first does not depend on who asked first."""
     op = on_complete(lambda s, t, v: (s, []), lambda s, t: (s, [("told", t)]), 0, requests=asked)
     outputs = produce(op, [Watermark(Product(5, 5))])
     assert told(outputs) == sorted(asked, key=canonical)

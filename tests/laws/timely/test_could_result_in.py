@@ -176,7 +176,7 @@ def test_proposition_3_under_condition_2_the_closure_is_one_step(dataflow, seed)
     assert formula <= closed
     if not condition_2(dataflow, relation):
         assert formula == closed
-        # decision 23: the minimal pointstamps may stand for all, one of each class
+        # under Condition 2 the minimal pointstamps may stand for all, one of each class
         assert reached(relation, least(relation, closed)) == closed
 
 

@@ -28,7 +28,7 @@ def pairs(recursion, depth=DEPTH):
 @settings(max_examples=30)
 @given(recursions())
 def test_the_decision_equals_the_closure_on_all_stacks_up_to_a_depth(recursion):
-    """Decision 25: the closure is taken one deeper, where calls between the stacks go."""
+    """The closure is taken one deeper, where calls between the stacks go."""
     closed = closure(recursion, DEPTH + 1)
     for a, b in product(pairs(recursion), repeat=2):
         assert recursion.could_result_in(*a, *b) == (b in closed[a]), (a, b)

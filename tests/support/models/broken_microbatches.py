@@ -9,8 +9,8 @@ from cutwater.semantics.protocols.microbatch import Case, Microbatches
 
 
 class FenceIsNotChecked(Microbatches):
-    """A zombie goes on beside its successor: what it writes for an epoch that was planned anew
-    stands beside the new plan's rows.
+    """A zombie's task writes an epoch after its successor has replanned it: the sink shows rows of
+    both plans.
     """
 
     case = Case(changes=("replan",), crashes=0)
@@ -20,7 +20,7 @@ class FenceIsNotChecked(Microbatches):
 
 
 class FenceIsCheckedBefore(Microbatches):
-    """A zombie looks at the fence, sleeps while its successor claims, and then writes."""
+    """A zombie checks the fence, pauses while its successor claims the sink, and then writes."""
 
     case = Case(changes=("replan",), crashes=0)
 
@@ -29,7 +29,9 @@ class FenceIsCheckedBefore(Microbatches):
 
 
 class LedgerIsWrittenAfter(Microbatches):
-    """A crash between rows and ledger: the replay does not know that the rows are there."""
+    """After a crash between rows and ledger entry, the replay finds no entry and writes the rows
+    again.
+    """
 
     case = Case(records=1, partitions=1, zombies=0)
 
@@ -38,7 +40,7 @@ class LedgerIsWrittenAfter(Microbatches):
 
 
 class LedgerIsWrittenBefore(Microbatches):
-    """A crash between ledger and rows: the replay takes for written what is not there."""
+    """After a crash between ledger entry and rows, the replay finds the entry and drops rows."""
 
     case = Case(records=1, partitions=1, zombies=0)
 
@@ -47,7 +49,7 @@ class LedgerIsWrittenBefore(Microbatches):
 
 
 class LedgerIsNotCompared(Microbatches):
-    """An attempt that is made again writes again."""
+    """A retried task writes its rows a second time."""
 
     case = Case(records=1, partitions=1, crashes=0, zombies=0, retries=1)
 
@@ -56,7 +58,7 @@ class LedgerIsNotCompared(Microbatches):
 
 
 class AnotherLedgerIsAccepted(Microbatches):
-    """A ledger of another name is empty: what is written is written again, and nobody is fenced."""
+    """The other ledger is empty: released rows are written again, and no run is fenced."""
 
     case = Case(records=1, partitions=1, zombies=0, changes=("ledger",))
 
@@ -65,7 +67,9 @@ class AnotherLedgerIsAccepted(Microbatches):
 
 
 class PlanIsRewritten(Microbatches):
-    """The planner of a dead run writes its own plan over an entry: the next replay reads it."""
+    """The planner of a zombie overwrites an entry with its own plan, and the next replay reads
+    that.
+    """
 
     case = Case()
 
@@ -80,7 +84,7 @@ class PlanIsRewritten(Microbatches):
 
 
 class OtherCodeFinishes(Microbatches):
-    """One epoch shows rows of the old code in one partition and of the new code in the other."""
+    """In one epoch, one partition shows rows of the old code and the other rows of the new code."""
 
     case = Case(records=1, zombies=0, changes=("code",))
 
@@ -89,7 +93,7 @@ class OtherCodeFinishes(Microbatches):
 
 
 class ReadsBeforeItClaims(Microbatches):
-    """A zombie's row leaves after the ledgers were asked and before they are claimed."""
+    """A zombie releases a row after the ledgers were read and before they are claimed."""
 
     case = Case(records=1, crashes=0, changes=("code",))
 
@@ -98,7 +102,7 @@ class ReadsBeforeItClaims(Microbatches):
 
 
 class ReplansBeforeItClaims(Microbatches):
-    """The same, and the epoch is planned anew though something of it has left."""
+    """A zombie releases rows of an epoch after the ledgers were read, and it is replanned."""
 
     case = Case(crashes=0, changes=("replan",))
 
@@ -107,7 +111,7 @@ class ReplansBeforeItClaims(Microbatches):
 
 
 class ClaimsOneSinkLater(Microbatches):
-    """A zombie writes to the sink that is not claimed yet, and the epoch is planned anew."""
+    """A zombie writes to the sink that is not yet claimed, and the epoch is replanned."""
 
     case = Case(partitions=1, sinks=("commit", "early"), crashes=0, changes=("replan",))
 
@@ -115,8 +119,8 @@ class ClaimsOneSinkLater(Microbatches):
         return ("generation", "claim", "settle", "claim")
 
 
-class ReplansWhatHasLeft(Microbatches):
-    """Rows of the old plan have left: the new plan stands beside it."""
+class ReplansReleasedEpoch(Microbatches):
+    """Rows of the old plan are already released: the sink shows rows of both plans."""
 
     case = Case(zombies=0, changes=("replan",))
 
@@ -124,8 +128,10 @@ class ReplansWhatHasLeft(Microbatches):
         return True
 
 
-class AsksOneLedgerOnly(Microbatches):
-    """What the first sink has shown is planned anew: only the last one was asked."""
+class ChecksOneLedgerOnly(Microbatches):
+    """Only the last sink's ledger is checked, and the epoch is replanned although the first sink
+    has released rows of it.
+    """
 
     case = Case(partitions=1, sinks=("early", "early"), zombies=0, changes=("replan",))
 
@@ -134,7 +140,7 @@ class AsksOneLedgerOnly(Microbatches):
 
 
 class RemovesTheEntryFirst(Microbatches):
-    """A crash between the two: the offset log names an entry that is not there, and every later
+    """A crash between the two steps leaves an offset that names a missing entry, and every later
     start is refused.
     """
 
@@ -145,7 +151,7 @@ class RemovesTheEntryFirst(Microbatches):
 
 
 class PublishesEveryAttempt(Microbatches):
-    """What a failed attempt has staged is shown as well."""
+    """Rows that a failed attempt staged are published as well."""
 
     case = Case(records=1, partitions=1, sinks=("commit",), crashes=0, zombies=0, retries=1)
 
@@ -153,8 +159,8 @@ class PublishesEveryAttempt(Microbatches):
         return run.staged[task]
 
 
-class FinishesBeforeItShows(Microbatches):
-    """An epoch that is finished is never looked at again: nobody publishes it any more."""
+class FinishesBeforeItPublishes(Microbatches):
+    """The epoch counts as finished before it is published, so no later start publishes it."""
 
     case = Case(records=1, partitions=1, sinks=("commit",), zombies=0)
 
@@ -171,12 +177,12 @@ BROKEN = {
     "another ledger is accepted": AnotherLedgerIsAccepted,
     "a plan is rewritten": PlanIsRewritten,
     "other code finishes a half-released epoch": OtherCodeFinishes,
-    "reads before it claims": ReadsBeforeItClaims,
-    "plans anew before it claims": ReplansBeforeItClaims,
+    "reads the ledgers before it claims": ReadsBeforeItClaims,
+    "replans before it claims": ReplansBeforeItClaims,
     "claims one sink later": ClaimsOneSinkLater,
-    "plans anew what has left": ReplansWhatHasLeft,
-    "asks one ledger only": AsksOneLedgerOnly,
+    "replans a released epoch": ReplansReleasedEpoch,
+    "checks one ledger only": ChecksOneLedgerOnly,
     "removes the entry before the offset": RemovesTheEntryFirst,
     "publishes every attempt": PublishesEveryAttempt,
-    "finishes before it shows": FinishesBeforeItShows,
+    "finishes before it publishes": FinishesBeforeItPublishes,
 }

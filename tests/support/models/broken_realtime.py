@@ -9,9 +9,9 @@ from cutwater.semantics.protocols.realtime import RealTime
 from cutwater.semantics.protocols.realtime_world import RealTimeCase
 
 
-class IdlePartitionGoesOnBehindItself(RealTime):
-    """A partition that was idle at the crash puts new records into a tick that is done: they are
-    never shown.
+class IdlePartitionReusesTicks(RealTime):
+    """A partition that was idle before the crash puts new records into a tick that is already
+    complete: they are never released.
     """
 
     case = RealTimeCase(records=(1, 1))
@@ -21,9 +21,9 @@ class IdlePartitionGoesOnBehindItself(RealTime):
         return max([w.base, *own]) + 1
 
 
-class LedgersAreNotAskedForK(RealTime):
-    """An empty tick was released and stands in no plan. New records go into it: at ``t_last`` the
-    digest stops the run, below it they would be dropped unseen.
+class KWithoutLedgers(RealTime):
+    """An empty tick was released and has no plan entry. New records get its number: at ``t_last``
+    the digest stops the run, below it they would be dropped as duplicates.
     """
 
     case = RealTimeCase(records=(1,), idles=1)
@@ -33,7 +33,9 @@ class LedgersAreNotAskedForK(RealTime):
 
 
 class BarrierBeforeEntry(RealTime):
-    """A tick is released of which no plan knows: its records come again in a later tick."""
+    """A tick is released that has no plan entry: after the restart its records come again in a
+    later tick.
+    """
 
     case = RealTimeCase(records=(1,))
 
@@ -41,8 +43,10 @@ class BarrierBeforeEntry(RealTime):
         return True
 
 
-class SnapshotWithAFrozenSink(RealTime):
-    """Snapshot k counts while a sink stands before k: what it has not released is not replayed."""
+class SnapshotBeforeRelease(RealTime):
+    """Snapshot k counts while a sink has not released tick k: the rows it has not released are not
+    replayed.
+    """
 
     case = RealTimeCase(records=(1,))
 
@@ -50,8 +54,8 @@ class SnapshotWithAFrozenSink(RealTime):
         return all(tick in dict(known.deltas) for known in w.snapshots)
 
 
-class ReplayTakesThePlan(RealTime):
-    """A crash during the recovery: what it was about to replay is in no plan any more."""
+class ReplayDeletesThePlan(RealTime):
+    """After a crash during the recovery, the ticks that were being replayed are in no plan."""
 
     case = RealTimeCase(records=(1,), crashes=2)
 
@@ -61,7 +65,9 @@ class ReplayTakesThePlan(RealTime):
 
 
 class OneLastTickForTheSink(RealTime):
-    """What one sink partition has released is dropped in the other."""
+    """Rows that one sink partition has released are dropped in the other, which has not released
+    them.
+    """
 
     case = RealTimeCase(records=(1,), buckets=2, crashes=0)
 
@@ -69,8 +75,8 @@ class OneLastTickForTheSink(RealTime):
         return tick <= max(sink.t_last for sink in w.sinks)
 
 
-class TickLeavesInPieces(RealTime):
-    """With its first piece ``t_last`` says that all of a tick has left: the rest is dropped."""
+class TickReleasedInPieces(RealTime):
+    """With the first piece ``t_last`` marks the whole tick as released, so the rest is dropped."""
 
     case = RealTimeCase(records=(2,))
 
@@ -83,7 +89,9 @@ class TickLeavesInPieces(RealTime):
 
 
 class NewestSnapshotOfAny(RealTime):
-    """A bucket that had not stored the tick goes on from an older state: nothing is replayed."""
+    """A bucket that has not stored the tick restores an older state, and the ticks between are not
+    replayed.
+    """
 
     case = RealTimeCase(records=(2,), buckets=2)
 
@@ -97,7 +105,7 @@ class NewestSnapshotOfAny(RealTime):
 
 
 class StaleDeltasAreKept(RealTime):
-    """A delta above the recovery tick is joined with one that is stored after it: its records are
+    """A delta above the recovery tick is combined with one that is stored after it: its records are
     in the state twice.
     """
 
@@ -108,8 +116,8 @@ class StaleDeltasAreKept(RealTime):
 
 
 class NoEmptyDelta(RealTime):
-    """A bucket without changes stores nothing: no tick is common, no batch can close and no plan
-    can go.
+    """A bucket without changes stores nothing: no tick is common to all buckets, so no snapshot
+    counts and no plan is truncated.
     """
 
     case = RealTimeCase(records=(1,), buckets=2, crashes=0, idles=1)
@@ -119,8 +127,8 @@ class NoEmptyDelta(RealTime):
 
 
 class ReadsBeforeItFences(RealTime):
-    """What a zombie plans after K was read and before the fence is not replayed, and not read
-    again.
+    """A zombie plans a tick after K was read and before the fence: that tick is not replayed, and
+    its records are not read again.
     """
 
     case = RealTimeCase(records=(1,), crashes=0, zombies=1)
@@ -130,7 +138,7 @@ class ReadsBeforeItFences(RealTime):
 
 
 class ZombieReaderAppends(RealTime):
-    """A zombie's entry stands in the plan beside its successor's: the next replay has both."""
+    """The plan has a zombie's entry as well as its successor's, and the next replay sends both."""
 
     case = RealTimeCase(records=(1,), crashes=1, zombies=1)
 
@@ -139,7 +147,7 @@ class ZombieReaderAppends(RealTime):
 
 
 class ZombieBucketStores(RealTime):
-    """A zombie stores an empty tick of its own under the number of a tick that has records: the
+    """A zombie stores its own empty tick under the number of a tick that has records: the restored
     state lacks them.
     """
 
@@ -151,8 +159,8 @@ class ZombieBucketStores(RealTime):
 
 
 class ZombieSinkReleases(RealTime):
-    """A zombie releases an empty tick: its successor's tick of that number is not the same, and
-    the run stops; below ``t_last`` its records would be dropped unseen.
+    """A zombie releases an empty tick. Its successor's tick of that number has records, so the
+    digest stops the run; below ``t_last`` they would be dropped as duplicates.
     """
 
     case = RealTimeCase(records=(1,), crashes=0, zombies=1, idles=1)
@@ -162,7 +170,7 @@ class ZombieSinkReleases(RealTime):
 
 
 class EndOfBatchIsABarrier(RealTime):
-    """A batch ends in the middle of a tick, and what has come is taken for all of it."""
+    """A batch ends in the middle of a tick, and what has arrived counts as the whole tick."""
 
     case = RealTimeCase(records=(1, 1), crashes=0, batches=1)
 
@@ -170,8 +178,30 @@ class EndOfBatchIsABarrier(RealTime):
         return run.is_ending
 
 
+class CutOffReplayPromisesAll(RealTime):
+    """The end of a batch cuts off a replay, and the last barrier covers planned ticks that were not
+    sent: later ticks are released without their records.
+    """
+
+    case = RealTimeCase(records=(1, 1), crashes=0, batches=2)
+
+    def may_promise(self, reader):
+        return reader.unwritten is None
+
+
+class LastBarrierBeforeEntry(RealTime):
+    """The last barrier covers a tick whose entry is not durable: after the restart its records come
+    again in a later tick.
+    """
+
+    case = RealTimeCase(records=(1, 1), crashes=0, batches=1)
+
+    def may_promise(self, reader):
+        return not reader.unsent
+
+
 class BarrierOfEachTick(RealTime):
-    """An idle reader skips a barrier: the tick is waited for, for ever."""
+    """An idle reader skips the barrier of a tick, and the bucket waits for it for ever."""
 
     case = RealTimeCase(records=(1, 0), crashes=0, idles=2)
 
@@ -179,8 +209,10 @@ class BarrierOfEachTick(RealTime):
         return all(tick in reader.barriers for reader in self.senders(run))
 
 
-class SendersThatWereHeard(RealTime):
-    """A reader that was not heard of yet is not waited for: its records of the tick come late."""
+class OnlySendersHeard(RealTime):
+    """A bucket does not wait for a reader that has sent nothing yet: its records of the tick arrive
+    too late.
+    """
 
     case = RealTimeCase(records=(1, 1), crashes=0)
 
@@ -189,13 +221,15 @@ class SendersThatWereHeard(RealTime):
 
 
 class SinksAreAtomic(RealTime):
-    """An observer that expects every sink partition to show the same ticks is disappointed."""
+    """An observer that requires all sink partitions to show the same ticks sees them differ."""
 
     case = RealTimeCase(records=(1,), buckets=2, crashes=0, observer="equal prefixes")
 
 
 class OtherCodeReplays(RealTime):
-    """A tick shows rows of the old code in one sink partition and of the new code in the other."""
+    """In one tick, one sink partition shows rows of the old code and the other rows of the new
+    code.
+    """
 
     case = RealTimeCase(records=(1,), buckets=2, changes=1)
 
@@ -204,7 +238,7 @@ class OtherCodeReplays(RealTime):
 
 
 class DigestIsNotCompared(RealTime):
-    """Code that is not deterministic goes on from a state that is not the one it has shown."""
+    """Code that is not deterministic continues from a state that its released rows contradict."""
 
     case = RealTimeCase(records=(2,), is_pure=False)
 
@@ -213,13 +247,13 @@ class DigestIsNotCompared(RealTime):
 
 
 BROKEN = {
-    (1, "an idle partition goes on behind itself"): IdlePartitionGoesOnBehindItself,
-    (1, "ledgers are not asked for K"): LedgersAreNotAskedForK,
-    (2, "a barrier leaves before its entry"): BarrierBeforeEntry,
-    (3, "a snapshot counts with a frozen sink"): SnapshotWithAFrozenSink,
-    (3, "a replay takes the plan away"): ReplayTakesThePlan,
+    (1, "an idle partition reuses tick numbers"): IdlePartitionReusesTicks,
+    (1, "K is read without the ledgers"): KWithoutLedgers,
+    (2, "a barrier is sent before its entry"): BarrierBeforeEntry,
+    (3, "a snapshot counts before its release"): SnapshotBeforeRelease,
+    (3, "a replay deletes the plan"): ReplayDeletesThePlan,
     (4, "one t_last for the whole sink"): OneLastTickForTheSink,
-    (4, "a tick leaves in pieces"): TickLeavesInPieces,
+    (4, "a tick is released in pieces"): TickReleasedInPieces,
     (5, "the newest snapshot of any bucket"): NewestSnapshotOfAny,
     (5, "stale deltas are kept"): StaleDeltasAreKept,
     (5, "no empty delta"): NoEmptyDelta,
@@ -227,10 +261,12 @@ BROKEN = {
     (6, "a zombie reader appends"): ZombieReaderAppends,
     (6, "a zombie bucket stores"): ZombieBucketStores,
     (6, "a zombie sink releases"): ZombieSinkReleases,
-    (7, "the end of a batch is taken for a barrier"): EndOfBatchIsABarrier,
+    (7, "the end of a batch counts as a barrier"): EndOfBatchIsABarrier,
+    (7, "a replay that was cut off promises all of it"): CutOffReplayPromisesAll,
+    (7, "the last barrier is sent before its entry"): LastBarrierBeforeEntry,
     (8, "a barrier of each tick is waited for"): BarrierOfEachTick,
-    (8, "only senders that were heard count"): SendersThatWereHeard,
-    (9, "sink partitions are taken for atomic"): SinksAreAtomic,
+    (8, "only senders that were heard are waited for"): OnlySendersHeard,
+    (9, "sink partitions are expected to be atomic"): SinksAreAtomic,
     (10, "other code replays"): OtherCodeReplays,
     (10, "the digest is not compared"): DigestIsNotCompared,
 }
@@ -243,7 +279,7 @@ class OpeningIsNotNoted(RealTime):
         return w
 
 
-class SnapshotsAreNotAskedForK(RealTime):
+class KWithoutSnapshots(RealTime):
     """Rule 1's K without the ticks of snapshots."""
 
     def newest_tick(self, w):
@@ -254,5 +290,5 @@ class SnapshotsAreNotAskedForK(RealTime):
 
 REDUNDANT = {
     "the note that generation g starts at K + 1": OpeningIsNotNoted,
-    "the ticks of snapshots in K": SnapshotsAreNotAskedForK,
+    "the ticks of snapshots in K": KWithoutSnapshots,
 }

@@ -12,8 +12,10 @@ from support.repo.package import ROOT
 
 from cutwater.checking import always, check_model
 from cutwater.checking.explorer.paths import Path
+from cutwater.semantics.protocols import loop_log_model as loops
 from cutwater.semantics.protocols import microbatch_model as micro
 from cutwater.semantics.protocols import realtime_model as real
+from cutwater.semantics.protocols.loop_log import LoopLog
 from cutwater.semantics.protocols.microbatch import Microbatches
 
 PAGE = ROOT / "docs" / "protocols.md"
@@ -37,6 +39,9 @@ def model_of(protocol, case):
     if issubclass(protocol, Microbatches):
         model = micro.MicrobatchModel(protocol(case))
         consistent, complete = micro.is_consistent(case), micro.is_complete(model)
+    elif issubclass(protocol, LoopLog):
+        model = loops.LoopModel(protocol(case))
+        consistent, complete = loops.is_released_in_order(case), loops.is_all_released(model)
     else:
         model = real.RealTimeModel(protocol(case))
         consistent, complete = real.shows_one_run(case), real.is_all_shown(model)

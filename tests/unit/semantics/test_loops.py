@@ -80,7 +80,7 @@ def echoed(whole: str, letter: str) -> tuple[str, list[str]]:
 
 
 def test_all_that_comes_in_an_epoch_is_a_round_before_any_of_it_comes_again():
-    """Decision 27: (input epoch, round, order of the cause)."""
+    """The order is (input epoch, round, order of the cause)."""
     flow = cw.Flow("echo")
 
     def body(stream):

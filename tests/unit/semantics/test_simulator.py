@@ -1,4 +1,4 @@
-"""Epochs, sinks, and the total order of a run (decisions 19)."""
+"""Epochs, sinks, and the total order of a run."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -14,7 +14,7 @@ state of an operation in snapshot k    `settled`: what depends on inputs before 
 without failures and races             `in_order`: the fold that everything is compared with
 =====================================  =====================================================
 
-Where P2 is silent (2026-11-18; decision 29):
+Where P2 is silent (2026-11-18):
 
 - t(child) = (t(parent), step, index). A window is the child of its last element, so two windows
   that end with the same element share one t; a retraction carries it together with the retracted

@@ -1,7 +1,7 @@
 """The protocol of a run on micro-batches: epochs, ledgers, generations, two ways of release.
 
 =============================  ======================================  ==========================
-runtime.md                     here                                    engine
+what is written, or done       here                                    engine
 =============================  ======================================  ==========================
 a source's log                 ``World.entries``, `append_entry`       ``spark/microbatch``
 Spark's offset log             ``World.planned``, `log_offset`         Spark, ``microbatch/query``
@@ -11,7 +11,7 @@ the lock                       ``World.holder``, `start`               ``spark/c
 claim every ledger, then read  `order_of_a_start`, `claim`, `settle`   ``spark/recovery.py``
 ledger and rows together       `transaction`, `write`, `publish`       ``spark/connectors``
 early, commit                  ``Case.sinks``; `write`, `publish`      ``spark/connectors``
-replanning (issue 17, 4)       `order_of_removal`, `remove`            ``spark/recovery.py``
+replanning                     `order_of_removal`, `remove`            ``spark/recovery.py``
 only the flow that began it    `may_finish`                            ``spark/recovery.py``
 =============================  ======================================  ==========================
 
@@ -218,7 +218,7 @@ class Microbatches:
         """The sinks that are asked whether they have output of an epoch: all of them."""
         return w.sinks
 
-    def has_left(self, w: World, run: Run, epoch: int) -> bool:
+    def has_released(self, w: World, run: Run, epoch: int) -> bool:
         """Does any ledger record rows of an epoch as released?"""
         return any(
             written > epoch
@@ -228,11 +228,11 @@ class Microbatches:
 
     def may_finish(self, w: World, run: Run) -> bool:
         """An epoch with released rows may be finished only by the flow that began it."""
-        return run.code == w.code or not self.has_left(w, run, w.finished)
+        return run.code == w.code or not self.has_released(w, run, w.finished)
 
     def may_replan(self, w: World, run: Run) -> bool:
         """An epoch may be replanned only if none of its rows are released."""
-        return not self.has_left(w, run, w.finished)
+        return not self.has_released(w, run, w.finished)
 
     def order_of_removal(self) -> tuple[str, ...]:
         """From the offset log first: an entry that no offset names is the next plan."""

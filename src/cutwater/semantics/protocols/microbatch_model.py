@@ -120,7 +120,7 @@ class MicrobatchModel:
             return "stages"
         if "rows" in parts:
             return "writes" if "ledger" in parts else "writes the rows of"
-        return "enters" if "ledger" in parts else "looks at the fence for"
+        return "enters" if "ledger" in parts else "checks the fence for"
 
     def _starts(self, w: World) -> Iterator[tuple[MicrobatchMove, World]]:
         """The flow is started: unchanged, or with one change."""
@@ -133,7 +133,7 @@ class MicrobatchModel:
             changed = {
                 "code": (", other code", Run(0, other, 0, False), 1),
                 "ledger": (", another ledger", Run(0, w.code, 1, False), 1),
-                "replan": (", to plan anew", Run(0, w.code, 0, True), 1),
+                "replan": (", to replan", Run(0, w.code, 0, True), 1),
             }
             starts += [changed[what] for what in self.case.changes]
         for words, run, cost in starts:
@@ -163,7 +163,7 @@ class MicrobatchModel:
             if w.zombies and (is_started or self.case.is_lock_lost):
                 zombie = with_run(w, at, replace(run, is_zombie=True))
                 zombie = replace(zombie, holder=-1, zombies=w.zombies - 1)
-                yield MicrobatchMove("lose", at, 0, who, "is taken for dead"), zombie
+                yield MicrobatchMove("lose", at, 0, who, "is presumed dead"), zombie
 
 
 _FAULTS = frozenset({"retry", "crash", "lose"})

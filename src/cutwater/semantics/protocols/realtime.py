@@ -1,37 +1,46 @@
 """The protocol of a real-time run: plans, barriers, ticks, ledgers, snapshots, generations.
 
 ====  ==========================================  =========================================
-rule  what it says (realtime.md)                  here
+rule  what it says (``docs/protocols.md``)        here
 ====  ==========================================  =========================================
-1     K; replay as planned; new ticks behind K    `newest_tick`, `first_new_tick`, `open_ticks`
+1     K; replay as planned; new ticks after K     `newest_tick`, `first_new_tick`, `open_ticks`
 2     a barrier is sent after its durable entry    `may_send`
 3     when a snapshot counts, and plan may go     `counts`, `complete`
 4     ``t_last`` per sink partition, whole ticks  `is_released`, `portions`
 5     one common tick; deltas above it are void   `recovery_tick`, `void_deltas`, `has_delta`
 6     fence first, then read K                    `order_of_a_start`, `may_append`, `may_store`,
                                                   `may_release`
-7     a batch ends at a tick, or it recovers      `is_over`, `close`
+7     a batch ends at a tick, or it recovers      `is_over`, `promise`, `may_promise`, `close`
 8     aligned is a frontier over all senders      `is_aligned`, `senders`
 9     sinks are not atomic with each other        the observer: `shows_one_run`
 10    the fingerprint, and a digest in t_last     `may_replay`, `is_same_digest`
 ====  ==========================================  =========================================
 
-In the engine, `cut` to `send` are the reader and `work` the operator of ``spark/realtime``; `store`
-is ``spark/state``, `release` ``spark/connectors``, a start ``spark/recovery.py``; plans and fences
-are in ``spark/checkpoint``.
+In the engine, `replay` to `promise` are the reader and `work` the operator of ``spark/realtime``;
+`store` is ``spark/state``, `release` ``spark/connectors``, a start ``spark/recovery.py``; plans and
+fences are in ``spark/checkpoint``. A reader is ``spark/realtime/readers/reader_task.py``:
 
-A *zombie* is a whole run, readers, buckets and coordinator, that goes on beside its successor: no
+============================================  ======================================================
+here                                          ``ReaderTask``
+============================================  ======================================================
+`replay`: one planned entry                   ``_replay``, ``_send``; backpressure decides when
+`send` of K, once all of them are sent        the barrier at the end of ``_replay``
+`cut`, `append_entry`, `send`; `idle`         ``_cut``, ``_send``; ``_step``
+`promise`, up to `newest_planned`             the last barrier of ``_rows``, ``Opening.planned``
+`may_promise`                                 ``_replay`` returns False if the batch cut it off
+============================================  ======================================================
+
+A *zombie* is a whole run, readers, buckets and coordinator, that continues beside its successor: no
 lock is assumed. A fence and the write it guards are one step.
 
 What is not modelled: the network between readers and buckets (a barrier and what comes before it
-arrive at once); partitions that come and go; several levels; how far readers run ahead and how
-many barriers there are (rule 8: memory and cost, not meaning); watermarks, which are decisions
-that stand in an entry like records.
+arrive at once); partitions that come and go; several levels; backpressure, how far readers run
+ahead and how many barriers there are (rule 8: memory and cost, not meaning; a batch may end before
+any step of a replay); the barriers that readers send after a stop request, which close later,
+empty ticks; watermarks, which are decisions that stand in an entry like records.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -43,13 +52,14 @@ from cutwater.semantics.protocols.realtime_world import (
     RealTimeCase,
     RealTimeRun,
     RealTimeWorld,
-    Record,
     SinkPartition,
     Snapshots,
     State,
     TickRow,
     fenced,
+    next_tick,
     put,
+    records_between,
     with_bucket,
     with_reader,
     with_run,
@@ -165,7 +175,7 @@ class RealTime:
         return replace(w, opened=max(w.opened, run.newest))
 
     def first_new_tick(self, w: RealTimeWorld, run: RealTimeRun, number: int) -> int:
-        """Rule 1: new records go into ticks behind K, in every source partition."""
+        """Rule 1: new records go into ticks after K, in every source partition."""
         return run.newest + 1
 
     def _reader(self, w: RealTimeWorld, run: RealTimeRun, number: int) -> Reader:
@@ -174,15 +184,29 @@ class RealTime:
         position = max([w.positions[number], *(entry.end for entry in entries)])
         replayed = tuple(entry for entry in entries if run.base < entry.tick <= run.newest)
         tick = self.first_new_tick(w, run, number) - 1
-        return Reader(tick, position, None, (tick,) if tick else (), replayed)
+        return Reader(tick, position, unsent=replayed)
 
     # -- readers
+
+    def replay(self, w: RealTimeWorld, at: int, number: int) -> RealTimeWorld | None:
+        """Rule 1: a reader sends the next planned tick of its replay."""
+        # PREMISE
+        run = w.runs[at]
+        if not self._is_open(run, number) or not run.readers[number].unsent:
+            return None
+        # STATE
+        reader = run.readers[number]
+        entry, *unsent = reader.unsent
+        rows, barriers = (*reader.rows, entry), (*reader.barriers, entry.tick)
+        # RESULT
+        reader = replace(reader, unsent=tuple(unsent), rows=rows, barriers=barriers)
+        return with_run(w, at, with_reader(run, number, reader))
 
     def cut(self, w: RealTimeWorld, at: int, number: int) -> RealTimeWorld | None:
         """A reader closes a tick with the records that have arrived."""
         # PREMISE
         run = w.runs[at]
-        if not self._is_reading(run):
+        if not self._is_reading(run, number):
             return None
         reader, arrived = run.readers[number], w.arrived[number]
         if reader.unwritten or arrived == reader.position:
@@ -198,7 +222,7 @@ class RealTime:
         """An idle reader skips ticks: up to where the others are, or ahead of them."""
         # PREMISE
         run = w.runs[at]
-        if not self._is_reading(run) or (ahead and not w.idles):
+        if not self._is_reading(run, number) or (ahead and not w.idles):
             return None
         reader = run.readers[number]
         is_idle = reader.unwritten is None and w.arrived[number] == reader.position
@@ -218,7 +242,7 @@ class RealTime:
         """Rule 2: the entry of a tick is made durable."""
         # PREMISE
         run = w.runs[at]
-        reader = run.readers[number] if self._is_reading(run) else None
+        reader = run.readers[number] if self._is_reading(run, number) else None
         if reader is None or reader.unwritten is None:
             return None
         plan = w.plans[number]
@@ -239,7 +263,7 @@ class RealTime:
         """A reader sends the barrier of its newest tick, behind all rows up to it."""
         # PREMISE
         run = w.runs[at]
-        if not self._is_reading(run):
+        if not self._is_reading(run, number):
             return None
         reader = run.readers[number]
         if reader.tick in (0, *reader.barriers) or not self.may_send(reader):
@@ -269,11 +293,11 @@ class RealTime:
         if not run.buckets or run.buckets[number].pending:
             return None
         bucket = run.buckets[number]
-        tick = _next_tick(run, bucket.worked)
+        tick = next_tick(run, bucket.worked)
         if tick is None or not (self.is_aligned(run, tick) or self.is_over(run, tick)):
             return None
         # STATE
-        records = _records(run, bucket.worked, tick)
+        records = records_between(run, bucket.worked, tick)
         code = run.code if self.case.is_pure else f"{run.code}{run.generation}"
         row = TickRow(bucket.state, records, code) if records else None
         state = (*bucket.state, *((record, code) for record in records))
@@ -373,6 +397,37 @@ class RealTime:
 
     # -- the end of a batch
 
+    def newest_planned(self, run: RealTimeRun) -> int:
+        """The newest tick that any reader of the run has planned: its entry is durable."""
+        return max(
+            (
+                entry.tick
+                for reader in run.readers
+                for entry in reader.rows
+                if entry != reader.unwritten
+            ),
+            default=0,
+        )
+
+    def may_promise(self, reader: Reader) -> bool:
+        """Rule 7: a reader promises no tick while anything that it planned is unsent."""
+        return not reader.unsent and reader.unwritten is None
+
+    def promise(self, w: RealTimeWorld, at: int, number: int) -> RealTimeWorld | None:
+        """Rule 7: as the batch ends, a reader sends one last barrier, so that whole ticks close."""
+        # PREMISE
+        run = w.runs[at]
+        if not run.is_ending or not self._is_open(run, number):
+            return None
+        reader = run.readers[number]
+        if not self.may_promise(reader):
+            return None
+        # STATE
+        tick = max(self.newest_planned(run), *reader.barriers, 0)
+        # RESULT
+        reader = replace(reader, barriers=(*reader.barriers, tick), has_ended=True)
+        return with_run(w, at, with_reader(run, number, reader))
+
     def close(self, w: RealTimeWorld, at: int) -> RealTimeWorld | None:
         """Rule 7: Spark ended the batch. Complete ticks are finished; the next start recovers."""
         # PREMISE
@@ -389,34 +444,9 @@ class RealTime:
         return order[run.begun] if run.begun < len(order) else ""
 
     @staticmethod
-    def _is_reading(run: RealTimeRun) -> bool:
-        return bool(run.readers) and not run.is_ending
+    def _is_open(run: RealTimeRun, number: int) -> bool:
+        return bool(run.readers) and not run.readers[number].has_ended
 
-
-def _next_tick(run: RealTimeRun, worked: int) -> int | None:
-    """The next tick with records, or the newest one that some reader has closed."""
-    filled = [entry.tick for reader in run.readers for entry in _sent(run, reader)]
-    closed = [min(max(reader.barriers, default=0) for reader in run.readers)]
-    behind = [tick for tick in (*filled, *closed) if tick > worked]
-    return min(behind, default=None)
-
-
-def _sent(run: RealTimeRun, reader: Reader) -> Iterable[Entry]:
-    """The rows that a reader has sent."""
-    last = max(reader.barriers, default=0)
-    return (entry for entry in reader.rows if entry.tick <= last)
-
-
-def _records(run: RealTimeRun, worked: int, tick: int) -> tuple[Record, ...]:
-    """The records of the ticks behind `worked`, up to a tick, in order."""
-    entries = [
-        (entry.tick, number, entry)
-        for number, reader in enumerate(run.readers)
-        for entry in _sent(run, reader)
-        if worked < entry.tick <= tick
-    ]
-    return tuple(
-        (number, position)
-        for _, number, entry in sorted(entries)
-        for position in range(entry.start, entry.end)
-    )
+    def _is_reading(self, run: RealTimeRun, number: int) -> bool:
+        """Has the reader sent all of its replay, and not yet its last barrier?"""
+        return self._is_open(run, number) and not run.readers[number].unsent

@@ -149,11 +149,13 @@ class RealTimeModel:
             (p.take_generation, [()], "takes its generation"),
             (p.fence, [()], order[run.begun].replace("fence", "fences")),
             (p.read, [()], "reads K"),
-            (p.open_ticks, [()], "opens behind K"),
+            (p.open_ticks, [()], "opens after K"),
+            (p.replay, readers, ""),
             (p.cut, readers, ""),
             (p.idle, ahead, ""),
             (p.append_entry, readers, ""),
             (p.send, readers, ""),
+            (p.promise, readers, ""),
             (p.work, buckets, ""),
             (p.release, buckets, ""),
             (p.store, buckets, ""),
@@ -183,7 +185,7 @@ class RealTimeModel:
             if w.zombies and run.generation:
                 after = with_run(w, at, replace(run, is_zombie=True))
                 after = replace(after, zombies=w.zombies - 1)
-                yield RealTimeMove("lose", at, (), who, "is taken for dead"), after
+                yield RealTimeMove("lose", at, (), who, "is presumed dead"), after
             if w.batches and run.buckets and not run.is_ending:
                 after = with_run(w, at, replace(run, is_ending=True))
                 after = replace(after, batches=w.batches - 1)
@@ -215,6 +217,14 @@ def _send(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, .
     return f"reader {numbers[0]} sends barrier {after.runs[at].readers[numbers[0]].barriers[-1]}"
 
 
+def _replay(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, ...]) -> str:
+    return f"reader {numbers[0]} replays tick {w.runs[at].readers[numbers[0]].unsent[0].tick}"
+
+
+def _promise(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, ...]) -> str:
+    return f"reader {numbers[0]} ends with {_send(w, after, at, numbers).partition('sends ')[2]}"
+
+
 def _work(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, ...]) -> str:
     return f"bucket {numbers[0]} works on tick {after.runs[at].buckets[numbers[0]].worked}"
 
@@ -233,21 +243,23 @@ def _store(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, 
 
 
 def _complete(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, ...]) -> str:
-    return f"counts snapshot {after.base}, and the plan up to it goes"
+    return f"records that snapshot {after.base} counts, and truncates the plan"
 
 
 def _read(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, ...]) -> str:
     if len(after.runs) < len(w.runs):
-        return "is refused: its code is not that of the ticks to replay"
+        return "is refused: other code has to replay these ticks"
     run = after.runs[at]
-    return f"reads K = {run.newest} and goes back to tick {run.base}"
+    return f"reads K = {run.newest} and restores tick {run.base}"
 
 
 _DESCRIPTIONS: dict[str, _Description] = {
+    "replay": _replay,
     "cut": _cut,
     "idle": _idle,
     "append_entry": _append,
     "send": _send,
+    "promise": _promise,
     "work": _work,
     "release": _release,
     "store": _store,

@@ -7,6 +7,7 @@ record, and has one partition of the sink.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeVar
 
 import msgspec
@@ -26,7 +27,9 @@ __all__ = [
     "State",
     "TickRow",
     "fenced",
+    "next_tick",
     "put",
+    "records_between",
     "with_bucket",
     "with_reader",
     "with_run",
@@ -101,6 +104,10 @@ class Reader(msgspec.Struct, frozen=True):
     """The barriers it has sent; each closes all ticks up to it."""
     rows: tuple[Entry, ...] = ()
     """What it has sent, or will send with the next barrier."""
+    unsent: tuple[Entry, ...] = ()
+    """Planned before its run opened, and still to be replayed."""
+    has_ended: bool = False
+    """Has it sent its last barrier? Then it sends nothing more in this batch."""
 
 
 class Bucket(msgspec.Struct, frozen=True):
@@ -129,7 +136,7 @@ class RealTimeRun(msgspec.Struct, frozen=True):
     """The tick of the snapshot that it restored."""
     is_zombie: bool = False
     is_ending: bool = False
-    """Has Spark ended the batch? No reader sends any more."""
+    """Has Spark ended the batch? Each reader notices after any of its steps, or not at all."""
     readers: tuple[Reader, ...] = ()
     buckets: tuple[Bucket, ...] = ()
 
@@ -217,3 +224,32 @@ def with_run(w: RealTimeWorld, at: int, run: RealTimeRun) -> RealTimeWorld:
 def without_run(w: RealTimeWorld, at: int) -> RealTimeWorld:
     """The world after a run has ended."""
     return replace(w, runs=(*w.runs[:at], *w.runs[at + 1 :]))
+
+
+def next_tick(run: RealTimeRun, worked: int) -> int | None:
+    """The next tick with records, or the newest one that some reader has closed."""
+    filled = [entry.tick for reader in run.readers for entry in _sent(run, reader)]
+    closed = [min(max(reader.barriers, default=0) for reader in run.readers)]
+    behind = [tick for tick in (*filled, *closed) if tick > worked]
+    return min(behind, default=None)
+
+
+def _sent(run: RealTimeRun, reader: Reader) -> Iterable[Entry]:
+    """The rows that a reader has sent."""
+    last = max(reader.barriers, default=0)
+    return (entry for entry in reader.rows if entry.tick <= last)
+
+
+def records_between(run: RealTimeRun, worked: int, tick: int) -> tuple[Record, ...]:
+    """The records of the ticks behind `worked`, up to a tick, in order."""
+    entries = [
+        (entry.tick, number, entry)
+        for number, reader in enumerate(run.readers)
+        for entry in _sent(run, reader)
+        if worked < entry.tick <= tick
+    ]
+    return tuple(
+        (number, position)
+        for _, number, entry in sorted(entries)
+        for position in range(entry.start, entry.end)
+    )

@@ -2,7 +2,7 @@
 
 The paper leaves open how the composite Spec₁₂ relates to the specification of the whole graph. Here
 both are models, with Clock as a parameter, so that their externally visible behaviours can be
-compared (decision 24):
+compared:
 
 - Behaviours of the whole are behaviours of the composite if no node both reads and writes edges
   that connect the graphs (`crossing`). Where one does, its step is an Inp and an Outp of the other

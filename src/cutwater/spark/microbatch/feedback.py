@@ -18,7 +18,7 @@ leave    all that left of the oldest input       epoch n fed back nothing of it
          epoch; and what the sources completed
 =======  ======================================  ================================================
 
-The invariants:
+The invariants (`semantics.protocols.loop_log` is a model of them, explored with crashes):
 
 - *Sealed before it is planned.* Epoch n + 1 is planned when n is committed, and n publishes before
   it is committed. An epoch that is replayed after a crash feeds back the same rows, and finds them
@@ -26,7 +26,7 @@ The invariants:
 - *One decision.* Every source asks `planned`, which depends only on Spark's offset log and on the
   published folders: neither changes while an epoch is planned. Where the log of a source and that
   of Spark differ after a crash, the next start removes the entries that Spark's does not refer to.
-- *The order of decision 27.* What is fed back keeps the order of its cause: an event's rank among
+- *Order by cause.* What is fed back keeps the order of its cause: an event's rank among
   all that its round fed back represents that order, as in `operators.loop`. Ranks are computed when
   the log is read. What leaves is ordered by its round, and within it by when it was made.
 - *Input epochs overlap only if that is unobservable.* If the body keeps state from one input epoch

@@ -86,7 +86,7 @@ def test_of_several_ways_into_the_past_the_shortest_is_named():
 
 
 def test_counters_in_the_product_order_break_condition_2():
-    """Decision 20: the inner node at (i, 1) comes back at (i+1, 0), which is not later."""
+    """The inner node at (i, 1) comes back at (i+1, 0), which is not later."""
     pairs = tuple(Product(i, j) for i in range(2) for j in range(2))
     assert violations(loop(lambda t: Product(t.first + 1, 0), pairs))
     lexicographic = tuple(Product("t", (i, j)) for i in range(2) for j in range(2))

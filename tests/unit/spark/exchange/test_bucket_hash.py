@@ -25,7 +25,7 @@ def test_every_number_of_partitions_that_divides_the_buckets_gets_equal_shares(b
 
 
 def test_plain_numbers_would_not_spread():
-    """Why there are labels at all: 0 to 15 leave partitions empty (runtime.md: 6 of 16)."""
+    """Why there are labels at all: 0 to 15 leave 6 of 16 partitions empty."""
     assert len({spark_hash(number) % 16 for number in range(16)}) == 10
 
 

@@ -64,7 +64,7 @@ def test_publishing_again_changes_nothing(out):
 
 
 def test_the_loser_of_a_race_leaves_what_is_there(out, monkeypatch):
-    """Two writers: the epoch appears between the look and the rename (cases.md, Recovery)."""
+    """Two writers: the epoch appears between the look and the rename."""
     out.claim(claim(1))
     late, early = stage(out, 0, "late"), stage(out, 0, "early")
 

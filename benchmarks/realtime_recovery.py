@@ -3,8 +3,8 @@
     python benchmarks/realtime_recovery.py [--keys 1000000]
 
 Each repetition starts a run, and kills first one operator, which the run survives, and then
-everything, after which it is started again. Each time a record of a known key comes in, and the time from the
-kill until its row can be read is measured. See README.md in this folder.
+everything, after which it is started again. Each time a record of a known key comes in, and the
+time from the kill until its row can be read is measured. See README.md in this folder.
 """
 
 from __future__ import annotations

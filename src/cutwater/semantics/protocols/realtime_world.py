@@ -14,18 +14,18 @@ from msgspec.structs import replace
 
 __all__ = [
     "Bucket",
+    "BucketSnapshots",
     "Entry",
-    "PlanLog",
+    "PartitionPlan",
     "Reader",
     "RealTimeCase",
     "RealTimeRun",
     "RealTimeWorld",
     "Record",
     "SinkPartition",
-    "Snapshots",
     "State",
     "TickRow",
-    "fenced",
+    "fenced_before",
     "put",
     "with_bucket",
     "with_reader",
@@ -47,7 +47,7 @@ class Entry(msgspec.Struct, frozen=True, order=True):
     end: int
 
 
-class PlanLog(msgspec.Struct, frozen=True):
+class PartitionPlan(msgspec.Struct, frozen=True):
     """The plan of a source partition."""
 
     generation: int = 0
@@ -56,7 +56,7 @@ class PlanLog(msgspec.Struct, frozen=True):
     """Sorted by tick; those up to a snapshot that counts may have been truncated."""
 
 
-class Snapshots(msgspec.Struct, frozen=True):
+class BucketSnapshots(msgspec.Struct, frozen=True):
     """What a bucket has stored of its state."""
 
     generation: int = 0
@@ -139,8 +139,8 @@ class RealTimeWorld(msgspec.Struct, frozen=True, cache_hash=True):
 
     arrived: tuple[int, ...]
     """For each source partition how many records there are."""
-    plans: tuple[PlanLog, ...]
-    snapshots: tuple[Snapshots, ...]
+    plans: tuple[PartitionPlan, ...]
+    snapshots: tuple[BucketSnapshots, ...]
     sinks: tuple[SinkPartition, ...]
     """One partition for each bucket."""
     base: int
@@ -186,10 +186,10 @@ class RealTimeCase(msgspec.Struct, frozen=True):
 
 
 _T = TypeVar("_T")
-_Fenced = TypeVar("_Fenced", PlanLog, Snapshots, SinkPartition)
+_Fenced = TypeVar("_Fenced", PartitionPlan, BucketSnapshots, SinkPartition)
 
 
-def fenced(written: tuple[_Fenced, ...], generation: int) -> tuple[_Fenced, ...]:
+def fenced_before(written: tuple[_Fenced, ...], generation: int) -> tuple[_Fenced, ...]:
     """What is written in several places, with a generation before which all are fenced."""
     return tuple(replace(known, generation=max(known.generation, generation)) for known in written)
 

@@ -66,7 +66,7 @@ def _graph_problems(tasks: Sequence[Task]) -> Iterable[Problem]:
         if not task.inputs:
             yield Problem(
                 "task-without-input",
-                f"the task '{task.name}' reads no stream; nothing would ever close its epochs",
+                f"the task '{task.name}' reads no stream, so no barrier would ever end its epochs",
                 "give it an input",
             )
         if len(set(task.inputs)) < len(task.inputs):

@@ -20,11 +20,11 @@ from cutwater.progress import Edge
 from cutwater.semantics.timely.clock import Clock
 from cutwater.semantics.timely.dataflow import (
     Dataflow,
-    Event,
     Message,
     Notified,
     Processor,
     Reaction,
+    TimelyEvent,
     reaction,
 )
 from cutwater.semantics.timely.model import Point, TimelyModel
@@ -63,7 +63,7 @@ def summing(time: TimeOf, depth: int) -> Dataflow:
     def sends(target: str, source: str, stack: Stack, value: Any) -> dict[str, list[Message]]:
         return {edge(source, target): [Message(time(target, stack), (stack, value))]}
 
-    def divide(state: Any, event: Event) -> Reaction:
+    def divide(state: Any, event: TimelyEvent) -> Reaction:
         if isinstance(event, Notified):
             return reaction(state)
         stack, numbers = event.message.value
@@ -74,7 +74,7 @@ def summing(time: TimeOf, depth: int) -> Dataflow:
         return reaction(state, left | sends("call-r", "in", stack, numbers[half:]))
 
     def relay(name: str, target: str, change: Callable[[Stack], Stack]) -> Processor:
-        def g1(state: Any, event: Event) -> Reaction:
+        def g1(state: Any, event: TimelyEvent) -> Reaction:
             if isinstance(event, Notified):
                 return reaction(state)
             stack, value = event.message.value
@@ -82,7 +82,7 @@ def summing(time: TimeOf, depth: int) -> Dataflow:
 
         return Processor(name, g1)
 
-    def add(sums: frozenset[Any], event: Event) -> Reaction:
+    def add(sums: frozenset[Any], event: TimelyEvent) -> Reaction:
         if not isinstance(event, Notified):
             return reaction(sums | {(event.edge, event.message.value)}, requests=[event.time])
         stacks = {stack for _, (stack, _) in sums if time("add", stack) == event.time}
@@ -93,7 +93,7 @@ def summing(time: TimeOf, depth: int) -> Dataflow:
         rest = frozenset(known for known in sums if known[1][0] not in stacks)
         return reaction(rest, {edge("add", "out"): sent})
 
-    def out(result: Any, event: Event) -> Reaction:
+    def out(result: Any, event: TimelyEvent) -> Reaction:
         if isinstance(event, Notified):
             return reaction(result)
         stack, value = event.message.value

@@ -1,4 +1,4 @@
-"""Exit codes of a run: 1 means "restart it", 2 means "somebody must change something first".
+"""Exit codes of a run: 1 means "restart it", 2 means "change something first".
 
 ==========================================================  ================  ====
 what failed                                                 class             code
@@ -47,7 +47,7 @@ __all__ = [
 AGAIN = 1
 """A restart may help."""
 CHANGE = 2
-"""A restart fails the same way until somebody changes something."""
+"""A restart fails the same way until something changes."""
 
 _OF_THE_USER = frozenset(
     {

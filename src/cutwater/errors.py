@@ -7,7 +7,7 @@
     ├── InputError           data that breaks a rule: records, times, orders
     ├── TargetError          a target on the command line that cannot be loaded
     └── RunError             a run that must not start, or cannot continue
-        ├── RefusedError     somebody must change something first: a setting, a flow, an output
+        ├── RefusedError     a setting, a flow or an output must change first
         ├── StepError        a user's function failed, or returned something invalid
         └── RunFailure       a run that failed; a restart may help
             ├── FencedError      another run has taken over

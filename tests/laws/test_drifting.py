@@ -12,16 +12,16 @@ from support.drifting.runs import log, number, twice
 from cutwater.semantics.drifting.elements import (
     BEGIN,
     EMPTY,
-    END,
+    END_OF_INPUT,
     Acker,
     Change,
     Element,
     Grouping,
     Time,
     collected,
-    in_order,
+    outputs_in_order,
     regroup,
-    settled,
+    settled_group,
 )
 from cutwater.semantics.drifting.replay import Arrival, speculate, wait_in_order
 
@@ -100,7 +100,7 @@ def test_changes_in_any_order_sum_up_to_the_fold(flow, values, rng):
         rng.shuffle(changes)
         groups, changes = sent(grouping, changes, step)
         assert not any(group.balance for group in groups.values())
-    assert summed(changes) == Counter(in_order(flow, inputs(values)))
+    assert summed(changes) == Counter(outputs_in_order(flow, inputs(values)))
 
 
 @given(groupings, st.lists(st.integers(0, 9), max_size=12), st.randoms(use_true_random=False),
@@ -113,15 +113,15 @@ def test_a_snapshot_is_the_state_without_the_inputs_behind_it(grouping, values, 
     whole, _ = sent(grouping, map(Change, mixed))
     alone, _ = sent(grouping, map(Change, before))
     for key, group in whole.items():
-        snapshot = settled(grouping, group, frontier)
-        assert snapshot == settled(grouping, alone.get(key, EMPTY), END)
+        snapshot = settled_group(grouping, group, frontier)
+        assert snapshot == settled_group(grouping, alone.get(key, EMPTY), END_OF_INPUT)
         assert len(snapshot.present) < grouping.window
         found = []
         for element in behind:
             if grouping.key(element.value) == key:
                 snapshot, more = regroup(grouping, 0, snapshot, Change(element))
                 found += more
-        wanted = [e for e in in_order([grouping], inputs(values)) if e.t.root >= frontier]
+        wanted = [e for e in outputs_in_order([grouping], inputs(values)) if e.t.root >= frontier]
         mine = {e.t.root for e in behind if grouping.key(e.value) == key}
         assert summed(found) == Counter(e for e in wanted if e.t.root in mine)
 
@@ -175,12 +175,12 @@ def test_the_acker_never_passes_what_is_on_its_way(tree, rng):
             heard.add(what)
             acker = acker.report([what[0]], what[1])
         else:
-            bound = roots[what] if what < len(roots) else END
+            bound = roots[what] if what < len(roots) else END_OF_INPUT
             acker = acker.advance(0, bound, [(r, ("in", r[0])) for r in roots[:what]])
         assert acker.frontier >= before
         unheard = [name[0] for name, _ in set(reports) - heard]
-        assert acker.frontier <= min([*unheard, *(root for root, _ in on_their_way), END])
-    assert acker.frontier == min([*(root for root, _ in on_their_way), END])
+        assert acker.frontier <= min([*unheard, *(root for root, _ in on_their_way), END_OF_INPUT])
+    assert acker.frontier == min([*(root for root, _ in on_their_way), END_OF_INPUT])
 
 
 @settings(max_examples=40)
@@ -191,7 +191,7 @@ def test_a_run_with_crashes_releases_the_fold(flow, values, rng):
     crashes = {rng.randint(1, 60) for _ in range(3)}
     every = rng.randint(0, 10)
     found = speculate(flow, arrivals, snapshot_every=every, crashes=crashes)
-    assert list(found.released) == in_order(flow, elements)
+    assert list(found.released) == outputs_in_order(flow, elements)
     assert wait_in_order(flow, arrivals).released == found.released
 
 
@@ -207,7 +207,7 @@ def test_ten_thousand_elements_in_any_order_with_crashes(window):
     flow = [Grouping(window, key=lambda value: value % 97, emit=total)]
     crashes = {rng.randint(1, 10_000) for _ in range(3)}
     found = speculate(flow, arrivals, snapshot_every=500, crashes=crashes)
-    assert list(found.released) == in_order(flow, elements)
+    assert list(found.released) == outputs_in_order(flow, elements)
     assert found.cost.retracted > 1_000 or window == 1
 
 
@@ -216,5 +216,5 @@ def test_two_outputs_per_input_in_a_run_with_crashes():
     flow = [Grouping(2, key=lambda v: number(v) % 2), Grouping(1, emit=lambda w: twice(w[0]))]
     arrivals = [Arrival(element) for element in random.Random(1).sample(elements, 50)]
     found = speculate(flow, arrivals, snapshot_every=5, crashes=range(7, 50, 7))
-    assert list(found.released) == in_order(flow, elements)
+    assert list(found.released) == outputs_in_order(flow, elements)
     assert len(found.released) == 100

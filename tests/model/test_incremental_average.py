@@ -12,9 +12,9 @@ from cutwater.semantics.barrier_model import (
     TakeEvent,
     is_failure,
 )
-from cutwater.semantics.barriers import FAILED, Event, Message, Task, initial_configuration
+from cutwater.semantics.barriers import FAILED, EventContent, Message, Task, initial_configuration
 from cutwater.semantics.recording import record
-from cutwater.semantics.wellformed import checked, graph_of
+from cutwater.semantics.wellformed import checked_configuration, graph_of
 
 
 def average(state, word):
@@ -33,13 +33,13 @@ def shown(value):
 @pytest.fixture
 def initial():
     task = Task("average", average, ("ints", "reset"), "avgs", (0, 0))
-    return checked(
+    return checked_configuration(
         initial_configuration(graph_of([task]), {"ints": [[1], [3, 5]], "reset": [[], ["Reset"]]})
     )
 
 
 def take(stream, n, epoch, word):
-    return TakeEvent("average", Message(n, stream, epoch, Event(word)))
+    return TakeEvent("average", Message(n, stream, epoch, EventContent(word)))
 
 
 E1, E3, E5 = take("ints", 0, 1, 1), take("ints", 2, 2, 3), take("ints", 3, 2, 5)
@@ -92,7 +92,7 @@ def test_the_run_without_a_failure_shows_the_same_archives(initial):
 def test_the_averages_that_are_sent(initial):
     (*_, last) = run(initial, WITH_FAILURE)
     sent = sorted(last.configuration.messages.on("avgs"), key=lambda m: m.n)
-    words = [m.content.payload if isinstance(m.content, Event) else "barrier" for m in sent]
+    words = [m.content.payload if isinstance(m.content, EventContent) else "barrier" for m in sent]
     assert words == [1, "barrier", 3, 4, "barrier"]
     assert [m.epoch for m in sent] == [1, 1, 2, 2, 2]
 

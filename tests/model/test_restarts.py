@@ -3,8 +3,8 @@
 import pytest
 
 from cutwater.semantics.barrier_model import BarrierModel, Fail, Recover, TakeEvent
-from cutwater.semantics.barriers import Event, Task, initial_configuration, output
-from cutwater.semantics.wellformed import checked, graph_of
+from cutwater.semantics.barriers import EventContent, Task, initial_configuration, output
+from cutwater.semantics.wellformed import checked_configuration, graph_of
 
 
 def echo(value, word):
@@ -19,7 +19,7 @@ def echo(value, word):
 def test_0_1_2_crash_3_4(epochs, first_seen, processed_again):
     task = Task("echo", echo, ("items",), "echoed")
     model = BarrierModel(
-        checked(initial_configuration(graph_of([task]), {"items": epochs})), crashes=1
+        checked_configuration(initial_configuration(graph_of([task]), {"items": epochs})), crashes=1
     )
     (point,) = model.initial_states()
     wanted = 3 + len(first_seen)  # three items, and the barriers behind them
@@ -54,4 +54,4 @@ def seen(point):
     """What an observer sees on the sink."""
     shown = sorted((m for m in output(point.configuration) if m.stream == "echoed"),
                    key=lambda m: m.n)  # fmt: skip
-    return [m.content.payload for m in shown if isinstance(m.content, Event)]
+    return [m.content.payload for m in shown if isinstance(m.content, EventContent)]

@@ -5,7 +5,7 @@ import pytest
 from cutwater.checking import always, check_model, explainable, replay
 from cutwater.checking.guarantees.classify import Reference, classify
 from cutwater.checking.transparency.explainability import is_unexplained
-from cutwater.semantics.delivery.histories import letters, state_of
+from cutwater.semantics.delivery.histories import letters, state_after
 from cutwater.semantics.delivery.model import DeliveryModel, Input, Output, Recover, Seen, Transform
 from cutwater.semantics.delivery.published import released_at_once
 from cutwater.semantics.delivery.system import Element, bag
@@ -42,8 +42,8 @@ def enters(letter):
 
 
 def works(before, letter, shown):
-    after = state_of(before + letter) + bag(Element("out", shown))
-    return [Transform(bag(Element("in", letter)) + state_of(before), after)]
+    after = state_after(before + letter) + bag(Element("out", shown))
+    return [Transform(bag(Element("in", letter)) + state_after(before), after)]
 
 
 def leaves(shown):
@@ -53,7 +53,7 @@ def leaves(shown):
 def snapshot(history):
     """A copying Transform, and an Output: one row of the table."""
     saved = Element("snapshot", history)
-    return [Transform(state_of(history), state_of(history) + bag(saved)), Output(saved)]
+    return [Transform(state_after(history), state_after(history) + bag(saved)), Output(saved)]
 
 
 UNTIL_13 = [
@@ -75,7 +75,7 @@ UNTIL_13 = [
 
 def recovered(history, last):
     """Rows 14 to 17, where the replay inside F took the inputs in this order."""
-    return [[Recover(state_of(history))], enters("e"), works(history, "e", last), leaves(last)]
+    return [[Recover(state_after(history))], enters("e"), works(history, "e", last), leaves(last)]
 
 
 def flat(rows):

@@ -6,7 +6,7 @@ from support.timely.shapes import THREE, TWO, collect, dataflow, m, send, shown,
 from cutwater.checking.explorer.inclusion import shown_only_by
 from cutwater.progress import Edge
 from cutwater.semantics.timely.clock import Clock
-from cutwater.semantics.timely.composition import Composite, crossing, joined
+from cutwater.semantics.timely.composition import Composite, crossing, joined_dataflows
 from cutwater.semantics.timely.dataflow import buffer, is_buffer
 from cutwater.semantics.timely.model import TimelyModel
 from cutwater.semantics.timely.relation import could_result_in
@@ -104,7 +104,7 @@ def models(name, **options):
     parts, inputs = PAIRS[name]
     if options.get("arriving"):
         inputs = AT_FIRST.get(name, {"in": m(0)})
-    whole = joined(*parts)
+    whole = joined_dataflows(*parts)
     clock = Clock(whole, could_result_in(whole))
     return (
         TimelyModel(whole, inputs, clock=clock, **options),
@@ -184,7 +184,7 @@ def test_the_converse_does_not_hold_where_outputs_are_removed():
 
 
 def test_the_whole_has_the_shared_edges_inside():
-    whole = joined(*BOTH_WAYS)
+    whole = joined_dataflows(*BOTH_WAYS)
     assert [edge.name for edge in whole.inputs] == ["in"]
     assert [(edge.name, edge.source, edge.target) for edge in whole.internal] == [
         ("y", "d", "a"),
@@ -197,6 +197,6 @@ def test_the_whole_has_the_shared_edges_inside():
 def test_the_clock_of_one_graph_alone_does_not_know_what_comes_back_from_the_other():
     """So Clock is a parameter of the composite, and of the whole."""
     first, _ = WAITING
-    alone, together = could_result_in(first), could_result_in(joined(*WAITING))
+    alone, together = could_result_in(first), could_result_in(joined_dataflows(*WAITING))
     assert together(("a", 0), ("y", 1))
     assert not any(alone(("a", 0), ("y", t)) for t in THREE)

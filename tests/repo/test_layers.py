@@ -13,7 +13,7 @@ from support.repo.package import MODULES
 
 LEAVES = (
     "errors endings extras times events jsonable trace annotations codec round_trip schema "
-    "ordering vectors _lazy _version"
+    "ordering reserved_names vectors _lazy _version"
 )
 PURE = f"{LEAVES} progress operators flow semantics checking"
 CODEC = "msgspec xxhash"
@@ -32,6 +32,7 @@ LAYERS = {
     "jsonable": ("", CODEC),
     "_lazy": ("", ""),
     "_version": ("", ""),
+    "reserved_names": ("", ""),
     "trace": ("errors times events jsonable", CODEC),
     "annotations": ("errors", CODEC),
     "codec": ("errors annotations times", CODEC),
@@ -53,11 +54,11 @@ LAYERS = {
 }
 
 
-# The rooms of `spark`, and which other rooms of it each may import. The entrances (modules that
+# The packages of `spark`, and which others of it each may import. The entrances (modules that
 # lie in `spark` itself) may import all of them; `recovery` knows no engine.
 CONTRACT = "connectors.base"
-SYSTEM_ROOMS = ["files", "kafka", "postgres", "delta", "dataframe", "callback", "generator"]
-ROOMS = {
+CONNECTORS = ["files", "kafka", "postgres", "delta", "dataframe", "callback", "generator"]
+PACKAGES = {
     "storage": "",
     "embedded": "storage state",
     "state": "storage",
@@ -65,14 +66,14 @@ ROOMS = {
     "operators": f"state exchange job {CONTRACT}",
     "job": f"state exchange operators {CONTRACT} connectors.dataframe",
     CONTRACT: "storage exchange",
-    **{f"connectors.{system}": f"storage exchange {CONTRACT}" for system in SYSTEM_ROOMS},
+    **{f"connectors.{system}": f"storage exchange {CONTRACT}" for system in CONNECTORS},
     "connectors": CONTRACT,  # the registry, which names the others and imports them when asked
     # Bad records and late events lie in the checkpoint, in folders of the sink of files.
     "checkpoint": f"storage state exchange job embedded {CONTRACT} connectors connectors.files",
     "telemetry": f"storage checkpoint job {CONTRACT}",
     "microbatch": "storage embedded state exchange operators job checkpoint telemetry stopping "
     f"query_failures connectors {CONTRACT} "
-    + " ".join(f"connectors.{system}" for system in SYSTEM_ROOMS),
+    + " ".join(f"connectors.{system}" for system in CONNECTORS),
     "realtime": "storage embedded state exchange operators job checkpoint telemetry stopping "
     f"query_failures {CONTRACT}",
     "query_failures": "embedded checkpoint",
@@ -117,28 +118,28 @@ def violations(module: str, source: str, is_package: bool = False) -> list[str]:
     return found
 
 
-def room_of(module: str) -> str | None:
-    """Return the room of a module of `spark`; None for its entrances and for other layers."""
+def package_of(module: str) -> str | None:
+    """Return the package of a module of `spark`; None for its entrances and for other layers."""
     parts = module.split(".")[1:]
     if parts[:1] != ["spark"] or len(parts) < 2:
         return None
-    if parts[1] == "connectors" and ".".join(parts[1:3]) in ROOMS:
+    if parts[1] == "connectors" and ".".join(parts[1:3]) in PACKAGES:
         return ".".join(parts[1:3])
-    return parts[1] if parts[1] in ROOMS else None
+    return parts[1] if parts[1] in PACKAGES else None
 
 
 def intrusions(module: str, source: str, is_package: bool = False) -> list[str]:
-    """Every import of a module of `spark` from a room that its own room may not know."""
-    room = room_of(module)
-    package = module if is_package else module.rpartition(".")[0]
-    if room is None:
+    """Every import of a module of `spark` from a package that its own may not import."""
+    package = package_of(module)
+    if package is None:
         return []
+    base = module if is_package else module.rpartition(".")[0]
     return [
-        f"{module} ({room}) imports {name}"
-        for name in imported(source, package)
+        f"{module} ({package}) imports {name}"
+        for name in imported(source, base)
         if name.startswith("cutwater.spark")
-        and room_of(name) != room
-        and room_of(name) not in ROOMS[room].split()
+        and package_of(name) != package
+        and package_of(name) not in PACKAGES[package].split()
     ]
 
 
@@ -146,33 +147,33 @@ def test_every_module_is_in_a_layer_and_every_layer_has_one():
     assert {layer_of(module) for module in MODULES} == LAYERS.keys()
 
 
-def test_every_room_of_spark_exists_and_every_package_is_a_room():
-    rooms = {room_of(module) for module in MODULES} - {None}
-    assert rooms == ROOMS.keys()
-    packages = {m for m, path in MODULES.items() if path.name == "__init__.py"}
-    inside = {p for p in packages if p.startswith("cutwater.spark.")}
-    assert {room_of(package) for package in inside} == rooms - {
+def test_every_package_of_spark_is_in_the_table_and_exists():
+    found = {package_of(module) for module in MODULES} - {None}
+    assert found == PACKAGES.keys()
+    folders = {m for m, path in MODULES.items() if path.name == "__init__.py"}
+    inside = {folder for folder in folders if folder.startswith("cutwater.spark.")}
+    assert {package_of(folder) for folder in inside} == found - {
         "stopping",
         "recovery",
         "query_failures",
     }
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if room_of(m)])
-def test_a_module_imports_only_from_rooms_that_its_own_may_know(module):
+@pytest.mark.parametrize("module", [m for m in MODULES if package_of(m)])
+def test_a_module_imports_only_from_packages_that_its_own_may_import(module):
     path = MODULES[module]
     assert intrusions(module, path.read_text(), path.name == "__init__.py") == []
 
 
 def test_engines_and_connectors_are_apart():
-    for room, known in ROOMS.items():
-        if room not in ENGINES:
-            assert not set(ENGINES) & set(known.split()), room
-        if room.startswith("connectors."):
+    for package, known in PACKAGES.items():
+        if package not in ENGINES:
+            assert not set(ENGINES) & set(known.split()), package
+        if package.startswith("connectors."):
             others = {name for name in known.split() if name.startswith("connectors")}
-            assert others <= {CONTRACT}, room
-    for room in ("state", "exchange", "operators"):
-        assert {n for n in ROOMS[room].split() if n.startswith("connectors")} <= {CONTRACT}
+            assert others <= {CONTRACT}, package
+    for package in ("state", "exchange", "operators"):
+        assert {n for n in PACKAGES[package].split() if n.startswith("connectors")} <= {CONTRACT}
 
 
 @pytest.mark.parametrize(
@@ -192,11 +193,11 @@ def test_an_intrusion_is_found(module, source):
     assert len(intrusions(module, source)) == 1
 
 
-def test_no_room_is_crowded():
+def test_no_package_is_crowded():
     """One file for each operator of P4 may be more."""
     modules = [m for m, path in MODULES.items() if path.name != "__init__.py"]
-    rooms = Counter(module.rpartition(".")[0] for module in modules)
-    crowded = {room for room, count in rooms.items() if count > 16}
+    packages = Counter(module.rpartition(".")[0] for module in modules)
+    crowded = {package for package, count in packages.items() if count > 16}
     assert crowded == {"cutwater.operators"}
 
 

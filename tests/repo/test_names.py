@@ -1,8 +1,4 @@
-"""One name, one thing: no public name is defined twice in a layer of the package.
-
-The models in `semantics` are worlds of their own, so each of their modules counts for itself; so
-does every command, which is named as what it runs.
-"""
+"""One name, one thing: no public name stands in two modules for two things."""
 
 import ast
 import importlib
@@ -11,7 +7,120 @@ from collections import defaultdict
 import pytest
 from support.repo.package import MODULES
 
-WORLDS = "semantics"
+IN_SEVERAL_MODULES = {
+    # Labels of the papers: each model is a world of its own, and speaks the words of its paper.
+    "BARRIER": (
+        "semantics.barriers semantics.inputs",
+        "P1's b; and what ends an epoch in an input",
+    ),
+    "Barrier": ("semantics.drifting.agents semantics.inputs", "P2's barrier releases outputs"),
+    "Change": ("semantics.delivery.system semantics.drifting.elements", "P2's change, two models"),
+    "Configuration": (
+        "semantics.barriers semantics.delivery.system semantics.timely.actions",
+        "P1, P2 and P3 each define one",
+    ),
+    "Content": ("report.run_history semantics.barriers", "P1's content of a message"),
+    "Coordinator": (
+        "semantics.drifting.agents semantics.recovering.one_by_one",
+        "the coordinator of P2 and that of P1",
+    ),
+    "Crash": (
+        "semantics.drifting.system semantics.inputs semantics.recovering.cuts",
+        "a move of two models; and what crashes a simulated run",
+    ),
+    "EMPTY": ("semantics.delivery.system semantics.drifting.elements", "the empty value of each"),
+    "Element": ("semantics.delivery.system semantics.drifting.elements", "P2's element of Γ"),
+    "Graph": ("progress.graph semantics.barriers", "P1's Π; P3's graph of locations"),
+    "Group": ("flow.drawing.diagram semantics.drifting.elements", "P2's grouping of elements"),
+    "Input": (
+        "flow.fusing semantics.delivery.model semantics.timely.model",
+        "P2's Input and P3's Inp are moves; that of a segment is an edge",
+    ),
+    "Lose": ("semantics.delivery.model semantics.drifting.system", "a fault of both models of P2"),
+    "Message": (
+        "report.messages semantics.barriers semantics.drifting.system "
+        "semantics.recovering.one_by_one semantics.timely.dataflow",
+        "P1, P2 and P3 each define one",
+    ),
+    "Node": ("operators.loop semantics.drifting.agents", "P2's node runs operations"),
+    "Notify": ("operators.notify semantics.timely.model", "P3's Not"),
+    "Output": (
+        "semantics.delivery.model semantics.timely.model vectors.batches",
+        "P2's Output and P3's Outp are moves",
+    ),
+    "Process": ("semantics.drifting.agents semantics.recovering.cuts", "a process of each model"),
+    "Produce": ("semantics.barriers semantics.drifting.system", "P1's action, P2's producer"),
+    "Received": (
+        "semantics.drifting.delivery semantics.drifting.messages semantics.recovering.cuts "
+        "semantics.timely.dataflow",
+        "what is received, in each model",
+    ),
+    "Recover": ("semantics.barrier_model semantics.delivery.model", "P1's F-Recover, P2's F"),
+    "Request": ("semantics.timely.behaviour spark.embedded.fork_server", "P3's request"),
+    "Seen": ("observers.kafka semantics.delivery.model", "what P2 calls observable"),
+    "System": (
+        "semantics.delivery.system semantics.drifting.system semantics.recovering.cuts",
+        "P2's Definition 1, and the state of the other models",
+    ),
+    "Task": ("flow.tasks semantics.barriers", "P1's TK"),
+    "TaskState": ("semantics.barriers semantics.recovering.one_by_one", "P1's state of a task"),
+    "Time": ("semantics.drifting.elements times", "P2's t(x)"),
+    "is_explained": (
+        "checking.transparency.explainability semantics.recovering.one_by_one",
+        "P1, Definition 5.2, of a run and of a model",
+    ),
+    "output": ("cli.screen semantics.barriers", "P1, Definition 4.3"),
+    "transform": ("semantics.delivery.system spark.transformer", "P2, Definition 1, Transform"),
+    # The parts of a model that the explorer asks for, or that every protocol has.
+    "Barriers": ("semantics.barrier_model semantics.recovering.cuts", "a protocol to be explored"),
+    "Entry": ("progress.minima semantics.protocols.realtime_world", "an entry of the plan log"),
+    "Move": (
+        "semantics.barrier_model semantics.drifting.system semantics.recovering.cuts "
+        "semantics.timely.model",
+        "a step of a run",
+    ),
+    "Part": ("flow.fusing semantics.protocols.microbatch", "a part of a sink's transaction"),
+    "Point": (
+        "semantics.barrier_model semantics.delivery.model semantics.timely.model",
+        "a state of the search",
+    ),
+    "Row": (
+        "checking.guarantees.table semantics.protocols.microbatch semantics.segments",
+        "a row of a table, of a sink, of a segment",
+    ),
+    "Run": ("semantics.drifting.delivery semantics.protocols.microbatch", "a run of the model"),
+    "World": (
+        "semantics.protocols.microbatch semantics.recovering.cuts semantics.recovering.one_by_one",
+        "a state of the model",
+    ),
+    "is_consistent": (
+        "semantics.protocols.microbatch_model semantics.recovering.cuts",
+        "a claim about the model",
+    ),
+    "put": (
+        "semantics.drifting.system semantics.protocols.realtime_world "
+        "spark.connectors.kafka.transactions",
+        "the state after a change",
+    ),
+    "with_run": (
+        "semantics.protocols.microbatch semantics.protocols.realtime_world",
+        "the same for each engine",
+    ),
+    "without_run": (
+        "semantics.protocols.microbatch semantics.protocols.realtime_world",
+        "the same for each engine",
+    ),
+    # Commands are named as what they run.
+    "explain": ("checking.transparency.explanation cli.commands.explain", "a command"),
+    "rescale": ("cli.commands.checkpoint spark.checkpoint.rescale", "a command"),
+    "run": ("cli.commands.run spark.runner", "a command"),
+    "simulate": ("cli.commands.simulate semantics.simulator", "a command"),
+    "verify": ("cli.commands.checkpoint spark.inspection", "a command"),
+    # The same thing in two layers.
+    "main": ("cli.app spark.embedded.fork_client testing.connectors.job", "where a process begins"),
+    "task": ("flow.tasks operators.task", "a task of a flow: its decorator, its operator"),
+}
+"""Public names that several modules define: which modules, and why each may."""
 
 
 def defined(source: str) -> set[str]:
@@ -25,61 +134,28 @@ def defined(source: str) -> set[str]:
     return {name for name in found if not name.startswith("_")}
 
 
-def room(module: str) -> str:
-    """The part of the package in which a name means one thing."""
-    parts = module.split(".")[1:]
-    if parts[:1] == [WORLDS] or parts[:2] == ["cli", "commands"]:
-        return module
-    return parts[0] if parts else "cutwater"
-
-
-def clashes(sources: dict[str, str]) -> list[str]:
-    """Every name that two modules of a room define."""
+def clashes(sources: dict[str, str]) -> dict[str, str]:
+    """Every name that several modules define, and these modules."""
     where = defaultdict(list)
     for module, source in sources.items():
         for name in defined(source):
-            where[room(module), name].append(module)
-    return [
-        f"{name}: {', '.join(sorted(modules))}"
-        for (_, name), modules in sorted(where.items())
+            where[name].append(module.removeprefix("cutwater."))
+    return {
+        name: " ".join(sorted(modules))
+        for name, modules in sorted(where.items())
         if len(modules) > 1
-    ]
+    }
 
 
 def test_no_public_name_stands_in_two_modules_for_two_things():
-    assert clashes({module: path.read_text() for module, path in MODULES.items()}) == []
-
-
-IN_TWO_LAYERS = ["main", "task"]
-"""Names that two layers define for the same thing: where a process begins; a task of a flow, as the
-decorator that declares it and as the operator that runs it."""
-
-
-def across_layers(sources: dict[str, str]) -> list[str]:
-    """Every name that modules of different layers define, the models and commands left out."""
-    layers = defaultdict(set)
-    for module, source in sources.items():
-        if room(module) != module:
-            for name in defined(source):
-                layers[name].add(room(module))
-    return sorted(name for name, found in layers.items() if len(found) > 1)
-
-
-def test_no_further_name_stands_in_two_layers_for_two_things():
-    sources = {module: path.read_text() for module, path in MODULES.items()}
-    assert across_layers(sources) == IN_TWO_LAYERS
-
-
-def test_a_name_in_two_layers_is_found():
-    two = {"cutwater.layer.one": "class Plan: ...", "cutwater.other.two": "def Plan(): ..."}
-    assert across_layers(two) == ["Plan"]
-    assert across_layers({**two, "cutwater.other.two": "_Plan = 1"}) == []
+    found = clashes({module: path.read_text() for module, path in MODULES.items()})
+    assert found == {name: modules for name, (modules, _) in IN_SEVERAL_MODULES.items()}
 
 
 def test_a_name_that_packages_export_is_the_same_thing_in_all_of_them():
     exported = defaultdict(dict)
     for module, path in MODULES.items():
-        if path.name == "__init__.py" and not module.startswith(f"cutwater.{WORLDS}"):
+        if path.name == "__init__.py" and not module.startswith("cutwater.semantics"):
             package = importlib.import_module(module)
             for name in package.__all__:
                 exported[name][id(getattr(package, name))] = module
@@ -89,15 +165,11 @@ def test_a_name_that_packages_export_is_the_same_thing_in_all_of_them():
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
-        (
-            "class Entry: pass",
-            "def Entry(): pass",
-            ["Entry: cutwater.layer.one, cutwater.layer.two"],
-        ),
-        ("LIMIT = 1", "LIMIT: int = 1", ["LIMIT: cutwater.layer.one, cutwater.layer.two"]),
-        ("_own = 1", "_own = 1", []),
-        ("from x import Entry", "class Entry: pass", []),
+        ("class Entry: pass", "def Entry(): pass", {"Entry": "layer.one other.two"}),
+        ("LIMIT = 1", "LIMIT: int = 1", {"LIMIT": "layer.one other.two"}),
+        ("_own = 1", "_own = 1", {}),
+        ("from x import Entry", "class Entry: pass", {}),
     ],
 )
 def test_a_name_with_two_meanings_is_found(one, other, expected):
-    assert clashes({"cutwater.layer.one": one, "cutwater.layer.two": other}) == expected
+    assert clashes({"cutwater.layer.one": one, "cutwater.other.two": other}) == expected

@@ -15,7 +15,7 @@ from cutwater.semantics.barriers import (
     BARRIER,
     FAILED,
     Configuration,
-    Event,
+    EventContent,
     LocalStep,
     Message,
     Running,
@@ -24,11 +24,11 @@ from cutwater.semantics.barriers import (
     fail_step,
     greatest_common_epoch,
     output,
-    recover,
+    recover_all,
     take_step,
 )
 from cutwater.semantics.overriding import overridden
-from cutwater.semantics.wellformed import checked
+from cutwater.semantics.wellformed import checked_configuration
 
 __all__ = [
     "BarrierModel",
@@ -93,7 +93,7 @@ class Barriers:
             TakeEvent(task.name, message)
             for messages in heads
             for message in messages
-            if isinstance(message.content, Event) and message.epoch == volatile.epoch
+            if isinstance(message.content, EventContent) and message.epoch == volatile.epoch
         ]
         if all(self._is_barrier(messages, volatile.epoch) for messages in heads):
             taken.append(TakeBarrier(task.name))
@@ -116,7 +116,7 @@ class Barriers:
         if isinstance(move, TakeBarrier):
             return barrier_step(task, state)
         content = move.message.content
-        assert isinstance(content, Event)
+        assert isinstance(content, EventContent)
         return event_step(task, state, move.message.stream, content.payload)
 
     def step(self, c: Configuration, move: Move) -> Configuration:
@@ -136,7 +136,7 @@ class Barriers:
 
     def recover(self, c: Configuration) -> Configuration | None:
         """The configuration after a recovery; None if nothing has failed."""
-        return recover(c)
+        return recover_all(c)
 
 
 class BarrierModel:
@@ -158,7 +158,7 @@ class BarrierModel:
     def __init__(
         self, initial: Configuration, *, crashes: int = 0, protocol: Barriers | None = None
     ) -> None:
-        self.initial = checked(initial)
+        self.initial = checked_configuration(initial)
         self.crashes = crashes
         self.protocol = protocol or Barriers()
 

@@ -7,13 +7,13 @@ configuration ⟨Π, Σ, N, M, D⟩          `Configuration`: graph, states, pos
                                        inputs
 processor TK⟨f, S, o⟩                  `Task`
 state ⟨a, σ_V⟩; fl; ⟨e, v⟩             `TaskState`; `FAILED`; `Running`
-message n s ⟨e, d_C⟩; EV⟨w⟩; BD        `Message`; its ``content`` is an `Event` or `BARRIER`
+message n s ⟨e, d_C⟩; EV⟨w⟩; BD        `Message`; its ``content`` is an `EventContent` or `BARRIER`
 actions + s d, − s d                   `Produce`, `Consume`
 Def. 4.1, action application           `apply_actions`; None where it is undefined
 S-Step                                 `take_step`; S-AbsX and S-AbsP, which drop labels from the
                                        arrow, correspond to dropping its arguments
 I-Event, I-Border, F-Fail              `event_step`, `barrier_step`, `fail_step`: local steps
-F-Recover                              `recover`
+F-Recover                              `recover_all`
 Def. 4.2, gce                          `greatest_common_epoch`
 Def. 4.3, out                          `output`
 Def. 4.4, M ↓ s                        ``Messages.on``
@@ -47,7 +47,7 @@ __all__ = [
     "Configuration",
     "Consume",
     "Content",
-    "Event",
+    "EventContent",
     "Graph",
     "LocalStep",
     "Message",
@@ -64,7 +64,7 @@ __all__ = [
     "initial_configuration",
     "latest_common_snapshot",
     "output",
-    "recover",
+    "recover_all",
     "take_step",
 ]
 
@@ -89,14 +89,14 @@ FAILED = _Failed()
 """The volatile state of a task that has crashed (P1: fl)."""
 
 
-class Event(msgspec.Struct, frozen=True, cache_hash=True):
+class EventContent(msgspec.Struct, frozen=True, cache_hash=True):
     """The content of a message that carries data (P1: EV⟨w⟩)."""
 
     payload: Any
     """The payload; hashable."""
 
 
-Content = Event | _Barrier
+Content = EventContent | _Barrier
 
 
 class Message(msgspec.Struct, frozen=True, cache_hash=True):
@@ -372,8 +372,8 @@ def event_step(task: Task, state: TaskState, stream: str, payload: Any) -> Local
     # STATE
     after = TaskState(state.archive, Running(epoch, value))
     # RESULT
-    taken = Consume(stream, epoch, Event(payload))
-    sent = (Produce(task.output, epoch, Event(out)) for out in payloads)
+    taken = Consume(stream, epoch, EventContent(payload))
+    sent = (Produce(task.output, epoch, EventContent(out)) for out in payloads)
     return LocalStep((taken, *sent), after)
 
 
@@ -398,7 +398,7 @@ def fail_step(state: TaskState) -> LocalStep:
     return LocalStep((), after)
 
 
-def recover(c: Configuration) -> Configuration | None:
+def recover_all(c: Configuration) -> Configuration | None:
     """Rule F-Recover: all tasks restore the latest common snapshot; None if none has failed."""
     # PREMISE: some task has failed
     if not c.is_failed:
@@ -455,7 +455,7 @@ def _closed(stream: str, epochs: Sequence[Sequence[Any]]) -> Iterator[Message]:
     n = 0
     for epoch, payloads in enumerate(epochs, 1):
         for payload in payloads:
-            yield Message(n, stream, epoch, Event(payload))
+            yield Message(n, stream, epoch, EventContent(payload))
             n += 1
         yield Message(n, stream, epoch, BARRIER)
         n += 1

@@ -11,7 +11,7 @@ from cutwater.events import Data
 from cutwater.flow.fusing import Plan, Segment
 from cutwater.flow.steps import Source
 from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, TakeBarrier, TakeEvent
-from cutwater.semantics.barriers import FAILED, Configuration, Event, Running
+from cutwater.semantics.barriers import FAILED, Configuration, EventContent, Running
 from cutwater.semantics.flow_tasks import End, FlowTasks, Sent, shown_payload
 from cutwater.semantics.inputs import Crash, epochs_of, split
 from cutwater.semantics.recording import Recorder
@@ -180,7 +180,7 @@ def _shown(
     rows: list[list[Row]] = [[] for _ in range(epochs)]
     for stream in streams:
         for message in sorted(final.messages.on(stream), key=lambda message: message.n):
-            if isinstance(message.content, Event):
+            if isinstance(message.content, EventContent):
                 rows[message.epoch - 1] += [
                     row
                     for row in _rows(segment, message.content.payload.thaw())

@@ -32,16 +32,16 @@ from cutwater.jsonable import JsonValue, plain
 from cutwater.ordering import AFTER_DATA, NO_KEY, bucket_of
 from cutwater.semantics.barriers import (
     Configuration,
-    Event,
+    EventContent,
     Message,
     Task,
     initial_configuration,
 )
 from cutwater.semantics.frozen import Frozen, form
 from cutwater.semantics.inputs import SourceReader
-from cutwater.semantics.segments import Order, Row, SegmentState
+from cutwater.semantics.segments import Row, RowOrder, SegmentState
 from cutwater.semantics.snapshots import OnLoss, refuse
-from cutwater.semantics.wellformed import checked, graph_of
+from cutwater.semantics.wellformed import checked_configuration, graph_of
 
 __all__ = ["End", "FlowTasks", "Instance", "Payload", "Sent", "TaskValue", "shown_payload"]
 
@@ -69,7 +69,7 @@ Payload = Sent | End
 
 _MOST_KEYS = 50
 """The most keys whose states are shown."""
-_LAST: Order = (AFTER_DATA + 2,)
+_LAST: RowOrder = (AFTER_DATA + 2,)
 """The order of an end: after everything."""
 
 
@@ -246,7 +246,7 @@ class FlowTasks:
         frozen = {
             name: [[Frozen(w) for w in payloads] for payloads in e] for name, e in epochs.items()
         }
-        return checked(initial_configuration(graph_of(self.tasks), frozen))
+        return checked_configuration(initial_configuration(graph_of(self.tasks), frozen))
 
     def read(
         self, cut: Sequence[Mapping[str, Sequence[Any]]]
@@ -281,11 +281,11 @@ class FlowTasks:
                 if not instance.is_sorting:
                     return None
                 continue
-            if isinstance(messages[0].content, Event):
+            if isinstance(messages[0].content, EventContent):
                 heads.append(messages[0])
         return min(heads, key=_order_of, default=None)
 
-    def _order(self, rank: int, position: int) -> Order:
+    def _order(self, rank: int, position: int) -> RowOrder:
         return (rank, 0, position) if self.in_order else ()
 
     def _is_bare_source(self, segment: Segment) -> bool:
@@ -402,9 +402,9 @@ def _name(source: s.Source) -> str:
     return source.name
 
 
-def _order_of(message: Message) -> Order:
+def _order_of(message: Message) -> RowOrder:
     content = message.content
-    assert isinstance(content, Event)
+    assert isinstance(content, EventContent)
     payload = content.payload.thaw()
     return payload.row.order if isinstance(payload, Sent) else _LAST
 

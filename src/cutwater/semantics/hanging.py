@@ -18,16 +18,16 @@ from cutwater.errors import Problem, StepError
 from cutwater.flow.lowering import call_under
 from cutwater.flow.where import here
 
-__all__ = ["PATIENCE", "TICK_S", "HangingError", "interrupting", "longest_call_s", "patient"]
+__all__ = ["PATIENCE", "WATCH_TICK_S", "HangingError", "interrupting", "longest_call_s", "patient"]
 
-TICK_S = 1.0
+WATCH_TICK_S = 1.0
 PATIENCE = 30
 """How many ticks one call may last."""
 
 
 def longest_call_s() -> float:
     """How long one call may last."""
-    return PATIENCE * TICK_S
+    return PATIENCE * WATCH_TICK_S
 
 
 class HangingError(BaseException):
@@ -48,7 +48,7 @@ def patient() -> Iterator[None]:
         yield
         return
     before = signal.signal(signal.SIGALRM, _Watch().tick)
-    signal.setitimer(signal.ITIMER_REAL, TICK_S, TICK_S)
+    signal.setitimer(signal.ITIMER_REAL, WATCH_TICK_S, WATCH_TICK_S)
     try:
         yield
     except HangingError as error:
@@ -67,7 +67,7 @@ def interrupting(seconds: float) -> Iterator[None]:
         raise HangingError(Problem("hanging-function", message, "let it return"))
 
     signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds, TICK_S)
+    signal.setitimer(signal.ITIMER_REAL, seconds, WATCH_TICK_S)
     try:
         yield
     finally:

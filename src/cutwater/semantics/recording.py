@@ -12,7 +12,7 @@ from cutwater.semantics.barrier_model import Barriers, Fail, Move, Recover, Take
 from cutwater.semantics.barriers import (
     BARRIER,
     Configuration,
-    Event,
+    EventContent,
     Message,
     Running,
     greatest_common_epoch,
@@ -104,7 +104,7 @@ class Recorder:
                     message.epoch,
                     event=self._show(message.content.payload),
                 )
-                if isinstance(message.content, Event)
+                if isinstance(message.content, EventContent)
                 else TraceMessage(message.stream, message.n, message.epoch, barrier=True)
             )
         return self._messages[message]
@@ -116,7 +116,7 @@ class Recorder:
             epochs = streams.setdefault(message.stream, [[]])
             if message.content is BARRIER:
                 epochs.append([])
-            elif isinstance(message.content, Event):
+            elif isinstance(message.content, EventContent):
                 epochs[-1].append(self._show(message.content.payload))
         return {name: tuple(map(tuple, epochs[:-1])) for name, epochs in streams.items()}
 

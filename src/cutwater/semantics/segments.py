@@ -15,12 +15,12 @@ from cutwater.flow.steps import JoinClocks
 from cutwater.operators.frontier import Frontier, ProductFrontier
 from cutwater.operators.keyed import Emitted, Keyed
 from cutwater.ordering import AFTER_DATA, NO_KEY
-from cutwater.semantics.snapshots import OnLoss, Snapshots, refuse
+from cutwater.semantics.snapshots import OnLoss, SnapshotCodecs, refuse
 from cutwater.times import maximal
 
-__all__ = ["AFTER_KEYS", "Order", "Row", "SegmentState", "last_row"]
+__all__ = ["AFTER_KEYS", "Row", "RowOrder", "SegmentState", "last_row"]
 
-Order = tuple[int | bytes, ...]
+RowOrder = tuple[int | bytes, ...]
 
 AFTER_KEYS = b"\xff"
 """Sorts after the canonical bytes of every key."""
@@ -30,7 +30,7 @@ AFTER_KEYS = b"\xff"
 class Row:
     """An event on its way between segments."""
 
-    order: Order
+    order: RowOrder
     """Its place in the total order of the epoch."""
     key: Any
     key_bytes: bytes
@@ -71,7 +71,7 @@ class SegmentState:
             ProductFrontier.of(ports) if has_clocks else Frontier.of(len(ports) or 1)
         )
         self._owns = owns
-        self._snapshots = Snapshots(segment, on_loss)
+        self._snapshots = SnapshotCodecs(segment, on_loss)
 
     def copy(self) -> SegmentState:
         """One that goes its own way from here."""
@@ -138,7 +138,7 @@ class SegmentState:
         """What the end of the input causes."""
         return self._rows((AFTER_DATA + 1, self.segment.stage, 0), self.keyed.finish())
 
-    def _rows(self, order: Order, emitted: Iterable[Emitted], first: int = 0) -> list[Row]:
+    def _rows(self, order: RowOrder, emitted: Iterable[Emitted], first: int = 0) -> list[Row]:
         rank, depth = self.segment.rank, self.segment.depth
         rows = [
             Row((*order, key_bytes, rank, depth, index), key, key_bytes, event)

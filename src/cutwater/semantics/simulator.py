@@ -25,7 +25,7 @@ from cutwater.semantics.inputs import Crash, SourceReader, as_lists, epochs_of
 from cutwater.semantics.segments import Row, SegmentState, last_row
 from cutwater.trace import Trace
 
-__all__ = ["Simulation", "shown", "simulate"]
+__all__ = ["Simulation", "events_of_epochs", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _traced(
     plan: Plan, inputs: Mapping[str, Iterable[Any]], epoch_size: int | None, instances: int
 ) -> Simulation:
     run = run_with_crashes(plan, inputs, epoch_size=epoch_size, instances=instances)
-    events = {sink: shown(epochs) for sink, epochs in run.rows.items()}
+    events = {sink: events_of_epochs(epochs) for sink, epochs in run.rows.items()}
     return Simulation(run.epochs, events, run.late, run.late_events, run.trace)
 
 
@@ -159,7 +159,9 @@ class _Run:
             self._send(node, node.work.finish())
         late = {reader.source.name: reader.late for _, reader in self.readers}
         kept = {reader.source.name: reader.late_events for _, reader in self.readers}
-        return Simulation(len(cut) + 1, {n: shown(e) for n, e in self.seen.items()}, late, kept)
+        return Simulation(
+            len(cut) + 1, {n: events_of_epochs(e) for n, e in self.seen.items()}, late, kept
+        )
 
     def _begin_epoch(self) -> None:
         for epochs in self.seen.values():
@@ -200,6 +202,6 @@ class _Run:
                 self.seen[sink.name][-1].append(row)
 
 
-def shown(epochs: Iterable[Iterable[Row]]) -> list[list[Event]]:
+def events_of_epochs(epochs: Iterable[Iterable[Row]]) -> list[list[Event]]:
     """The rows of each epoch as a sink shows them: events, in order."""
     return [[row.event for row in sorted(rows, key=lambda r: r.order)] for rows in epochs]

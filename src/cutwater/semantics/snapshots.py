@@ -22,7 +22,7 @@ from cutwater.flow.state_snapshots import not_kept, snapshot_codec
 from cutwater.operators.snapshot import SnapshotCodec
 from cutwater.round_trip import exactness, first_misfit, round_trip
 
-__all__ = ["OnLoss", "Snapshots", "refuse"]
+__all__ = ["OnLoss", "SnapshotCodecs", "refuse"]
 
 OnLoss = Callable[[Problem], None]
 """What is done about a value that does not come back as it was."""
@@ -33,7 +33,7 @@ def refuse(problem: Problem) -> None:
     raise StepError(problem)
 
 
-class Snapshots:
+class SnapshotCodecs:
     """What a segment is sent and what it keeps, through the codecs of the declared types.
 
     Parameters

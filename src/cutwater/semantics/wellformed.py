@@ -18,7 +18,7 @@ from graphlib import CycleError, TopologicalSorter
 from cutwater.errors import FlowError, Problem
 from cutwater.semantics.barriers import BARRIER, Configuration, Graph, Message, Running, Task
 
-__all__ = ["checked", "graph_of", "ill_formed"]
+__all__ = ["checked_configuration", "graph_of", "ill_formed"]
 
 
 def graph_of(tasks: Iterable[Task]) -> Graph:
@@ -66,7 +66,7 @@ def _graph_problems(tasks: Sequence[Task]) -> Iterable[Problem]:
         if not task.inputs:
             yield Problem(
                 "task-without-input",
-                f"the task '{task.name}' reads no stream; nothing would ever close its epochs",
+                f"the task '{task.name}' reads no stream, so no barrier would ever end its epochs",
                 "give it an input",
             )
         if len(set(task.inputs)) < len(task.inputs):
@@ -78,7 +78,7 @@ def _graph_problems(tasks: Sequence[Task]) -> Iterable[Problem]:
             )
 
 
-def checked(c: Configuration) -> Configuration:
+def checked_configuration(c: Configuration) -> Configuration:
     """The configuration, if it is a valid one to start from; else `FlowError` with all problems."""
     problems = list(_graph_problems(c.graph.tasks)) or list(_circles(c.graph.tasks))
     problems += _initial_problems(c)

@@ -50,12 +50,15 @@ class RunOptions(TypedDict, total=False):
     checkpoint belongs to one engine."""
     until: Annotated[
         Literal["caught-up", "stopped"],
-        Option("caught-up", "'caught-up' (default): all that is there now; 'stopped': for ever"),
+        Option(
+            "caught-up",
+            "'caught-up' (default): read what is there now; 'stopped': run until stopped",
+        ),
     ]
     """``"caught-up"``: stop once all input available at the start is read; ``"stopped"``: run until
     the query is stopped."""
     close: Annotated[
-        bool, Option(False, "When all is read, end the input and emit what was held back")
+        bool, Option(False, "Once all input is read, end it and emit what was held back")
     ]
     """Once all input is read, end it: every step emits what it held back, as at the end of
     `simulate`, in an epoch of its own. After that the checkpoint is closed for good."""
@@ -67,7 +70,7 @@ class RunOptions(TypedDict, total=False):
     counted and kept as dead letters under ``checkpoint/bad-records``."""
     forget: Annotated[
         Collection[str],
-        Option((), "A step that is gone and whose state may be lost; once for each"),
+        Option((), "A removed step whose state may be dropped; once for each"),
     ]
     """Steps that the flow no longer has, and whose states in the checkpoint may be lost. Their
     names cannot be reused in that checkpoint."""
@@ -106,27 +109,27 @@ class RunOptions(TypedDict, total=False):
         bool,
         Option(
             False,
-            "Finish an epoch that another flow has released in part; says what is mixed",
+            "Finish an epoch that another version of the flow has released in part",
         ),
     ]
     """Let this flow finish an epoch that another flow began and has released in part;
     refused otherwise. Before it starts, `notify` receives what each sink has of the other flow."""
     partitions: Annotated[
         int | None,
-        Option(None, "Partitions of a new state: 1, 2, 4, 8 or 16; default: the cores"),
+        Option(None, "Partitions of a new state: 1, 2, 4, 8 or 16; default: one per core"),
     ]
     """The number of state partitions of a new checkpoint, a divisor of 16. Default: the session's
     ``spark.sql.shuffle.partitions`` if that divides 16, else one per core as far as that goes. A
     checkpoint keeps its number; `rescale` changes it."""
     require: Annotated[
         Literal["exactly-once", "at-least-once"] | None,
-        Option(None, "'exactly-once': do not start if a sink has less than that"),
+        Option(None, "'exactly-once': do not start if a sink guarantees less"),
     ]
     """``"exactly-once"``: refuse to start if the end-to-end guarantee of a sink is weaker."""
     master: Annotated[str, Option("local[*]", "Where Spark runs; default: local[*]")]
     """The master of the embedded session."""
     fsync: Annotated[
-        bool, Option(True, "Do not sync Spark's files: a power loss may end in a refusal")
+        bool, Option(True, "Do not sync Spark's files; after a power loss a start may be refused")
     ]
     """Sync Spark's checkpoint files before each epoch, so that the same command recovers after a
     power loss. Without it an epoch is some milliseconds shorter; after a power loss, and only then,
@@ -135,7 +138,7 @@ class RunOptions(TypedDict, total=False):
         float,
         Option(
             1800.0,
-            "Seconds without any progress until the run is cut off; default: 1800",
+            "Seconds without progress after which the run is ended; default: 1800",
             above=0,
             example="1800, half an hour; infinity waits for ever",
         ),
@@ -148,7 +151,7 @@ class RunOptions(TypedDict, total=False):
         float,
         Option(
             5.0,
-            "In real time: seconds between snapshots, which no row waits for; default: 5",
+            "Real time: seconds between snapshots, which delay no row; default: 5",
             above=0,
             example="5, which is what a restart replays",
         ),
@@ -159,7 +162,7 @@ class RunOptions(TypedDict, total=False):
         int,
         Option(
             1,
-            "In real time: tasks that read each source, and share its partitions; default: 1",
+            "Real time: tasks that read each source and share its partitions; default: 1",
             least=1,
             example="1, or 2 for a topic whose records one task cannot decode in time",
         ),
@@ -170,7 +173,7 @@ class RunOptions(TypedDict, total=False):
         float,
         Option(
             600.0,
-            "In real time: seconds of a batch of Spark's; default: 600",
+            "Real time: length of a Spark batch in seconds; default: 600",
             least=5,
             example="600, ten minutes",
         ),
@@ -182,7 +185,7 @@ class RunOptions(TypedDict, total=False):
 class ProcessOptions(TypedDict, total=False):
     """What the process of ``cutwater run`` does besides the run; in Python, callbacks do it."""
 
-    log: Annotated[str | None, Option(None, "A file to append to: a JSON object for each epoch")]
+    log: Annotated[str | None, Option(None, "A file to append a JSON object per epoch to")]
     metrics_port: Annotated[
         int | None, Option(None, "Serve metrics for Prometheus on this port", least=0)
     ]
@@ -192,7 +195,9 @@ class ProcessOptions(TypedDict, total=False):
     stop_timeout: Annotated[
         float,
         Option(
-            240.0, "Seconds that an epoch may take once the run is to stop; default: 240", least=0
+            240.0,
+            "Seconds that the last epoch may take after a stop is requested; default: 240",
+            least=0,
         ),
     ]
 

@@ -174,9 +174,9 @@ def _gone(name: str, gone: Any, keys: int) -> Array:
     raise InputError(
         Problem(
             "vector-gone",
-            f"'{name}' returned as third {message}; that says for each of {keys} keys whether its "
-            "state goes, by an array of bools",
-            "leave it out if all states stay",
+            f"the third value that '{name}' returned has {message}; it is an array with a bool for "
+            f"each of {keys} keys: whether its state is deleted",
+            "leave it out if no state is deleted",
         )
     )
 

@@ -35,7 +35,7 @@ from cutwater.semantics.barrier_model import (
 from cutwater.semantics.barriers import (
     BARRIER,
     FAILED,
-    Event,
+    EventContent,
     Message,
     Task,
     greatest_common_epoch,
@@ -43,7 +43,7 @@ from cutwater.semantics.barriers import (
     output,
 )
 from cutwater.semantics.recording import record
-from cutwater.semantics.wellformed import checked, graph_of
+from cutwater.semantics.wellformed import checked_configuration, graph_of
 from cutwater.trace import TraceMessage, TraceStep, read_trace, write_trace
 
 
@@ -158,7 +158,9 @@ def test_a_trace_says_of_every_step_what_definition_6_1_asks(seed):
 
 def test_a_system_without_epochs_is_recorded_and_explained():
     """Regression: an input without messages was no stream of the trace, and recovering failed."""
-    c = checked(initial_configuration(graph_of([Task("t", keep, ("x",), "y", ())]), {"x": []}))
+    c = checked_configuration(
+        initial_configuration(graph_of([Task("t", keep, ("x",), "y", ())]), {"x": []})
+    )
     trace = record(c, [Fail("t"), Recover(), Fail("t")])
     assert trace.header.inputs == {"x": ()}
     assert explain(trace).holds
@@ -260,7 +262,7 @@ def test_a_damaged_trace_is_rejected_unless_it_is_a_run_again():
 
 
 def pipeline():
-    return checked(
+    return checked_configuration(
         initial_configuration(
             graph_of([Task("a", keep, ("x",), "y", ()), Task("b", keep, ("y",), "z", ())]),
             {"x": [[1], [2]]},
@@ -360,11 +362,11 @@ def test_a_barrier_step_that_also_takes_an_event_is_no_step(trace):
 
 def test_a_task_that_is_no_function_is_found_behind_an_empty_epoch():
     """What it does first is known again after a recovery to an epoch in which it did nothing."""
-    c = checked(
+    c = checked_configuration(
         initial_configuration(graph_of([Task("a", keep, ("x",), "y", ())]), {"x": [[], [1]]})
     )
     barrier = TakeBarrier("a")
-    event = TakeEvent("a", Message(1, "x", 2, Event(1)))
+    event = TakeEvent("a", Message(1, "x", 2, EventContent(1)))
     trace = record(c, [barrier, event, Fail("a"), Recover(), event])
     assert explain(trace).holds
     *steps, last = trace.steps

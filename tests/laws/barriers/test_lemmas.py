@@ -9,7 +9,7 @@ from support.checking.random_systems import drawn_run, keep, replayed, seeds
 from cutwater.checking.transparency.causality import causes, happens_before, is_causal, reordered
 from cutwater.semantics.barrier_model import Fail, Recover, TakeBarrier, TakeEvent
 from cutwater.semantics.barriers import (
-    Event,
+    EventContent,
     Message,
     Task,
     greatest_common_epoch,
@@ -129,8 +129,8 @@ def test_swapping_a_message_and_its_reader_is_no_run():
     c = initial_configuration(
         graph_of([Task("a", keep, ("x",), "y", ()), Task("b", keep, ("y",), "z", ())]), {"x": [[1]]}
     )
-    first = TakeEvent("a", Message(0, "x", 1, Event(1)))
-    second = TakeEvent("b", Message(0, "y", 1, Event((1,))))
+    first = TakeEvent("a", Message(0, "x", 1, EventContent(1)))
+    second = TakeEvent("b", Message(0, "y", 1, EventContent((1,))))
     assert replayed(c, [first, second]) is not None
     assert replayed(c, [second, first]) is None
     steps = record(c, [first, second]).steps
@@ -145,10 +145,10 @@ def test_definition_b3_by_hand():
                   Task("c", keep, ("x",), "w", ())]),
         {"x": [[1, 2]]},
     )  # fmt: skip
-    a1 = TakeEvent("a", Message(0, "x", 1, Event(1)))
-    a2 = TakeEvent("a", Message(1, "x", 1, Event(2)))
-    b1 = TakeEvent("b", Message(0, "y", 1, Event((1,))))
-    c1 = TakeEvent("c", Message(0, "x", 1, Event(1)))
+    a1 = TakeEvent("a", Message(0, "x", 1, EventContent(1)))
+    a2 = TakeEvent("a", Message(1, "x", 1, EventContent(2)))
+    b1 = TakeEvent("b", Message(0, "y", 1, EventContent((1,))))
+    c1 = TakeEvent("c", Message(0, "x", 1, EventContent(1)))
     moves = [a1, c1, a2, b1, Fail("c"), Recover(), c1, a1]
     assert happens_before(record(c, moves).steps) == [
         set(),  # a1

@@ -15,7 +15,7 @@ from cutwater.semantics.barriers import (
     BARRIER,
     FAILED,
     Consume,
-    Event,
+    EventContent,
     Message,
     Messages,
     Produce,
@@ -28,10 +28,10 @@ from cutwater.semantics.barriers import (
     initial_configuration,
     latest_common_snapshot,
     output,
-    recover,
+    recover_all,
     take_step,
 )
-from cutwater.semantics.wellformed import checked, graph_of
+from cutwater.semantics.wellformed import checked_configuration, graph_of
 
 
 def as_paper(messages):
@@ -69,7 +69,7 @@ def test_definitions_4_2_to_4_5(seed):
                 assert as_paper(c.messages.on(stream)) == paper.on(plain["M"], stream)
 
 
-CONTENTS = st.sampled_from([BARRIER, Event("a"), Event("b")])
+CONTENTS = st.sampled_from([BARRIER, EventContent("a"), EventContent("b")])
 STREAMS = ("x", "y", "o")
 ACTIONS = st.lists(
     st.builds(
@@ -108,13 +108,13 @@ def test_definition_4_1_action_application(actions, at, messages):
 
 
 def test_definition_4_1_is_undefined_where_the_message_is_not_there():
-    there = Messages(frozenset([Message(0, "x", 1, Event("a"))]))
-    assert apply_actions([Consume("x", 1, Event("a"))], ["x"], (0,), there) == ((1,), there)
-    for missing in (Consume("x", 1, Event("b")), Consume("x", 2, Event("a")),
+    there = Messages(frozenset([Message(0, "x", 1, EventContent("a"))]))
+    assert apply_actions([Consume("x", 1, EventContent("a"))], ["x"], (0,), there) == ((1,), there)
+    for missing in (Consume("x", 1, EventContent("b")), Consume("x", 2, EventContent("a")),
                     Consume("x", 1, BARRIER)):  # fmt: skip
         assert apply_actions([missing], ["x"], (0,), there) is None
-    assert apply_actions([Consume("x", 1, Event("a"))], ["x"], (1,), there) is None
-    produced_first = [Produce("x", 1, Event("b")), Consume("x", 1, Event("a"))]
+    assert apply_actions([Consume("x", 1, EventContent("a"))], ["x"], (1,), there) is None
+    produced_first = [Produce("x", 1, EventContent("b")), Consume("x", 1, EventContent("a"))]
     assert apply_actions(produced_first, ["x"], (0,), there) is None  # the place has moved on
 
 
@@ -165,7 +165,7 @@ TASK = Task("t", keep, ("x", "y"), "o", ())
 
 
 def start(**epochs):
-    return checked(initial_configuration(graph_of([TASK]), epochs))
+    return checked_configuration(initial_configuration(graph_of([TASK]), epochs))
 
 
 def test_a_failed_task_takes_no_event_and_no_barrier_and_can_fail_again():
@@ -186,7 +186,7 @@ def test_a_barrier_waits_for_every_input():
 
 def test_a_recovery_needs_a_crash():
     c = start(x=[[]], y=[[]])
-    assert recover(c) is None
+    assert recover_all(c) is None
     model = BarrierModel(c, crashes=1)
     assert Recover() not in model.actions(Point(c, 1))
     with pytest.raises(ValueError, match="not possible here"):
@@ -208,7 +208,7 @@ def test_a_recovery_also_counts_streams_that_nobody_reads():
     c = initial_configuration(
         graph_of([Task("t", keep, ("x",), "o", ())]), {"x": [["a"], []], "unread": [["b"], []]}
     )
-    model = BarrierModel(checked(c), crashes=1)
+    model = BarrierModel(checked_configuration(c), crashes=1)
     (point,) = model.initial_states()
     while greatest_common_epoch(point.configuration) == 0:
         point = model.step(point, model.actions(point)[0])

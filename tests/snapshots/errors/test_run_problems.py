@@ -226,7 +226,10 @@ def spin(reading):
 
 @run_for("hanging-function")
 def _():
-    with mock.patch.object(hanging, "TICK_S", 0.01), mock.patch.object(hanging, "PATIENCE", 3):
+    with (
+        mock.patch.object(hanging, "WATCH_TICK_S", 0.01),
+        mock.patch.object(hanging, "PATIENCE", 3),
+    ):
         simulated(lambda readings: readings.map(spin), [GOOD])
 
 

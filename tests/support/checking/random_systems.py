@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cutwater.semantics.barrier_model import BarrierModel, Barriers, Move, Point
 from cutwater.semantics.barriers import Configuration, Task, initial_configuration
-from cutwater.semantics.wellformed import checked, graph_of
+from cutwater.semantics.wellformed import checked_configuration, graph_of
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -78,7 +78,7 @@ def random_system(
         ]
         for name in names
     }
-    return checked(initial_configuration(graph, inputs))
+    return checked_configuration(initial_configuration(graph, inputs))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ They are there to be refuted, so they are searched reduced (`Drifting.harmless`)
 
 from msgspec.structs import replace
 
-from cutwater.semantics.drifting.elements import END, Time
+from cutwater.semantics.drifting.elements import END_OF_INPUT, Time
 from cutwater.semantics.drifting.messages import Work
 from cutwater.semantics.drifting.protocol import Drifting
 
@@ -35,7 +35,7 @@ class ReleasesBeforeTheAcker(Drifting):
     harmless = frozenset({"release_before"})
 
     def release_before(self, b):
-        return END
+        return END_OF_INPUT
 
 
 class SnapshotsSpeculation(Drifting):

@@ -3,7 +3,7 @@
 from cutwater.checking import always, check_model
 from cutwater.semantics.drifting.agents import Deployment
 from cutwater.semantics.drifting.elements import Element, Grouping, Time
-from cutwater.semantics.drifting.messages import Bundle, Commit, Work
+from cutwater.semantics.drifting.messages import Bundle, CommitSnapshot, Work
 from cutwater.semantics.drifting.model import DriftingModel
 from cutwater.semantics.drifting.system import Crash, Deliver, Duplicate, Produce, Suspect
 
@@ -69,6 +69,6 @@ def _arrival(message):
         case Bundle(_, output):
             value = output.value if isinstance(output.value, str) else "".join(output.value)
             return f"{target} has {value} ({g})"
-        case Commit(at):
+        case CommitSnapshot(at):
             return f"snapshot {at[0]} ({g})"
     return ""

@@ -117,7 +117,7 @@ BODIES = {
     "out at once": out_at_once,
 }
 AT_ONCE = {"spreading"}
-"""With states that begin anew nothing goes round in these."""
+"""With states that begin anew, these iterate nothing."""
 FILES = [
     [Item("abcde"[(3 * n + m) % 5], 2 * n + m % 3, "xyz"[m % 3] * (1 + m % 2)) for m in range(4)]
     for n in range(5)

@@ -6,7 +6,7 @@ from cutwater.semantics.barrier_model import Barriers, TakeBarrier, TakeEvent
 from cutwater.semantics.barriers import (
     BARRIER,
     Consume,
-    Event,
+    EventContent,
     LocalStep,
     Messages,
     Produce,
@@ -14,7 +14,7 @@ from cutwater.semantics.barriers import (
     TaskState,
     event_step,
     output,
-    recover,
+    recover_all,
 )
 
 
@@ -26,7 +26,8 @@ def numbered(step):
     archive = dict(step.state.archive)
     count = archive.pop(-1, 0) + 1
     sent = tuple(
-        Produce(a.stream, a.epoch, Event((count, a.content.payload))) for a in step.actions[1:]
+        Produce(a.stream, a.epoch, EventContent((count, a.content.payload)))
+        for a in step.actions[1:]
     )
     kept = ((-1, count), *archive.items())
     return LocalStep((step.actions[0], *sent), TaskState(kept, step.state.volatile))
@@ -34,7 +35,7 @@ def numbered(step):
 
 class Broken(Barriers):
     def recover(self, c):
-        after = recover(c)
+        after = recover_all(c)
         return None if after is None else self.recovered(c, after)
 
     def recovered(self, c, after):
@@ -53,7 +54,7 @@ class AnyEpoch(Broken):
             TakeEvent(task.name, message)
             for messages in self.heads(c, number)
             for message in messages
-            if isinstance(message.content, Event) and is_taken(message.epoch, volatile.epoch)
+            if isinstance(message.content, EventContent) and is_taken(message.epoch, volatile.epoch)
         ]
 
     def local(self, c, move):

@@ -3,7 +3,7 @@
 from support.checking.random_systems import keep
 
 from cutwater.semantics.barriers import Task, initial_configuration
-from cutwater.semantics.wellformed import checked, graph_of
+from cutwater.semantics.wellformed import checked_configuration, graph_of
 
 
 def task(name, inputs, output):
@@ -25,7 +25,7 @@ TWO_SOURCES_TWO_TASKS = [task("a", ["x", "y"], "p"), task("b", ["p"], "z")]
 
 def start(tasks, **inputs):
     """A valid initial configuration of a shape."""
-    return checked(initial_configuration(graph_of(tasks), inputs))
+    return checked_configuration(initial_configuration(graph_of(tasks), inputs))
 
 
 def shown(moves):

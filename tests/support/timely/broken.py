@@ -11,10 +11,10 @@ from cutwater.progress import Edge
 from cutwater.semantics.timely.clock import Clock
 from cutwater.semantics.timely.dataflow import (
     Dataflow,
-    Event,
     Notified,
     Processor,
     Reaction,
+    TimelyEvent,
     precedes,
     reaction,
 )
@@ -86,10 +86,10 @@ class AsIfTotal(Clock):
         return frozenset((x, t) for x, t in closed if t.name >= min(last[x], 2))
 
 
-def past_requests(on: Callable[[Event], bool]) -> Dataflow:
+def past_requests(on: Callable[[TimelyEvent], bool]) -> Dataflow:
     """`ask` asks for a time before that of some events, and answers at it."""
 
-    def ask(state: Any, event: Event) -> Reaction:
+    def ask(state: Any, event: TimelyEvent) -> Reaction:
         sent = m(event.time) if isinstance(event, Notified) else []
         asked = [event.time - 1] if on(event) and event.time > 0 else []
         later = [] if isinstance(event, Notified) else [event.time]
@@ -104,7 +104,7 @@ ASKS_ON_MESSAGES = past_requests(lambda event: not isinstance(event, Notified))
 ASKS_ON_NOTIFICATIONS = past_requests(lambda event: isinstance(event, Notified))
 
 
-def forgetful(state: frozenset[Any], event: Event) -> Reaction:
+def forgetful(state: frozenset[Any], event: TimelyEvent) -> Reaction:
     """Sends what it has at the first time it ever saw, whatever the event."""
     first = state or frozenset({event.time})
     return reaction(first, {"out": m(*first)})

@@ -10,11 +10,11 @@ from support.progress.graphs import DIAMOND
 from cutwater.progress import EGRESS, FEEDBACK, INGRESS, Edge, add
 from cutwater.semantics.timely.dataflow import (
     Dataflow,
-    Event,
     Message,
     Notified,
     Processor,
     Reaction,
+    TimelyEvent,
     buffer,
     reaction,
 )
@@ -31,7 +31,7 @@ def m(*times: Any) -> list[Message]:
 def collect(name: str, out: str, initial: Iterable[Any] = ()) -> Processor:
     """Sends one message for every time it was sent to, when the time is complete."""
 
-    def g1(seen: frozenset[Any], event: Event) -> Reaction:
+    def g1(seen: frozenset[Any], event: TimelyEvent) -> Reaction:
         if isinstance(event, Notified):
             sent = m(event.time) if event.time in seen else []
             return reaction(seen - {event.time}, {out: sent})
@@ -45,7 +45,7 @@ def send(
 ) -> Processor:
     """Sends on what comes at once, at a shifted time if there is such a time."""
 
-    def g1(state: None, event: Event) -> Reaction:
+    def g1(state: None, event: TimelyEvent) -> Reaction:
         if isinstance(event, Notified):
             return reaction(state)
         there = shift(event.time)
@@ -110,7 +110,7 @@ WAITING_FOR_ITSELF = loop(lambda t: t - 1, amount=-1)
 def rounds(turns: int = 1) -> Dataflow:
     """A loop with ingress, feedback and egress; everything goes round so many times."""
 
-    def turn(state: None, event: Event) -> Reaction:
+    def turn(state: None, event: TimelyEvent) -> Reaction:
         t = event.time
         if isinstance(event, Notified) or not isinstance(t, Product):
             return reaction(state)

@@ -8,7 +8,7 @@ from cutwater.semantics.drifting.agents import Consumer, Node
 from cutwater.semantics.drifting.elements import (
     BEGIN,
     EMPTY,
-    END,
+    END_OF_INPUT,
     Acker,
     Change,
     Element,
@@ -17,7 +17,7 @@ from cutwater.semantics.drifting.elements import (
     Time,
     due,
     fold,
-    in_order,
+    outputs_in_order,
     regroup,
 )
 from cutwater.semantics.drifting.messages import Bundle, Received, Work
@@ -76,13 +76,13 @@ def test_a_barrier_releases_in_order_before_the_frontier_and_behind_t_last():
     outputs = dict.fromkeys(reversed(elements), 1)
     assert due(outputs, (3, 0), elements[0].t) == elements[1:4]
     assert due(outputs, BEGIN, None) == []
-    assert due(outputs | {elements[0]: 0, elements[1]: -1}, END, None) == elements[2:]
+    assert due(outputs | {elements[0]: 0, elements[1]: -1}, END_OF_INPUT, None) == elements[2:]
 
 
 def test_a_fold_can_go_on_where_it_stopped():
     grouping, windows = Grouping(2), {}
     parts = [fold(grouping, 0, [element], windows) for element in (V1, V2)]
-    assert [output for part in parts for output in part] == in_order([grouping], [V1, V2])
+    assert [output for part in parts for output in part] == outputs_in_order([grouping], [V1, V2])
 
 
 class TestAcker:
@@ -95,7 +95,7 @@ class TestAcker:
         assert acker.report([child]).frontier == (2, 0)
 
     def test_it_waits_for_every_producers_bound(self):
-        acker = Acker((BEGIN, BEGIN)).advance(0, END)
+        acker = Acker((BEGIN, BEGIN)).advance(0, END_OF_INPUT)
         assert acker.frontier == BEGIN
         assert acker.advance(1, (5, 1)).frontier == (5, 1)
 
@@ -115,7 +115,7 @@ class TestAckerOfThePaper:
         xor_acker = XorAcker(slots=8)
         xor_acker.report(1, *names)
         assert xor_acker.is_done(1)
-        ours = Acker((BEGIN,)).advance(0, END, [((1, 0), name) for name in names])
+        ours = Acker((BEGIN,)).advance(0, END_OF_INPUT, [((1, 0), name) for name in names])
         assert ours.frontier == (1, 0)
 
     def test_a_ring_that_wraps_takes_two_inputs_for_one(self):
@@ -125,7 +125,7 @@ class TestAckerOfThePaper:
         xor_acker.report(9, 0b1)
         assert xor_acker.is_done(1)
         assert xor_acker.is_done(9)
-        ours = Acker((BEGIN,)).advance(0, END, [((1, 0), 0b1), ((9, 0), 0b1)])
+        ours = Acker((BEGIN,)).advance(0, END_OF_INPUT, [((1, 0), 0b1), ((9, 0), 0b1)])
         assert ours.frontier == (1, 0)
 
     def test_a_copy_of_a_report_is_taken_for_its_opposite(self):
@@ -134,7 +134,9 @@ class TestAckerOfThePaper:
         xor_acker.report(1, 0b1)
         assert xor_acker.is_done(1)
         sent = [((1, 0), 0b1)]
-        assert Acker((BEGIN,)).advance(0, END, sent).advance(0, END, sent).frontier == (1, 0)
+        assert Acker((BEGIN,)).advance(0, END_OF_INPUT, sent).advance(
+            0, END_OF_INPUT, sent
+        ).frontier == (1, 0)
 
 
 class TestRules:

@@ -17,7 +17,7 @@ from cutwater.semantics import hanging
 
 @pytest.fixture
 def little_patience(monkeypatch):
-    monkeypatch.setattr(hanging, "TICK_S", 0.01)
+    monkeypatch.setattr(hanging, "WATCH_TICK_S", 0.01)
     monkeypatch.setattr(hanging, "PATIENCE", 3)
     monkeypatch.setattr(bounded, "MOST_OUTPUTS", 1_000)
 

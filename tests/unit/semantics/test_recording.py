@@ -5,9 +5,9 @@ import pytest
 from support.checking.random_systems import keep
 
 from cutwater.semantics.barrier_model import Fail, Recover, TakeBarrier, TakeEvent
-from cutwater.semantics.barriers import Event, Message, Task, initial_configuration
+from cutwater.semantics.barriers import EventContent, Message, Task, initial_configuration
 from cutwater.semantics.recording import Recorder, record
-from cutwater.semantics.wellformed import checked, graph_of
+from cutwater.semantics.wellformed import checked_configuration, graph_of
 from cutwater.trace import TaskShape, TraceMessage, TraceStep
 
 JOIN = Task("join", keep, ("x", "y"), "z", ())
@@ -15,11 +15,13 @@ JOIN = Task("join", keep, ("x", "y"), "z", ())
 
 @pytest.fixture
 def initial():
-    return checked(initial_configuration(graph_of([JOIN]), {"y": [[], [2]], "x": [[1], []]}))
+    return checked_configuration(
+        initial_configuration(graph_of([JOIN]), {"y": [[], [2]], "x": [[1], []]})
+    )
 
 
 def take(stream, n, epoch, word):
-    return TakeEvent("join", Message(n, stream, epoch, Event(word)))
+    return TakeEvent("join", Message(n, stream, epoch, EventContent(word)))
 
 
 def test_the_header_says_what_was_run(initial):

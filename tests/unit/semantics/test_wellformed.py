@@ -9,7 +9,7 @@ from cutwater.semantics.barrier_model import BarrierModel, Point
 from cutwater.semantics.barriers import (
     BARRIER,
     FAILED,
-    Event,
+    EventContent,
     Graph,
     Message,
     Messages,
@@ -18,7 +18,7 @@ from cutwater.semantics.barriers import (
     TaskState,
     initial_configuration,
 )
-from cutwater.semantics.wellformed import checked, graph_of, ill_formed
+from cutwater.semantics.wellformed import checked_configuration, graph_of, ill_formed
 
 
 def task(name, inputs, output):
@@ -35,7 +35,7 @@ def start(tasks=(A, B), inputs=INPUTS):
 
 def codes(c):
     with pytest.raises(FlowError) as raised:
-        checked(c)
+        checked_configuration(c)
     return [problem.code for problem in raised.value.problems]
 
 
@@ -46,10 +46,10 @@ def messages(*found):
 
 def test_a_valid_configuration_is_returned():
     c = start()
-    assert checked(c) is c
+    assert checked_configuration(c) is c
     assert ill_formed(c) is None
     none = start(inputs={"x": [], "v": []})
-    assert checked(none) is none
+    assert checked_configuration(none) is none
 
 
 def after_a_step(c):
@@ -61,7 +61,7 @@ def after_a_step(c):
 NOT_TO_START_FROM = {
     "cyclic-graph": start([task("a", ["z"], "y"), B]),
     "unequal-epochs": start(inputs={"x": [[1]], "v": [[1], [2]]}),
-    "invalid-input": replace(start(), **messages(Message(0, "x", 1, Event(1)))),
+    "invalid-input": replace(start(), **messages(Message(0, "x", 1, EventContent(1)))),
     "invalid-state": after_a_step(start()),
 }
 
@@ -107,11 +107,14 @@ def test_the_circle_is_named():
         graph_of([task("a", ["z"], "y"), task("b", ["y"], "z"), task("c", ["x"], "w")])
 
 
-X0, XB = Message(0, "x", 1, Event(1)), Message(1, "x", 1, BARRIER)
+X0, XB = Message(0, "x", 1, EventContent(1)), Message(1, "x", 1, BARRIER)
 V0 = Message(0, "v", 1, BARRIER)
 INVALID = {
     "a gap in the numbers": ([X0, replace(XB, n=2), V0], ["invalid-input"]),
-    "two messages at one place": ([X0, replace(X0, content=Event(9)), XB, V0], ["invalid-input"]),
+    "two messages at one place": (
+        [X0, replace(X0, content=EventContent(9)), XB, V0],
+        ["invalid-input"],
+    ),
     "numbers that begin at 1": ([replace(X0, n=1), replace(XB, n=2), V0], ["invalid-input"]),
     "an epoch that comes too early": ([replace(X0, epoch=2), XB, V0], ["invalid-input"]),
     "an epoch after the barrier": ([X0, replace(XB, epoch=2), V0], ["invalid-input"]),
@@ -223,15 +226,17 @@ ILL_FORMED = {
         lambda c: moved(c, 0, 0, -1), "'a' in epoch 2 has not read message 1 of 'x'",
     ),
     "a message that is lost": (
-        lambda c: replace(c, messages=Messages(c.messages.all - {Message(0, "y", 1, Event((1,)))})),
+        lambda c: replace(
+            c, messages=Messages(c.messages.all - {Message(0, "y", 1, EventContent((1,)))})
+        ),
         "the stream 'y' has a message 1 where 0 is due",
     ),
     "an open input": (
-        lambda c: replace(c, messages=c.messages.with_message(Message(4, "x", 3, Event(0)))),
+        lambda c: replace(c, messages=c.messages.with_message(Message(4, "x", 3, EventContent(0)))),
         "the last epoch of 'x' is not closed",
     ),
     "a message of a wrong epoch": (
-        lambda c: replace(c, messages=c.messages.with_message(Message(2, "y", 1, Event(0)))),
+        lambda c: replace(c, messages=c.messages.with_message(Message(2, "y", 1, EventContent(0)))),
         "message 2 of 'y' is of epoch 1 where 2 is due",
     ),
 }  # fmt: skip

@@ -17,7 +17,7 @@ from cutwater.semantics.crashing import CrashingRun, run_with_crashes
 from cutwater.semantics.frozen import form
 from cutwater.semantics.inputs import CRASH
 from cutwater.semantics.segments import Row
-from cutwater.semantics.simulator import shown
+from cutwater.semantics.simulator import events_of_epochs
 
 __all__ = ["EpochValues", "crash_witness", "values_of"]
 
@@ -31,7 +31,7 @@ EpochValues = dict[str, list[list[Any]]]
 
 def values_of(epochs: Sequence[Sequence[Row]]) -> list[list[Any]]:
     """The values of rows, in order."""
-    return [[e.value for e in epoch if isinstance(e, Data)] for epoch in shown(epochs)]
+    return [[e.value for e in epoch if isinstance(e, Data)] for epoch in events_of_epochs(epochs)]
 
 
 def crash_witness(

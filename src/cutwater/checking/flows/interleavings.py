@@ -20,7 +20,7 @@ from cutwater.events import Data
 from cutwater.flow.fusing import Plan, plan
 from cutwater.jsonable import plain, shown
 from cutwater.semantics.barrier_model import Barriers, TakeBarrier, TakeEvent
-from cutwater.semantics.barriers import Configuration, Event
+from cutwater.semantics.barriers import Configuration, EventContent
 from cutwater.semantics.flow_tasks import End, FlowTasks, Payload, Sent
 from cutwater.semantics.frozen import form
 from cutwater.semantics.snapshots import OnLoss, refuse
@@ -124,7 +124,7 @@ def _drain(protocol: Barriers, c: Configuration, *, with_barriers: bool) -> Conf
 def _held(c: Configuration, streams: Sequence[str], epochs: int) -> list[Counter[Any]]:
     held: list[Counter[Any]] = [Counter() for _ in range(epochs)]
     for message in c.messages:
-        if message.stream in streams and isinstance(message.content, Event):
+        if message.stream in streams and isinstance(message.content, EventContent):
             payload = message.content.payload.thaw()
             if isinstance(payload, Sent) and isinstance(payload.row.event, Data):
                 value = payload.row.event.value

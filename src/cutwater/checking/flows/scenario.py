@@ -14,7 +14,7 @@ from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source, Step
 from cutwater.semantics.barrier_model import BarrierModel, Move
-from cutwater.semantics.barriers import Event as BarrierEvent
+from cutwater.semantics.barriers import EventContent as BarrierEvent
 from cutwater.semantics.barriers import Message
 from cutwater.semantics.flow_tasks import FlowTasks, Payload, Sent, shown_payload
 from cutwater.semantics.frozen import form

@@ -10,7 +10,7 @@ from cutwater.checking.flows.scenario import Scenario
 from cutwater.events import Data, Watermark, monotone, uncompleted
 from cutwater.semantics.barrier_model import BarrierModel
 from cutwater.semantics.barriers import Configuration
-from cutwater.semantics.barriers import Event as Content
+from cutwater.semantics.barriers import EventContent as Content
 from cutwater.semantics.flow_tasks import Sent
 
 __all__ = ["broken_watermarks", "unproductive"]

@@ -25,7 +25,14 @@ from typing import Any, TypeVar
 from cutwater.checking.explorer.model import always, sometimes
 from cutwater.checking.explorer.paths import Path
 from cutwater.checking.explorer.search import check_model
-from cutwater.semantics.delivery.model import DeliveryModel, Input, Output, Point, Seen, Step
+from cutwater.semantics.delivery.model import (
+    DeliveryModel,
+    DeliveryStep,
+    Input,
+    Output,
+    Point,
+    Seen,
+)
 from cutwater.semantics.delivery.system import Bag, Element, System
 
 __all__ = [
@@ -38,7 +45,7 @@ __all__ = [
 ]
 
 E = TypeVar("E", bound=Hashable)
-R = TypeVar("R", bound=Hashable)
+_R = TypeVar("_R", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -53,14 +60,14 @@ class OrderWitness:
     """What y before x can lead to (P2: s₂)."""
 
 
-def non_commutative(relation: Iterable[tuple[tuple[E, E], R]]) -> OrderWitness | None:
+def non_commutative(relation: Iterable[tuple[tuple[E, E], _R]]) -> OrderWitness | None:
     """Definition 9: x, y and two results that distinguish their orders; None if there are none.
 
     >>> non_commutative([(("a", "b"), "ab"), (("b", "a"), "ba")]).result
     'ab'
     >>> non_commutative([((1, 2), 3), ((2, 1), 3)])
     """
-    results: dict[tuple[E, E], dict[R, None]] = {}
+    results: dict[tuple[E, E], dict[_R, None]] = {}
     for pair, result in relation:
         results.setdefault(pair, {})[result] = None
     for (x, y), found in results.items():
@@ -79,7 +86,7 @@ class _InSequence:
         self.model = model
         self.initial_states, self.step = model.initial_states, model.step
 
-    def actions(self, point: Point) -> list[Step]:
+    def actions(self, point: Point) -> list[DeliveryStep]:
         steps = self.model.actions(point)
         return [step for step in steps if not isinstance(step, Input)] or steps
 
@@ -117,7 +124,7 @@ class Determinism:
 
     is_exhaustive: bool
     """Was the whole reference explored?"""
-    witness: tuple[Path[Point, Step], Path[Point, Step]] | None = None
+    witness: tuple[Path[Point, DeliveryStep], Path[Point, DeliveryStep]] | None = None
     """Two runs that show the same and end where different outputs come next."""
     outputs: tuple[Element, Element] | None = None
     """The outputs that may come next, in the first and in the second run."""
@@ -155,7 +162,7 @@ def _shown_next(model: DeliveryModel, point: Point) -> list[Element]:
     return [step.element for step in steps if step.element.kind in model.system.shown]
 
 
-def _path_to(model: DeliveryModel, seen: Seen, output: Element) -> Path[Point, Step]:
+def _path_to(model: DeliveryModel, seen: Seen, output: Element) -> Path[Point, DeliveryStep]:
     claim = sometimes(
         "the output comes next",
         lambda p: model.observation(p) == seen and output in _shown_next(model, p),

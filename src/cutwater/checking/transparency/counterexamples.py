@@ -14,7 +14,7 @@ from typing import Any
 from cutwater.checking.transparency.explainability import failure_transparency, is_unexplained
 from cutwater.jsonable import plain, shown
 from cutwater.semantics.barrier_model import BarrierModel, Fail, Move, Recover, TakeBarrier
-from cutwater.semantics.barriers import Event, Task
+from cutwater.semantics.barriers import EventContent, Task
 from cutwater.semantics.recording import record
 from cutwater.trace import Trace
 
@@ -68,7 +68,7 @@ def _formatted(move: Move) -> str:
     if isinstance(move, TakeBarrier):
         return f"{move.task} snapshots"
     content = move.message.content
-    word = shown(plain(content.payload)) if isinstance(content, Event) else "a barrier"
+    word = shown(plain(content.payload)) if isinstance(content, EventContent) else "a barrier"
     return f"{move.task} takes {word} from {move.message.stream}"
 
 

@@ -33,13 +33,13 @@ def check(
         ),
     ] = None,
     samples: Annotated[
-        int | None, typer.Option(help="Make up so many inputs instead of taking given ones")
+        int | None, typer.Option(help="Generate this many inputs instead of using given ones")
     ] = None,
-    crashes: Annotated[int, typer.Option(help="Crashes in one run, at most")] = 2,
+    crashes: Annotated[int, typer.Option(help="Most crashes in one run")] = 2,
     instances: Annotated[int, typer.Option(help="Instances of a keyed step")] = 2,
     epoch_size: Annotated[int | None, typer.Option(help="Items in an epoch; default: all")] = None,
-    max_states: Annotated[int, typer.Option(help="States to explore, at most")] = 20_000,
-    seed: Annotated[int, typer.Option(help="What inputs and random runs are drawn from")] = 0,
+    max_states: Annotated[int, typer.Option(help="Most states to explore")] = 20_000,
+    seed: Annotated[int, typer.Option(help="The seed of inputs and random runs")] = 0,
     observe: Annotated[
         str | None,
         typer.Option(
@@ -55,11 +55,11 @@ def check(
     ] = None,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="Say how far each check went, and show its witnesses"),
+        typer.Option("--verbose", "-v", help="Show how far each check went, and its witnesses"),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
-    """Look for crashes that can be seen, impure functions, and dependence on order.
+    """Search for visible crashes, impure functions and dependence on order.
 
     Exit code 1 if there is a counterexample. Ctrl-C shows what was found so far.
 

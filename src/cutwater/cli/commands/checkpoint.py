@@ -21,7 +21,7 @@ __all__ = ["checkpoint", "rescale", "show", "verify"]
 
 checkpoint = typer.Typer(
     no_args_is_help=True,
-    help="See what a checkpoint holds and if it is whole, or move its state to other partitions.",
+    help="Show or verify a checkpoint, or repartition its state.",
 )
 
 _Place = Annotated[
@@ -49,7 +49,7 @@ def verify(
     place: _Place,
     sink: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=FOLDER of a sink, whose ledger is looked at too; once for each"),
+        typer.Option(help="NAME=FOLDER of a sink whose ledger is checked too; once for each"),
     ] = None,
     as_json: _AsJson = False,
 ) -> None:
@@ -68,8 +68,8 @@ def verify(
     else:
         for problem in found.problems:
             _say(str(problem))
-        verdict = many(len(found.problems), "problem") if found.problems else "it is whole"
-        _say(f"{found.flow or place}: {many(found.files, 'file')} looked at; {verdict}")
+        verdict = many(len(found.problems), "problem") if found.problems else "intact"
+        _say(f"{found.flow or place}: {many(found.files, 'file')} checked; {verdict}")
     raise typer.Exit(1 if found.problems else 0)
 
 
@@ -80,7 +80,7 @@ def rescale(
     master: Annotated[str, typer.Option(help="Where Spark runs")] = "local[*]",
     as_json: _AsJson = False,
 ) -> None:
-    """Move the state in a checkpoint to other partitions, while nothing runs.
+    """Repartition the state of a checkpoint while nothing runs.
 
     Example:  cutwater checkpoint rescale state --partitions 8
     """

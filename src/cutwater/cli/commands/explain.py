@@ -39,8 +39,8 @@ def explain(
 ) -> None:
     """Explain a run with failures by one without, and verify it by replaying both.
 
-    Without --flow what each task made of each event is taken from the trace; with it the functions
-    are called again, and have to do what the trace says. Exit code 1 if there is no explanation.
+    Without --flow the results of each task come from the trace; with it the functions are called
+    again and must give the results in the trace. Exit code 1 if there is no explanation.
 
     Example:  cutwater explain run.jsonl --html run.html
     """

@@ -1,4 +1,4 @@
-"""``cutwater frontier``: up to which time each step is complete, and what holds the next."""
+"""``cutwater frontier``: up to which time each step is complete, and what holds it back."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def frontier(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
-    """Show up to which time each step is complete, and which source holds the next.
+    """Show up to which time each step is complete, and which source holds it back.
 
-    Works while a run goes on and after it; nothing is written, and no Spark is started.
+    Works during a run and after it; writes nothing and starts no Spark.
 
     Example:  cutwater frontier state hourly --time 2024-05-01T12:05:00Z
     """
@@ -72,8 +72,8 @@ def _show(found: Frontiers, steps: list[StepFrontier]) -> None:
         return
     if found.loop is not None:
         _say(
-            f"'{found.loop.loop}' {found.loop.message}: what comes out of it is complete when "
-            "nothing goes round any more"
+            f"'{found.loop.loop}' {found.loop.message}: its output is complete when no "
+            "iteration is left"
         )
         for sentence in _iterating(found, found.loop.loop):
             _say(sentence)

@@ -79,7 +79,7 @@ def graph(
         Path | None, typer.Option(help="Where to write it; default: standard output")
     ] = None,
 ) -> None:
-    """Draw a flow, with its exchanges and fused segments.
+    """Draw a flow, with its shuffles and fused segments.
 
     Example:  cutwater graph examples/averages.py:flow --out averages.svg
     Example:  cutwater graph examples/averages.py:flow --mode realtime

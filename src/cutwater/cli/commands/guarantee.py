@@ -25,7 +25,7 @@ def guarantee(
     target: Annotated[str, typer.Argument(help="The flow: module:name or file.py:name")],
     config: Annotated[
         Path | None,
-        typer.Option(help="A TOML file with sources and sinks; default: ones are supposed"),
+        typer.Option(help="A TOML file with sources and sinks; default: two kinds are assumed"),
     ] = None,
     inputs: Annotated[
         str | None,
@@ -34,7 +34,7 @@ def guarantee(
             "else made up from the types of the sources"
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="What inputs and pairs are drawn from")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of inputs and pairs")] = 0,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show witnesses and whole sentences")
     ] = False,
@@ -43,9 +43,9 @@ def guarantee(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
-    """Say where order matters, which outputs must wait, and what holds from end to end.
+    """Show where order matters, which outputs must wait, and the guarantee from end to end.
 
-    Searches for events whose order shows; changes nothing. A weak guarantee is no error.
+    Searches for events whose order is visible; changes nothing. A weak guarantee is no error.
     Exit codes: 0 done, 2 wrong use or bad input.
 
     Example:  cutwater guarantee examples/averages.py:flow --html guarantee.html

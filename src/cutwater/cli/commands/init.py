@@ -118,9 +118,9 @@ _FILES = {
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="A folder that is not there yet, or is empty")],
+    folder: Annotated[Path, typer.Argument(help="A new or empty folder")],
 ) -> None:
-    """Make a project: a flow, input for it, a test that crashes it, and a run.toml.
+    """Create a project: a flow, input for it, a test that crashes it, and a run.toml.
 
     Example:  cutwater init means
     """

@@ -40,41 +40,44 @@ def run(
         Bindings | None, typer.Option(help="NAME=FOLDER to write to; once for each")
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="The folder that remembers how far the run is")
+        Path | None, typer.Option(help="The checkpoint folder; a run resumes from it")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A TOML file that says all this, and more; options win")
+        Path | None,
+        typer.Option(help="A TOML file with these settings and more; options override it"),
     ] = None,
     max_bytes_per_epoch: Annotated[
         int | None,
-        typer.Option(help="How much of each --source one epoch reads at the most", min=1),
+        typer.Option(help="Most bytes that an epoch reads from each --source", min=1),
     ] = None,
     max_rows_per_epoch: Annotated[
         int | None,
-        typer.Option(help="How many rows of each --source one epoch reads at the most", min=1),
+        typer.Option(help="Most rows that an epoch reads from each --source", min=1),
     ] = None,
     max_files_per_epoch: Annotated[
         int | None,
-        typer.Option(help="How many files of each --source one epoch reads at the most", min=1),
+        typer.Option(help="Most files that an epoch reads from each --source", min=1),
     ] = None,
     max_record_bytes: Annotated[
         int | None,
-        typer.Option(help="A line of a --source with more bytes is a bad record", min=1),
+        typer.Option(help="Longest line of a --source; a longer one is a bad record", min=1),
     ] = None,
     idle_after: Annotated[
         Bindings | None,
-        typer.Option(help="SOURCE=SECONDS without input until it holds others back no longer"),
+        typer.Option(
+            help="SOURCE=SECONDS without input after which it no longer holds back watermarks"
+        ),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say why each sink has the guarantee it has")
+        bool, typer.Option("--explain", help="Print why each sink has its guarantee")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
     **given: Any,
 ) -> None:
     """Run a flow on Spark; after a crash, run the same command again.
 
-    It says what each sink guarantees before it starts. SIGTERM and Ctrl-C finish the epoch first.
-    Exit codes: 0 done or stopped, 1 start it again, 2 somebody must change something.
+    Prints what each sink guarantees before it starts. SIGTERM and Ctrl-C finish the epoch first.
+    Exit codes: 0 done or stopped, 1 start it again, 2 change input, code or settings first.
 
     Example:  cutwater run averages.py:flow --source readings=in --sink means=out --checkpoint state
     Example:  cutwater run averages.py:flow --config run.toml --mode realtime --until stopped
@@ -95,7 +98,7 @@ def run(
     try:
         result = _run(order, explain)
     except KeyboardInterrupt:
-        _say("stopped at once; the epoch that was running is done again by the next run")
+        _say("stopped at once; the next run repeats the epoch that was running")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print_json(result)
@@ -137,7 +140,7 @@ class _Order:
             raise RefusedError(
                 Problem(
                     "no-checkpoint-given",
-                    "no checkpoint is given; a run remembers there how far it is",
+                    "no checkpoint is given; a run keeps its state and its progress there",
                     "pass --checkpoint FOLDER, or set it in [run] of the configuration",
                 )
             )

@@ -23,13 +23,13 @@ def state(
     ],
     step: Annotated[str, typer.Argument(help="A step that keeps a state")],
     epoch: Annotated[
-        int | None, typer.Option(help="At the end of which epoch, or tick; default: the newest")
+        int | None, typer.Option(help="The epoch or tick at whose end; default: the newest")
     ] = None,
     key: Annotated[
         list[str] | None,
         typer.Option(help='Only this key: text, or JSON such as 3 or ["a", 3]; once for each'),
     ] = None,
-    limit: Annotated[int, typer.Option(help="So many keys at the most", min=1)] = 100,
+    limit: Annotated[int, typer.Option(help="Most keys to show", min=1)] = 100,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
 ) -> None:
     """Show the state of a step at the end of an epoch. Read-only; a run may continue meanwhile.

@@ -29,7 +29,7 @@ from cutwater.semantics.delivery.histories import (
     prefixes,
     restored_from,
     saved,
-    state_of,
+    state_after,
     unread,
     unsaved,
 )
@@ -52,12 +52,12 @@ class _Epochs:
         if restored:
             waiting = map(output_of, prefixes(restored.value) if self.has_waiting else ())
             made = bag(*[out for out in waiting if out not in outputs])
-            yield bag(restored), state_of(restored.value) + made
+            yield bag(restored), state_after(restored.value) + made
             return
         history = longest("state", working)
         for x in working.of_kind("in"):
             after = history + x.value
-            yield bag(x) + state_of(history), state_of(after) + bag(output_of(after))
+            yield bag(x) + state_after(history), state_after(after) + bag(output_of(after))
         yield from unsaved(working, outputs, "checkpoint")
 
     def leaving(self, working: Bag, outputs: Bag) -> list[Element]:
@@ -130,7 +130,7 @@ class _Drifting:
         if restored:
             emitted_before = "" if self.has_waiting else restored.value
             made = self.emitted(emitted_before, restored.value, outputs)
-            yield bag(restored), state_of(restored.value) + made
+            yield bag(restored), state_after(restored.value) + made
             return
         history = longest("state", working)
         for x in working.of_kind("in"):
@@ -142,8 +142,8 @@ class _Drifting:
         after = "".join(sorted(history + x.value))
         before = after[: after.index(x.value)]
         displaced = [e for e in working.of_kind("out") if len(e.value) > len(before)]
-        made = state_of(after) + self.emitted(before, after, outputs)
-        return bag(x, *displaced) + state_of(history), made
+        made = state_after(after) + self.emitted(before, after, outputs)
+        return bag(x, *displaced) + state_after(history), made
 
     def emitted(self, before: str, after: str, outputs: Bag) -> Bag:
         """The outputs of extending a history from `before` to `after` that may be released."""

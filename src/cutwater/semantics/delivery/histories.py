@@ -22,16 +22,16 @@ __all__ = [
     "prefixes",
     "restored_from",
     "saved",
-    "state_of",
+    "state_after",
     "unread",
     "unsaved",
 ]
 
 
-R = TypeVar("R")
+_R = TypeVar("_R")
 
 
-def chosen(recoveries: Mapping[str, R], name: str) -> R:
+def chosen(recoveries: Mapping[str, _R], name: str) -> _R:
     """The recovery with a name; raises `InputError` if there is none."""
     if name not in recoveries:
         raise InputError(
@@ -53,7 +53,7 @@ def letters(text: str) -> tuple[Element, ...]:
     return tuple(Element("in", letter) for letter in text)
 
 
-def state_of(history: str) -> Bag:
+def state_after(history: str) -> Bag:
     """The state after these inputs; empty before the first."""
     return bag(Element("state", history)) if history else EMPTY
 

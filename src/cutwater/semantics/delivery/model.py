@@ -30,6 +30,7 @@ from cutwater.semantics.delivery.system import (
 
 __all__ = [
     "DeliveryModel",
+    "DeliveryStep",
     "Flaw",
     "Input",
     "Lose",
@@ -39,7 +40,6 @@ __all__ = [
     "Recover",
     "Repeat",
     "Seen",
-    "Step",
     "Transform",
 ]
 
@@ -100,7 +100,7 @@ class Repeat(msgspec.Struct, frozen=True, cache_hash=True):
     element: Element
 
 
-Step = Input | Transform | Output | Recover | Quiesce | Lose | Repeat
+DeliveryStep = Input | Transform | Output | Recover | Quiesce | Lose | Repeat
 Flaw = Literal["none", "loses", "repeats"]
 
 
@@ -172,7 +172,7 @@ class DeliveryModel:
         """The single point before anything has entered."""
         return (Point(Configuration(), 0, 0),)
 
-    def actions(self, point: Point) -> list[Step]:
+    def actions(self, point: Point) -> list[DeliveryStep]:
         """The possible steps: work, then failures."""
         if point.is_quiescent:
             return []
@@ -181,9 +181,9 @@ class DeliveryModel:
         rest = [] if work else [Quiesce()]
         return [*work, *flaws, *rest, *self._recoveries(point)]
 
-    def _work(self, point: Point) -> list[Step]:
+    def _work(self, point: Point) -> list[DeliveryStep]:
         c = point.configuration
-        steps: list[Step] = [Input(element) for element in self._next(point)]
+        steps: list[DeliveryStep] = [Input(element) for element in self._next(point)]
         for taken, made in self.system.transforms(c.working, c.outputs):
             steps.append(Transform(taken, made))
         steps += [Output(element) for element in self.system.leaving(c.working, c.outputs)]
@@ -192,10 +192,10 @@ class DeliveryModel:
     def _next(self, point: Point) -> tuple[Element, ...]:
         return self.inputs[point.entered : point.entered + 1]
 
-    def _lost(self, point: Point) -> list[Step]:
+    def _lost(self, point: Point) -> list[DeliveryStep]:
         return [Lose(element) for element in self._next(point)] if self.flaw == "loses" else []
 
-    def _repeated(self, point: Point) -> list[Step]:
+    def _repeated(self, point: Point) -> list[DeliveryStep]:
         if self.flaw != "repeats":
             return []
         entered = Bag(tuple(sorted(self.inputs[: point.entered])))
@@ -206,14 +206,14 @@ class DeliveryModel:
             if inputs.count(element) < entered.count(element) * (1 + point.failures)
         ]
 
-    def _recoveries(self, point: Point) -> list[Step]:
+    def _recoveries(self, point: Point) -> list[DeliveryStep]:
         if point.failures >= self.failures:
             return []
         c = point.configuration
         recover = reference_recovery(c) if self.is_reference else self.system.recover
         return [Recover(working) for working in dict.fromkeys(recover(c.inputs, c.outputs))]
 
-    def step(self, point: Point, action: Step) -> Point:
+    def step(self, point: Point, action: DeliveryStep) -> Point:
         """The point after a step; raises `ValueError` if the step is not possible."""
         c, entered, failures = point.configuration, point.entered, point.failures
         after: Configuration | None = c

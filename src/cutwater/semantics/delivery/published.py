@@ -27,7 +27,7 @@ from cutwater.semantics.delivery.histories import (
     prefixes,
     restored_from,
     saved,
-    state_of,
+    state_after,
     unread,
     unsaved,
 )
@@ -49,12 +49,12 @@ class _Windowed:
     def transforms(self, working: Bag, outputs: Bag) -> Iterator[Change]:
         restored = restored_from(working, outputs, "snapshot")
         if restored:
-            yield bag(restored), state_of(restored.value)
+            yield bag(restored), state_after(restored.value)
         elif not working.of_kind("out"):  # one output channel, drained in order
             history = longest("state", working)
             for x in working.of_kind("in"):
                 after = history + x.value
-                yield bag(x) + state_of(history), state_of(after) + bag(self.shown(after))
+                yield bag(x) + state_after(history), state_after(after) + bag(self.shown(after))
             if len(history) % 2 == 0:
                 yield from unsaved(working, outputs, "snapshot")
 
@@ -77,7 +77,7 @@ class _Windowed:
         again = sorted(used - set(snapshot))
         for order in permutations(again):
             history = snapshot + "".join(order)
-            yield state_of(history) + unread(inputs, history)
+            yield state_after(history) + unread(inputs, history)
 
     def shown_order(self, inputs: Bag, outputs: Bag) -> Iterator[Bag]:
         shown = Bag(tuple(element for element in outputs if element.kind == "out"))

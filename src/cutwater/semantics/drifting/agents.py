@@ -5,7 +5,7 @@ P2                                     here
 =====================================  =====================================================
 Coordinator, and the Acker             `Coordinator`: they run, and fail, together
 Cluster state manager                  `ClusterState`
-Persistent storage                     `Storage`
+Persistent storage                     `SnapshotStorage`
 Data producer, which replays           `Producer`
 Node                                   `Node`
 Barrier                                `Barrier`
@@ -28,7 +28,7 @@ from cutwater.semantics.drifting.elements import (
     Root,
     Time,
     fold,
-    in_order,
+    outputs_in_order,
 )
 from cutwater.semantics.drifting.messages import Groups
 
@@ -42,7 +42,7 @@ __all__ = [
     "Node",
     "Process",
     "Producer",
-    "Storage",
+    "SnapshotStorage",
 ]
 
 
@@ -55,7 +55,7 @@ class ClusterState(msgspec.Struct, frozen=True, cache_hash=True):
     """The last complete snapshot."""
 
 
-class Storage(msgspec.Struct, frozen=True, cache_hash=True):
+class SnapshotStorage(msgspec.Struct, frozen=True, cache_hash=True):
     """The states of all snapshots; durable."""
 
     states: frozenset[tuple[Root, str, Groups]] = frozenset()
@@ -131,7 +131,7 @@ class Down(msgspec.Struct, frozen=True):
 
 
 Process = (
-    ClusterState | Storage | Consumer | Producer | Node | Barrier | Coordinator | Down
+    ClusterState | SnapshotStorage | Consumer | Producer | Node | Barrier | Coordinator | Down
 )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ class Deployment:
     def expected(self) -> list[tuple[Element, ...]]:
         """What each consumer must receive: the in-order fold."""
         last = len(self.flow) - 1
-        elements = in_order(self.flow[:-1], (e for log in self.inputs for e in log))
+        elements = outputs_in_order(self.flow[:-1], (e for log in self.inputs for e in log))
         return [
             tuple(
                 fold(

@@ -22,7 +22,7 @@ from cutwater.semantics.drifting.model import DriftingModel
 from cutwater.semantics.drifting.protocol import Drifting
 from cutwater.semantics.drifting.system import Move, System
 
-__all__ = ["DriftingDelivery", "DriftingReference", "Logs", "Received", "Run"]
+__all__ = ["DriftingDelivery", "DriftingReference", "ProducerLogs", "Received", "Run"]
 
 
 class Received(msgspec.Struct, frozen=True, cache_hash=True):
@@ -108,7 +108,7 @@ class DriftingDelivery:
         return DriftingReference(deployment, tuple(_logs(deployment.inputs, flaw, count)))
 
 
-Logs = tuple[tuple[Element, ...], ...]
+ProducerLogs = tuple[tuple[Element, ...], ...]
 """The log of each producer."""
 
 
@@ -130,7 +130,7 @@ class DriftingReference:
 
     is_acyclic = True
 
-    def __init__(self, deployment: Deployment, logs: Sequence[Logs]) -> None:
+    def __init__(self, deployment: Deployment, logs: Sequence[ProducerLogs]) -> None:
         self.deployment = deployment
         self._runs = [
             DriftingDelivery(DriftingModel(Drifting(replace(deployment, inputs=log, snapshots=()))))
@@ -165,7 +165,7 @@ class DriftingReference:
         return self._runs[state.number].observation(state.run)
 
 
-def _logs(inputs: Logs, flaw: Flaw, faults: int) -> Iterator[Logs]:
+def _logs(inputs: ProducerLogs, flaw: Flaw, faults: int) -> Iterator[ProducerLogs]:
     """The logs a channel can produce; an input is repeated at most once per fault.
 
     Only the order of inputs matters, so they are renumbered where one repeats.
@@ -198,6 +198,6 @@ def _repeated(
             yield from _repeated(coming, (*came, element), most)
 
 
-def _by_producer(elements: Iterable[Element], producers: int) -> Logs:
+def _by_producer(elements: Iterable[Element], producers: int) -> ProducerLogs:
     known = list(elements)
     return tuple(tuple(e for e in known if e.t.root[1] == n) for n in range(producers))

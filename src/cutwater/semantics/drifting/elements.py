@@ -10,8 +10,8 @@ speculative maintenance of the order   `regroup`: a late element is inserted in 
                                        displaces is retracted (`Change` with sign -1)
 Acker, modified from Storm's           `Acker`
 t_last; the barrier                    `due`: what to release, in order of t, after t_last
-state of an operation in snapshot k    `settled`: what depends on inputs before k, and no more
-without failures and races             `in_order`: the fold that everything is compared with
+state of an operation in snapshot k    `settled_group`: what depends on inputs before k, and no more
+without failures and races             `outputs_in_order`: the fold that everything is compared with
 =====================================  =====================================================
 
 Where P2 is silent (2026-11-18):
@@ -40,7 +40,7 @@ import msgspec
 __all__ = [
     "BEGIN",
     "EMPTY",
-    "END",
+    "END_OF_INPUT",
     "Acker",
     "Change",
     "Element",
@@ -51,16 +51,16 @@ __all__ = [
     "collected",
     "due",
     "fold",
-    "in_order",
+    "outputs_in_order",
     "regroup",
-    "settled",
+    "settled_group",
 ]
 
 Root = tuple[int, int]
 """The time of an input: its offset at its producer, then the producer's number."""
 BEGIN: Root = (0, 0)
 """The frontier before anything is done."""
-END: Root = (sys.maxsize, 0)
+END_OF_INPUT: Root = (sys.maxsize, 0)
 """The frontier when nothing more will arrive."""
 
 
@@ -195,7 +195,7 @@ def _outputs(
     ]
 
 
-def settled(grouping: Grouping, group: Group, frontier: Root) -> Group:
+def settled_group(grouping: Grouping, group: Group, frontier: Root) -> Group:
     """The state of a key in the snapshot at a frontier: what later windows need, no speculation."""
     end = _first_from(group, frontier)
     return Group(group.present[max(0, end - grouping.window + 1) : end])
@@ -278,13 +278,13 @@ class Acker(msgspec.Struct, frozen=True, cache_hash=True):
         )
 
 
-def in_order(flow: Sequence[Grouping], inputs: Iterable[Element]) -> list[Element]:
+def outputs_in_order(flow: Sequence[Grouping], inputs: Iterable[Element]) -> list[Element]:
     """The outputs if everything is processed in order of t: the reference.
 
     Examples
     --------
     >>> inputs = [Element(Time((n, 0)), f"v{n}") for n in (1, 2, 3)]
-    >>> [output.value for output in in_order([Grouping(2)], inputs)]
+    >>> [output.value for output in outputs_in_order([Grouping(2)], inputs)]
     [('v1',), ('v1', 'v2'), ('v2', 'v3')]
     """
     elements = sorted(inputs, key=_rank)

@@ -3,10 +3,11 @@
 =====================================  =====================================================
 P2                                     here
 =====================================  =====================================================
-V.A.1, snapshotting                    `TakeSnapshot`, `Store`, `Stored`, `Accepted`, `Commit`
+V.A.1, snapshotting                    `TakeSnapshot`, `Store`, `StateStored`, `Accepted`,
+                                       `CommitSnapshot`
 V.A.2, last output element             `Bundle`, `Received`, `AskLast`, `Last`
-V.B, recovery                          `Claim`, `Claimed`, `Start`, `Fetch`, `Fetched`, `Ready`,
-                                       `Replay`
+V.B, recovery                          `ClaimGeneration`, `Claimed`, `Start`, `Fetch`,
+                                       `Fetched`, `Ready`, `ReplayInputs`
 elements; notifications of the Acker   `Work`; `Report`, `Bound`, `Passed`
 =====================================  =====================================================
 """
@@ -22,26 +23,26 @@ from cutwater.semantics.drifting.elements import Change, Element, Group, Root
 __all__ = [
     "Accepted",
     "AskLast",
-    "Body",
     "Bound",
     "Bundle",
-    "Claim",
+    "ClaimGeneration",
     "Claimed",
-    "Commit",
+    "CommitSnapshot",
     "Fetch",
     "Fetched",
     "Groups",
     "Last",
+    "MessageBody",
     "Name",
     "Passed",
     "Ready",
     "Received",
-    "Replay",
+    "ReplayInputs",
     "Report",
     "Sends",
     "Start",
+    "StateStored",
     "Store",
-    "Stored",
     "TakeSnapshot",
     "Work",
 ]
@@ -56,7 +57,7 @@ class _Body(msgspec.Struct, frozen=True, cache_hash=True):
     """The body of a message."""
 
 
-class Claim(_Body, frozen=True):
+class ClaimGeneration(_Body, frozen=True):
     """Coordinator to cluster state: claim this generation for a recovery."""
 
 
@@ -98,7 +99,7 @@ class Ready(_Body, frozen=True):
     """Node or barrier to coordinator: ready to start."""
 
 
-class Replay(_Body, frozen=True):
+class ReplayInputs(_Body, frozen=True):
     """Coordinator to producers: replay everything that is not before the snapshot."""
 
     snapshot: Root
@@ -147,7 +148,7 @@ class Store(_Body, frozen=True):
     groups: Groups
 
 
-class Stored(_Body, frozen=True):
+class StateStored(_Body, frozen=True):
     """Storage to node: the state is durable."""
 
     at: Root
@@ -159,7 +160,7 @@ class Accepted(_Body, frozen=True):
     at: Root
 
 
-class Commit(_Body, frozen=True):
+class CommitSnapshot(_Body, frozen=True):
     """Coordinator to cluster state: the snapshot to recover from."""
 
     at: Root
@@ -179,9 +180,10 @@ class Received(_Body, frozen=True):
     number: int
 
 
-Body = (
-    Claim | Claimed | Start | Fetch | Fetched | AskLast | Last | Ready | Replay | Work | Report
-    | Bound | Passed | TakeSnapshot | Store | Stored | Accepted | Commit | Bundle | Received
+MessageBody = (
+    ClaimGeneration | Claimed | Start | Fetch | Fetched | AskLast | Last | Ready | ReplayInputs
+    | Work | Report | Bound | Passed | TakeSnapshot | Store | StateStored | Accepted
+    | CommitSnapshot | Bundle | Received
 )  # fmt: skip
-Sends = Sequence[tuple[str, Body]]
+Sends = Sequence[tuple[str, MessageBody]]
 """Messages to be sent: target and body."""

@@ -25,30 +25,30 @@ from cutwater.semantics.drifting.agents import (
     Node,
     Process,
     Producer,
-    Storage,
+    SnapshotStorage,
 )
 from cutwater.semantics.drifting.elements import Element
 from cutwater.semantics.drifting.messages import (
     Accepted,
     AskLast,
-    Body,
     Bound,
     Bundle,
-    Claim,
     Claimed,
-    Commit,
+    ClaimGeneration,
+    CommitSnapshot,
     Fetch,
     Fetched,
     Last,
+    MessageBody,
     Passed,
     Ready,
     Received,
-    Replay,
+    ReplayInputs,
     Report,
     Sends,
     Start,
+    StateStored,
     Store,
-    Stored,
     TakeSnapshot,
     Work,
 )
@@ -122,7 +122,7 @@ class DriftingModel:
         """Nothing runs; the first start is a recovery."""
         durable: list[tuple[Key, Process]] = [
             (("cluster state", 0), ClusterState()),
-            (("storage", 0), Storage()),
+            (("storage", 0), SnapshotStorage()),
             *(((name, 0), Consumer()) for name in self.deployment.names("consumer")),
         ]
         return (System(tuple(sorted(durable, key=by_key)), frozenset(), self.faults),)
@@ -246,7 +246,7 @@ class DriftingModel:
                 return self.protocol.start_node(body)
             case Start():
                 return self.protocol.start_barrier(message.target)
-            case Replay() as body:
+            case ReplayInputs() as body:
                 return self.protocol.on_replay(message.target, body)
         raise AssertionError(message)
 
@@ -263,13 +263,13 @@ class DriftingModel:
                 return rules.on_report(process, source, body)
             case Coordinator(), Accepted() as body:
                 return rules.on_accepted(process, source, body)
-            case ClusterState(), Claim():
+            case ClusterState(), ClaimGeneration():
                 return rules.on_claim(process, generation)
-            case ClusterState(), Commit() as body:
+            case ClusterState(), CommitSnapshot() as body:
                 return rules.on_commit(process, generation, body)
-            case Storage(), Store() as body:
+            case SnapshotStorage(), Store() as body:
                 return rules.on_store(process, source, body)
-            case Storage(), Fetch() as body:
+            case SnapshotStorage(), Fetch() as body:
                 return rules.on_fetch(process, source, body)
             case Node(), Fetched() as body:
                 return rules.on_fetched(process, body)
@@ -277,7 +277,7 @@ class DriftingModel:
                 return rules.on_work(process, me, source, body)
             case Node(), TakeSnapshot() as body:
                 return rules.take_snapshot(process, body)
-            case Node(), Stored(at):
+            case Node(), StateStored(at):
                 return process, [("coordinator", Accepted(at))]
             case Barrier(), Last() as body:
                 return rules.on_last(process, body)
@@ -340,8 +340,8 @@ class DriftingModel:
 
 
 _MONOTONE = (
-    Accepted, Bound, Claimed, Fetch, Fetched, Last, Passed, Ready, Received, Report, Store, Stored,
-    TakeSnapshot,
+    Accepted, Bound, Claimed, Fetch, Fetched, Last, Passed, Ready, Received, Report, StateStored,
+    Store, TakeSnapshot,
 )  # fmt: skip
 
 
@@ -351,5 +351,5 @@ def _in_words(message: Message) -> str:
     return repr(message)
 
 
-def _is_start(body: Body) -> bool:
-    return isinstance(body, Start | Replay)
+def _is_start(body: MessageBody) -> bool:
+    return isinstance(body, Start | ReplayInputs)

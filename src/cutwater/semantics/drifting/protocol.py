@@ -39,11 +39,11 @@ from cutwater.semantics.drifting.agents import (
     Deployment,
     Node,
     Producer,
-    Storage,
+    SnapshotStorage,
 )
 from cutwater.semantics.drifting.elements import (
     EMPTY,
-    END,
+    END_OF_INPUT,
     Acker,
     Change,
     Element,
@@ -52,29 +52,29 @@ from cutwater.semantics.drifting.elements import (
     collected,
     due,
     regroup,
-    settled,
+    settled_group,
 )
 from cutwater.semantics.drifting.messages import (
     Accepted,
     AskLast,
-    Body,
     Bound,
     Bundle,
     Claimed,
-    Commit,
+    CommitSnapshot,
     Fetch,
     Fetched,
     Groups,
     Last,
+    MessageBody,
     Passed,
     Ready,
     Received,
-    Replay,
+    ReplayInputs,
     Report,
     Sends,
     Start,
+    StateStored,
     Store,
-    Stored,
     TakeSnapshot,
     Work,
 )
@@ -99,7 +99,7 @@ class Drifting:
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
 
-    def is_fenced(self, body: Body) -> bool:
+    def is_fenced(self, body: MessageBody) -> bool:
         """Is a message accepted only in its own generation?"""
         return True
 
@@ -128,7 +128,7 @@ class Drifting:
         after = replace(c, ready=c.ready | {source})
         # RESULT
         is_complete = len(after.ready) == len(self.deployment.workers)
-        replay = Replay(self.replay_from(c.snapshot))
+        replay = ReplayInputs(self.replay_from(c.snapshot))
         return after, [(p, replay) for p in self.deployment.producers if is_complete]
 
     def replay_from(self, snapshot: Root) -> Root:
@@ -180,7 +180,7 @@ class Drifting:
             return replace(c, accepted=accepted), ()
         after, sends = self._next_snapshot(replace(c, accepted=None))
         # RESULT
-        return after, [("cluster state", Commit(body.at)), *sends]
+        return after, [("cluster state", CommitSnapshot(body.at)), *sends]
 
     def accepting(self) -> Iterable[str]:
         """The agents that must accept a snapshot to make it complete."""
@@ -197,7 +197,7 @@ class Drifting:
         return ClusterState(generation, s.snapshot), [("coordinator", Claimed(s.snapshot))]
 
     def on_commit(
-        self, s: ClusterState, generation: int, body: Commit
+        self, s: ClusterState, generation: int, body: CommitSnapshot
     ) -> tuple[ClusterState, Sends]:
         """Record a complete snapshot, if it is of the newest generation."""
         # PREMISE
@@ -206,19 +206,23 @@ class Drifting:
         # STATE
         return ClusterState(generation, body.at), ()
 
-    def on_store(self, s: Storage, source: str, body: Store) -> tuple[Storage, Sends]:
+    def on_store(
+        self, s: SnapshotStorage, source: str, body: Store
+    ) -> tuple[SnapshotStorage, Sends]:
         """Store a state."""
         kept = s.states | {(body.at, source, body.groups)}
-        return Storage(kept), [(source, Stored(body.at))]
+        return SnapshotStorage(kept), [(source, StateStored(body.at))]
 
-    def on_fetch(self, s: Storage, source: str, body: Fetch) -> tuple[Storage, Sends]:
+    def on_fetch(
+        self, s: SnapshotStorage, source: str, body: Fetch
+    ) -> tuple[SnapshotStorage, Sends]:
         """Return a state; every complete snapshot has one."""
         found = (groups for at, node, groups in s.states if (at, node) == (body.snapshot, source))
         return s, [(source, Fetched(next(found, ())))]
 
     # producers
 
-    def on_replay(self, name: str, body: Replay) -> tuple[Producer, Sends]:
+    def on_replay(self, name: str, body: ReplayInputs) -> tuple[Producer, Sends]:
         """V.B: seek to the first input that the snapshot does not cover."""
         log = self._log(name)
         first = sum(element.t.root < body.snapshot for element in log)
@@ -243,7 +247,7 @@ class Drifting:
 
     def _bound(self, name: str, p: Producer) -> Bound:
         log = self._log(name)
-        bound = log[p.next].t.root if p.next < len(log) else END
+        bound = log[p.next].t.root if p.next < len(log) else END_OF_INPUT
         return Bound(bound, tuple((log[n].t.root, (name, n)) for n in range(p.first, p.next)))
 
     def _log(self, name: str) -> tuple[Element, ...]:
@@ -297,7 +301,7 @@ class Drifting:
     def state_at(self, n: Node, at: Root) -> Groups:
         """A node's part of a snapshot: what depends on inputs before it, and no more."""
         flow = self.deployment.flow
-        return tuple((p, settled(flow[p[0]], group, at)) for p, group in n.groups or ())
+        return tuple((p, settled_group(flow[p[0]], group, at)) for p, group in n.groups or ())
 
     # barriers
 
@@ -352,7 +356,7 @@ class Drifting:
 
     def _released(self, b: Barrier, me: str) -> tuple[Barrier, Sends]:
         """V.A.2: send what is due, and accept a snapshot that waited for it."""
-        sends: list[tuple[str, Body]] = []
+        sends: list[tuple[str, MessageBody]] = []
         waiting = due(dict(b.outputs), self.release_before(b), b.last)
         for output in waiting[: max(0, self.most_unacknowledged - len(b.unacknowledged))]:
             b = self._sent(b, output)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from cutwater.semantics.drifting.elements import (
     BEGIN,
     EMPTY,
-    END,
+    END_OF_INPUT,
     Change,
     Element,
     Group,
@@ -32,7 +32,7 @@ from cutwater.semantics.drifting.elements import (
     collected,
     fold,
     regroup,
-    settled,
+    settled_group,
 )
 
 __all__ = ["Arrival", "Cost", "Replayed", "frontiers", "speculate", "wait_in_order"]
@@ -78,7 +78,7 @@ def frontiers(arrivals: Sequence[Arrival]) -> list[Root]:
         has_come[ranks[arrival.element.t.root]] = True
         while first < len(roots) and has_come[first]:
             first += 1
-        found.append(roots[first] if first < len(roots) else END)
+        found.append(roots[first] if first < len(roots) else END_OF_INPUT)
     return found
 
 
@@ -204,7 +204,7 @@ class _Speculation:
         """Take a snapshot, complete at once: everything before the frontier was released."""
         self.snapshot_at = frontier
         self._stored = {
-            address: settled(self.flow[address[0]], group, frontier)
+            address: settled_group(self.flow[address[0]], group, frontier)
             for address, group in self._groups.items()
         }
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cutwater.semantics.drifting.agents import Coordinator, Down, Process
-from cutwater.semantics.drifting.messages import Body, Claim, Sends
+from cutwater.semantics.drifting.messages import ClaimGeneration, MessageBody, Sends
 
 __all__ = [
     "Crash",
@@ -45,7 +45,7 @@ class Message(msgspec.Struct, frozen=True, cache_hash=True):
     generation: int
     source: str
     target: str
-    body: Body
+    body: MessageBody
 
 
 class Faults(msgspec.Struct, frozen=True, cache_hash=True):
@@ -174,7 +174,7 @@ def suspected(state: System, agent: str | None) -> System:
         after = spent(state, "suspicions", is_reason=False)
         after = replace(after, spared=after.spared | {(agent, state.attempts)})
     after = replace(replaced(after, key), attempts=key[1])
-    return put(after, key, Coordinator(), [("cluster state", Claim())], generation=key[1])
+    return put(after, key, Coordinator(), [("cluster state", ClaimGeneration())], generation=key[1])
 
 
 def crashed(state: System, key: Key) -> System:

@@ -41,23 +41,23 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from cutwater.semantics.protocols.loop_log_world import (
-    EpochPlan,
     FedBack,
     LoopCase,
+    LoopOutput,
     LoopRun,
     LoopWorld,
-    Output,
     Released,
+    RoundPlan,
+    RoundWork,
     States,
     Token,
-    Work,
-    Written,
+    WrittenRows,
 )
 
 __all__ = ["LoopLog"]
 
 _SHARED = -1
-_Row = TypeVar("_Row", FedBack, Output)
+_Row = TypeVar("_Row", FedBack, LoopOutput)
 
 
 class LoopLog:
@@ -111,7 +111,7 @@ class LoopLog:
         # STATE
         stay = tuple(number for number in inside if number != leaves)
         reads = next_input if has_input else -1
-        plan = EpochPlan(reads, start, end if iterating else start, leaves, stay)
+        plan = RoundPlan(reads, start, end if iterating else start, leaves, stay)
         # RESULT
         return replace(w, plans=(*w.plans, plan))
 
@@ -146,12 +146,12 @@ class LoopLog:
         # STATE
         plan, states = w.plans[epoch], dict(self.states_before(w, epoch))
         rounds = self._events(w, plan)
-        fed_back, outputs = list[FedBack](), list[Output]()
+        fed_back, outputs = list[FedBack](), list[LoopOutput]()
         for number, tokens in sorted(rounds.items()):
             of = self.state_of(number)
             for order, token in enumerate(tokens):
                 states[of] = states.get(of, "") + token.name
-                outputs.append(Output(number, order, states[of]))
+                outputs.append(LoopOutput(number, order, states[of]))
                 if token.rounds:
                     again = Token(token.name, token.rounds - 1)
                     fed_back.append(FedBack(number, order, again))
@@ -161,13 +161,13 @@ class LoopLog:
         if plan.leaves >= 0:
             states.pop(plan.leaves, None)
         turn = -1 if is_reversed else 1
-        work = Work(tuple(fed_back[::turn]), tuple(outputs[::turn]), released)
+        work = RoundWork(tuple(fed_back[::turn]), tuple(outputs[::turn]), released)
         # RESULT
         run = replace(w.run, epoch=epoch, work=work, done=0)
         after = (*w.states[:epoch], tuple(sorted(states.items())))
         return replace(w, run=run, states=after, synced=max(w.synced, epoch + 1))
 
-    def _events(self, w: LoopWorld, plan: EpochPlan) -> dict[int, list[Token]]:
+    def _events(self, w: LoopWorld, plan: RoundPlan) -> dict[int, list[Token]]:
         """The events of an epoch by input epoch, each in order: new ones, and what was fed back."""
         found: dict[int, list[Token]] = {}
         if plan.reads >= 0:
@@ -184,7 +184,7 @@ class LoopLog:
             return ()
         values: list[str] = []
         for at in range(epoch):
-            rows = _rows_of(w.results, Output, at, at + 1)
+            rows = _rows_of(w.results, LoopOutput, at, at + 1)
             values += [row.value for row in self.in_order(rows) if row.input == leaves]
         return ((leaves, tuple(values)),)
 
@@ -217,9 +217,9 @@ class LoopLog:
         if self.is_published(w, what, epoch):
             return w
         if what == "log":
-            return replace(w, log=(*w.log, Written(epoch, work.fed_back)))
+            return replace(w, log=(*w.log, WrittenRows(epoch, work.fed_back)))
         if what == "results":
-            return replace(w, results=(*w.results, Written(epoch, work.outputs)))
+            return replace(w, results=(*w.results, WrittenRows(epoch, work.outputs)))
         return replace(w, shown=(*w.shown, *work.released), released=epoch + 1)
 
     # -- cleaning
@@ -275,7 +275,7 @@ class LoopLog:
         return replace(w, run=None, losses=w.losses - 1)
 
 
-def _rows_of(log: Sequence[Written], row: type[_Row], start: int, end: int) -> list[_Row]:
+def _rows_of(log: Sequence[WrittenRows], row: type[_Row], start: int, end: int) -> list[_Row]:
     """The rows of some epochs, as they stand in a log."""
     return [
         each

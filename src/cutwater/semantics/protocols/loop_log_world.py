@@ -9,17 +9,17 @@ from __future__ import annotations
 import msgspec
 
 __all__ = [
-    "EpochPlan",
     "FedBack",
     "LoopCase",
+    "LoopOutput",
     "LoopRun",
     "LoopWorld",
-    "Output",
     "Released",
+    "RoundPlan",
+    "RoundWork",
     "States",
     "Token",
-    "Work",
-    "Written",
+    "WrittenRows",
 ]
 
 States = tuple[tuple[int, str], ...]
@@ -45,7 +45,7 @@ class FedBack(msgspec.Struct, frozen=True, order=True):
     token: Token
 
 
-class Output(msgspec.Struct, frozen=True, order=True):
+class LoopOutput(msgspec.Struct, frozen=True, order=True):
     """A row of the log of results: it waits until its input epoch is released."""
 
     input: int
@@ -54,14 +54,14 @@ class Output(msgspec.Struct, frozen=True, order=True):
     value: str
 
 
-class Written(msgspec.Struct, frozen=True):
+class WrittenRows(msgspec.Struct, frozen=True):
     """What an epoch published to a log; the rows stand in the order in which they were written."""
 
     epoch: int
-    rows: tuple[FedBack, ...] | tuple[Output, ...]
+    rows: tuple[FedBack, ...] | tuple[LoopOutput, ...]
 
 
-class EpochPlan(msgspec.Struct, frozen=True):
+class RoundPlan(msgspec.Struct, frozen=True):
     """An entry of Spark's offset log."""
 
     reads: int
@@ -76,11 +76,11 @@ class EpochPlan(msgspec.Struct, frozen=True):
     """The input epochs in the loop, oldest first, without the one that enters."""
 
 
-class Work(msgspec.Struct, frozen=True):
+class RoundWork(msgspec.Struct, frozen=True):
     """What the tasks of an epoch have staged."""
 
     fed_back: tuple[FedBack, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[LoopOutput, ...]
     released: Released
 
 
@@ -92,7 +92,7 @@ class LoopRun(msgspec.Struct, frozen=True):
     """The number of epochs that were planned before it started."""
     epoch: int = -1
     """The epoch whose tasks it has run; -1: none."""
-    work: Work | None = None
+    work: RoundWork | None = None
     """What they staged."""
     done: int = 0
     """How many steps of `order_of_an_epoch` are done."""
@@ -101,15 +101,15 @@ class LoopRun(msgspec.Struct, frozen=True):
 class LoopWorld(msgspec.Struct, frozen=True, cache_hash=True):
     """All durable state, and the run."""
 
-    plans: tuple[EpochPlan, ...]
+    plans: tuple[RoundPlan, ...]
     """Spark's offset log."""
     finished: int
     """Length of Spark's commit log."""
     synced: int
     """How many epochs had their offsets synced to disk, as tasks began."""
-    log: tuple[Written, ...]
+    log: tuple[WrittenRows, ...]
     """What epochs fed back, as far as it was not cleaned."""
-    results: tuple[Written, ...]
+    results: tuple[WrittenRows, ...]
     """What left the body, as far as it was not cleaned."""
     states: tuple[States, ...]
     """For each epoch whose tasks have run, the states after it."""

@@ -38,10 +38,10 @@ from msgspec.structs import replace
 
 __all__ = [
     "Case",
+    "EpochPlan",
     "Ledger",
     "Microbatches",
     "Part",
-    "Plan",
     "Row",
     "Run",
     "SinkState",
@@ -54,7 +54,7 @@ Part = Literal["fence", "compare", "rows", "ledger"]
 """A part of a transaction with a sink; see `Microbatches.transaction`."""
 
 
-class Plan(msgspec.Struct, frozen=True, order=True):
+class EpochPlan(msgspec.Struct, frozen=True, order=True):
     """Which records an epoch reads: from `start` to just before `end`."""
 
     start: int
@@ -64,7 +64,7 @@ class Plan(msgspec.Struct, frozen=True, order=True):
 class Row(msgspec.Struct, frozen=True):
     """The output of an epoch in a sink partition: a function of its plan and of the code."""
 
-    plan: Plan
+    plan: EpochPlan
     code: str
 
 
@@ -109,7 +109,7 @@ class Run(msgspec.Struct, frozen=True):
     """The current epoch."""
     position: int = 0
     """The record at which that epoch begins."""
-    plan: Plan | None = None
+    plan: EpochPlan | None = None
     """The plan given to the epoch's tasks; None before they start."""
     tasks: tuple[int, ...] = ()
     """For each task, how much of its work is done; see `Microbatches.work_of_a_task`."""
@@ -122,7 +122,7 @@ class Run(msgspec.Struct, frozen=True):
 class World(msgspec.Struct, frozen=True, cache_hash=True):
     """All durable state, and all processes."""
 
-    entries: tuple[Plan, ...]
+    entries: tuple[EpochPlan, ...]
     """The source log: entry n is the plan of epoch n."""
     planned: int
     """Length of Spark's offset log; epoch n names entry n."""
@@ -289,7 +289,7 @@ class Microbatches:
         if len(w.entries) != run.epoch:
             return None  # already planned: that is the plan
         # RESULT
-        return replace(w, entries=(*w.entries, Plan(run.position, run.position + size)))
+        return replace(w, entries=(*w.entries, EpochPlan(run.position, run.position + size)))
 
     def log_offset(self, w: World, at: int) -> World | None:
         """Spark logs the offset that names the entry: the epoch is planned."""

@@ -46,17 +46,17 @@ from msgspec.structs import replace
 
 from cutwater.semantics.protocols.realtime_world import (
     Bucket,
+    BucketSnapshots,
     Entry,
-    PlanLog,
+    PartitionPlan,
     Reader,
     RealTimeCase,
     RealTimeRun,
     RealTimeWorld,
     SinkPartition,
-    Snapshots,
     State,
     TickRow,
-    fenced,
+    fenced_before,
     next_tick,
     put,
     records_between,
@@ -105,11 +105,11 @@ class RealTime:
         # STATE
         mine = run.generation
         if what == "fence plan":
-            w = replace(w, plans=fenced(w.plans, mine))
+            w = replace(w, plans=fenced_before(w.plans, mine))
         elif what == "fence snapshots":
-            w = replace(w, snapshots=fenced(w.snapshots, mine))
+            w = replace(w, snapshots=fenced_before(w.snapshots, mine))
         else:
-            w = replace(w, sinks=fenced(w.sinks, mine))
+            w = replace(w, sinks=fenced_before(w.sinks, mine))
         # RESULT
         return with_run(w, at, replace(run, begun=run.begun + 1))
 
@@ -131,7 +131,7 @@ class RealTime:
         deltas = w.snapshots[bucket].deltas
         return tuple(item for tick, delta in deltas if tick <= base for item in delta)
 
-    def void_deltas(self, known: Snapshots, base: int) -> Snapshots:
+    def void_deltas(self, known: BucketSnapshots, base: int) -> BucketSnapshots:
         """Rule 5: deltas above the recovery tick are void."""
         return replace(known, deltas=tuple(kept for kept in known.deltas if kept[0] <= base))
 
@@ -234,7 +234,7 @@ class RealTime:
         run = with_reader(run, number, replace(reader, tick=tick))
         return with_run(replace(w, idles=w.idles - bool(ahead)), at, run)
 
-    def may_append(self, plan: PlanLog, run: RealTimeRun) -> bool:
+    def may_append(self, plan: PartitionPlan, run: RealTimeRun) -> bool:
         """Rule 6: a fenced reader appends nothing to the plan."""
         return plan.generation <= run.generation
 
@@ -345,7 +345,7 @@ class RealTime:
 
     # -- snapshots
 
-    def may_store(self, known: Snapshots, run: RealTimeRun) -> bool:
+    def may_store(self, known: BucketSnapshots, run: RealTimeRun) -> bool:
         """Rule 6: a fenced bucket stores nothing."""
         return known.generation <= run.generation
 

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from cutwater.semantics.protocols.realtime import RealTime
 from cutwater.semantics.protocols.realtime_world import (
+    BucketSnapshots,
     Entry,
-    PlanLog,
+    PartitionPlan,
     RealTimeCase,
     RealTimeRun,
     RealTimeWorld,
     SinkPartition,
-    Snapshots,
     TickRow,
     with_run,
     without_run,
@@ -66,8 +66,8 @@ class RealTimeModel:
         return (
             RealTimeWorld(
                 arrived=none,
-                plans=(PlanLog(),) * len(case.records),
-                snapshots=(Snapshots(),) * case.buckets,
+                plans=(PartitionPlan(),) * len(case.records),
+                snapshots=(BucketSnapshots(),) * case.buckets,
                 sinks=(SinkPartition(),) * case.buckets,
                 base=0,
                 positions=none,

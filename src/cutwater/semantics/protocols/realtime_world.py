@@ -15,18 +15,18 @@ from msgspec.structs import replace
 
 __all__ = [
     "Bucket",
+    "BucketSnapshots",
     "Entry",
-    "PlanLog",
+    "PartitionPlan",
     "Reader",
     "RealTimeCase",
     "RealTimeRun",
     "RealTimeWorld",
     "Record",
     "SinkPartition",
-    "Snapshots",
     "State",
     "TickRow",
-    "fenced",
+    "fenced_before",
     "next_tick",
     "put",
     "records_between",
@@ -50,7 +50,7 @@ class Entry(msgspec.Struct, frozen=True, order=True):
     end: int
 
 
-class PlanLog(msgspec.Struct, frozen=True):
+class PartitionPlan(msgspec.Struct, frozen=True):
     """The plan of a source partition."""
 
     generation: int = 0
@@ -59,7 +59,7 @@ class PlanLog(msgspec.Struct, frozen=True):
     """Sorted by tick; those up to a snapshot that counts may have been truncated."""
 
 
-class Snapshots(msgspec.Struct, frozen=True):
+class BucketSnapshots(msgspec.Struct, frozen=True):
     """What a bucket has stored of its state."""
 
     generation: int = 0
@@ -146,8 +146,8 @@ class RealTimeWorld(msgspec.Struct, frozen=True, cache_hash=True):
 
     arrived: tuple[int, ...]
     """For each source partition how many records there are."""
-    plans: tuple[PlanLog, ...]
-    snapshots: tuple[Snapshots, ...]
+    plans: tuple[PartitionPlan, ...]
+    snapshots: tuple[BucketSnapshots, ...]
     sinks: tuple[SinkPartition, ...]
     """One partition for each bucket."""
     base: int
@@ -193,10 +193,10 @@ class RealTimeCase(msgspec.Struct, frozen=True):
 
 
 _T = TypeVar("_T")
-_Fenced = TypeVar("_Fenced", PlanLog, Snapshots, SinkPartition)
+_Fenced = TypeVar("_Fenced", PartitionPlan, BucketSnapshots, SinkPartition)
 
 
-def fenced(written: tuple[_Fenced, ...], generation: int) -> tuple[_Fenced, ...]:
+def fenced_before(written: tuple[_Fenced, ...], generation: int) -> tuple[_Fenced, ...]:
     """What is written in several places, with a generation before which all are fenced."""
     return tuple(replace(known, generation=max(known.generation, generation)) for known in written)
 

@@ -49,9 +49,9 @@ __all__ = [
     "RecoveryModel",
     "RecoveryMove",
     "RecoveryRules",
-    "Stored",
+    "RecoveryVerdict",
+    "StoredSnapshot",
     "TaskState",
-    "Verdict",
     "World",
     "is_all_published",
     "is_explained",
@@ -62,7 +62,7 @@ _MIDDLE, _SINK = 2, 3
 _TASKS = ("a", "b", "middle", "sink")
 _CHANNELS = ((0, _MIDDLE), (1, _MIDDLE), (_MIDDLE, _SINK))
 
-Verdict = Literal["take", "drop", "wait"]
+RecoveryVerdict = Literal["take", "drop", "wait"]
 
 
 class RecoveryCase(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ class TaskState(msgspec.Struct, frozen=True, cache_hash=True):
     is_up: bool = True
 
 
-class Stored(msgspec.Struct, frozen=True, cache_hash=True):
+class StoredSnapshot(msgspec.Struct, frozen=True, cache_hash=True):
     """A snapshot: the state of a task at the end of an epoch."""
 
     task: int
@@ -122,7 +122,7 @@ class World(msgspec.Struct, frozen=True, cache_hash=True):
 
     tasks: tuple[TaskState, ...]
     channels: tuple[tuple[Message, ...], ...]
-    stored: frozenset[Stored]
+    stored: frozenset[StoredSnapshot]
     coordinator: Coordinator
     published: tuple[tuple[str, ...], ...]
     """For each committed epoch what the sink had in it."""
@@ -162,13 +162,13 @@ class RecoveryRules:
         """The generation that a task sends with."""
         return task.generation
 
-    def verdict(self, task: TaskState, message: Message) -> Verdict:
+    def verdict(self, task: TaskState, message: Message) -> RecoveryVerdict:
         """What a task does with the next message on a channel."""
         if message.generation < task.generation:
             return "drop"
         return "take" if message.generation == task.generation else "wait"
 
-    def counts(self, stored: Stored, coordinator: Coordinator) -> bool:
+    def counts(self, stored: StoredSnapshot, coordinator: Coordinator) -> bool:
         """Does a snapshot count for the commit of its epoch?"""
         return stored.generation == coordinator.generation
 
@@ -298,7 +298,7 @@ class RecoveryModel:
         for channel in _into(number):
             state = _without_first(state, channel)
         task = state.tasks[number]
-        snapshot = Stored(number, task.epoch, task.generation, task.state)
+        snapshot = StoredSnapshot(number, task.epoch, task.generation, task.state)
         state = replace(state, stored=state.stored | {snapshot})
         kept = task.state if number == _MIDDLE else self._first(number)
         after = replace(task, epoch=task.epoch + 1, state=kept)
@@ -343,7 +343,7 @@ class RecoveryModel:
         back = TaskState(known.generation, known.committed, kept)
         return _with_task(state, number, back)
 
-    def _stored(self, state: World, number: int) -> Stored:
+    def _stored(self, state: World, number: int) -> StoredSnapshot:
         """The snapshot that a task goes back to: of the newest committed epoch."""
         known = state.coordinator
         found = [s for s in state.stored if (s.task, s.epoch) == (number, known.committed - 1)]

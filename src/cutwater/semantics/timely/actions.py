@@ -9,10 +9,10 @@ import msgspec
 
 from cutwater.semantics.timely.dataflow import (
     Dataflow,
-    Event,
     Message,
     Notified,
     Received,
+    TimelyEvent,
     precedes,
 )
 
@@ -138,7 +138,7 @@ def change_outputs(
     return _with_queues(dataflow, c, queues)
 
 
-def _react(dataflow: Dataflow, c: Configuration, node: str, event: Event) -> Configuration:
+def _react(dataflow: Dataflow, c: Configuration, node: str, event: TimelyEvent) -> Configuration:
     """What Mess2 and Not2 have in common: g₁ is applied, and what it says comes about."""
     number = dataflow.number[node]
     done = dataflow.processors[number].g1(c.states[number], event)

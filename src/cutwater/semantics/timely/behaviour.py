@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from cutwater.errors import InputError, Problem
 from cutwater.semantics.timely.actions import Pointstamp
-from cutwater.semantics.timely.dataflow import Dataflow, Event, Notified, Processor
+from cutwater.semantics.timely.dataflow import Dataflow, Notified, Processor, TimelyEvent
 
 __all__ = ["Request", "one_step", "requested"]
 
@@ -26,7 +26,7 @@ class Request:
     """A new request that a processor makes on an event (Definition 3, at its tightest)."""
 
     node: str
-    event: Event
+    event: TimelyEvent
     time: Any
     """What it asks to be notified of."""
 
@@ -54,7 +54,7 @@ def requested(dataflow: Dataflow) -> list[Request]:
         events = dataflow.events(processor.name)
 
         def after(
-            pair: tuple[Any, frozenset[Any]], event: Event, processor: Processor = processor
+            pair: tuple[Any, frozenset[Any]], event: TimelyEvent, processor: Processor = processor
         ) -> tuple[Any, frozenset[Any]]:
             done = processor.g1(pair[0], event)
             delivered = {event.time} if isinstance(event, Notified) else set()
@@ -77,8 +77,8 @@ def _states(dataflow: Dataflow, processor: Processor) -> list[Any]:
 def _reachable(
     processor: Processor,
     starts: Iterable[_S],
-    events: list[Event],
-    after: Callable[[_S, Event], _S],
+    events: list[TimelyEvent],
+    after: Callable[[_S, TimelyEvent], _S],
 ) -> list[_S]:
     found = dict.fromkeys(starts)
     todo = list(found)

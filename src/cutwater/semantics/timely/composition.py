@@ -36,10 +36,10 @@ from cutwater.semantics.timely.clock import Clock
 from cutwater.semantics.timely.dataflow import Dataflow, Message
 from cutwater.semantics.timely.relation import could_result_in
 
-__all__ = ["Composite", "acts", "crossing", "is_step", "joined"]
+__all__ = ["Composite", "acts", "crossing", "is_step", "joined_dataflows"]
 
 
-def joined(first: Dataflow, second: Dataflow) -> Dataflow:
+def joined_dataflows(first: Dataflow, second: Dataflow) -> Dataflow:
     """The whole graph: an output of one with the name of an input of the other connects them."""
     others = {edge.name: edge for edge in second.edges}
     edges = []
@@ -167,7 +167,7 @@ class Composite:
         arriving: Sequence[_Arrival] = (),
         has_outputs: bool = False,
     ) -> None:
-        self.whole = joined(first, second)
+        self.whole = joined_dataflows(first, second)
         self.parts = (first, second)
         self.inputs, self.has_outputs = inputs, has_outputs
         self.arriving = tuple(arriving)

@@ -12,7 +12,7 @@ from typing import Any
 
 from cutwater.errors import Problem
 from cutwater.semantics.timely.behaviour import one_step, requested
-from cutwater.semantics.timely.dataflow import Dataflow, Event, Received, precedes
+from cutwater.semantics.timely.dataflow import Dataflow, Received, TimelyEvent, precedes
 from cutwater.semantics.timely.relation import CouldResultIn
 
 __all__ = ["PastMessage", "PastRequest", "condition_1", "condition_2"]
@@ -23,7 +23,7 @@ class PastRequest:
     """A node that asks to be notified of a time that is not at or after the event it handles."""
 
     node: str
-    event: Event
+    event: TimelyEvent
     time: Any
     """What it asks for."""
 

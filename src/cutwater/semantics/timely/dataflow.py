@@ -15,7 +15,6 @@ from cutwater.times import rounds_of
 
 __all__ = [
     "Dataflow",
-    "Event",
     "History",
     "LocalResult",
     "Message",
@@ -23,6 +22,7 @@ __all__ = [
     "Processor",
     "Reaction",
     "Received",
+    "TimelyEvent",
     "buffer",
     "is_buffer",
     "local_result",
@@ -72,7 +72,7 @@ class Notified(msgspec.Struct, frozen=True, cache_hash=True):
     time: Any
 
 
-Event = Received | Notified
+TimelyEvent = Received | Notified
 
 
 class Reaction(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ class Processor:
     """A node and its behaviour (P3: p, g₁(p), Initial(p))."""
 
     name: str
-    g1: Callable[[Any, Event], Reaction]
+    g1: Callable[[Any, TimelyEvent], Reaction]
     """``(state, event) -> reaction``; pure."""
     initial: tuple[tuple[Any, frozenset[Any]], ...] = ((None, frozenset()),)
     """The states it may start in, each with the notifications it asks for at first."""
@@ -173,7 +173,7 @@ class Dataflow:
         """The edges that a node writes."""
         return tuple(edge for edge in self.edges if edge.source == node)
 
-    def events(self, node: str) -> list[Event]:
+    def events(self, node: str) -> list[TimelyEvent]:
         """Everything that could happen to a node, whether or not it will in this graph."""
         received = [Received(e.name, m) for e in self.incoming(node) for m in self.messages]
         return [*received, *map(Notified, self.times)]
@@ -187,7 +187,7 @@ class History:
     """The state it started in."""
     requests: frozenset[Any]
     """What it asked for at first."""
-    events: tuple[Event, ...] = ()
+    events: tuple[TimelyEvent, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def local_result(processor: Processor, history: History) -> LocalResult:
 def buffer(name: str, outgoing: str) -> Processor:
     """A buffer node: a relay from its one incoming edge to its one outgoing edge."""
 
-    def relay(state: Any, event: Event) -> Reaction:
+    def relay(state: Any, event: TimelyEvent) -> Reaction:
         if isinstance(event, Notified):
             return reaction(state)
         return reaction(state, {outgoing: [event.message]})
@@ -232,7 +232,7 @@ def is_buffer(dataflow: Dataflow, node: str) -> bool:
         return False
     processor = dataflow.processors[dataflow.number[node]]
 
-    def relayed(state: Any, event: Event) -> Reaction:
+    def relayed(state: Any, event: TimelyEvent) -> Reaction:
         sent = [event.message] if isinstance(event, Received) else []
         return reaction(state, {outgoing[0].name: sent})
 

@@ -133,7 +133,7 @@ def test_a_state_that_is_moved_between_two_runs(server, write, tmp_path):
 def test_verify(cli, place, tmp_path):
     before = files(place)
     done = cli("checkpoint", "verify", place.root)
-    assert (done.code, done.out) == (0, "totals: 4 files looked at; it is whole\n")
+    assert (done.code, done.out) == (0, "totals: 4 files checked; intact\n")
     assert files(place) == before
     (place.spark / "offsets" / "0").write_text("")
     done = cli("checkpoint", "verify", place.root)

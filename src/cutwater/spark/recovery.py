@@ -263,7 +263,7 @@ def _settle(
     if checkpoint.is_mid_epoch():
         released = _refuse_mixture(checkpoint, found, wanted, job, asked)
         if not released:
-            if checkpoint.replans:
+            if checkpoint.logs_offsets:
                 forget_newest(checkpoint)
         else:
             wanted = replace(wanted, sinks=wanted.sinks | found.sinks)
@@ -281,8 +281,9 @@ def _refuse_mixture(
     checkpoint: Checkpoint, found: Identity, wanted: Identity, job: Job, asked: Resumption
 ) -> dict[str, str]:
     """What was released of the newest epoch; refuses a mix of two flows unless that is allowed."""
-    released = released_of(checkpoint, found, job)
-    problems = half_released(found, wanted, checkpoint.first_unfinished(), released)
+    epoch = checkpoint.first_unfinished()
+    released = released_of(checkpoint, found, job, epoch)
+    problems = half_released(found, wanted, epoch, released)
     if problems and not asked.finish_with_this_flow:
         raise RefusedError(problems)
     return released

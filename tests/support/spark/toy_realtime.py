@@ -78,6 +78,10 @@ class MemorySink(SinkConnector):
     def publish(self, claim: Claim, epoch: int, receipts: Any) -> None:
         raise AssertionError("nothing is staged")
 
+    def released(self, claim: Claim, epoch: int) -> str | None:
+        newest = self.newest_epoch(claim.sink, claim.query_id)
+        return "rows" if newest is not None and newest >= epoch else None
+
     def row_count(self, claim: Claim) -> int:
         return sum(map(len, self.shown_rows.get(self.name, {}).values()))
 
@@ -130,12 +134,21 @@ class ToyRealTime:
             readers=self.readers,
             now=self.clock,
         )
+        self._forget_unreleased(opening)
         publish_side_outputs(self.job, opening)
         self.steps, self.kill_at = 0, kill_at
         for _ in range(batch_ends):
             self._batch(opening, steps=self.random.randrange(1, 60))
         self._batch(opening, steps=None)
         publish_side_outputs(self.job, opening)
+
+    def _forget_unreleased(self, opening: Opening) -> None:
+        """What a generation opens without was never planned, for anybody who looks."""
+        common = opening.snapshots.common()
+        known = {each.tick for plan in opening.plans() for each in plan.ticks}
+        gone = [tick for tick in self.planned if tick > common and tick not in known]
+        for tick in gone:
+            del self.planned[tick]
 
     def _batch(self, opening: Opening, steps: int | None) -> None:
         self.queues = {}

@@ -18,7 +18,9 @@ from cutwater.spark.checkpoint.offset_log import ChunkLog
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
 from cutwater.spark.connectors.base.sink import BucketRows
+from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.recovery import Resumption, recover
+from cutwater.spark.storage.durable import write_json
 
 SPARK = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
 FILES = {"a.jsonl": "1\n2\n", "b.jsonl": "3\nbad\n"}
@@ -291,3 +293,14 @@ def test_a_start_notes_whether_epochs_survive_a_power_loss(tmp_path, fsync):
     recover(world.checkpoint, job, Resumption(), SPARK, print)
     noted = json.loads((world.checkpoint.root / "synced.json").read_text())
     assert (noted["epoch"] is not None) == fsync
+
+
+def test_where_a_source_began_stays_decided(tmp_path):
+    """A topic that is read from its end: what came since its first start is not skipped."""
+    world = World(tmp_path, 0)
+    log = world.checkpoint.root / "sources" / "items"
+    [entry] = log.glob("*/1.json")
+    write_json(entry, [Chunk(0, None, 100).to_json(), Chunk(1, None, 7).to_json()])
+    world.start(more)
+    assert not world.is_planned()
+    assert list(log.glob("*/1.json"))

@@ -49,13 +49,12 @@ def unbound_side_outputs(
     return {name: Folder(str(checkpoint.root / side_output_folder(name))) for name in names}
 
 
-def released_of(checkpoint: Checkpoint, found: Identity, job: Job) -> dict[str, str]:
-    """What each sink may have released of the unfinished epochs, as a phrase; absent: nothing.
+def released_of(checkpoint: Checkpoint, found: Identity, job: Job, epoch: int) -> dict[str, str]:
+    """What each sink may have released from an epoch on, as a phrase; absent: nothing.
 
     A sink that is bound elsewhere now, or not at all, cannot be asked, so it counts as having
     released something.
     """
-    epoch = checkpoint.first_unfinished()
     sinks: Mapping[str, SinkConnector] = {
         **unbound_side_outputs(checkpoint, found, job),
         **job.sinks,
@@ -98,7 +97,8 @@ def drop_unplanned(checkpoint: Checkpoint, sources: Collection[str], generation:
 
 
 def _is_decided(entry: list[Any]) -> bool:
-    return all(Chunk.of_json(item).is_decision for item in entry)
+    chunks = map(Chunk.of_json, entry)
+    return all(chunk.is_decision or chunk.is_beginning for chunk in chunks)
 
 
 def _drop_sums(folder: Path) -> None:

@@ -55,8 +55,8 @@ class Checkpoint:
 
     unit = "epoch"
     """What its numbers count."""
-    replans = True
-    """Is an unfinished epoch forgotten if nothing of it was released? Else it is replayed."""
+    logs_offsets = True
+    """Is an epoch planned by Spark's offset log? Else the engine forgets it by itself."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

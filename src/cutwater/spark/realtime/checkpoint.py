@@ -45,7 +45,7 @@ class RealTimeCheckpoint(Checkpoint):
     """The folder of a checkpoint, in which a tick is an epoch."""
 
     unit = "tick"
-    replans = False  # rule 1: a planned tick is replayed, whether released or not
+    logs_offsets = False  # `unreleased`: a generation opens without ticks that were not released
 
     @staticmethod
     def at(path: str | Path) -> RealTimeCheckpoint:

@@ -1,14 +1,16 @@
 """Digests of what each tick released, to detect a replay that produces other rows (rule 10).
 
 The ledgers drop a replayed tick, so different rows would go unnoticed, and a different state would
-carry on from there. Digests are not synced: they survive a kill of the process, and those that are
-lost in a power loss are not compared.
+carry on from there. A tick that is not in the log and comes before one that is had no rows, and has
+none in a replay either. Digests are not synced: they survive a kill of the process, and what comes
+behind the first damaged one, after a power loss, is not compared.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,18 @@ from cutwater.errors import Problem, RefusedError
 from cutwater.jsonable import plain
 from cutwater.spark.connectors.base.sink import BucketRows
 from cutwater.spark.exchange.columns import Records
-from cutwater.spark.storage.durable import create_file
+from cutwater.spark.storage.durable import create_file, make_folder
 
-__all__ = ["DigestLog", "digest_of", "not_the_same"]
+__all__ = ["DigestLog", "copy_digests", "digest_of", "not_the_same"]
 
 _RECORD = struct.Struct("<qQQ")
 """A tick, the digest of its rows, and a checksum of both."""
 _encode_fast = msgspec.msgpack.Encoder(enc_hook=str, order="deterministic").encode
 _encode_plain = msgspec.json.Encoder(order="deterministic").encode
+
+
+_NO_ROWS = xxhash.xxh64().intdigest()
+_FRESH = ".new"
 
 
 def digest_of(sinks: Iterable[tuple[str, Iterable[BucketRows]]]) -> int:
@@ -63,16 +69,23 @@ class DigestLog:
     def __init__(self, path: Path, after: int) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._known = {tick: digest for tick, digest in _read(path) if tick > after}
-        fresh = path.with_name(f"{path.name}.new")  # the partition is no suffix to replace
-        with create_file(fresh) as file:
-            file.writelines(_packed(*each) for each in self._known.items())
-        fresh.replace(path)
+        self._after, self._newest = after, max(self._known, default=after)
+        self._expected = deque(t for t in sorted(self._known) if self._known[t] != _NO_ROWS)
+        _rewrite(path, self._known)
         self._file = path.open("ab", buffering=0)
 
     def compare(self, tick: int, digest: int) -> None:
-        """Refuse a tick that was released with other rows."""
-        if self._known.get(tick, digest) != digest:
+        """Refuse a tick that was released with other rows, or without any."""
+        self.pass_over(tick - 1)
+        if self._after < tick <= self._newest and self._known.get(tick, _NO_ROWS) != digest:
             raise RefusedError(not_the_same(tick))
+        if self._expected and self._expected[0] == tick:
+            self._expected.popleft()
+
+    def pass_over(self, tick: int) -> None:
+        """Refuse if one that was not compared, up to this tick, was released with rows."""
+        if self._expected and self._expected[0] <= tick:
+            raise RefusedError(not_the_same(self._expected[0]))
 
     def note(self, tick: int, digest: int) -> None:
         """Record that a tick was released."""
@@ -84,6 +97,21 @@ class DigestLog:
         self._file.close()
 
 
+def copy_digests(source: Path, target: Path, through: int) -> None:
+    """Copy the digests of all tasks up to a tick; later ones are of ticks that are forgotten."""
+    make_folder(target)
+    for path in source.iterdir() if source.is_dir() else ():
+        if not path.name.endswith(_FRESH):
+            _rewrite(target / path.name, {t: digest for t, digest in _read(path) if t <= through})
+
+
+def _rewrite(path: Path, digests: Mapping[int, int]) -> None:
+    fresh = path.with_name(f"{path.name}{_FRESH}")  # the partition is no suffix to replace
+    with create_file(fresh) as file:
+        file.writelines(_packed(*each) for each in digests.items())
+    fresh.replace(path)
+
+
 def _packed(tick: int, digest: int) -> bytes:
     return _RECORD.pack(tick, digest, _sum(tick, digest))
 
@@ -93,13 +121,14 @@ def _sum(tick: int, digest: int) -> int:
 
 
 def _read(path: Path) -> Iterator[tuple[int, int]]:
-    """The records that are intact."""
+    """The records before the first damaged one: behind it, one that is missing may be lost."""
     data = path.read_bytes() if path.exists() else b""
     for tick, digest, total in _RECORD.iter_unpack(
         data[: len(data) // _RECORD.size * _RECORD.size]
     ):
-        if total == _sum(tick, digest):
-            yield tick, digest
+        if total != _sum(tick, digest):
+            return
+        yield tick, digest
 
 
 def not_the_same(tick: int) -> Problem:

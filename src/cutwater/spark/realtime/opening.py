@@ -1,4 +1,4 @@
-"""Opens a generation: what it resumes from, and where its new ticks start (rules 1, 5, 6)."""
+"""Opens a generation: what it resumes from, and where its new ticks start (rules 1, 5, 6, 11)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,10 +17,12 @@ from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.offset_log import SourcePlan
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import Job
+from cutwater.spark.realtime.digests import copy_digests
 from cutwater.spark.realtime.plan_log import PlannedTick, TickPlan, read_plan, write_plan
 from cutwater.spark.realtime.positions import read_position, read_reader
 from cutwater.spark.realtime.protocol import TICK_S
 from cutwater.spark.realtime.snapshots import Snapshots
+from cutwater.spark.realtime.unreleased import newest_released, without_unreleased
 from cutwater.spark.storage.durable import damaged, make_folder, read_json, sync_folder, write_json
 
 __all__ = ["Opening", "newest_opening", "open_generation", "source_plan"]
@@ -214,7 +216,11 @@ def open_generation(
     in_sinks = [sink.newest_epoch(name, job.query_id) for name, sink in job.sinks.items()]
     known = [*(before.known_ticks() if before else ()), *(t for t in in_sinks if t is not None)]
     first = max([*known, int((now - origin) / TICK_S)]) + 1
-    is_to_end = job.is_ending and not (before and any(p.is_ending for p in before.plans()))
+    released = (
+        newest_released(job, list(before.plans()), before.snapshots.common()) if before else -1
+    )
+    plans = _plans_to_replay(job, before, released)
+    is_to_end = job.is_ending and not any(plan.is_ending for plan in plans.values())
     end = (PlannedTick(first, (), is_end=True),) if is_to_end else ()
     opening = Opening(
         checkpoint=job.checkpoint,
@@ -230,15 +236,13 @@ def open_generation(
     )
     shutil.rmtree(opening.folder, ignore_errors=True)
     make_folder(opening.folder / "plan")
-    tick = before.snapshots.common() if before else -1
     for source in opening.sources:
-        found = read_plan(before.plan_path(source)) if before else TickPlan()
-        base = source_plan(job, source).condensed(found.chunks_through(tick))
-        ticks = (*found.after(tick), *end)
-        write_plan(opening.plan_path(source), TickPlan(tuple(base), tick, ticks))
+        plan = plans.get(source, TickPlan())
+        write_plan(opening.plan_path(source), replace(plan, ticks=(*plan.ticks, *end)))
     if before:
-        before.snapshots.copy_to(opening.snapshots, tick)
-        _copy_digests(before, opening)
+        before.snapshots.copy_to(opening.snapshots, before.snapshots.common())
+        if before.code == opening.code:  # the same flow replays its ticks (rule 10)
+            copy_digests(before.folder / "digests", opening.folder / "digests", released)
     sync_folder(opening.folder)
     write_json(opening.folder / "opening.json", asdict(opening))
     for generation in _generations(checkpoint):
@@ -247,7 +251,20 @@ def open_generation(
     return opening
 
 
-def _copy_digests(before: Opening, opening: Opening) -> None:
-    """Keep the digests of the same flow, to compare when its ticks are replayed (rule 10)."""
-    if before.code == opening.code and (before.folder / "digests").is_dir():
-        shutil.copytree(before.folder / "digests", opening.folder / "digests")
+def _plans_to_replay(job: Job, before: Opening | None, released: int) -> dict[str, TickPlan]:
+    """For each source, what is behind the snapshot and may have been released (rules 5, 11)."""
+    if before is None:
+        return {}
+    common, found = (
+        before.snapshots.common(),
+        dict(zip(before.sources, before.plans(), strict=True)),
+    )
+    return {
+        source: TickPlan(
+            tuple(source_plan(job, source).condensed(plan.chunks_through(common))),
+            common,
+            without_unreleased(plan, common, released),
+        )
+        for source, plan in found.items()
+        if source in job.sources
+    }

@@ -123,9 +123,11 @@ class OperatorTask:
 
     def _advance(self) -> Iterator[pa.RecordBatch]:
         for tick, bodies in self._alignment.aligned():
+            self._digests.pass_over(tick - 1)
             self._store_if_due(tick - 1)
             yield from self._run_tick(tick, bodies)
         frontier = self._alignment.frontier
+        self._digests.pass_over(frontier)
         self._store_if_due(frontier)
         if frontier > self._reported:
             self._reported = frontier

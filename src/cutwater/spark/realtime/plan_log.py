@@ -148,7 +148,9 @@ class PlanLog:
         self._path = path
         self.plan, size = _read(path)
         self._file: BinaryIO = path.open("r+b")
-        self._file.truncate(size)
+        if self.size > size:  # a torn line; a power loss must not bring it back before others
+            self._file.truncate(size)
+            sync_file(self._file)
         self._file.seek(size)
 
     def append(self, planned: PlannedTick) -> None:

@@ -17,6 +17,7 @@ from cutwater.spark.realtime import digests
 from cutwater.spark.realtime.digests import DigestLog, digest_of
 
 DRAWN = []
+NO_ROWS = digest_of([])
 
 
 @dataclass(frozen=True)
@@ -133,13 +134,103 @@ def test_digests_that_a_snapshot_covers_or_that_are_cut_off_are_not_compared(tmp
     log.close()
     path.write_bytes(path.read_bytes()[:-3])
     log = DigestLog(path, 1)
-    for tick in (0, 1, 4):
+    for tick in (0, 1):
         log.compare(tick, 99)
     for tick in (2, 3):
-        log.compare(tick, tick)
         with pytest.raises(RunError):
             log.compare(tick, 99)
+        log.compare(tick, tick)
+    log.compare(4, 99)
     log.close()
+
+
+def log_of(path, *noted):
+    log = DigestLog(path, -1)
+    for tick, digest in noted:
+        log.note(tick, digest)
+    log.close()
+    return path
+
+
+def test_a_tick_that_is_not_in_the_log_had_no_rows_if_a_later_one_is(tmp_path):
+    log = DigestLog(log_of(tmp_path / "0.0", (2, 22), (5, NO_ROWS)), -1)
+    log.compare(1, NO_ROWS)
+    with pytest.raises(RunError, match="tick 1 was released before"):
+        log.compare(1, 11)
+    log.compare(2, 22)
+    with pytest.raises(RunError, match="tick 4 was released before"):
+        log.compare(4, 44)
+    log.pass_over(5)  # without rows then, and without any now
+    log.compare(6, 66)
+    log.close()
+
+
+def test_a_tick_with_rows_is_not_passed_over(tmp_path):
+    log = DigestLog(log_of(tmp_path / "0.0", (2, 22), (5, 55)), -1)
+    log.pass_over(1)
+    with pytest.raises(RunError, match="tick 2 was released before"):
+        log.pass_over(2)
+    with pytest.raises(RunError, match="tick 2 was released before"):
+        log.compare(5, 55)
+    log.compare(2, 22)
+    with pytest.raises(RunError, match="tick 5 was released before"):
+        log.pass_over(7)
+    log.close()
+
+
+def test_behind_a_damaged_digest_nothing_is_known(tmp_path):
+    """A power loss may have taken any of them, so that a tick without one may have had rows."""
+    path = log_of(tmp_path / "0.0", (1, 11), (2, 22), (3, 33))
+    size = path.stat().st_size // 3
+    path.write_bytes(path.read_bytes()[:size] + bytes(size) + path.read_bytes()[2 * size :])
+    log = DigestLog(path, -1)
+    log.compare(1, 11)
+    for tick in (2, 3):
+        log.compare(tick, 99)
+    log.close()
+
+
+def test_digests_are_copied_up_to_a_tick(tmp_path):
+    """What comes behind is forgotten, and is planned anew in other ticks."""
+    log_of(tmp_path / "old" / "0.1", (1, 11), (2, 22), (3, 33))
+    (tmp_path / "old" / "0.1.new").write_bytes(b"left by a crash")
+    digests.copy_digests(tmp_path / "old", tmp_path / "new", 2)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["0.1"]
+    log = DigestLog(tmp_path / "new" / "0.1", 1)
+    log.compare(2, 22)
+    log.pass_over(3)
+    log.compare(3, 99)
+    log.close()
+
+
+PASSED = set()
+
+
+def is_passed(item: Item) -> bool:
+    return item.size % 12 in PASSED
+
+
+@pytest.mark.parametrize(
+    "later", [{0, 10, 11}, set()], ids=["rows where there were none", "none where there were some"]
+)
+def test_a_replay_with_rows_in_other_ticks_is_stopped(tmp_path, later):
+    """The ledger would drop rows of an earlier tick without a word; and it misses none."""
+    flow = cw.Flow("passing")
+    flow.sink("out", flow.source("s0", Item).filter(is_passed))
+    toy = ToyRealTime(
+        toy_job(flow, tmp_path), random.Random(1), partitions=1, snapshot_ticks=10_000
+    )
+    for number in range(4):
+        lines = "".join(f'{{"name":"a","size":{size}}}\n' for size in range(12))
+        (tmp_path / "in" / "s0" / f"{number}").write_text(lines)
+    PASSED.clear()
+    PASSED.update({10, 11})
+    run_until_released(toy)
+    PASSED.clear()
+    PASSED.update(later)
+    with pytest.raises(RunError) as raised:
+        toy.run()
+    assert [problem.code for problem in raised.value.problems] == ["not-deterministic"]
 
 
 def test_tasks_that_start_together_rewrite_their_digests_through_files_of_their_own(

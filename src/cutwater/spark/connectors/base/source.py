@@ -80,6 +80,11 @@ class Chunk:
         """Is it empty, and only records that an idle source followed the watermark of others?"""
         return bool(self.start == self.end)
 
+    @property
+    def is_beginning(self) -> bool:
+        """Is it empty, and only records where a source begins?"""
+        return self.start is None
+
     def to_json(self) -> dict[str, Any]:
         """The chunk as an entry of the offset log."""
         kept = asdict(self)

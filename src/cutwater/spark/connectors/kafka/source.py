@@ -149,19 +149,19 @@ class KafkaMessages(SourceConnector):
         return self.measure(chunk)
 
     def cut(self, chunk: Chunk, amount: int) -> Any:
-        return chunk.end if _is_beginning(chunk) else super().cut(chunk, amount)
+        return chunk.end if chunk.is_beginning else super().cut(chunk, amount)
 
     @classmethod
     def merge(cls, before: Chunk, after: Chunk) -> Chunk:
         """Keeps ``began``: where partitions began that have had no message yet."""
         began = before.about.get("began", {}) | after.about.get("began", {})
-        start = after.start if _is_beginning(before) else before.start
+        start = after.start if before.is_beginning else before.start
         about = {**after.about, "began": began} if began else after.about
         return replace(after, start=start, about=about)
 
     @classmethod
     def measure(cls, chunk: Chunk) -> int:
-        return 0 if _is_beginning(chunk) else super().measure(chunk)
+        return 0 if chunk.is_beginning else super().measure(chunk)
 
     @classmethod
     def partition_name(cls, chunk: Chunk) -> str:
@@ -177,11 +177,6 @@ class KafkaMessages(SourceConnector):
 
     def coordinates(self, chunk: Chunk, position: int) -> dict[str, Any]:
         return {"topic": self.topic, "partition": chunk.number, "offset": position}
-
-
-def _is_beginning(chunk: Chunk) -> bool:
-    """Does the chunk read nothing, and only log where its partition began?"""
-    return chunk.start is None
 
 
 class _Positions(Planner):
@@ -326,7 +321,7 @@ class _Messages(RecordReader):
         self._fill = filler_of(tp)
 
     def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
-        return iter(()) if _is_beginning(chunk) else _messages(self._source, chunk)
+        return iter(()) if chunk.is_beginning else _messages(self._source, chunk)
 
     def decode_one(self, raw: bytes | None) -> Any:
         if raw is None:

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 __all__ = ["Delta", "StagedFile"]
 
 _SECRET = re.compile(r"secret|password|token|key|credential|signature|sas", re.IGNORECASE)
+_OF_A_LOG = ("_delta_log", "_torn")
+"""What a table consists of whose creation was interrupted, or torn by a power loss."""
 _NOT_SECRET = re.compile(r"_file$|_env$", re.IGNORECASE)
 
 
@@ -146,7 +148,7 @@ class Delta(SinkConnector):
         root = Path(self.path)
         if not self.is_local or not root.is_dir():
             return False
-        return any(not _is_log_without_versions(path) for path in root.iterdir())
+        return any(path.name not in _OF_A_LOG or not path.is_dir() for path in root.iterdir())
 
     def schema_problems(self, name: str, record: Any) -> list[Problem]:
         """The columns in which the table and the records differ."""
@@ -238,11 +240,6 @@ def _ledger_problems(
         return [other_sink(name, path, ledger["sink"], "table")]
     newest = log.newest_kept(*owner)
     return [ahead(name, path, newest, next_epoch)] if newest >= next_epoch else []
-
-
-def _is_log_without_versions(path: Path) -> bool:
-    """Is it the remainder of a table whose creation was interrupted?"""
-    return path.name == "_delta_log" and path.is_dir() and not any(path.glob("*.json"))
 
 
 def _no_table(sink: str, path: str) -> Problem:

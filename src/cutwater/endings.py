@@ -16,8 +16,8 @@ a bug in this library (any exception not of its own)        any other         2
 ==========================================================  ================  ====
 
 A supervisor restarts on 1 and gives up on 2. Errors of other systems are classified here by their
-own codes: the errno of an `OSError`, PostgreSQL's SQLSTATE, Kafka's error code, the HTTP status of an
-object store.
+own codes: the errno of an `OSError`, PostgreSQL's SQLSTATE, Kafka's error code, the HTTP status of
+an object store.
 """
 
 from __future__ import annotations

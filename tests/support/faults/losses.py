@@ -1,4 +1,4 @@
-"""What a disk may hold after a power loss: what was not synced is dropped, cut, emptied or zeroed."""
+"""What a disk may hold after a power loss: what was not synced is dropped, cut or zeroed."""
 
 import json
 import random

@@ -117,7 +117,6 @@ class FolderFiles:
         sync_folder(log)
         return version if parts else -1
 
-
     def view(self) -> AbstractContextManager[str]:
         """The table; or, while some of its log is torn, a folder with links to the rest of it."""
         torn = torn_files(self._root / LOG)

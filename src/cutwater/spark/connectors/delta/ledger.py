@@ -38,7 +38,7 @@ _LEDGER = "cutwater.ledger"
 _CHECKPOINT_EVERY = 100
 """Epochs after which the log gets a checkpoint if nothing is compacted."""
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-"""No maintenance beside a commit: it would delete the log before a checkpoint that is not synced."""
+"""No maintenance beside a commit: it would delete the log before its checkpoint is synced."""
 
 
 class DeltaLog:
@@ -49,7 +49,8 @@ class DeltaLog:
         self._settings = settings
         self._sink = sink
         self._options = settings.storage_options or None
-        self._files = files_of(settings.path, settings.is_local, self._options)
+        with self._speaking():
+            self._files = files_of(settings.path, settings.is_local, self._options)
 
     def exists(self) -> bool:
         """Is there a table, apart from what a power loss tore?"""
@@ -247,9 +248,7 @@ class DeltaLog:
         properties = CommitProperties(custom_metadata={"cutwater": {"compacted": epoch}})
         table = self._table()
         before = set(table.file_uris())
-        table.optimize.compact(
-            commit_properties=properties, post_commithook_properties=_NO_HOOKS
-        )
+        table.optimize.compact(commit_properties=properties, post_commithook_properties=_NO_HOOKS)
         self._files.sync(sorted(set(self._table().file_uris()) - before))
 
     def sweep(self, claim: Claim, before_epoch: int) -> None:

@@ -69,7 +69,9 @@ def torn_files(log: Path) -> list[str]:
     base = _base(log, versions, checkpoints)
     first = _first_torn(log, versions, base)
     if first and not _is_ours(log, versions, first, checkpoints.get(base, [])):
-        raise DamagedLog(f"version {first} is torn or missing, and the table has other writers only")
+        raise DamagedLog(
+            f"version {first} is torn or missing, and the table has other writers only"
+        )
     late = [name for at, name in versions.items() if first is not None and at >= first]
     unusable = [
         name
@@ -215,7 +217,7 @@ def _are_missing(actions: _Actions) -> bool:
 
 
 def _about(actions: _Actions) -> dict[str, Any]:
-    found = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    found: Any = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     return found if isinstance(found, dict) else {}
 
 

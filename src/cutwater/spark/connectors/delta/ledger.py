@@ -24,6 +24,7 @@ from cutwater.spark.connectors.delta.failures import first_line, kind_of_delta
 from cutwater.spark.connectors.delta.files import files_of
 from cutwater.spark.connectors.delta.restores import kept_epochs
 from cutwater.spark.connectors.delta.torn_log import DamagedLog
+from cutwater.spark.storage.durable import parse_json
 
 if TYPE_CHECKING:
     from cutwater.spark.connectors.delta.sink import Delta, StagedFile
@@ -301,7 +302,14 @@ def _application(flow: str, sink: str, query_id: str) -> str:
 
 def _ledger_of(table: DeltaTable) -> dict[str, Any] | None:
     text = table.metadata().configuration.get(_LEDGER)
-    ledger: dict[str, Any] | None = json.loads(text) if text else None
+    if not text:
+        return None
+    try:
+        ledger = parse_json(text)
+        if not isinstance(ledger, dict) or not isinstance(ledger.get("generation"), int):
+            raise ValueError("it names no generation")
+    except ValueError as error:
+        raise DamagedLog(f"the property {_LEDGER} is {text:.60}: {error}") from None
     return ledger
 
 

@@ -40,7 +40,7 @@ from cutwater.spark.connectors.base.sink import (
     fenced,
 )
 from cutwater.spark.connectors.kafka.checks import topics_of
-from cutwater.spark.connectors.kafka.errors import in_words
+from cutwater.spark.connectors.kafka.errors import in_words, patiently
 from cutwater.spark.connectors.kafka.ledger import Account, KafkaLedger
 from cutwater.spark.connectors.kafka.settings import Cluster
 from cutwater.spark.connectors.kafka.transactions import (
@@ -169,7 +169,9 @@ class KafkaTopic(SinkConnector):
             )
 
     def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
-        """Why a checkpoint must not write to the topic; changes nothing."""
+        """Why a checkpoint must not write to the topic; waits for brokers that are down."""
+        topics = topics_of(self.cluster)
+        patiently(f"sink '{name}'", self.cluster, self.topic, lambda: topics.find(self.topic))
         with self._speaking(name):
             return list(self._hindrances(name, query_id, next_epoch))
 

@@ -30,7 +30,7 @@ from cutwater.spark.connectors.base.source import (
     SourceConnector,
 )
 from cutwater.spark.connectors.kafka.checks import Topic, topics_of
-from cutwater.spark.connectors.kafka.errors import failed, in_words, is_hopeless
+from cutwater.spark.connectors.kafka.errors import PATIENCE_S, failed, in_words, is_hopeless, patiently
 from cutwater.spark.connectors.kafka.polling import polled
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
@@ -38,8 +38,6 @@ __all__ = ["KAFKA_BATCH_ROWS", "KafkaMessages"]
 
 _T = TypeVar("_T")
 
-_PATIENCE_S = 120
-"""Seconds to wait for a broker that does not answer."""
 KAFKA_BATCH_ROWS = 20_000
 _SAMPLE_ROWS = 200
 _SAMPLE_EVERY = 100
@@ -109,14 +107,15 @@ class KafkaMessages(SourceConnector):
                 )
 
     def check(self, name: str, step: Source) -> Iterator[Problem]:
-        with in_words(f"source '{name}'", self.cluster, self.topic):
-            if topics_of(self.cluster).find(self.topic) is None:
-                yield Problem(
-                    "unknown-topic",
-                    f"source '{name}' reads topic '{self.topic}', which {self.servers} does not "
-                    "have",
-                    "create it, or correct the name",
-                )
+        """Waits for brokers that are down."""
+        who, cluster = f"source '{name}'", self.cluster
+        found = patiently(who, cluster, self.topic, lambda: topics_of(cluster).find(self.topic))
+        if found is None:
+            yield Problem(
+                "unknown-topic",
+                f"{who} reads topic '{self.topic}', which {self.servers} does not have",
+                "create it, or correct the name",
+            )
 
     def replay(self) -> Replay:
         """Replayable unless the topic is compacted: compaction deletes messages of old epochs."""
@@ -256,7 +255,7 @@ class _Positions(Planner):
         End offsets never decrease. A broker that reports so has just started, so this retries, and
         raises `InputError` when that lasts too long.
         """
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             ends = _patiently(self._source, self._looked_up)
             shrunk = [n for n, end in self._ends_before.items() if ends.get(n, 0) < end]
@@ -307,16 +306,7 @@ def _fair(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
 
 
 def _patiently(source: KafkaMessages, look: Callable[[], _T]) -> _T:
-    """Retry until a broker answers, so that a restart of brokers is survived; then raise."""
-    kafka = client_module()
-    deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            return look()
-        except kafka.KafkaException as error:
-            if is_hopeless(error.args[0]) or time.monotonic() > deadline:
-                raise failed(source._who, source.cluster, source.topic, error.args[0]) from None
-            time.sleep(0.5)
+    return patiently(source._who, source.cluster, source.topic, look)
 
 
 class _Messages(RecordReader):
@@ -354,7 +344,7 @@ def _messages(source: KafkaMessages, chunk: Chunk) -> Iterator[RawBatch]:
     raws: list[bytes | None] = []
     positions: list[int] = []
     reached = chunk.start
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     try:
         while reached < chunk.end:
             for message in polled(consumer, 1.0):
@@ -363,7 +353,7 @@ def _messages(source: KafkaMessages, chunk: Chunk) -> Iterator[RawBatch]:
                     continue
                 if message.offset() < reached:  # fetched again after a broker restarted
                     continue
-                deadline = time.monotonic() + _PATIENCE_S
+                deadline = time.monotonic() + PATIENCE_S
                 reached = message.offset() + 1
                 if reached > chunk.end:
                     break
@@ -461,6 +451,6 @@ def _no_progress(source: KafkaMessages, chunk: Chunk, reached: int) -> Problem:
     return Problem(
         "kafka-unreachable",
         f"topic '{source.topic}', partition {chunk.number}: nothing came from {source.servers} for "
-        f"{_PATIENCE_S} seconds at offset {reached}; {chunk.end} is the end",
+        f"{PATIENCE_S} seconds at offset {reached}; {chunk.end} is the end",
         "see that the brokers run; start again, and the same offsets are read",
     )

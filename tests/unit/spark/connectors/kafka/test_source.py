@@ -400,7 +400,7 @@ def test_a_broker_that_knows_less_than_before_is_asked_again(source, tmp_path, m
     assert log.extend() == 2
     assert spans(log.read(2)) == [(0, 4, 8)]
     monkeypatch.setattr(topics.Topics, "ends", lambda *asked, **how: {0: 5, 1: 0})
-    monkeypatch.setattr(kafka_messages, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(kafka_messages, "PATIENCE_S", 0.2)
     with pytest.raises(InputError) as error:
         log.extend()
     assert code(error) == "messages-lost"

@@ -11,9 +11,9 @@ from support.spark.toy_spark import make_job
 
 import cutwater as cw
 from cutwater.spark.checkpoint.compatibility import identity_of
-from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.sink_records import note_shown, remember_sinks
+from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.sink import BucketRows, Claim
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.connectors.files.sink import Folder

@@ -242,7 +242,7 @@ def _damaged(who: str, ledger: str, key: bytes | None, why: str) -> Problem:
     return Problem(
         "damaged-ledger",
         f"{who}: the ledger '{ledger}' has a record that no flow has written, with the key "
-        f"{ascii(key):.100}: {why}",
+        f"{key!a:.100}: {why}",
         "let nothing else write to this topic, and write a tombstone with that key (a record "
         "without a value); if a record of a flow was overwritten, start with a new topic and a new "
         "checkpoint",

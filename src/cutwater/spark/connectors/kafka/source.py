@@ -20,6 +20,7 @@ import msgspec
 from cutwater.errors import ConnectorError, InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.defaults import filler_of
+from cutwater.spark.connectors.base.long_records import MAX_RECORD_BYTES, RUN_BYTES, LongRecord
 from cutwater.spark.connectors.base.source import (
     BadRecord,
     Chunk,
@@ -30,7 +31,13 @@ from cutwater.spark.connectors.base.source import (
     SourceConnector,
 )
 from cutwater.spark.connectors.kafka.checks import Topic, topics_of
-from cutwater.spark.connectors.kafka.errors import PATIENCE_S, failed, in_words, is_hopeless, patiently
+from cutwater.spark.connectors.kafka.errors import (
+    PATIENCE_S,
+    failed,
+    in_words,
+    is_hopeless,
+    patiently,
+)
 from cutwater.spark.connectors.kafka.polling import polled
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
@@ -56,6 +63,8 @@ class KafkaMessages(SourceConnector):
         ``"latest"``. Partitions that are added later are always read from their beginning.
     max_rows_per_epoch, max_bytes_per_epoch
         The most that one epoch reads from all partitions; bytes are estimated from a sample.
+    max_record_bytes
+        A message with a larger value is a bad record.
     idle_after
         Seconds without input after which the source no longer holds back the watermark of others,
         and a partition no longer that of the source.
@@ -70,6 +79,7 @@ class KafkaMessages(SourceConnector):
     begin: Literal["earliest", "latest"] = "earliest"
     max_rows_per_epoch: int = 100_000
     max_bytes_per_epoch: int = 32 << 20
+    max_record_bytes: int = MAX_RECORD_BYTES
     idle_after: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     password_env: str | None = None
@@ -97,12 +107,11 @@ class KafkaMessages(SourceConnector):
                 "or after the 'latest'",
                 "use one of the two",
             )
-        for setting in ("max_rows_per_epoch", "max_bytes_per_epoch"):
+        for setting in ("max_rows_per_epoch", "max_bytes_per_epoch", "max_record_bytes"):
             if getattr(self, setting) < 1:
                 yield Problem(
                     "no-progress",
-                    f"{setting} of source '{name}' is {getattr(self, setting)}; an epoch reads at "
-                    "least one",
+                    f"{setting} of source '{name}' is {getattr(self, setting)}; it is at least 1",
                     f"leave {setting} out, or make it larger",
                 )
 
@@ -240,7 +249,7 @@ class _Positions(Planner):
             end = start + min(_SAMPLE_ROWS, backlog[number])
             sample = Chunk(number, start, end, {"topic_id": self._topic.identity})
             sizes = [
-                len(raw or b"")
+                raw.size if isinstance(raw, LongRecord) else len(raw or b"")
                 for raw_batch in _messages(self._source, sample)
                 for raw in raw_batch.raws
             ]
@@ -321,6 +330,8 @@ class _Messages(RecordReader):
     def decode_one(self, raw: bytes | None) -> Any:
         if raw is None:
             raise BadRecord("it has no value")
+        if isinstance(raw, LongRecord):
+            raw.refuse()
         value = self._decode(raw)
         if self._fill:
             self._fill(value)
@@ -343,6 +354,7 @@ def _messages(source: KafkaMessages, chunk: Chunk) -> Iterator[RawBatch]:
     consumer.assign([kafka.TopicPartition(source.topic, chunk.number, chunk.start)])
     raws: list[bytes | None] = []
     positions: list[int] = []
+    size, longest = 0, source.max_record_bytes
     reached = chunk.start
     deadline = time.monotonic() + PATIENCE_S
     try:
@@ -357,11 +369,22 @@ def _messages(source: KafkaMessages, chunk: Chunk) -> Iterator[RawBatch]:
                 reached = message.offset() + 1
                 if reached > chunk.end:
                     break
-                raws.append(message.value())
+                raw = message.value()
+                if raw is not None and len(raw) > longest:
+                    if raws:
+                        yield RawBatch(raws, positions)
+                    yield RawBatch([LongRecord.of(raw, len(raw), longest)], [message.offset()])
+                    raws, positions, size = [], [], 0
+                    continue
+                raws.append(raw)
                 positions.append(message.offset())
+                size += len(raw or b"")
+                if size >= RUN_BYTES:
+                    yield RawBatch(raws, positions)
+                    raws, positions, size = [], [], 0
             if len(raws) >= KAFKA_BATCH_ROWS:
                 yield RawBatch(raws, positions)
-                raws, positions = [], []
+                raws, positions, size = [], [], 0
             if time.monotonic() > deadline:
                 raise ConnectorError(_no_progress(source, chunk, reached))
     finally:

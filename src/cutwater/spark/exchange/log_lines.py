@@ -15,12 +15,11 @@ from typing import BinaryIO
 import msgspec
 
 from cutwater.codec import Codec
-from cutwater.errors import CutwaterError
+from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.flow.steps import FromLog
 from cutwater.ordering import NO_KEY
 from cutwater.spark.exchange.batch import EventBatch
-from cutwater.spark.storage.durable import damaged
 
 __all__ = ["LogLines", "inputs_in", "lines_by_input", "orders_in", "with_input_epoch"]
 
@@ -122,4 +121,10 @@ def _undamaged(path: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, RecursionError, CutwaterError) as error:
-        raise damaged(Path(path), "the log of a loop", error) from None
+        raise RefusedError(
+            Problem(
+                "damaged-file",
+                f"the log of a loop {path} is damaged: {error}",
+                "restore the checkpoint from a backup, with the outputs of the same time",
+            )
+        ) from None

@@ -10,10 +10,10 @@ from cutwater.errors import FlowError, Problem
 from cutwater.flow import steps as s
 from cutwater.flow.inference import infer
 from cutwater.flow.inferred.stream_type import StreamType
-from cutwater.flow.own_names import own_prefix
 from cutwater.flow.tasks import Task, are_outputs, gives_outputs
 from cutwater.flow.timely.bodies import with_bodies
 from cutwater.flow.timely.cutting import plan_problems
+from cutwater.flow.timely.own_names import own_prefix
 from cutwater.flow.where import of_function
 
 __all__ = ["checked", "problems_of"]

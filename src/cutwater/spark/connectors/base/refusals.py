@@ -13,6 +13,7 @@ __all__ = [
     "ANOTHER_CHECKPOINT",
     "TAKE_OVER",
     "ahead",
+    "damaged_staging",
     "other_checkpoint",
     "other_format",
     "other_sink",

@@ -22,10 +22,10 @@ from cutwater.spark.connectors.delta.torn_log import (
 )
 from cutwater.spark.storage.durable import create_file, parse_json, sync_file, sync_folder
 
-__all__ = ["LOG", "TORN", "Files", "FolderFiles", "StoreFiles", "files_of"]
+__all__ = ["Files", "FolderFiles", "StoreFiles", "files_of"]
 
-LOG = "_delta_log"
-TORN = "_torn"
+_LOG = "_delta_log"
+_TORN = "_torn"
 """The folder for what was set aside; readers ignore names that begin with an underscore."""
 
 
@@ -95,7 +95,7 @@ class FolderFiles:
 
     def sync_log(self, after: int) -> None:
         """Sync the commits after a version, which the library does not do."""
-        log = self._root / LOG
+        log = self._root / _LOG
         version = after + 1
         while (path := log / f"{version:020}.json").exists():
             with path.open("rb") as file:
@@ -105,7 +105,7 @@ class FolderFiles:
 
     def sync_checkpoint(self) -> int:
         """Sync the newest checkpoint, which the library does not do."""
-        log = self._root / LOG
+        log = self._root / _LOG
         try:
             version = int(parse_json((log / LAST_CHECKPOINT).read_bytes())["version"])
         except (OSError, ValueError, KeyError, TypeError):  # readers can do without it
@@ -119,22 +119,22 @@ class FolderFiles:
 
     def view(self) -> AbstractContextManager[str]:
         """The table; or, while some of its log is torn, a folder with links to the rest of it."""
-        torn = torn_files(self._root / LOG)
+        torn = torn_files(self._root / _LOG)
         return self._without(torn) if torn else nullcontext(str(self._root))
 
     @contextmanager
     def _without(self, torn: Sequence[str]) -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="cutwater-") as folder:
-            log = Path(folder) / LOG
+            log = Path(folder) / _LOG
             log.mkdir()
-            for path in (self._root / LOG).iterdir():
+            for path in (self._root / _LOG).iterdir():
                 if path.name not in torn:
                     (log / path.name).symlink_to(path.resolve())
             yield folder
 
     def set_aside_torn(self) -> None:
         """Move torn files out of the log, durably; the newest first, so that no gap appears."""
-        log, aside = self._root / LOG, self._root / TORN
+        log, aside = self._root / _LOG, self._root / _TORN
         for name in sorted(torn_files(log), reverse=True):
             aside.mkdir(mode=0o700, exist_ok=True)
             (log / name).replace(aside / f"{uuid.uuid4().hex}-{name}")
@@ -142,7 +142,7 @@ class FolderFiles:
 
     def newest_compaction(self) -> Compaction | None:
         """By the log: a checkpoint is written when the files of a compaction are durable."""
-        return newest_compaction(self._root / LOG)
+        return newest_compaction(self._root / _LOG)
 
     def sync_whole(self, names: Sequence[str]) -> bool:
         """Sync the files of a compaction, if each can be read to its end."""

@@ -16,7 +16,8 @@ a bug in this library (any exception not of its own)        any other         2
 ==========================================================  ================  ====
 
 A supervisor restarts on 1 and gives up on 2. Errors of other systems are classified here by their
-own codes: the errno of an `OSError`, PostgreSQL's SQLSTATE, Kafka's error code.
+own codes: the errno of an `OSError`, PostgreSQL's SQLSTATE, Kafka's error code, the HTTP status of
+an object store.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ __all__ = [
     "CHANGE",
     "exit_code",
     "kind_of_errno",
+    "kind_of_http",
     "kind_of_kafka",
     "kind_of_sqlstate",
     "of_machine",
@@ -100,6 +102,9 @@ _KAFKA: dict[type[CutwaterError], str] = {
 }
 """Names of Kafka's error codes; all others are failures of the brokers or of the network."""
 
+_HTTP_AGAIN = (408, 409, 412, 425, 429)
+"""Statuses below 500 that a later attempt may not meet: timeouts, lost races, limits of a rate."""
+
 
 def exit_code(error: BaseException) -> int:
     """The exit code of a process that ends with this error.
@@ -128,6 +133,16 @@ def kind_of_sqlstate(state: str | None) -> type[CutwaterError]:
     if state is None:
         return ConnectorError
     return _SQLSTATES.get(state) or _SQLSTATES.get(state[:2]) or _SQLSTATES[""]
+
+
+def kind_of_http(status: int) -> type[CutwaterError]:
+    """The class of a request that an object store refused, by its HTTP status.
+
+    >>> kind_of_http(403).__name__, kind_of_http(503).__name__
+    ('RefusedError', 'ConnectorError')
+    """
+    is_of_the_user = 400 <= status < 500 and status not in _HTTP_AGAIN
+    return RefusedError if is_of_the_user else ConnectorError
 
 
 def kind_of_kafka(name: str) -> type[CutwaterError]:

@@ -9,6 +9,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 @pytest.mark.usefixtures("rebooted")
 @pytest.mark.parametrize("case", range(10))
-def test_twenty_power_losses(make_victim, tmp_path, seed, case):
-    victim = make_victim("jsonl-commit", tmp_path / "victim")
+@pytest.mark.parametrize("pair", ["jsonl-commit", "delta-commit"])
+def test_twenty_power_losses(make_victim, tmp_path, seed, pair, case):
+    victim = make_victim(pair, tmp_path / "victim")
     assert lose_power(victim, tmp_path, seed, 20, shared_session()) > 0

@@ -12,6 +12,7 @@ from support.connectors.cutting_proxy import cutting_proxy
 from support.connectors.postgres_server import PASSWORD, postgres_server
 from support.connectors.postgres_sink import Reading
 
+from cutwater.endings import CHANGE, exit_code
 from cutwater.errors import ConnectorError, RunError
 from cutwater.spark.connectors.postgres import connections
 from cutwater.spark.connectors.postgres.settings import Database
@@ -198,7 +199,7 @@ class TestPrivileges:
         with pytest.raises(RunError) as error:
             guarded.write(0, {1: [1]})
         (problem,) = error.value.problems
-        assert problem.code == "refused-by-postgres"
+        assert (problem.code, exit_code(error.value)) == ("refused-by-postgres", CHANGE)
         assert f"permission denied for table {guarded.table}" in problem.message
         assert "docs/postgres.md" in problem.hint
         assert guarded.sink.row_count(guarded.claim) == 0

@@ -8,6 +8,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.mark.usefixtures("rebooted")
-def test_nothing_is_lost_or_doubled_when_the_machine_dies(make_victim, tmp_path, seed):
-    victim = make_victim("jsonl-commit", tmp_path / "victim")
+@pytest.mark.parametrize("pair", ["jsonl-commit", "delta-commit"])
+def test_nothing_is_lost_or_doubled_when_the_machine_dies(make_victim, tmp_path, seed, pair):
+    victim = make_victim(pair, tmp_path / "victim")
     assert lose_power(victim, tmp_path, seed, 3, shared_session()) > 0

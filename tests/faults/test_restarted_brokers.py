@@ -84,7 +84,7 @@ def test_a_topic_that_seems_smaller_is_looked_at_again(monkeypatch):
 
 
 def test_a_topic_that_stays_smaller_has_lost_messages(monkeypatch):
-    monkeypatch.setattr(kafka_messages, "_PATIENCE_S", 0)
+    monkeypatch.setattr(kafka_messages, "PATIENCE_S", 0)
     with pytest.raises(InputError, match="messages-lost"):
         looking_up(monkeypatch, {0: 4})._ends()
 

@@ -13,7 +13,7 @@ from support.repo.package import MODULES
 
 LEAVES = (
     "errors endings extras times events jsonable trace annotations codec round_trip schema "
-    "ordering reserved_names vectors _lazy _version"
+    "ordering vectors _lazy _version"
 )
 PURE = f"{LEAVES} progress operators flow semantics checking"
 CODEC = "msgspec xxhash"
@@ -32,7 +32,6 @@ LAYERS = {
     "jsonable": ("", CODEC),
     "_lazy": ("", ""),
     "_version": ("", ""),
-    "reserved_names": ("", ""),
     "trace": ("errors times events jsonable", CODEC),
     "annotations": ("errors", CODEC),
     "codec": ("errors annotations times", CODEC),

@@ -13,8 +13,8 @@ from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.tasks import Task, are_outputs, gives_outputs
 from cutwater.flow.timely.bodies import with_bodies
 from cutwater.flow.timely.cutting import plan_problems
+from cutwater.flow.timely.own_names import own_prefix
 from cutwater.flow.where import of_function
-from cutwater.reserved_names import own_prefix
 
 __all__ = ["checked", "problems_of"]
 

@@ -46,6 +46,7 @@ from cutwater.spark.embedded.session import setting_problem
 from cutwater.spark.job.spec import spark_plan
 from cutwater.spark.options import ProcessOptions, RunOptions, declared
 from cutwater.spark.secrets import inline_secrets, is_secret_name
+from cutwater.spark.storage.local_paths import is_url
 from cutwater.spark.toml_lines import toml_lines_of
 
 __all__ = ["RunConfig", "load_config"]
@@ -358,7 +359,7 @@ class _Reading:
 
     def _from_here(self, value: str) -> str:
         """Resolve a path of the configuration against the file's folder; URLs stay as they are."""
-        return value if "://" in value else str(self._file.absolute().parent / value)
+        return value if is_url(value) else str(self._file.absolute().parent / value)
 
 
 def _of_a_file(options: type) -> dict[str, Any]:

@@ -10,10 +10,11 @@ __all__ = ["inline_secrets", "is_secret_name"]
 
 _SECRET = re.compile(
     r"(^|[._-])(\w*password|passwd|pwd|passphrase|secret|token|credentials?|api[._-]?key"
-    r"|private[._-]?key|account[._-]?key|shared[._-]?key|access[._-]?key(?![._-]?id)|sas)s?($|[._-])",
+    r"|(private|account|shared|encryption|provided|signing|master)[._-]?key|access[._-]?key(?![._-]?id)|sas)"
+    r"s?($|[._-])",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"[._-](env|file|path|location)$", re.IGNORECASE)
+_NAMED = re.compile(r"[._-](env|file|path|location|provider|class|uri)$", re.IGNORECASE)
 _IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
 _IN_TEXT = re.compile(r"\b(password|passwd|pwd|secret)\s*=\s*[^\s;&]+", re.IGNORECASE)
 

@@ -10,15 +10,16 @@ from collections.abc import Iterator
 class CuttingProxy:
     """Passes on what it gets on a port of its own; cuts a connection when told to."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, at: int = 0) -> None:
         self._target = ("127.0.0.1", port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", at))
         self.port = self._listener.getsockname()[1]
         self.cuts_after: bytes | None = None
         """When a client sends this, the server gets it and answers, and nobody hears it."""
         self.cuts = 0
         self.delay_seconds = 0.0
         """How long each piece of what is said takes, either way: a slow link."""
+        self._clients: list[tuple[socket.socket, threading.Thread]] = []
         self._is_open = threading.Event()
         self._is_open.set()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -34,6 +35,10 @@ class CuttingProxy:
     def close(self) -> None:
         self._is_open.set()
         self._listener.close()
+        for client, thread in self._clients:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
     def _carry(self) -> None:
         self._is_open.wait()
@@ -45,7 +50,9 @@ class CuttingProxy:
             while True:
                 client, _ = self._listener.accept()
                 server = socket.create_connection(self._target)
-                threading.Thread(target=self._ask, args=(client, server), daemon=True).start()
+                thread = threading.Thread(target=self._ask, args=(client, server), daemon=True)
+                self._clients.append((client, thread))
+                thread.start()
 
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
         answers = threading.Thread(target=self._answer, args=(server, client), daemon=True)

@@ -2,8 +2,12 @@
 
 import errno
 import os
+import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from cutwater.errors import (
     ConnectorError,
@@ -90,6 +94,53 @@ def of_kafka(name: str) -> Callable[[], None]:
     return fail
 
 
+def of_a_store(status: int) -> Callable[[], None]:
+    """Let an object store answer every request for a Delta table with an HTTP status."""
+
+    class Store(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    def fail() -> None:
+        from cutwater.spark.connectors.delta.sink import Delta
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Store)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        options = {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_SKIP_SIGNATURE": "true",
+            "max_retries": "0",
+        }
+        Delta("s3://bucket/table", storage_options=options)._log("out").ledger()
+
+    return fail
+
+
+def of_a_delta_log(damage: Callable[[Path], None]) -> Callable[[], None]:
+    """Let the log of a Delta table be damaged."""
+
+    def fail() -> None:
+        import pyarrow as pa
+        from deltalake import write_deltalake
+
+        from cutwater.spark.connectors.delta.sink import Delta
+
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(3):
+                write_deltalake(folder, pa.table({"n": [1]}), mode="append")
+            damage(Path(folder) / "_delta_log")
+            Delta(folder).check("out", None, 0)
+
+    return fail
+
+
 def of_the_machine(number: int) -> Callable[[], None]:
     """Let a call of the operating system fail."""
     return raising(OSError(number, os.strerror(number), "state/cutwater.json"))
@@ -170,6 +221,14 @@ KINDS: dict[str, Kind] = {
         )
         for state in states
     },
+    **{
+        f"delta-status-{status}": Kind(of_a_store(status), code)
+        for code, statuses in ((AGAIN, (429, 500, 503)), (CHANGE, (401, 403, 404)))
+        for status in statuses
+    },
+    "delta-garbage": Kind(of_a_delta_log(lambda log: max(log.iterdir()).write_bytes(b"x")), CHANGE),
+    "delta-missing": Kind(of_a_delta_log(lambda log: sorted(log.iterdir())[1].unlink()), CHANGE),
+    "delta-torn": Kind(of_a_delta_log(lambda log: min(log.iterdir()).write_bytes(b"")), CHANGE),
     **{
         f"kafka-{name}": Kind(of_kafka(name), code)
         for code, names in (

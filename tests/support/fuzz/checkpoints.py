@@ -11,13 +11,16 @@ from support.spark.toy_spark import make_job
 
 import cutwater as cw
 from cutwater.spark.checkpoint.compatibility import identity_of
+from cutwater.spark.checkpoint.power_loss import SparkFiles
+from cutwater.spark.checkpoint.sink_records import note_shown, remember_sinks
 from cutwater.spark.checkpoint.store import Checkpoint
-from cutwater.spark.connectors.base.sink import Claim
+from cutwater.spark.connectors.base.sink import BucketRows, Claim
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.job.spec import Job
 from cutwater.spark.storage import entry_log
 from cutwater.spark.telemetry.row_counts import note_rows
+from cutwater.spark.telemetry.topology import topology_of, write_topology
 
 EPOCHS = 2
 
@@ -66,6 +69,10 @@ def make_checkpoint(folder: Path) -> Made:
     _logs(checkpoint, folder / "in")
     _states(checkpoint)
     _output(job)
+    remember_sinks(checkpoint.root, job)
+    note_shown(checkpoint.root, EPOCHS - 1, ["out"])
+    SparkFiles(checkpoint.root).sync_all()
+    write_topology(checkpoint.root, topology_of(job))
     return Made(checkpoint, job)
 
 
@@ -107,7 +114,10 @@ def _output(job: Job) -> None:
     sink = job.sinks["out"]
     sink.prepare("out", Item)
     sink.claim(claim)
-    note_rows(job.checkpoint, EPOCHS - 1, {"out": 3})
+    line = BucketRows(1, [b"\0"], [b'{"name":"a","size":1}\n'])
+    for epoch in range(EPOCHS):
+        sink.publish(claim, epoch, [sink.write(claim, epoch, Item, [line])])
+    note_rows(job.checkpoint, EPOCHS - 1, {"out": EPOCHS})
 
 
 def _put(path: Path, data: bytes) -> None:

@@ -6,7 +6,7 @@ import cutwater as cw
 from cutwater.errors import FlowError
 from cutwater.flow.fusing import plan
 from cutwater.flow.timely.cutting import log_name
-from cutwater.reserved_names import OWN_PREFIXES
+from cutwater.flow.timely.own_names import OWN_PREFIXES
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
 
 BAD = [

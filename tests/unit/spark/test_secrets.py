@@ -19,6 +19,12 @@ from cutwater.spark.secrets import inline_secrets
         ("urls", ["http://a", "http://a:b@c"]),
         ("spark.hadoop.fs.s3a.secret.key", "x"),
         ("spark.hadoop.fs.s3a.access.key", "x"),
+        ("fs.s3a.encryption.key", "x"),
+        ("encryption_key", "x"),
+        ("fs.azure.encryption.encoded.client-provided-key", "x"),
+        ("fs.s3a.signing-key", "x"),
+        ("parquet.encryption.key.list", "x"),
+        ("master.key", "x"),
     ],
 )
 def test_a_secret_is_found(name, value):
@@ -34,6 +40,8 @@ def test_a_secret_is_found(name, value):
         ("dsn", "postgresql://me@db:5432/x"),
         ("dsn", "host=db user=me"),
         ("key", "name"),
+        ("encryption.key.provider.uri", "kms://http@here:9600/kms"),
+        ("parquet.encryption.kms.client.class", "org.example.Kms"),
         ("storage_options", {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_REGION": "eu"}),
         ("keys", ["tokens_used"]),
         ("use_token", True),

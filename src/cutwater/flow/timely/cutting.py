@@ -26,7 +26,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.inference import infer, loop_types
 from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.timely.bodies import with_bodies
-from cutwater.reserved_names import FED_BACK, LEFT
+from cutwater.flow.timely.own_names import FED_BACK, LEFT
 
 __all__ = [
     "cut",

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.spark.checkpoint.checksums import are_sums, why_altered
-from cutwater.spark.storage.durable import read_json, sync_folder, sync_path, write_json
+from cutwater.spark.storage.durable import damaged, read_json, sync_folder, sync_path, write_json
 
 __all__ = ["SparkFiles", "boot_id"]
 
@@ -112,7 +112,11 @@ class SparkFiles:
         return torn
 
     def _read(self) -> dict[str, Any] | None:
-        return read_json(self._marker, "the note of what is synced")
+        what = "the note of what is synced"
+        found = read_json(self._marker, what)
+        if found is not None and not _is_marker(found):
+            raise damaged(self._marker, what, ValueError("it has other fields"))
+        return found
 
     def _newest(self, log: str) -> int:
         numbers = [int(p.name) for p in (self._root / log).glob("*") if p.name.isdigit()]
@@ -127,6 +131,15 @@ class SparkFiles:
         version = path.name.partition("_")[0]  # the state after a commit has its number plus one
         is_newer = version.isdigit() and int(version) > durable["commits"] + 1
         return is_newer and log != "SSTs"
+
+
+def _is_marker(found: Any) -> bool:
+    if not isinstance(found, dict) or "epoch" not in found:
+        return False
+    if found["epoch"] is None:
+        return True
+    kinds = {"epoch": int, "committed": int, "boot": str, "lasting": list}
+    return all(isinstance(found.get(name), kind) for name, kind in kinds.items())
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -163,12 +163,17 @@ class Checkpoint:
 
         `epoch` defaults to the newest.
         """
-        offsets = self.offsets(self.next_epoch() - 1 if epoch is None else epoch)
+        epoch = self.next_epoch() - 1 if epoch is None else epoch
+        offsets = self.offsets(epoch)
         if not offsets:
             return dict.fromkeys(sources, 0)
         pairs = zip(sorted(sources), offsets, strict=False)
         own = ((name, {"entry": 0} if offset is None else offset) for name, offset in pairs)
-        return {name: int(offset["entry"]) for name, offset in own if _is_ours(offset)}
+        try:
+            return {name: int(offset["entry"]) for name, offset in own if _is_ours(offset)}
+        except (ValueError, TypeError, OverflowError) as error:
+            path = self.spark / "offsets" / str(epoch)
+            raise damaged(path, "Spark's offset log", error) from None
 
     def last_chunks(
         self, sources: Collection[str], epoch: int | None = None

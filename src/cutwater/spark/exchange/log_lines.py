@@ -7,6 +7,7 @@ are sorted by this number.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
@@ -14,6 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from cutwater.codec import Codec
+from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.flow.steps import FromLog
 from cutwater.ordering import NO_KEY
@@ -42,8 +44,12 @@ class LogLines:
         rows = zip(batch.orders, times, values, strict=True)
         return [_encode(row) + b"\n" for row in rows]
 
-    def read(self, lines: Sequence[bytes], label: int) -> EventBatch:
-        """The events of lines, without keys, in the bucket with this label."""
+    def read(self, path: str, lines: Sequence[bytes], label: int) -> EventBatch:
+        """The events of lines of a file, without keys, in the bucket with this label."""
+        with _undamaged(path):
+            return self._read(lines, label)
+
+    def _read(self, lines: Sequence[bytes], label: int) -> EventBatch:
         rows = list(map(_decode, lines))
         decode = self._value.decode
         times = None
@@ -54,9 +60,10 @@ class LogLines:
         return EventBatch(orders, [NO_KEY] * len(rows), values, times=times, label=label)
 
 
-def orders_in(lines: Iterable[bytes]) -> list[bytes]:
-    """The orders of events; decodes nothing else."""
-    return [_peek(line)[0] for line in lines]
+def orders_in(path: str, lines: Iterable[bytes]) -> list[bytes]:
+    """The orders of the events of a file's lines; decodes nothing else."""
+    with _undamaged(path):
+        return [_peek(line)[0] for line in lines]
 
 
 def with_input_epoch(line: bytes, number: int) -> bytes:
@@ -66,15 +73,21 @@ def with_input_epoch(line: bytes, number: int) -> bytes:
 
 def lines_by_input(path: str) -> Iterator[tuple[int, list[bytes]]]:
     """The lines of a file by input epoch, without the number."""
-    parted = (line.split(b" ", 1) for line in Path(path).read_bytes().splitlines())
-    for number, lines in groupby(parted, key=lambda parts: int(parts[0])):
+    with _undamaged(path):
+        parted = [_parted(line) for line in Path(path).read_bytes().split(b"\n")[:-1]]
+    for number, lines in groupby(parted, key=lambda parts: parts[0]):
         yield number, [line for _, line in lines]
+
+
+def _parted(line: bytes) -> tuple[int, bytes]:
+    number, _, rest = line.partition(b" ")
+    return int(number), rest
 
 
 def inputs_in(path: str) -> list[int]:
     """The input epochs of which a file has lines; found by binary search, not by a scan."""
     found: list[int] = []
-    with Path(path).open("rb") as file:
+    with _undamaged(path), Path(path).open("rb") as file:
         offset, size = 0, file.seek(0, 2)
         while offset < size:
             found.append(_number_at(file, offset))
@@ -100,3 +113,18 @@ def _line_after(file: BinaryIO, offset: int) -> int:
 def _number_at(file: BinaryIO, offset: int) -> int:
     file.seek(offset)
     return int(file.readline(32).split(b" ", 1)[0])
+
+
+@contextmanager
+def _undamaged(path: str) -> Iterator[None]:
+    """Raise `RefusedError` for lines that are not what was written."""
+    try:
+        yield
+    except (ValueError, RecursionError, CutwaterError) as error:
+        raise RefusedError(
+            Problem(
+                "damaged-file",
+                f"the log of a loop {path} is damaged: {error}",
+                "restore the checkpoint from a backup, with the outputs of the same time",
+            )
+        ) from None

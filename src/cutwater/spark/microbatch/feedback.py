@@ -274,22 +274,24 @@ def _rows(job: Job, log: FromLog, part: _Part) -> Iterator[pa.RecordBatch]:
         if log.is_again:
             shuffle = ShuffleWriter(job.topology.labels, inputs).for_input(number)
             orders = (order for path in part.epoch_files for order in _orders_of(path, number))
-            yield from _sent(job, log, shuffle, lines, _rank_orders(len(job.sources), orders))
+            order_of = _rank_orders(len(job.sources), orders)
+            yield from _sent(job, log, shuffle, part.path, lines, order_of)
         elif number == part.leaves:
             before = order_bytes((len(job.sources), part.epoch))
-            yield from _sent(
-                job, log, ShuffleWriter(job.topology.labels, inputs), lines, before.__add__
-            )
+            shuffle = ShuffleWriter(job.topology.labels, inputs)
+            yield from _sent(job, log, shuffle, part.path, lines, before.__add__)
 
 
 def _orders_of(path: str, number: int) -> list[bytes]:
-    return [o for found, lines in lines_by_input(path) if found == number for o in orders_in(lines)]
+    by_input = lines_by_input(path)
+    return [o for found, lines in by_input if found == number for o in orders_in(path, lines)]
 
 
 def _sent(
     job: Job,
     log: FromLog,
     shuffle: ShuffleWriter,
+    path: str,
     lines: Sequence[bytes],
     order_of: Callable[[bytes], bytes],
 ) -> Iterator[pa.RecordBatch]:
@@ -297,7 +299,7 @@ def _sent(
     sender = Sender(job, job.topology.source_segment(log.name), shuffle)
     for start in range(0, len(lines), _LINES):
         batch = job.codecs.log_lines[log.name].read(
-            lines[start : start + _LINES], job.topology.keyless_label
+            path, lines[start : start + _LINES], job.topology.keyless_label
         )
         orders = list(map(order_of, batch.orders)) if sender.is_order_sensitive else []
         sender.through(replace(batch, orders=orders))
@@ -342,9 +344,10 @@ def _refuse_endless(job: Job, log: FromLog, plan: Planned) -> None:
 def _too_many_rounds(job: Job, log: FromLog, number: int) -> RunError:
     logs = Logs(job)
     paths = (path for epoch in logs.unread() for path in logs.files(log.name, epoch))
-    parts = (part for path in paths for part in lines_by_input(path))
-    lines = [line for found, part in parts if found == number for line in part]
-    first = job.codecs.log_lines[log.name].read([min(lines, key=lambda line: orders_in([line]))], 0)
+    parts = ((path, part) for path in paths for part in lines_by_input(path))
+    lines = [(path, line) for path, (found, part) in parts if found == number for line in part]
+    path, line = min(lines, key=lambda each: orders_in(each[0], [each[1]]))
+    first = job.codecs.log_lines[log.name].read(path, [line], 0)
     title = f"iterate '{log.loop}' ({log.where})"
     time = first.times[0] if first.times else None
     assert log.max_rounds is not None

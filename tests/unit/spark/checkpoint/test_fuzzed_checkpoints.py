@@ -4,10 +4,13 @@ import pytest
 from support.fuzz.checkpoints import make_checkpoint
 from support.fuzz.mutations import mutations, tolerate
 
-from cutwater.errors import CutwaterError
-from cutwater.spark import describe, verify
+from cutwater.errors import CutwaterError, RefusedError
+from cutwater.spark import describe, read_frontiers, verify
+from cutwater.spark.checkpoint import power_loss
+from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.relocate import relocate
 from cutwater.spark.recovery import Resumption, _refuse_damaged, agree, refuse_closed
+from cutwater.spark.storage.durable import write_json
 from cutwater.spark.telemetry.row_counts import noted_rows
 
 FILES = {
@@ -23,7 +26,13 @@ FILES = {
     "source-entry": "state/sources/items/1/2.json",
     "source-summary": "state/sources/items/1/summary.jsonl",
     "rows": "state/tally.json",
+    "sinks": "state/sinks.json",
+    "shown": "state/shown.json",
+    "synced": "state/synced.json",
+    "topology": "state/topology.json",
     "folder-ledger": "out/_cutwater/ledger.json",
+    "folder-newest": "out/_cutwater/newest.json",
+    "folder-manifest": "out/epoch=1/_manifest.json",
 }
 
 
@@ -36,6 +45,14 @@ def start(made):
     sink, claim = made.job.sinks["out"], made.job.claim_of("out")
     sink.generation("out")
     sink.row_count(claim)
+
+
+def start_after_a_reboot(made):
+    """What a start asks first when the machine was off."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(power_loss, "boot_id", lambda: "another boot")
+        SparkFiles(made.checkpoint.root).durable()
+        made.checkpoint.next_epoch()
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +81,18 @@ def test_a_damaged_file_is_a_sentence(made, kind):
             tolerate(data, lambda: describe(made.checkpoint.root), CutwaterError)
             tolerate(data, lambda: start(made), CutwaterError)
             tolerate(data, lambda: noted_rows(made.checkpoint.root), CutwaterError)
+            tolerate(data, lambda: read_frontiers(made.checkpoint.root), CutwaterError)
+            tolerate(data, lambda: start_after_a_reboot(made), CutwaterError)
     finally:
         for path, data in before.items():
             path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [{}, [], {"epoch": "x", "boot": "", "committed": 1, "lasting": []}, {"epoch": 1, "boot": ""}],
+)
+def test_a_note_of_syncs_with_other_fields_is_a_sentence(tmp_path, found):
+    write_json(tmp_path / "synced.json", found)
+    with pytest.raises(RefusedError, match="damaged-file"):
+        SparkFiles(tmp_path).discard_unsynced()

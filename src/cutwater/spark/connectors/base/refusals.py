@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cutwater.errors import Problem
+from cutwater.errors import Problem, ResourceError
 
 __all__ = [
     "ANOTHER_CHECKPOINT",
     "TAKE_OVER",
     "ahead",
+    "damaged_staging",
     "other_checkpoint",
     "other_format",
     "other_sink",
@@ -40,6 +41,17 @@ def other_format(
         "ledger-format",
         f"sink '{sink}': {ledger} has format {found}; this version writes format {known}",
         f"use the version that wrote it, or another {noun}",
+    )
+
+
+def damaged_staging(sink: str, path: object, error: Exception) -> ResourceError:
+    """Staged rows that are not what a task wrote; a start stages them again."""
+    return ResourceError(
+        Problem(
+            "damaged-staging",
+            f"sink '{sink}': the staged rows in {path} are damaged: {error}",
+            "see to the disk and run again: the epoch is staged anew",
+        )
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutwater.reserved_names import BAD_RECORDS, LATE_EVENTS, own_prefix
+from cutwater.flow.timely.own_names import BAD_RECORDS, LATE_EVENTS, own_prefix
 
 __all__ = ["bad_records_sink", "is_side_output", "late_events_sink", "side_output_folder"]
 

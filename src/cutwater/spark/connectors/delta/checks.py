@@ -12,11 +12,13 @@ from cutwater.errors import Problem
 __all__ = ["hindrances", "schema_problems"]
 
 
-def schema_problems(sink: str, table: DeltaTable, schema: pa.Schema) -> Iterator[Problem]:
+def schema_problems(
+    sink: str, table: DeltaTable, path: str, schema: pa.Schema
+) -> Iterator[Problem]:
     """The columns in which a table and a schema differ, one problem each."""
     found = {field.name: field for field in table.schema().fields}
     wanted = {field.name: field for field in Schema.from_arrow(schema).fields}
-    owner = f"sink '{sink}': the Delta table {table.table_uri}"
+    owner = f"sink '{sink}': the Delta table {path}"
     for name, field in wanted.items():
         if name not in found:
             yield Problem(
@@ -40,9 +42,9 @@ def schema_problems(sink: str, table: DeltaTable, schema: pa.Schema) -> Iterator
             )
 
 
-def hindrances(sink: str, table: DeltaTable) -> Iterator[Problem]:
+def hindrances(sink: str, table: DeltaTable, path: str) -> Iterator[Problem]:
     """Features of a table that its writers must support and this one does not."""
-    owner = f"sink '{sink}': the Delta table {table.table_uri}"
+    owner = f"sink '{sink}': the Delta table {path}"
     metadata = table.metadata()
     if metadata.partition_columns:
         yield Problem(

@@ -13,21 +13,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import xxhash
-from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import (
-    CommitFailedError,
-    DeltaError,
-    SchemaMismatchError,
-    TableNotFoundError,
-)
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from cutwater.endings import kind_of_errno
-from cutwater.errors import ConnectorError, CutwaterError, Problem, RefusedError, StepError
+from cutwater.errors import Problem, RefusedError
 from cutwater.spark.connectors.base.sink import Claim, fenced, refuse_if_claimed
 from cutwater.spark.connectors.delta.checks import hindrances, schema_problems
+from cutwater.spark.connectors.delta.failures import first_line, kind_of_delta
 from cutwater.spark.connectors.delta.files import files_of
 from cutwater.spark.connectors.delta.restores import kept_epochs
+from cutwater.spark.connectors.delta.torn_log import DamagedLog
+from cutwater.spark.storage.durable import parse_json
 
 if TYPE_CHECKING:
     from cutwater.spark.connectors.delta.sink import Delta, StagedFile
@@ -39,6 +36,10 @@ ATTEMPTS = 50
 """Attempts of a commit that loses races against other writers of the table."""
 
 _LEDGER = "cutwater.ledger"
+_CHECKPOINT_EVERY = 100
+"""Epochs after which the log gets a checkpoint if nothing is compacted."""
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""No maintenance beside a commit: it would delete the log before its checkpoint is synced."""
 
 
 class DeltaLog:
@@ -49,17 +50,19 @@ class DeltaLog:
         self._settings = settings
         self._sink = sink
         self._options = settings.storage_options or None
-        self._files = files_of(settings.path, settings.is_local, self._options)
+        with self._speaking():
+            self._files = files_of(settings.path, settings.is_local, self._options)
 
     def exists(self) -> bool:
-        """Is there a table?"""
-        with self._speaking():
-            return DeltaTable.is_deltatable(self.path, self._options)
+        """Is there a table, apart from what a power loss tore?"""
+        with self._speaking(), self._files.view() as path:
+            return DeltaTable.is_deltatable(path, self._options)
 
     def create(self, schema: pa.Schema) -> None:
         """Create the table if it does not exist; its own settings bound how long files are kept.
 
-        Syncs the log even if the table exists: a run that was killed may not have done so.
+        Syncs the log even if the table exists: a run that was killed may not have done so. Before
+        that, what a power loss tore is set aside.
         """
         keep = self._settings.keep_hours
         settings = {
@@ -68,47 +71,56 @@ class DeltaLog:
             "delta.deletedFileRetentionDuration": f"interval {2 * keep + 1} hours",
         }
         with self._speaking():
+            self._files.set_aside_torn()
             DeltaTable.create(
                 self.path,
                 schema,
                 mode="ignore",
                 configuration=settings,
                 storage_options=self._options,
+                commit_properties=CommitProperties(custom_metadata={"cutwater": {"made": True}}),
+                post_commithook_properties=_NO_HOOKS,
             )
+            self._undo_torn_compaction()
             self._files.sync_log(self._files.sync_checkpoint())
+
+    def _undo_torn_compaction(self) -> None:
+        """Return to the files before a compaction whose own a power loss tore: they are kept."""
+        made = self._files.newest_compaction()
+        if made is not None and not self._files.sync_whole(made.names):
+            self._table().restore(made.version - 1, post_commithook_properties=_NO_HOOKS)
 
     def schema_problems(self, schema: pa.Schema) -> list[Problem]:
         """The columns in which the table and a schema differ."""
-        with self._speaking():
-            return list(schema_problems(self._sink, self._table(), schema))
+        with self._looking() as table:
+            return list(schema_problems(self._sink, table, self.path, schema))
 
     def hindrances(self) -> list[Problem]:
         """Features of the table that its writers must support and this one does not."""
-        with self._speaking():
-            return list(hindrances(self._sink, self._table()))
+        with self._looking() as table:
+            return list(hindrances(self._sink, table, self.path))
 
     def ledger(self) -> dict[str, Any] | None:
         """The owner of the table; None if it was never claimed."""
-        with self._speaking():
-            return _ledger_of(self._table())
+        with self._looking() as table:
+            return _ledger_of(table)
 
     def newest_epoch(self, flow: str, sink: str, query_id: str) -> int:
         """The newest committed epoch of a checkpoint; -1 if none is."""
-        with self._speaking():
-            return _newest(self._table(), _application(flow, sink, query_id))
+        with self._looking() as table:
+            return _newest(table, _application(flow, sink, query_id))
 
     def newest_kept(self, flow: str, sink: str, query_id: str) -> int:
         """The newest committed epoch that no RESTORE has undone; -1 if none is."""
-        with self._speaking():
-            table = self._table()
+        with self._looking() as table:
             committed = _newest(table, _application(flow, sink, query_id))
             return kept_epochs(table, query_id, committed).epoch
 
     def rows(self, flow: str, sink: str, query_id: str) -> int:
         """The number of committed rows of a checkpoint."""
-        with self._speaking():
+        with self._looking() as table:
             application = _application(flow, sink, query_id)
-            return self._table().transaction_version(f"{application}/rows") or 0
+            return table.transaction_version(f"{application}/rows") or 0
 
     def claim(self, claim: Claim) -> None:
         """Write a generation to the metadata, which conflicts with all commits prepared before.
@@ -120,7 +132,7 @@ class DeltaLog:
             held = _ledger_of(table) or {}
             refuse_if_claimed(self.path, claim, held)
             if held.get("takes_over") == "fresh":
-                table.delete()
+                table.delete(post_commithook_properties=_NO_HOOKS)
             if "takes_over" in held:
                 self.sweep(replace(claim, query_id=held["from"]), before_epoch=0)
             _enter(table, claim, _settling(table, claim))
@@ -195,13 +207,15 @@ class DeltaLog:
 
     def _maybe_keep_up(self, claim: Claim, before: int, epoch: int) -> None:
         every = self._settings.compact_every
-        if not every or before < 0 or before // every == epoch // every:
+        if before < 0 or before // (every or _CHECKPOINT_EVERY) == epoch // (
+            every or _CHECKPOINT_EVERY
+        ):
             return
         try:
-            self.keep_up(claim, epoch)
+            self.keep_up(claim, epoch) if every else self._shorten_log()
         except Exception as error:  # the epoch is committed, and maintenance can wait
             logging.getLogger("cutwater").warning(
-                "the Delta table %s was not compacted: %s", self.path, _first_line(error)
+                "the Delta table %s was not compacted: %s", self.path, first_line(error)
             )
 
     def keep_up(self, claim: Claim, epoch: int) -> None:
@@ -216,21 +230,27 @@ class DeltaLog:
             self._compact(claim, epoch)
         finally:
             self._files.sync_log(version)
+        self._shorten_log()
+
+    def _shorten_log(self) -> None:
+        """Delete old entries of the log, when the checkpoint that replaces them is durable."""
+        self._table().create_checkpoint()
+        self._files.sync_checkpoint()
         self._table().cleanup_metadata()
 
     def _compact(self, claim: Claim, epoch: int) -> None:
         self._table().vacuum(
-            self._settings.keep_hours, dry_run=False, enforce_retention_duration=False
+            self._settings.keep_hours,
+            dry_run=False,
+            enforce_retention_duration=False,
+            post_commithook_properties=_NO_HOOKS,
         )
         self.sweep(claim, before_epoch=epoch + 1)
         properties = CommitProperties(custom_metadata={"cutwater": {"compacted": epoch}})
         table = self._table()
         before = set(table.file_uris())
-        table.optimize.compact(commit_properties=properties)
-        table = self._table()
-        self._files.sync(sorted(set(table.file_uris()) - before))
-        table.create_checkpoint()
-        self._files.sync_checkpoint()
+        table.optimize.compact(commit_properties=properties, post_commithook_properties=_NO_HOOKS)
+        self._files.sync(sorted(set(self._table().file_uris()) - before))
 
     def sweep(self, claim: Claim, before_epoch: int) -> None:
         """Delete files that tasks of this checkpoint wrote and that were never committed.
@@ -253,28 +273,27 @@ class DeltaLog:
         return DeltaTable(self.path, storage_options=self._options)
 
     @contextmanager
+    def _looking(self) -> Iterator[DeltaTable]:
+        """The table without what a power loss tore, to look at; changes nothing."""
+        with self._speaking(), self._files.view() as path:
+            yield DeltaTable(path, storage_options=self._options)
+
+    @contextmanager
     def _speaking(self) -> Iterator[None]:
         try:
             yield
+        except DamagedLog as error:
+            raise RefusedError(_damaged(self._sink, self.path, error)) from None
         except (DeltaError, OSError) as error:
-            raise _kind(error)(
+            raise kind_of_delta(error)(
                 Problem(
                     "delta-failed",
                     f"sink '{self._sink}' cannot use the Delta table {self.path}: "
-                    f"{_first_line(error)}",
+                    f"{first_line(error)}",
                     "check that it exists, is intact, and that you may read and write it; then run "
                     "again, which continues where this run ended",
                 )
             ) from None
-
-
-def _kind(error: Exception) -> type[CutwaterError]:
-    """The class of an error; deltalake says little, so an unavailable store is the likeliest."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return kind_of_errno(error.errno)
-    if isinstance(error, TableNotFoundError):
-        return RefusedError
-    return StepError if isinstance(error, SchemaMismatchError) else ConnectorError
 
 
 def _application(flow: str, sink: str, query_id: str) -> str:
@@ -283,7 +302,14 @@ def _application(flow: str, sink: str, query_id: str) -> str:
 
 def _ledger_of(table: DeltaTable) -> dict[str, Any] | None:
     text = table.metadata().configuration.get(_LEDGER)
-    ledger: dict[str, Any] | None = json.loads(text) if text else None
+    if not text:
+        return None
+    try:
+        ledger = parse_json(text)
+        if not isinstance(ledger, dict) or not isinstance(ledger.get("generation"), int):
+            raise ValueError("it names no generation")
+    except ValueError as error:
+        raise DamagedLog(f"the property {_LEDGER} is {text:.60}: {error}") from None
     return ledger
 
 
@@ -292,7 +318,10 @@ def _enter(
 ) -> None:
     ledger = json.dumps(claim.as_ledger(DELTA_LEDGER_FORMAT) | more)
     table.alter.set_table_properties(
-        {_LEDGER: ledger}, raise_if_not_exists=False, commit_properties=properties
+        {_LEDGER: ledger},
+        raise_if_not_exists=False,
+        commit_properties=properties,
+        post_commithook_properties=_NO_HOOKS,
     )
 
 
@@ -333,13 +362,19 @@ def _add(table: DeltaTable, claim: Claim, epoch: int, staged: Sequence[StagedFil
         table.schema(),
         commit_properties=CommitProperties(
             custom_metadata={
-                "cutwater": {"query_id": claim.query_id, "epoch": epoch, "rows": rows}
+                "cutwater": {
+                    "query_id": claim.query_id,
+                    "epoch": epoch,
+                    "rows": rows,
+                    "files": len(staged),
+                }
             },
             app_transactions=[
                 Transaction(application, epoch),
                 Transaction(f"{application}/rows", total),
             ],
         ),
+        post_commithook_properties=_NO_HOOKS,
     )
 
 
@@ -374,5 +409,9 @@ def _append_only(sink: str, path: str) -> Problem:
     )
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def _damaged(sink: str, path: str, error: DamagedLog) -> Problem:
+    return Problem(
+        "damaged-table",
+        f"sink '{sink}': the Delta table {path} is damaged: {error}",
+        "restore the table from a backup, with the checkpoint of the same time",
+    )

@@ -47,6 +47,7 @@ from cutwater.spark.connectors.base.sink import (
 )
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.storage.durable import make_folder, why_unwritable
+from cutwater.spark.storage.local_paths import is_url
 
 if TYPE_CHECKING:
     from cutwater.spark.connectors.delta.ledger import DeltaLog
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
 __all__ = ["Delta", "StagedFile"]
 
 _SECRET = re.compile(r"secret|password|token|key|credential|signature|sas", re.IGNORECASE)
+_STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss")
+_OF_A_LOG = ("_delta_log", "_torn")
+"""What a table consists of whose creation was interrupted, or torn by a power loss."""
 _NOT_SECRET = re.compile(r"_file$|_env$", re.IGNORECASE)
 
 
@@ -89,7 +93,7 @@ class Delta(SinkConnector):
     @property
     def is_local(self) -> bool:
         """Is the table in a folder of this machine?"""
-        return "://" not in self.path
+        return not is_url(self.path)
 
     @property
     def location(self) -> str:
@@ -111,6 +115,8 @@ class Delta(SinkConnector):
                 f"sink '{name}' is a Delta table, and the package deltalake is not installed",
                 "install it: pip install 'cutwater[delta]'",
             )
+        if not self.is_local and self.path.partition("://")[0] not in _STORES:
+            yield _no_store(name, self.path)
         for setting, value in (
             ("compact_every", self.compact_every),
             ("keep_hours", self.keep_hours),
@@ -146,7 +152,7 @@ class Delta(SinkConnector):
         root = Path(self.path)
         if not self.is_local or not root.is_dir():
             return False
-        return any(not _is_log_without_versions(path) for path in root.iterdir())
+        return any(path.name not in _OF_A_LOG or not path.is_dir() for path in root.iterdir())
 
     def schema_problems(self, name: str, record: Any) -> list[Problem]:
         """The columns in which the table and the records differ."""
@@ -240,9 +246,13 @@ def _ledger_problems(
     return [ahead(name, path, newest, next_epoch)] if newest >= next_epoch else []
 
 
-def _is_log_without_versions(path: Path) -> bool:
-    """Is it the remainder of a table whose creation was interrupted?"""
-    return path.name == "_delta_log" and path.is_dir() and not any(path.glob("*.json"))
+def _no_store(sink: str, path: str) -> Problem:
+    return Problem(
+        "unknown-store",
+        f"sink '{sink}' goes to {path}, which is no address of an object store that is supported",
+        f"write it as SCHEME://BUCKET/PATH with one of {', '.join(_STORES)}; or give a path "
+        "without a scheme",
+    )
 
 
 def _no_table(sink: str, path: str) -> Problem:

@@ -18,8 +18,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from cutwater.spark.connectors.base.long_records import RUN_BYTES
 from cutwater.spark.connectors.files.lines import end_of_line
-from cutwater.spark.connectors.files.text import RUN_BYTES, last_line_end
+from cutwater.spark.connectors.files.text import last_line_end
 
 __all__ = [
     "LONGEST_OPEN",

@@ -22,6 +22,7 @@ from cutwater.annotations import typename
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.defaults import filler_of
+from cutwater.spark.connectors.base.long_records import MAX_RECORD_BYTES, RUN_BYTES, too_long
 from cutwater.spark.connectors.base.source import BadRecord, Chunk, RawBatch, RecordReader
 from cutwater.spark.connectors.files.csv_columns import (
     PlainRows,
@@ -39,18 +40,10 @@ from cutwater.spark.connectors.files.csv_records import (
 )
 from cutwater.spark.connectors.files.lines import (
     MAX_FILES_PER_EPOCH,
-    MAX_RECORD_BYTES,
     MAX_ROWS_PER_EPOCH,
     longest_line,
-    too_long,
 )
-from cutwater.spark.connectors.files.text import (
-    RUN_BYTES,
-    TextSource,
-    batches_of,
-    bytes_of,
-    last_line_end,
-)
+from cutwater.spark.connectors.files.text import TextSource, batches_of, bytes_of, last_line_end
 from cutwater.spark.exchange.batch import much_at_once
 
 __all__ = ["Csv"]

@@ -14,15 +14,14 @@ from typing import Any, ClassVar
 import msgspec
 
 from cutwater.spark.connectors.base.defaults import filler_of
+from cutwater.spark.connectors.base.long_records import MAX_RECORD_BYTES, RUN_BYTES, LongRecord
 from cutwater.spark.connectors.base.source import Chunk, RawBatch, RecordReader
 from cutwater.spark.connectors.files.lines import (
     MAX_FILES_PER_EPOCH,
-    MAX_RECORD_BYTES,
     MAX_ROWS_PER_EPOCH,
-    LongLine,
     lines_of,
 )
-from cutwater.spark.connectors.files.text import RUN_BYTES, TextSource, batches_of, split_at_lines
+from cutwater.spark.connectors.files.text import TextSource, batches_of, split_at_lines
 
 __all__ = ["JsonLines"]
 
@@ -86,7 +85,7 @@ class _Lines(RecordReader):
 
 def _refuse_long(raws: Sequence[bytes]) -> None:
     """Raise `BadRecord` if the batch is a line that is too long: such a line comes alone."""
-    if isinstance(raws[0], LongLine):
+    if isinstance(raws[0], LongRecord):
         raws[0].refuse()
 
 

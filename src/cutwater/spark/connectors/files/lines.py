@@ -10,19 +10,17 @@ from typing import BinaryIO
 
 import numpy as np
 
-from cutwater.spark.connectors.base.source import BadRecord, Chunk
+from cutwater.spark.connectors.base.long_records import SHOWN_BYTES, LongRecord
+from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.connectors.files.changes import cannot_be_read, check_unchanged
 
 __all__ = [
     "MAX_FILES_PER_EPOCH",
-    "MAX_RECORD_BYTES",
     "MAX_ROWS_PER_EPOCH",
-    "LongLine",
     "end_of_line",
     "line_starts",
     "lines_of",
     "longest_line",
-    "too_long",
     "until_line",
 ]
 
@@ -31,35 +29,7 @@ MAX_ROWS_PER_EPOCH = 1_000_000
 about a quarter of a gigabyte (``benchmarks/skew.py``)."""
 MAX_FILES_PER_EPOCH = 5_000
 """A file takes a few hundred bytes in the offset log, and in the plan of its epoch."""
-MAX_RECORD_BYTES = 16 << 20
-"""A record is in memory several times while it is decoded, encoded and sent."""
-
 _BLOCK = 1 << 20
-_SHOWN = 200
-
-
-class LongLine(bytes):
-    """The beginning of a line that is too long to be a record; the rest was skipped."""
-
-    size: int
-    """The length of the line in bytes."""
-    limit: int
-
-    @classmethod
-    def of(cls, beginning: bytes, size: int, limit: int) -> LongLine:
-        """A line of `size` bytes that begins so."""
-        made = cls(beginning[:_SHOWN])
-        made.size, made.limit = size, limit
-        return made
-
-    def refuse(self) -> None:
-        """Raise `BadRecord`: the line is too long."""
-        raise BadRecord(too_long(self.size, self.limit))
-
-
-def too_long(size: int, limit: int) -> str:
-    """Why a record that is too long is bad."""
-    return f"it has {size} bytes, and a record has at most {limit} (max_record_bytes)"
 
 
 def longest_line(data: bytes) -> int:
@@ -73,7 +43,7 @@ def lines_of(
 ) -> Iterator[tuple[list[bytes], list[int]]]:
     """The lines of a chunk and their offsets, about a block at a time.
 
-    A line of more than `longest` bytes comes alone, as a `LongLine`. Raises `InputError` if the
+    A line of more than `longest` bytes comes alone, as a `LongRecord`. Raises `InputError` if the
     file has changed.
     """
     check_unchanged(chunk)
@@ -97,18 +67,18 @@ def _lines(
         first, is_over, rest = block.partition(b"\n")
         size += len(first)
         if not is_over:
-            kept = (kept + block)[:_SHOWN] if size > longest else kept + block
+            kept = (kept + block)[:SHOWN_BYTES] if size > longest else kept + block
             continue
         data, at = kept + block, begin
         if size > longest:
-            yield [LongLine.of(kept + first[:_SHOWN], size, longest)], [begin]
+            yield [LongRecord.of(kept + first[:SHOWN_BYTES], size, longest)], [begin]
             data, at = rest, offset - len(rest)
         whole, found, kept = data.rpartition(b"\n")
         if found:
             yield from _parted(whole, at, longest)
         size, begin = len(kept), offset - len(kept)
     if size > longest:
-        yield [LongLine.of(kept, size, longest)], [begin]
+        yield [LongRecord.of(kept, size, longest)], [begin]
     elif kept:
         yield [kept], [begin]
 
@@ -125,7 +95,7 @@ def _parted(data: bytes, start: int, longest: int) -> Iterator[tuple[list[bytes]
         if len(text) > longest:
             if begin < number:
                 yield texts[begin:number], offsets[begin:number]
-            yield [LongLine.of(text, len(text), longest)], [offsets[number]]
+            yield [LongRecord.of(text, len(text), longest)], [offsets[number]]
             begin = number + 1
     if begin < len(texts):
         yield texts[begin:], offsets[begin:]

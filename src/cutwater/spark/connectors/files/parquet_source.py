@@ -21,9 +21,12 @@ import pyarrow.parquet as pq
 from cutwater.annotations import members, plain_type, typename
 from cutwater.errors import InputError, Problem
 from cutwater.flow.steps import Source
+from cutwater.spark.connectors.base.long_records import MAX_RECORD_BYTES, too_long
 from cutwater.spark.connectors.base.source import BadRecord, Chunk, RawBatch, RecordReader
 from cutwater.spark.connectors.files.changes import cannot_be_read, check_unchanged
-from cutwater.spark.connectors.files.lines import MAX_FILES_PER_EPOCH, MAX_RECORD_BYTES, too_long
+from cutwater.spark.connectors.files.lines import (
+    MAX_FILES_PER_EPOCH,
+)
 from cutwater.spark.connectors.files.listing import FileSource
 from cutwater.spark.connectors.files.row_sizes import row_sizes
 from cutwater.spark.exchange.arrow import is_misfit, records_in

@@ -190,8 +190,12 @@ class Folder(SinkConnector):
         if ledger is None or (ledger["query_id"], ledger["sink"]) != (query_id, name):
             return None
         note = read_note(self._newest)
-        noted = note.get("epoch", -1) if note.get("query_id") == query_id else -1
-        return max(noted, *(number - _first(ledger) for number in self.published()), -1)
+        noted = note.get("epoch") if note.get("query_id") == query_id else None
+        return max(
+            noted if isinstance(noted, int) else -1,
+            *(number - _first(ledger) for number in self.published()),
+            -1,
+        )
 
     def generation(self, name: str) -> int:
         """The newest generation that claimed this output; 0 if none has."""

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from cutwater.spark.connectors.base.long_records import RUN_BYTES
 from cutwater.spark.connectors.base.source import Chunk, RawBatch
 from cutwater.spark.connectors.files.changes import (
     cannot_be_read,
@@ -23,7 +24,6 @@ from cutwater.spark.connectors.files.listing import FileSource
 
 __all__ = [
     "BATCH_ROWS",
-    "RUN_BYTES",
     "TextSource",
     "batches_of",
     "bytes_of",
@@ -31,8 +31,6 @@ __all__ = [
     "split_at_lines",
 ]
 
-RUN_BYTES = 4 << 20
-"""Bytes of text that are decoded and sent together, approximately."""
 BATCH_ROWS = 50_000
 """The most records of a batch: even a short one takes a kilobyte while it is processed."""
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from cutwater.endings import kind_of_kafka
 from cutwater.errors import ConnectorError, CutwaterError, Problem
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
 __all__ = [
+    "PATIENCE_S",
     "LastError",
     "failed",
     "failure",
@@ -19,7 +21,13 @@ __all__ = [
     "is_fenced",
     "is_hopeless",
     "overdue",
+    "patiently",
 ]
+
+_T = TypeVar("_T")
+
+PATIENCE_S = 120
+"""Seconds to wait for brokers that do not answer."""
 
 _UNREACHABLE = "_TRANSPORT _ALL_BROKERS_DOWN _TIMED_OUT _RESOLVE _TIMED_OUT_QUEUE _MSG_TIMED_OUT"
 _LOGIN = "_AUTHENTICATION SASL_AUTHENTICATION_FAILED UNSUPPORTED_SASL_MECHANISM _SSL"
@@ -165,6 +173,22 @@ def overdue(who: str, cluster: Cluster, topic: str, epoch: int) -> Problem:
 def failed(who: str, cluster: Cluster, topic: str, error: Any) -> CutwaterError:
     """A client error as one of Cutwater's: its class follows from the code, with a message."""
     return kind_of_kafka(error.name())(failure(who, cluster, topic, error))
+
+
+def patiently(who: str, cluster: Cluster, topic: str, look: Callable[[], _T]) -> _T:
+    """Retry a look until a broker answers, as after a restart of all; then raise.
+
+    An error that a retry does not help with is raised at once.
+    """
+    kafka = client_module()
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return look()
+        except kafka.KafkaException as error:
+            if is_hopeless(error.args[0]) or time.monotonic() > deadline:
+                raise failed(who, cluster, topic, error.args[0]) from None
+            time.sleep(0.5)
 
 
 @contextlib.contextmanager

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from cutwater.errors import ConnectorError, Problem
+from cutwater.errors import ConnectorError, Problem, RefusedError
 from cutwater.spark.connectors.kafka.checks import topics_of
 from cutwater.spark.connectors.kafka.polling import polled
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
@@ -44,6 +44,8 @@ _PATIENCE_S = 120
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
+_FIELDS: dict[str, tuple[type, ...]] = {"owner": (), "writer": (int, str), "slot": (str,)}
+"""What the key of a record has behind its account and its kind."""
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -55,6 +57,15 @@ class Slot(msgspec.Struct, frozen=True):
     """Labels of the buckets whose rows of this epoch are written; earlier epochs are complete."""
     rows: int
     """The rows that it wrote in all epochs."""
+
+
+class _Owner(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The value of an owner's record; other fields are left to those who know them."""
+
+    generation: int
+    format: int = KAFKA_LEDGER_FORMAT
+    topic_id: str | None = None
+    state: Literal["leaving", "gone"] | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,8 @@ class KafkaLedger:
     """Read committed entries only? Owners and writers also count while uncommitted."""
     reached: int = 0
     _records: dict[tuple[Any, ...], bytes] = field(default_factory=dict)
+    _strange: dict[bytes | None, str] = field(default_factory=dict)
+    """Why records are none of a ledger, by key; a later one with the same key replaces it."""
 
     # --- contents --------------------------------------------------------------------------------
 
@@ -147,6 +160,7 @@ class KafkaLedger:
             raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError.LEADER_NOT_AVAILABLE))
         if end > self.reached:
             self._read(end, to_end)
+        self._refuse_strange()
         return self
 
     def _read(self, end: int, to_end: bool) -> None:
@@ -180,12 +194,59 @@ class KafkaLedger:
         finally:
             consumer.close()
 
-    def _note(self, key: bytes, value: bytes | None) -> None:
-        name = tuple(_decode(key))
-        if value is None:
+    def _note(self, key: bytes | None, value: bytes | None) -> None:
+        """Take in a record, which replaces the one with the same key."""
+        self._strange.pop(key, None)
+        try:
+            name = _name_of(key)
             self._records.pop(name, None)
-        else:
-            self._records[name] = value
+            if value is not None:
+                _check_value(name[3], value)
+                self._records[name] = value
+        except (ValueError, RecursionError) as error:
+            if value is not None:
+                self._strange[key] = str(error)
+
+    def _refuse_strange(self) -> None:
+        """Raise `RefusedError` if there is a record that no flow has written."""
+        for key, why in self._strange.items():
+            raise RefusedError(_damaged(self.who, self.name, key, why))
+
+
+def _name_of(key: bytes | None) -> tuple[Any, ...]:
+    """The fields of a record's key; raises `ValueError` if it is none of the three kinds."""
+    found = _decode(key, type=list) if key is not None else []
+    account, kind, rest = found[:3], found[3:4], found[4:]
+    wanted = _FIELDS.get(kind[0]) if kind and isinstance(kind[0], str) else None
+    if wanted is None or not all(isinstance(part, str) for part in account):
+        raise ValueError("its key names no owner, writer or slot of a topic")
+    if len(rest) != len(wanted) or not all(map(_is, rest, wanted)):
+        raise ValueError(f"its key has other fields than that of a record of a {kind[0]}")
+    return tuple(found)
+
+
+def _is(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _check_value(kind: str, value: bytes) -> None:
+    """Raise `ValueError` if a value is not of its kind; that of a writer says nothing."""
+    if kind == "owner":
+        _decode(value)  # also the fields that have no type here
+        _decode(value, type=_Owner)
+    elif kind == "slot":
+        _decode(value, type=Slot)
+
+
+def _damaged(who: str, ledger: str, key: bytes | None, why: str) -> Problem:
+    return Problem(
+        "damaged-ledger",
+        f"{who}: the ledger '{ledger}' has a record that no flow has written, with the key "
+        f"{key!a:.100}: {why}",
+        "let nothing else write to this topic, and write a tombstone with that key (a record "
+        "without a value); if a record of a flow was overwritten, start with a new topic and a new "
+        "checkpoint",
+    )
 
 
 def _held_up(who: str, ledger: str, reached: int, end: int) -> Problem:

@@ -24,7 +24,11 @@ from pyspark import TaskContext
 from cutwater.annotations import fields_of, typename
 from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.merging import in_order
-from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
+from cutwater.spark.connectors.base.refusals import (
+    ANOTHER_CHECKPOINT,
+    TAKE_OVER,
+    damaged_staging,
+)
 from cutwater.spark.connectors.base.sink import (
     EXACTLY_ONCE,
     BucketRows,
@@ -36,7 +40,7 @@ from cutwater.spark.connectors.base.sink import (
     fenced,
 )
 from cutwater.spark.connectors.kafka.checks import topics_of
-from cutwater.spark.connectors.kafka.errors import in_words
+from cutwater.spark.connectors.kafka.errors import in_words, patiently
 from cutwater.spark.connectors.kafka.ledger import Account, KafkaLedger
 from cutwater.spark.connectors.kafka.settings import Cluster
 from cutwater.spark.connectors.kafka.transactions import (
@@ -165,7 +169,9 @@ class KafkaTopic(SinkConnector):
             )
 
     def check(self, name: str, query_id: str | None, next_epoch: int) -> list[Problem]:
-        """Why a checkpoint must not write to the topic; changes nothing."""
+        """Why a checkpoint must not write to the topic; waits for brokers that are down."""
+        topics = topics_of(self.cluster)
+        patiently(f"sink '{name}'", self.cluster, self.topic, lambda: topics.find(self.topic))
         with self._speaking(name):
             return list(self._hindrances(name, query_id, next_epoch))
 
@@ -299,7 +305,7 @@ class KafkaTopic(SinkConnector):
         staged.sort(key=lambda part: part.last_order)
         paths = [Path(part.path) for part in staged]
         try:
-            messages = [m for path in paths for m in self._messages(_lines(path))]
+            messages = [m for path in paths for m in self._staged(claim.sink, path)]
         except FileNotFoundError:
             newest = self.generation(claim.sink)
             if newest == claim.generation:
@@ -328,6 +334,12 @@ class KafkaTopic(SinkConnector):
         with self._speaking(claim.sink):
             ledger = self._look(claim.sink, to_end=True)
             return sum(slot.rows for slot in ledger.slots(account).values())
+
+    def _staged(self, sink: str, path: Path) -> list[KafkaRecord]:
+        try:
+            return self._messages(_lines(path))
+        except (ValueError, RecursionError) as error:
+            raise damaged_staging(sink, path, error) from None
 
     def _messages(self, lines: Iterable[bytes]) -> list[KafkaRecord]:
         values = [line[:-1] for line in lines]
@@ -393,7 +405,10 @@ def _is_in_the_way(
 
 def _lines(path: Path) -> list[bytes]:
     with path.open("rb") as file:
-        return file.readlines()
+        lines = file.readlines()
+    if lines and not lines[-1].endswith(b"\n"):
+        raise ValueError("its last line is cut")
+    return lines
 
 
 def _other_sink(sink: str, topic: str, owner: str) -> Problem:

@@ -20,6 +20,7 @@ import msgspec
 from cutwater.errors import ConnectorError, InputError, Problem
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.defaults import filler_of
+from cutwater.spark.connectors.base.long_records import MAX_RECORD_BYTES, RUN_BYTES, LongRecord
 from cutwater.spark.connectors.base.source import (
     BadRecord,
     Chunk,
@@ -30,7 +31,13 @@ from cutwater.spark.connectors.base.source import (
     SourceConnector,
 )
 from cutwater.spark.connectors.kafka.checks import Topic, topics_of
-from cutwater.spark.connectors.kafka.errors import failed, in_words, is_hopeless
+from cutwater.spark.connectors.kafka.errors import (
+    PATIENCE_S,
+    failed,
+    in_words,
+    is_hopeless,
+    patiently,
+)
 from cutwater.spark.connectors.kafka.polling import polled
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
@@ -38,8 +45,6 @@ __all__ = ["KAFKA_BATCH_ROWS", "KafkaMessages"]
 
 _T = TypeVar("_T")
 
-_PATIENCE_S = 120
-"""Seconds to wait for a broker that does not answer."""
 KAFKA_BATCH_ROWS = 20_000
 _SAMPLE_ROWS = 200
 _SAMPLE_EVERY = 100
@@ -58,6 +63,8 @@ class KafkaMessages(SourceConnector):
         ``"latest"``. Partitions that are added later are always read from their beginning.
     max_rows_per_epoch, max_bytes_per_epoch
         The most that one epoch reads from all partitions; bytes are estimated from a sample.
+    max_record_bytes
+        A message with a larger value is a bad record.
     idle_after
         Seconds without input after which the source no longer holds back the watermark of others,
         and a partition no longer that of the source.
@@ -72,6 +79,7 @@ class KafkaMessages(SourceConnector):
     begin: Literal["earliest", "latest"] = "earliest"
     max_rows_per_epoch: int = 100_000
     max_bytes_per_epoch: int = 32 << 20
+    max_record_bytes: int = MAX_RECORD_BYTES
     idle_after: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     password_env: str | None = None
@@ -99,24 +107,24 @@ class KafkaMessages(SourceConnector):
                 "or after the 'latest'",
                 "use one of the two",
             )
-        for setting in ("max_rows_per_epoch", "max_bytes_per_epoch"):
+        for setting in ("max_rows_per_epoch", "max_bytes_per_epoch", "max_record_bytes"):
             if getattr(self, setting) < 1:
                 yield Problem(
                     "no-progress",
-                    f"{setting} of source '{name}' is {getattr(self, setting)}; an epoch reads at "
-                    "least one",
+                    f"{setting} of source '{name}' is {getattr(self, setting)}; it is at least 1",
                     f"leave {setting} out, or make it larger",
                 )
 
     def check(self, name: str, step: Source) -> Iterator[Problem]:
-        with in_words(f"source '{name}'", self.cluster, self.topic):
-            if topics_of(self.cluster).find(self.topic) is None:
-                yield Problem(
-                    "unknown-topic",
-                    f"source '{name}' reads topic '{self.topic}', which {self.servers} does not "
-                    "have",
-                    "create it, or correct the name",
-                )
+        """Waits for brokers that are down."""
+        who, cluster = f"source '{name}'", self.cluster
+        found = patiently(who, cluster, self.topic, lambda: topics_of(cluster).find(self.topic))
+        if found is None:
+            yield Problem(
+                "unknown-topic",
+                f"{who} reads topic '{self.topic}', which {self.servers} does not have",
+                "create it, or correct the name",
+            )
 
     def replay(self) -> Replay:
         """Replayable unless the topic is compacted: compaction deletes messages of old epochs."""
@@ -236,7 +244,7 @@ class _Positions(Planner):
             end = start + min(_SAMPLE_ROWS, backlog[number])
             sample = Chunk(number, start, end, {"topic_id": self._topic.identity})
             sizes = [
-                len(raw or b"")
+                raw.size if isinstance(raw, LongRecord) else len(raw or b"")
                 for raw_batch in _messages(self._source, sample)
                 for raw in raw_batch.raws
             ]
@@ -251,7 +259,7 @@ class _Positions(Planner):
         End offsets never decrease. A broker that reports so has just started, so this retries, and
         raises `InputError` when that lasts too long.
         """
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             ends = _patiently(self._source, self._looked_up)
             shrunk = [n for n, end in self._ends_before.items() if ends.get(n, 0) < end]
@@ -302,16 +310,7 @@ def _fair(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
 
 
 def _patiently(source: KafkaMessages, look: Callable[[], _T]) -> _T:
-    """Retry until a broker answers, so that a restart of brokers is survived; then raise."""
-    kafka = client_module()
-    deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            return look()
-        except kafka.KafkaException as error:
-            if is_hopeless(error.args[0]) or time.monotonic() > deadline:
-                raise failed(source._who, source.cluster, source.topic, error.args[0]) from None
-            time.sleep(0.5)
+    return patiently(source._who, source.cluster, source.topic, look)
 
 
 class _Messages(RecordReader):
@@ -326,6 +325,8 @@ class _Messages(RecordReader):
     def decode_one(self, raw: bytes | None) -> Any:
         if raw is None:
             raise BadRecord("it has no value")
+        if isinstance(raw, LongRecord):
+            raw.refuse()
         value = self._decode(raw)
         if self._fill:
             self._fill(value)
@@ -348,8 +349,9 @@ def _messages(source: KafkaMessages, chunk: Chunk) -> Iterator[RawBatch]:
     consumer.assign([kafka.TopicPartition(source.topic, chunk.number, chunk.start)])
     raws: list[bytes | None] = []
     positions: list[int] = []
+    size, longest = 0, source.max_record_bytes
     reached = chunk.start
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     try:
         while reached < chunk.end:
             for message in polled(consumer, 1.0):
@@ -358,15 +360,26 @@ def _messages(source: KafkaMessages, chunk: Chunk) -> Iterator[RawBatch]:
                     continue
                 if message.offset() < reached:  # fetched again after a broker restarted
                     continue
-                deadline = time.monotonic() + _PATIENCE_S
+                deadline = time.monotonic() + PATIENCE_S
                 reached = message.offset() + 1
                 if reached > chunk.end:
                     break
-                raws.append(message.value())
+                raw = message.value()
+                if raw is not None and len(raw) > longest:
+                    if raws:
+                        yield RawBatch(raws, positions)
+                    yield RawBatch([LongRecord.of(raw, len(raw), longest)], [message.offset()])
+                    raws, positions, size = [], [], 0
+                    continue
+                raws.append(raw)
                 positions.append(message.offset())
+                size += len(raw or b"")
+                if size >= RUN_BYTES:
+                    yield RawBatch(raws, positions)
+                    raws, positions, size = [], [], 0
             if len(raws) >= KAFKA_BATCH_ROWS:
                 yield RawBatch(raws, positions)
-                raws, positions = [], []
+                raws, positions, size = [], [], 0
             if time.monotonic() > deadline:
                 raise ConnectorError(_no_progress(source, chunk, reached))
     finally:
@@ -456,6 +469,6 @@ def _no_progress(source: KafkaMessages, chunk: Chunk, reached: int) -> Problem:
     return Problem(
         "kafka-unreachable",
         f"topic '{source.topic}', partition {chunk.number}: nothing came from {source.servers} for "
-        f"{_PATIENCE_S} seconds at offset {reached}; {chunk.end} is the end",
+        f"{PATIENCE_S} seconds at offset {reached}; {chunk.end} is the end",
         "see that the brokers run; start again, and the same offsets are read",
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from cutwater.errors import Problem, RefusedError
+from cutwater.spark.connectors.base.long_records import MAX_RECORD_BYTES
 from cutwater.spark.connectors.postgres.source import PostgresRows
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def postgres_rows(
     key: str,
     transaction: str | None = None,
     max_rows_per_epoch: int = 100_000,
+    max_record_bytes: int = MAX_RECORD_BYTES,
     idle_after: float | None = None,
     password_env: str | None = None,
     password_file: str | None = None,
@@ -93,6 +95,8 @@ def postgres_rows(
         after one with a larger key is missed.
     max_rows_per_epoch
         The most rows that one epoch reads; a bucket's share of it is sorted in memory.
+    max_record_bytes
+        A row whose values are larger together is a bad record.
     idle_after
         Seconds without input after which the source no longer holds back the watermark of others.
     password_env, password_file
@@ -106,6 +110,7 @@ def postgres_rows(
         key=key,
         transaction=transaction,
         max_rows_per_epoch=max_rows_per_epoch,
+        max_record_bytes=max_record_bytes,
         idle_after=idle_after,
         password_env=password_env,
         password_file=password_file,

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from cutwater.errors import Problem, StepError
+from cutwater.spark.connectors.base.refusals import damaged_staging
 from cutwater.spark.connectors.base.sink import BucketRows
 from cutwater.spark.connectors.postgres.fields import Field, Unwritable, array_literal
 from cutwater.spark.connectors.postgres.tables import TableColumn
@@ -112,5 +113,9 @@ def stage_row_batches(folder: Path, epoch: int, batches: Iterable[RowBatch]) -> 
 
 
 def read_row_batches(path: Path) -> list[RowBatch]:
-    """The batches of a staged file."""
-    return _decode(path.read_bytes())
+    """The batches of a staged file; raises `ResourceError` if it is damaged."""
+    try:
+        return _decode(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        sink = path.parent.name
+        raise damaged_staging(sink, path, error) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 from cutwater.errors import InputError, Problem, RefusedError
 from cutwater.schema import schema_of
 from cutwater.spark.connectors.base.defaults import filler_of
+from cutwater.spark.connectors.base.long_records import RUN_BYTES, SHOWN_BYTES, LongRecord
 from cutwater.spark.connectors.base.source import Chunk, Planner, RawBatch, RecordReader
 from cutwater.spark.connectors.postgres.connections import Connection, persist
 from cutwater.spark.connectors.postgres.fields import Field, fields_of_record
@@ -49,6 +51,10 @@ class _Query:
     def at_or_after(self, position: _Position) -> Composed:
         """The condition for rows at or after a position."""
         return self._beside(position, ">=")
+
+    def after(self, position: _Position) -> Composed:
+        """The condition for rows after one."""
+        return self._beside(position, ">")
 
     def before(self, position: _Position) -> Composed:
         """The condition for rows before a position."""
@@ -176,29 +182,63 @@ class RowsReader(RecordReader):
         self._is_record = bool(self._fields and self._fields[0].name)
         self._fill = filler_of(tp)
         self._columns: dict[str, TableColumn] | None = None
+        self._limit = _ROWS_PER_CHUNK
 
     def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
-        owner = f"source {self._source.name}"
-        rows = persist(
-            self._source.database, owner, "read rows", lambda found: self._rows(found, chunk)
+        """Rows in pieces of about `RUN_BYTES`; raises `InputError` if their number has changed."""
+        begin, count, is_over = self._query.at_or_after(chunk.start), 0, False
+        while not is_over:
+            piece, is_over = self._piece(begin, chunk)
+            if not piece:
+                break
+            count += len(piece)
+            positions = [(int(row.pop("xid of it")), _plain(row.pop("key of it"))) for row in piece]
+            yield from self._split(piece, positions)
+            begin = self._query.after(positions[-1])
+        if count != chunk.about["rows"]:
+            raise InputError(_changed(self._source, chunk, count))
+
+    def _piece(self, begin: Composed, chunk: Chunk) -> tuple[list[dict[str, Any]], bool]:
+        return persist(
+            self._source.database,
+            f"source {self._source.name}",
+            "read rows",
+            lambda connection: self._rows(connection, begin, chunk),
         )
-        if len(rows) != chunk.about["rows"]:
-            raise InputError(_changed(self._source, chunk, len(rows)))
-        positions = [(int(row.pop("xid of it")), _plain(row.pop("key of it"))) for row in rows]
+
+    def _split(
+        self, rows: list[dict[str, Any]], positions: list[tuple[int, Any]]
+    ) -> Iterator[RawBatch]:
+        """Batches of rows; each that is too large comes alone."""
+        longest, start = self._source.max_record_bytes, 0
         raws = rows if self._is_record else [row[self._fields[0].column] for row in rows]
-        if raws:
-            yield RawBatch(raws, positions)
+        for number, row in enumerate(rows):
+            size = _size(row)
+            if size > longest:
+                if start < number:
+                    yield RawBatch(raws[start:number], positions[start:number])
+                shown = json.dumps(_beginning(raws[number]), default=str).encode()
+                yield RawBatch([LongRecord.of(shown, size, longest)], [positions[number]])
+                start = number + 1
+        if start < len(rows):
+            yield RawBatch(raws[start:], positions[start:])
 
     def count(self, chunk: Chunk) -> int:
         return int(chunk.about["rows"])
 
-    def _rows(self, connection: Connection, chunk: Chunk) -> list[dict[str, Any]]:
+    def _rows(
+        self, connection: Connection, begin: Composed, chunk: Chunk
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """The rows of a chunk from a position on, about `RUN_BYTES`, and whether these are all.
+
+        They come row by row, so that few are in memory.
+        """
         if self._columns is None:
             table = read_table(connection, self._source.name)
             self._columns = table.columns if table else {}
         query = SQL(
             "SELECT {picked} {xid}::text AS {xid_name}, {key} AS {key_name} FROM {table}"
-            " WHERE {start} AND {end} ORDER BY {order}"
+            " WHERE {start} AND {end} ORDER BY {order} LIMIT {limit}"
         ).format(
             picked=Composed(self._picked(self._columns)),
             xid=self._query.xid,
@@ -206,16 +246,28 @@ class RowsReader(RecordReader):
             key=self._query.key,
             key_name=Identifier("key of it"),
             table=self._query.table,
-            start=self._query.at_or_after(chunk.start),
+            start=begin,
             end=self._query.before(chunk.end),
             order=self._query.order,
+            limit=self._limit,
         )
+        rows: list[dict[str, Any]] = []
+        size = 0
         with connection.cursor(row_factory=dict_row) as cursor:
-            rows = cursor.execute(query).fetchall()
+            found: Any = cursor.stream(query)
+            with contextlib.closing(found):
+                for row in found:
+                    rows.append(row)
+                    size += _size(row)
+                    if size >= RUN_BYTES:
+                        break
+        is_over = len(rows) < self._limit and size < RUN_BYTES
+        if rows:  # so that the next query ends by itself: to cancel one takes a connection
+            self._limit = max(1, min(_ROWS_PER_CHUNK, len(rows) * RUN_BYTES // max(size, 1)))
         for name in self._whole_numbers(self._columns):
             for row in rows:
                 row[name] = _whole(row[name])
-        return rows
+        return rows, is_over
 
     def _whole_numbers(self, columns: dict[str, TableColumn]) -> list[str]:
         """The integer fields whose column is numeric, and so may hold fractions."""
@@ -227,12 +279,16 @@ class RowsReader(RecordReader):
         return [_as_declared(field, columns[field.column]) + SQL(", ") for field in there]
 
     def decode(self, raw_batch: RawBatch) -> list[Any]:
+        if isinstance(raw_batch.raws[0], LongRecord):
+            raw_batch.raws[0].refuse()
         found = msgspec.convert(list(raw_batch.raws), list[self._type])  # type: ignore[name-defined]
         for value in found if self._fill else ():
             self._filled(value)
         return found
 
     def decode_one(self, raw: Any) -> Any:
+        if isinstance(raw, LongRecord):
+            raw.refuse()
         return self._filled(msgspec.convert(raw, self._type))
 
     def _filled(self, value: Any) -> Any:
@@ -241,7 +297,25 @@ class RowsReader(RecordReader):
         return value
 
     def preview(self, raw: Any) -> bytes:
+        if isinstance(raw, LongRecord):
+            return raw
         return json.dumps(raw, default=str, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _size(value: Any) -> int:
+    """About how many bytes a value of a row has."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(_size, value)) + sum(map(_size, value.values()))
+    return sum(map(_size, value)) if isinstance(value, list | tuple) else 8
+
+
+def _beginning(value: Any) -> Any:
+    """A row with its texts cut, to be shown."""
+    if isinstance(value, dict):
+        return {name: _beginning(inner) for name, inner in value.items()}
+    return value[:SHOWN_BYTES] if isinstance(value, str | bytes | list) else value
 
 
 def _as_declared(field: Field, column: TableColumn) -> Composed:

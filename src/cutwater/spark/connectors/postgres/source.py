@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from cutwater.errors import Problem
 from cutwater.flow.steps import Source
+from cutwater.spark.connectors.base.long_records import MAX_RECORD_BYTES
 from cutwater.spark.connectors.base.source import (
     Chunk,
     Planner,
@@ -38,6 +39,7 @@ class PostgresRows(SourceConnector):
     key: str
     transaction: str | None = None
     max_rows_per_epoch: int = 100_000
+    max_record_bytes: int = MAX_RECORD_BYTES
     idle_after: float | None = None
     password_env: str | None = None
     password_file: str | None = None
@@ -83,6 +85,12 @@ class PostgresRows(SourceConnector):
                 f"{owner} may read {self.max_rows_per_epoch} rows in an epoch; an epoch reads at "
                 "least one",
                 "leave max_rows_per_epoch out, or make it larger",
+            )
+        if self.max_record_bytes < 1:
+            yield Problem(
+                "no-progress",
+                f"max_record_bytes of {owner} is {self.max_record_bytes}; it is at least 1",
+                "leave max_record_bytes out, or make it larger",
             )
 
     def check(self, name: str, step: Source) -> Iterator[Problem]:

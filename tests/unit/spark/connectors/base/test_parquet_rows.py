@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 from support.connectors.sink_rows import bucket, claim, codes
 
+from cutwater.endings import CHANGE, exit_code
 from cutwater.errors import InputError
 from cutwater.observers.delta import DeltaObserver
 from cutwater.observers.folder import FolderObserver
@@ -189,6 +190,7 @@ def test_hostile_values_that_are_a_sentence(tmp_path, kind, value, said):
     with pytest.raises(InputError, match=said) as error:
         carried(made(kind, tmp_path), type(value), [good, value, good])
     assert codes(error.value.problems) == ["no-column-value"]
+    assert exit_code(error.value) == CHANGE
 
 
 def test_a_hostile_value_is_not_shown_whole(tmp_path):

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from support.connectors.sink_rows import bucket, claim, codes
 
+from cutwater.endings import CHANGE, exit_code
 from cutwater.errors import RunError
 from cutwater.spark.connectors.callback.sink import Callback
 
@@ -61,8 +62,9 @@ def test_what_has_not_returned_is_called_again(given, tmp_path):
 
     sink, who = Callback(fails_once), claim(checkpoint=tmp_path)
     sink.claim(who)
-    with pytest.raises(RunError, match="call-failed"):
+    with pytest.raises(RunError, match="call-failed") as error:
         write(sink, who, 0, (1, [Mean("a", 1.0)]))
+    assert exit_code(error.value) == CHANGE
     write(sink, who, 0, (1, [Mean("a", 1.0)]))
     assert given == [1, 1]
     assert sink.row_count(who) == 1
@@ -112,7 +114,7 @@ def test_what_a_function_raises_is_a_sentence_that_names_it(tmp_path, error):
     with pytest.raises(RunError) as found:
         write(sink, who, 4, (7, [Mean("a", 1.0)]))
     (problem,) = found.value.problems
-    assert problem.code == "call-failed"
+    assert (problem.code, exit_code(found.value)) == ("call-failed", CHANGE)
     assert "send (test_sink.py:" in problem.message
     assert "1 row of bucket 7 in epoch 4" in problem.message
     assert f"{type(error).__name__}: {error}" in problem.message

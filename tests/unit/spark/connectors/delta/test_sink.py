@@ -1,5 +1,6 @@
 """The Delta sink: each epoch is one version, once, from one owner."""
 
+import contextlib
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from support.connectors.delta_means import Mean, files, seen, stage, take
 from support.connectors.sink_rows import bucket, claim, codes
 
-from cutwater.errors import RefusedError, RunError
+from cutwater.errors import CutwaterError, RefusedError, RunError
 from cutwater.observers.delta import DeltaObserver
 from cutwater.spark.connectors.delta import ledger as delta_log
 from cutwater.spark.connectors.delta.sink import Delta
@@ -415,6 +416,17 @@ def test_settings_that_cannot_work():
     assert said(compact_every=-1, keep_hours=-1) == ["negative-setting"] * 2
     assert said(storage_options={"AWS_REGION": "here"}) == []
     assert said(storage_options={"aws_secret_access_key": "hush"}) == ["secret-in-a-setting"]
+
+
+@pytest.mark.parametrize("path", ["s3:/bucket/t", "ftp://host/t", "file:///t", "s3n://b/t"])
+def test_an_address_that_is_no_store_is_refused_and_becomes_no_folder(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    table = Delta(path)
+    assert not table.is_local
+    assert codes(table.problems("means", Mean)) == ["unknown-store"]
+    with contextlib.suppress(CutwaterError):
+        table.check("means", None, 0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_store_has_one_place_however_it_is_written():

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutwater.spark.connectors.base.long_records import LongRecord
 from cutwater.spark.connectors.base.source import BadRecord, Chunk
 from cutwater.spark.connectors.files.json_source import JsonLines
 from cutwater.spark.connectors.files.lines import (
     MAX_FILES_PER_EPOCH,
-    LongLine,
     end_of_line,
     line_starts,
     lines_of,
@@ -44,8 +44,8 @@ def test_blocks_of_any_size_hold_the_lines_that_are_there(file, texts, is_ended,
     path = file(b"\n".join(texts) + b"\n" * is_ended)
     found, places = [], []
     for lines, begins in lines_of(chunk_of(path), longest, block):
-        assert len(lines) == 1 or not any(isinstance(line, LongLine) for line in lines)
-        found += [line.size if isinstance(line, LongLine) else line for line in lines]
+        assert len(lines) == 1 or not any(isinstance(line, LongRecord) for line in lines)
+        found += [line.size if isinstance(line, LongRecord) else line for line in lines]
         places += begins
     expected = path.read_bytes().split(b"\n")
     wanted = [len(line) if len(line) > longest else line for line in expected]

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from cutwater.endings import CHANGE, exit_code
+from cutwater.errors import RefusedError
 from cutwater.spark.connectors.kafka.ledger import (
     Account,
     KafkaLedger,
@@ -12,6 +14,19 @@ from cutwater.spark.connectors.kafka.ledger import (
     writer_key,
 )
 
+STRANGE = {
+    "text": (b"garbage", b"x"),
+    "no-key": (None, b"x"),
+    "a-number": (b"1", b"x"),
+    "short": (b'["t"]', b"{}"),
+    "other-kind": (b'["topic","sink","query","guest"]', b"{}"),
+    "unhashable": (b'["topic","sink","query",[]]', b"{}"),
+    "no-slot": (b'["topic","sink","query","slot"]', b"{}"),
+    "slot-of-text": (b'["topic","sink","query","slot","0"]', b"not json"),
+    "slot-without-epoch": (b'["topic","sink","query","slot","0"]', b"{}"),
+    "owner-without-generation": (b'["topic","sink","query","owner"]', b"{}"),
+    "writer-of-no-generation": (b'["topic","sink","query","writer",true,"0"]', b""),
+}
 MINE = Account("topic", "sink", "query")
 OTHERS = [
     Account("other", "sink", "query"),
@@ -102,3 +117,25 @@ def test_each_kind_of_note_is_read_as_what_it_is(ledger):
     assert ledger.generation(MINE) == 2
     assert ledger.writers(MINE) == [(2, "0")]
     assert list(ledger.slots(MINE)) == ["0"]
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_a_record_that_no_flow_has_written_is_a_sentence_until_a_tombstone_ends_it(ledger, kind):
+    key, value = STRANGE[kind]
+    ledger._note(key, value)
+    with pytest.raises(RefusedError, match="damaged-ledger") as refused:
+        ledger._refuse_strange()
+    assert exit_code(refused.value) == CHANGE
+    ledger._note(key, None)
+    ledger._refuse_strange()
+    assert (ledger.owners("topic"), ledger.writers(MINE), ledger.slots(MINE)) == ({}, [], {})
+
+
+def test_a_record_that_took_the_place_of_anothers_is_not_passed_over(ledger):
+    ledger._note(slot_key(MINE, "0"), slot(4))
+    ledger._note(slot_key(MINE, "0"), b"{}")
+    with pytest.raises(RefusedError, match="damaged-ledger"):
+        ledger._refuse_strange()
+    ledger._note(slot_key(MINE, "0"), slot(5))
+    ledger._refuse_strange()
+    assert ledger.newest_epoch(MINE) == 5

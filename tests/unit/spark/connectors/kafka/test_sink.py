@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from support.connectors.end_txn_proxy import end_txn_proxy
 
+from cutwater.endings import CHANGE, exit_code
 from cutwater.errors import ConnectorError, RunError
 from cutwater.observers.kafka import KafkaObserver
 from cutwater.spark.connectors.base.sink import BucketRows, Claim
@@ -440,12 +441,12 @@ def test_a_row_that_is_too_large_is_said_and_nothing_is_written(broker, sink, cl
     sink.claim(claim)
     with pytest.raises(RunError) as error:
         put(sink, claim, 0, bucket(2, 1), bucket(1, 5, user="u" * 1_100_000))
-    assert code(error) == "row-too-large"
+    assert (code(error), exit_code(error.value)) == ("row-too-large", CHANGE)
     small = replace(sink, topic=broker.topic(max_message_bytes="1000"))
     small.claim(claim)
     with pytest.raises(RunError) as error:
         put(small, claim, 0, bucket(2, 1), bucket(1, 5, user="u" * 2000))
-    assert code(error) == "row-too-large"
+    assert (code(error), exit_code(error.value)) == ("row-too-large", CHANGE)
     assert seen.rows() == KafkaObserver(broker.servers, small.topic).rows() == []
 
 

@@ -12,7 +12,7 @@ from cutwater import Flow
 from cutwater.errors import InputError, RunError
 from cutwater.observers.kafka import KafkaObserver
 from cutwater.spark.checkpoint.offset_log import ChunkLog
-from cutwater.spark.connectors.base.source import BAD, Chunk
+from cutwater.spark.connectors.base.source import BAD, BadRecord, Chunk
 from cutwater.spark.connectors.base.watermarks import Numbering
 from cutwater.spark.connectors.kafka import checks as topics
 from cutwater.spark.connectors.kafka import source as kafka_messages
@@ -400,7 +400,7 @@ def test_a_broker_that_knows_less_than_before_is_asked_again(source, tmp_path, m
     assert log.extend() == 2
     assert spans(log.read(2)) == [(0, 4, 8)]
     monkeypatch.setattr(topics.Topics, "ends", lambda *asked, **how: {0: 5, 1: 0})
-    monkeypatch.setattr(kafka_messages, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(kafka_messages, "PATIENCE_S", 0.2)
     with pytest.raises(InputError) as error:
         log.extend()
     assert code(error) == "messages-lost"
@@ -454,3 +454,18 @@ def test_chunks_and_settings_travel():
     chunk = Chunk(1, 5, 9, {"topic": "t", "topic_id": "a", "began": {"0": 3}})
     assert Chunk.of_json(chunk.to_json()) == chunk
     assert (source.measure(chunk), source.partition_name(chunk)) == (4, "t 1")
+
+
+def test_a_message_that_is_too_large_is_a_bad_record_alone(broker, source):
+    source = replace(source, max_record_bytes=50)
+    send(source, 1, b'{"number": 2, "more": "%s"}' % (b"x" * 100), 3)
+    chunk = Chunk(
+        0, 0, 3, {"topic_id": topics.topics_of(source.cluster).find(source.topic).identity}
+    )
+    reader = source.reader(Order)
+    first, long, last = reader.batches(chunk)
+    assert [*reader.decode(first), *reader.decode(last)] == [Order(1), Order(3)]
+    assert list(long.positions) == [1]
+    with pytest.raises(BadRecord, match="it has 125 bytes, and a record has at most 50"):
+        reader.decode(long)
+    assert reader.preview(long.raws[0]).startswith(b'{"number": 2')

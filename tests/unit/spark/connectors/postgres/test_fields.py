@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.connectors.postgres_sink import records
 
+from cutwater.endings import CHANGE, exit_code
 from cutwater.errors import RunError
 from cutwater.observers.postgres import PostgresObserver
 from cutwater.spark.connectors.base.sink import BucketRows
@@ -98,6 +99,7 @@ class Table:
         with pytest.raises(RunError) as error:
             self.write(record, *values)
         (problem,) = error.value.problems
+        assert exit_code(error.value) == CHANGE
         assert self.out.sink.row_count(self.out.claim) == 0
         return problem
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import cutwater as cw
 from cutwater.errors import InputError
 from cutwater.spark.checkpoint.offset_log import ChunkLog
+from cutwater.spark.connectors.base.source import BadRecord
 from cutwater.spark.connectors.base.watermarks import Numbering
 from cutwater.spark.connectors.postgres import postgres_rows
 from cutwater.spark.connectors.postgres import reading as row_reading
@@ -367,3 +368,49 @@ class TestCheck:
         (problem,) = source.problems("orders", source_of(Order))
         assert problem.code == "secret-in-settings"
         assert "s3cret" not in f"{problem} {source!r}"
+
+
+@dataclass(frozen=True)
+class Note:
+    id: int
+    text: str
+
+
+class Notes(Orders):
+    """A table of texts, as long as they are told to be."""
+
+    columns = "id bigint PRIMARY KEY, text text, xid xid8 NOT NULL DEFAULT pg_current_xact_id()"
+
+    def add(self, *sizes):
+        for number, size in enumerate(sizes):
+            self.server.execute(
+                f"INSERT INTO {self.table} (id, text) VALUES ({number}, repeat('x', {size}))"
+            )
+
+    def batches(self):
+        assert self.log.extend() == 1
+        return [batch for chunk in self.log.read(1) for batch in self.reader.batches(chunk)]
+
+
+def test_rows_come_in_pieces_by_their_bytes(postgres, tmp_path):
+    """However large they are suddenly, only a piece is in memory."""
+    sizes = [10] * 50 + [1 << 20] * 12 + [10] * 50
+    table = Notes(postgres, tmp_path, Note).make()
+    table.add(*sizes)
+    batches = table.batches()
+    assert max(sum(len(row["text"]) for row in batch.raws) for batch in batches) <= 5 << 20
+    rows = [note for batch in batches for note in table.reader.decode(batch)]
+    assert [(note.id, len(note.text)) for note in rows] == list(enumerate(sizes))
+
+
+def test_a_row_that_is_too_large_is_a_bad_record_alone(postgres, tmp_path):
+    table = Notes(postgres, tmp_path, Note, max_record_bytes=1000).make()
+    table.add(10, 2000, 10)
+    first, long, last = table.batches()
+    assert [len(batch.raws) for batch in (first, long, last)] == [1, 1, 1]
+    with pytest.raises(BadRecord, match=r"it has 20\d\d bytes, and a record has at most 1000"):
+        table.reader.decode(long)
+    with pytest.raises(BadRecord):
+        table.reader.decode_one(long.raws[0])
+    assert len(table.reader.preview(long.raws[0])) <= 200
+    assert table.source.location(table.log.read(1)[0], long.positions[0]).count("id = 1 ") == 1

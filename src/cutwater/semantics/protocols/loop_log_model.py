@@ -86,7 +86,7 @@ class LoopModel:
         for rule, choice, after in found:
             if after is not None and after != w:
                 is_reversed = rule == "run_tasks" and choice
-                words = _TOLD[rule](p, w, after) + (
+                words = _DESCRIPTIONS[rule](p, w, after) + (
                     ", which write in reverse" if is_reversed else ""
                 )
                 yield LoopMove(rule, choice, who, words), after
@@ -133,7 +133,7 @@ def _clean(p: LoopLog, w: LoopWorld, after: LoopWorld) -> str:
     return "cleans the logs"
 
 
-_TOLD: dict[str, Callable[[LoopLog, LoopWorld, LoopWorld], str]] = {
+_DESCRIPTIONS: dict[str, Callable[[LoopLog, LoopWorld, LoopWorld], str]] = {
     "start": lambda p, w, after: "starts",
     "plan": _plan,
     "run_tasks": _run_tasks,

@@ -1,8 +1,8 @@
 """Whether what a class declares of its actions applies to a model of that class, or of a subclass.
 
-``independent``, ``ample`` and ``is_acyclic`` are claims about code. A subclass that replaces a part of
-that code, be it a helper that ``step`` calls, is another model, of which the claims may be false. So
-they apply only if nothing below the class that declares them is overridden.
+``independent``, ``ample`` and ``is_acyclic`` are claims about code. A subclass that replaces a
+part of that code, be it a helper that ``step`` calls, is another model, of which the claims may be
+false. So they apply only if nothing below the class that declares them is overridden.
 """
 
 from __future__ import annotations

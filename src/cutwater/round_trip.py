@@ -20,7 +20,15 @@ from cutwater.annotations import fields_of, fits, is_immutable, members, plain_t
 from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, InputError
 
-__all__ = ["Loss", "difference", "exactness", "first_misfit", "round_trip", "shared_part"]
+__all__ = [
+    "Loss",
+    "difference",
+    "exactness",
+    "first_misfit",
+    "round_trip",
+    "shared_part",
+    "unencodable_part",
+]
 
 _SCALARS = (int, bool, str, bytes, type(None))
 _DATES = (dt.date, dt.time, dt.timedelta)  # includes datetime, a subclass of date
@@ -359,12 +367,21 @@ _BITS = "whole numbers have at most 64 bits"
 _UNICODE = "text is Unicode, and a lone surrogate is none"
 
 
-def _unencodable(value: Any, tp: Any, error: Exception) -> Loss:
+def unencodable_part(value: Any) -> Loss | None:
+    """The first part that no encoding takes; None if there is none, or it is nested too deeply.
+
+    >>> print(unencodable_part(["a", "\\ud800"]))
+    '[1]' is '\\ud800' (str), and nothing comes back: text is Unicode, and a lone surrogate is none
+    """
     try:
         found = _unencodable_leaf(value, "", ())
     except RecursionError:
-        found = None
-    return _from_the_root(found) if found else _misfit(value, tp, error)
+        return None
+    return found and _from_the_root(found)
+
+
+def _unencodable(value: Any, tp: Any, error: Exception) -> Loss:
+    return unencodable_part(value) or _misfit(value, tp, error)
 
 
 def _unencodable_leaf(value: Any, path: str, above: tuple[int, ...]) -> Loss | None:

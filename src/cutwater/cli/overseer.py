@@ -29,6 +29,7 @@ __all__ = ["OVERSEEN", "most_memory", "overseen"]
 
 OVERSEEN = ("simulate", "check")
 """The commands that call the user's functions in this process."""
+_PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 _FRAME = re.compile(r'File "(.*)", line (\d+) in (.*)')
 _PACKAGE = str(Path(__file__).parents[1])
@@ -40,8 +41,11 @@ def overseen(run: Callable[[], None]) -> None:
     Raises `StepError` if a function did not return and could not be interrupted.
     """
     with tempfile.TemporaryFile() as report:
-        parent, child = os.getpid(), os.fork()
+        parent = os.getpid()
+        signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON | {signal.SIGCHLD})
+        child = os.fork()
         if child == 0:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON | {signal.SIGCHLD})
             keep_watchdog(Watchdog(report, parent))
             _bound_memory()
             run()
@@ -59,11 +63,16 @@ def overseen(run: Callable[[], None]) -> None:
 
 
 def _ended(child: int) -> int:
-    """The exit code of a process, which gets what others ask of this one; Ctrl-C goes to both."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _frame: os.kill(child, number))
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    """The exit code of a process, which gets the signals that others send to this one."""
+    while True:
+        known, status = os.waitpid(child, os.WNOHANG)
+        if known:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON | {signal.SIGCHLD})
+            return os.waitstatus_to_exitcode(status)
+        sent = signal.sigwaitinfo(_PASSED_ON | {signal.SIGCHLD})
+        # A terminal sends Ctrl-C to both: passed on, it would count twice.
+        if sent.si_signo in _PASSED_ON and sent.si_code <= 0:
+            os.kill(child, sent.si_signo)
 
 
 def most_memory() -> int:

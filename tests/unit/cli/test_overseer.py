@@ -38,6 +38,11 @@ def bounds(word):
 def grows(word):
     return len(list(itertools.count()))
 
+def tells(word):
+    open("begun", "w").close()
+    while True:
+        pass
+
 def of(f):
     flow = cw.Flow(f.__name__)
     flow.sink("out", flow.source("words", str).map(f))
@@ -45,6 +50,7 @@ def of(f):
 
 inputs = {"words": ["ab"]}
 computing, catching, ending = of(computes), of(catches), of(ends)
+telling = of(tells)
 killed, bounded, growing, fine = of(is_killed), of(bounds), of(grows), of(str.upper)
 
 def observe(shown):
@@ -128,6 +134,26 @@ def test_memory_is_bounded_by_half_of_what_there_is(tmp_path):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (lower, lower)),
     )
     assert str(min(lower, most_memory())) in done.stdout
+
+
+def test_what_is_asked_of_the_command_is_passed_on(tmp_path):
+    """As by ``kill -INT``: what is found so far is shown; SIGTERM ends it."""
+    (tmp_path / "flows.py").write_text(FLOWS)
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)):
+        running = subprocess.Popen(
+            [sys.executable, "-c", PATIENT, "check", "flows.py:telling"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        (tmp_path / "begun").unlink(missing_ok=True)
+        while not (tmp_path / "begun").exists():
+            assert running.poll() is None
+        running.send_signal(number)
+        shown, _ = running.communicate()
+        assert running.returncode == code
+        assert ("interrupted" in shown) == (number == signal.SIGINT)
 
 
 def test_the_command_ends_as_its_process_does(tmp_path):

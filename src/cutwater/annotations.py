@@ -71,8 +71,10 @@ def typename(tp: Any) -> str:
     return str(tp).replace("typing.", "").replace("collections.", "")
 
 
-def fields_of(tp: Any) -> dict[str, Any] | None:
+def fields_of(tp: Any, *, constrained: bool = False) -> dict[str, Any] | None:
     """Name and type of each field; for a union, the fields all members share; None if unknown.
+
+    With ``constrained=True`` types keep what `Annotated` adds to them.
 
     >>> @dataclasses.dataclass
     ... class Point:
@@ -84,14 +86,14 @@ def fields_of(tp: Any) -> dict[str, Any] | None:
     for member in map(plain_type, members(tp)):
         if member is Any:
             return None
-        known.append(_fields_of_one(member))
+        known.append(_fields_of_one(member, constrained))
     shared = set(known[0]).intersection(*known[1:])
     return {
         name: union_of([fields[name] for fields in known]) for name in known[0] if name in shared
     }
 
 
-def _fields_of_one(tp: Any) -> dict[str, Any]:
+def _fields_of_one(tp: Any, constrained: bool) -> dict[str, Any]:
     tp = get_origin(tp) or tp
     declares_fields = dataclasses.is_dataclass(tp) or (
         isinstance(tp, type) and (issubclass(tp, msgspec.Struct) or hasattr(tp, "_fields"))
@@ -99,7 +101,7 @@ def _fields_of_one(tp: Any) -> dict[str, Any]:
     if not declares_fields:
         return {}
     try:
-        hints = typing.get_type_hints(tp)
+        hints = typing.get_type_hints(tp, include_extras=constrained)
     except NameError as error:
         raise FlowError(
             Problem(

@@ -20,7 +20,15 @@ from cutwater.annotations import fields_of, fits, is_immutable, members, plain_t
 from cutwater.codec import Codec
 from cutwater.errors import CutwaterError, InputError
 
-__all__ = ["Loss", "difference", "exactness", "first_misfit", "round_trip", "shared_part"]
+__all__ = [
+    "Loss",
+    "difference",
+    "exactness",
+    "first_misfit",
+    "round_trip",
+    "shared_part",
+    "unencodable_part",
+]
 
 _SCALARS = (int, bool, str, bytes, type(None))
 _DATES = (dt.date, dt.time, dt.timedelta)  # includes datetime, a subclass of date
@@ -210,8 +218,8 @@ def _exactness(tp: Any, inside: tuple[Any, ...]) -> _Exact | None:
     if origin is list or (origin is tuple and args[1:] == (...,)):
         return _all_of(origin, _exactness(args[0], (*inside, tp)))
     if dataclasses.is_dataclass(tp) and isinstance(tp, type):
-        fields = {n: _exactness(t, (*inside, tp)) for n, t in (fields_of(tp) or {}).items()}
-        return _record_of(tp, fields)
+        declared = fields_of(tp, constrained=True) or {}
+        return _record_of(tp, {n: _exactness(t, (*inside, tp)) for n, t in declared.items()})
     return None
 
 
@@ -228,8 +236,7 @@ def _all_of(kind: Any, check: _Exact | None) -> _Exact | None:
 
 
 def _record_of(tp: type, fields: dict[str, _Exact | None]) -> _Exact | None:
-    has_other_fields = not all(field.init for field in dataclasses.fields(tp))
-    if None in fields.values() or has_other_fields or "__dict__" not in dir(tp):
+    if None in fields.values() or "__dict__" not in dir(tp) or _has_code_for_decoding(tp):
         return None
     checks: list[tuple[str, Any]] = list(fields.items())
     count = len(checks)
@@ -241,6 +248,14 @@ def _record_of(tp: type, fields: dict[str, _Exact | None]) -> _Exact | None:
         return len(held) == count and all(name in held and c(held[name]) for name, c in checks)
 
     return is_exact
+
+
+def _has_code_for_decoding(tp: Any) -> bool:
+    """May decoding give other fields than were encoded? Only trying it can tell."""
+    has_other_fields = not all(field.init for field in dataclasses.fields(tp))
+    sets_itself = not tp.__dataclass_params__.frozen and tp.__setattr__ is not object.__setattr__
+    is_made_itself = tp.__new__ is not object.__new__
+    return has_other_fields or sets_itself or is_made_itself or hasattr(tp, "__post_init__")
 
 
 def first_misfit(value: Any, tp: Any) -> Loss | None:
@@ -313,7 +328,7 @@ def _in_one(value: Any, tp: Any, path: str) -> Loss | None:
 def _parts(value: Any, tp: Any, origin: Any) -> Iterator[tuple[Any, Any, str]]:
     """The parts of a value, each with its declared type and its path."""
     args = get_args(tp)
-    fields = fields_of(tp) or {}
+    fields = fields_of(tp, constrained=True) or {}
     for name, declared in fields.items():
         yield getattr(value, name, None), declared, f".{name}"
     if fields or not args:
@@ -352,12 +367,21 @@ _BITS = "whole numbers have at most 64 bits"
 _UNICODE = "text is Unicode, and a lone surrogate is none"
 
 
-def _unencodable(value: Any, tp: Any, error: Exception) -> Loss:
+def unencodable_part(value: Any) -> Loss | None:
+    """The first part that no encoding takes; None if there is none, or it is nested too deeply.
+
+    >>> print(unencodable_part(["a", "\\ud800"]))
+    '[1]' is '\\ud800' (str), and nothing comes back: text is Unicode, and a lone surrogate is none
+    """
     try:
         found = _unencodable_leaf(value, "", ())
     except RecursionError:
-        found = None
-    return _from_the_root(found) if found else _misfit(value, tp, error)
+        return None
+    return found and _from_the_root(found)
+
+
+def _unencodable(value: Any, tp: Any, error: Exception) -> Loss:
+    return unencodable_part(value) or _misfit(value, tp, error)
 
 
 def _unencodable_leaf(value: Any, path: str, above: tuple[int, ...]) -> Loss | None:

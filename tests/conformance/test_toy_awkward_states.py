@@ -31,6 +31,8 @@ ENDS_A_RUN = {
     "large_number": "lost-in-a-snapshot",
     "lone_surrogate": "lost-in-a-snapshot",
     "plain_class": "type-without-encoding",
+    "refused_again": "lost-in-a-snapshot",
+    "out_of_bounds": "lost-in-a-snapshot",
     "deep_in_a_field": "lost-in-a-snapshot",
     "deque_in_list": "lost-in-a-snapshot",
     "emits_another_type": "not-as-annotated",
@@ -51,6 +53,9 @@ GOES_ON_WITH = {
     "defaultdict_in_dict": ["dict", "dict", "dict"],
     "ordered_in_dict": ["dict", "dict", "dict"],
     "records_in_a_bare_tuple": ["Item", "dict", "dict"],
+    "made_again": [1, 2, 3],  # each recovery makes it once more
+    "raised_again": [1, 2, 3],
+    "seeded_again": [0, 5, 10],
     "float_in_decimal": ["Decimal('0')", "Decimal('1.5')", "Decimal('3.0')"],
 }
 """What the others show, each event in an epoch of its own: the state as the codec gives it back."""

@@ -20,6 +20,7 @@ from cutwater.cli.commands.init import init
 from cutwater.cli.commands.run import run
 from cutwater.cli.commands.simulate import simulate
 from cutwater.cli.commands.state import state
+from cutwater.cli.overseer import OVERSEEN, overseen
 from cutwater.cli.screen import errors
 from cutwater.endings import exit_code, of_unexpected
 from cutwater.errors import CutwaterError
@@ -71,8 +72,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fix_hash_seed()
     is_debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
-    try:
+    is_own_process = arguments is None and any(name in given[:1] for name in OVERSEEN)
+
+    def command() -> None:
         app(given, prog_name="cutwater")
+
+    try:
+        overseen(command) if is_own_process else command()
     except CutwaterError as error:
         if is_debug:
             raise

@@ -143,6 +143,10 @@ class Plan:
                 found[edge.segment].append((segment.number, port))
         return {number: tuple(readers) for number, readers in found.items()}
 
+    def sinks_of(self, segment: Segment) -> tuple[s.Sink, ...]:
+        """The sinks that a segment feeds."""
+        return tuple(sink for sink, number in self.sinks if number == segment.number)
+
     def is_exchange(self, segment: Segment) -> bool:
         """Must events be shuffled before this segment?"""
         return segment.is_stateful and segment.source is None

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = ["Where", "here", "of_function"]
+__all__ = ["Where", "here", "is_of_this_package", "of_function"]
 
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
@@ -34,6 +34,11 @@ def here(frame: FrameType | None = None) -> Where:
     while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     return Where(frame.f_code.co_filename, frame.f_lineno)
+
+
+def is_of_this_package(frame: FrameType) -> bool:
+    """Does the frame run code of this package?"""
+    return frame.f_code.co_filename.startswith(_PACKAGE)
 
 
 def of_function(f: Callable[..., Any]) -> Where:

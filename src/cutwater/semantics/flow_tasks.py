@@ -88,6 +88,8 @@ class Instance:
     """The streams it reads."""
     slots: Mapping[str, tuple[tuple[int, int], ...]]
     """For each stream, the inputs of the segment it feeds, each as (slot in the frontier, port)."""
+    sinks: tuple[s.Sink, ...]
+    """The sinks that it feeds."""
     is_sorting: bool
     """Must it buffer an epoch and sort it, because an input stream is not in order?"""
 
@@ -96,7 +98,8 @@ class Instance:
         ports = [
             port for _, port in sorted(slot for slots in self.slots.values() for slot in slots)
         ]
-        return SegmentState(self.segment, ports, self.owns if self.of > 1 else None, on_loss)
+        owns = self.owns if self.of > 1 else None
+        return SegmentState(self.segment, ports, owns, on_loss, self.sinks)
 
     def owns(self, key_bytes: bytes) -> bool:
         """Does a key belong to this instance?"""
@@ -153,8 +156,9 @@ class TaskValue:
 
 
 def _by_key(states: Sequence[tuple[Any, Any]]) -> JsonValue:
-    if all(isinstance(key, str) and not key.startswith("$") for key, _ in states):
-        return {key: plain(state) for key, state in states}
+    by_key = {key: state for key, state in states if isinstance(key, str)}
+    if len(by_key) == len(states):
+        return plain(by_key)
     return {"$dict": [[plain(key), plain(state)] for key, state in states]}
 
 
@@ -319,6 +323,7 @@ class FlowTasks:
             self._count(segment),
             tuple(slots),
             {stream: tuple(ports) for stream, ports in slots.items()},
+            self.plan.sinks_of(segment),
             self.in_order and any(not self._is_emitted_in_order[up] for up, _ in edges),
         )
 

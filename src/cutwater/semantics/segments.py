@@ -11,7 +11,7 @@ from cutwater.errors import Problem, RunError
 from cutwater.events import Data, Event, Watermark
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import key_bytes_of
-from cutwater.flow.steps import JoinClocks
+from cutwater.flow.steps import JoinClocks, Sink
 from cutwater.operators.frontier import Frontier, ProductFrontier
 from cutwater.operators.keyed import Emitted, Keyed
 from cutwater.ordering import AFTER_DATA, NO_KEY
@@ -55,6 +55,8 @@ class SegmentState:
         Which keys are its own, by their canonical bytes; default: all.
     on_loss
         What is done about an event or a state that its codec does not give back as it was.
+    sinks
+        The sinks that it feeds.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class SegmentState:
         ports: Sequence[int],
         owns: Callable[[bytes], bool] | None = None,
         on_loss: OnLoss = refuse,
+        sinks: Sequence[Sink] = (),
     ) -> None:
         self.segment = segment
         self.keyed = Keyed(segment.operator)
@@ -71,7 +74,7 @@ class SegmentState:
             ProductFrontier.of(ports) if has_clocks else Frontier.of(len(ports) or 1)
         )
         self._owns = owns
-        self._snapshots = SnapshotCodecs(segment, on_loss)
+        self._snapshots = SnapshotCodecs(segment, on_loss, sinks)
 
     def copy(self) -> SegmentState:
         """One that goes its own way from here."""

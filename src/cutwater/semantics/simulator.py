@@ -18,6 +18,7 @@ from cutwater.errors import InputError, Problem, TargetError
 from cutwater.events import Data, Event
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import Plan, Segment, plan
+from cutwater.flow.steps import Sink
 from cutwater.ordering import NO_KEY
 from cutwater.semantics.crashing import run_with_crashes
 from cutwater.semantics.hanging import patient
@@ -128,9 +129,9 @@ def _traced(
 class _Node:
     """A segment at work, and what it was sent."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: Segment, sinks: Sequence[Sink]) -> None:
         self.segment = segment
-        self.work = SegmentState(segment, range(len(segment.inputs)))
+        self.work = SegmentState(segment, range(len(segment.inputs)), sinks=sinks)
         self.rows: list[tuple[int, Row]] = []
         self.advances: list[tuple[int, Any]] = []
 
@@ -138,7 +139,7 @@ class _Node:
 class _Run:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.nodes = [_Node(segment) for segment in plan.segments]
+        self.nodes = [_Node(segment, plan.sinks_of(segment)) for segment in plan.segments]
         self.seen: dict[str, list[list[Row]]] = {sink.name: [] for sink, _ in plan.sinks}
         sources = sorted(
             (node for node in self.nodes if node.segment.source), key=lambda n: n.segment.name

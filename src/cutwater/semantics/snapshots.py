@@ -1,17 +1,20 @@
 """States at a barrier and events at an exchange, as they come back through their codecs.
 
 An engine encodes what it keeps in a snapshot and what it sends to a stateful step, by the declared
-type. The model does the same: what comes back different is a loss, in words that name the step.
+type, and what it writes to a sink. The model does the same: what comes back different, or cannot be
+written, is a loss, in words that name the step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from cutwater.annotations import is_immutable, is_known, typename
-from cutwater.codec import Codec, Plain, codec_of
+from cutwater.codec import UNENCODABLE, Codec, Plain, codec_of
 from cutwater.errors import FlowError, InputError, Problem, StepError
 from cutwater.events import Data, Event
 from cutwater.flow import steps as s
@@ -20,9 +23,11 @@ from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lowering import not_as_annotated
 from cutwater.flow.state_snapshots import not_kept, snapshot_codec
 from cutwater.operators.snapshot import SnapshotCodec
-from cutwater.round_trip import exactness, first_misfit, round_trip
+from cutwater.round_trip import exactness, first_misfit, round_trip, unencodable_part
 
 __all__ = ["OnLoss", "SnapshotCodecs", "refuse"]
+
+_json = msgspec.json.Encoder().encode
 
 OnLoss = Callable[[Problem], None]
 """What is done about a value that does not come back as it was."""
@@ -43,15 +48,20 @@ class SnapshotCodecs:
     on_loss
         Called with the sentence for what does not come back; if it returns, the value stays as it
         was.
+    sinks
+        The sinks that it feeds.
     """
 
-    def __init__(self, segment: Segment, on_loss: OnLoss = refuse) -> None:
+    def __init__(
+        self, segment: Segment, on_loss: OnLoss = refuse, sinks: Sequence[s.Sink] = ()
+    ) -> None:
         self._on_loss = on_loss
         self._is_single = len(segment.parts) == 1
         self._events = [_Exchange(edge, segment, on_loss) for edge in segment.inputs]
         self._is_exchange = segment.is_stateful
         maker = segment.maker
         self._made = _Made(maker, segment.output.value, on_loss) if maker else None
+        self._written = _Written(segment, sinks[0], on_loss) if sinks else None
         kept = (_kept(number, part, on_loss) for number, part in enumerate(segment.parts))
         self._states = [one for one in kept if one is not None]
 
@@ -63,9 +73,13 @@ class SnapshotCodecs:
         return event if value is event.value else Data(event.time, value)
 
     def emitted(self, event: Event) -> None:
-        """Look at what the segment emits: is it what the annotation of its step allows?"""
-        if self._made is not None and isinstance(event, Data):
+        """Look at what the segment emits: does its annotation allow it, can a sink write it?"""
+        if not isinstance(event, Data):
+            return
+        if self._made is not None:
             self._made.look(event.value)
+        if self._written is not None:
+            self._written.look(event.value)
 
     def state(self, state: Any) -> Any:
         """The state of a key as it is after a snapshot."""
@@ -120,6 +134,34 @@ class _Made:
             return
         if found := first_misfit(value, self._type):
             self._on_loss(not_as_annotated(self._step, self._type, found))
+
+
+class _Written:
+    """Whether a sink can write what comes to it."""
+
+    def __init__(self, segment: Segment, sink: s.Sink, on_loss: OnLoss) -> None:
+        self._step, self._sink, self._on_loss = segment.steps[-1], sink, on_loss
+        tp = segment.output.value
+        self._is_exact = exactness(tp) if is_known(tp) else None
+
+    def look(self, value: Any) -> None:
+        if self._is_exact is not None and self._is_exact(value):
+            return
+        try:
+            _json(value)
+        except UNENCODABLE:
+            part = unencodable_part(value)
+            found = f"{part.found}; {part.reason}" if part else "it is nested too deeply"
+            self._on_loss(self._problem(found))
+        except (TypeError, ValueError):  # no JSON: some sinks take it, others refuse it at once
+            return
+
+    def _problem(self, message: str) -> Problem:
+        return Problem(
+            "lost-in-a-sink",
+            f"{self._step.title} sends what {self._sink.title} cannot write: {message}",
+            "map it to text that is Unicode, and to values that are not nested as deep",
+        )
 
 
 class _Exchange:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter, OrderedDict, defaultdict, deque
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 import cutwater as cw
 
@@ -43,6 +45,52 @@ class CountryWithCity(Place):
 class Two:
     first: list[int] = field(default_factory=list)
     second: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Made:
+    """Counts how often it was made, as a decoder does, too."""
+
+    n: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", self.n + 1)
+
+
+@dataclass
+class Raised:
+    n: int = 0
+
+    def __post_init__(self) -> None:
+        self.n += 1
+
+
+@dataclass
+class Seeded:
+    n: int = 0
+    seed: InitVar[int] = 5
+
+    def __post_init__(self, seed: int) -> None:
+        self.n += seed
+
+
+@dataclass
+class Refusing:
+    n: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n < 0:
+            raise ValueError("below zero")
+
+
+@dataclass
+class Bounded:
+    n: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+@dataclass
+class Account:
+    parts: list[Bounded] = field(default_factory=lambda: [Bounded()])
 
 
 class Bare:
@@ -126,6 +174,33 @@ def plain_class(state: Bare, item: Item) -> tuple[Bare, list[int]]:
     return Bare(state.count + 1), [state.count]
 
 
+@cw.task(initial=Made())
+def made_again(state: Made, item: Item) -> tuple[Made, list[int]]:
+    return state, [state.n]
+
+
+@cw.task(initial=Raised())
+def raised_again(state: Raised, item: Item) -> tuple[Raised, list[int]]:
+    return state, [state.n]
+
+
+@cw.task(initial=Seeded(0, 0))
+def seeded_again(state: Seeded, item: Item) -> tuple[Seeded, list[int]]:
+    return Seeded(state.n, 0), [state.n]
+
+
+@cw.task(initial=Refusing())
+def refused_again(state: Refusing, item: Item) -> tuple[Refusing, list[int]]:
+    after = Refusing(0)
+    after.n = state.n - 1
+    return after, [after.n]
+
+
+@cw.task(initial=Account())
+def out_of_bounds(state: Account, item: Item) -> tuple[Account, list[int]]:
+    return Account([Bounded(state.parts[0].n - 1)]), [item.size]
+
+
 @cw.task(initial=Match())
 def deep_in_a_field(state: Match, item: Item) -> tuple[Match, list[int]]:
     return Match(Auth(Place(7)), state.count + 1), [state.count]
@@ -168,6 +243,11 @@ PATHS: list[tuple[cw.Task, str]] = [
     (large_number, "at most 64 bits"),
     (lone_surrogate, "a lone surrogate is none"),
     (plain_class, "Bare cannot be encoded"),
+    (made_again, "'n' is 1 (int), and comes back as 2 (int)"),
+    (raised_again, "'n' is 1 (int), and comes back as 2 (int)"),
+    (seeded_again, "'n' is 0 (int), and comes back as 5 (int)"),
+    (refused_again, "nothing comes back: below zero"),
+    (out_of_bounds, "'parts[0].n' is -"),
     (deep_in_a_field, "'auth.place.country' is 7 (int)"),
     (records_in_a_bare_tuple, "'[0]' is Item("),
     (float_in_decimal, "(float)"),

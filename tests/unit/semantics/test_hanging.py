@@ -139,6 +139,28 @@ def test_what_a_second_call_raises_is_shown_as_it_was_raised():
     assert found.impurity.results == ("'ab'", "'raised ValueError: ab'")
 
 
+def test_outputs_that_fill_memory_are_named(monkeypatch):
+    """Few of them, and each is large."""
+    monkeypatch.setattr(bounded, "MOST_BYTES", 1 << 20)
+    flow = flow_of(lambda words: words.flat_map(lambda _: ("x" * 10_000 for _ in count())))
+    with pytest.raises(StepError, match="emitted more than 1 MiB for one event"):
+        cw.simulate(flow, {"words": ["a"]})
+
+
+def spins_in_a_loop(shown):
+    while shown:
+        pass
+
+
+def test_an_observer_that_does_not_return_is_named(little_patience):
+    flow = flow_of(lambda words: words.map(str.upper))
+    report = cw.check(flow, {"words": ["ab"]}, walks=1, max_states=50, observe=spins_in_a_loop)
+    assert [finding.check for finding in report.violations] == ["every call returns"]
+    (said,) = report.violations[0].details
+    assert "spins_in_a_loop (" in said
+    assert "test_hanging.py:" in said
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("step", ENDLESS)
 def test_outputs_without_an_end_are_named(step, way, little_patience):

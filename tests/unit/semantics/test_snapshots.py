@@ -100,6 +100,48 @@ def test_a_source_reads_what_its_type_declares():
     assert cw.simulate(flow, {"prices": [Priced("a", 2)]})["out"] == ["2.0"]
 
 
+def mapped(f, *, name="changed"):
+    """A flow of one step without state, straight to a sink."""
+    flow = cw.Flow("mapped")
+    flow.sink("out", flow.source("items", Item).map(f, name=name))
+    return flow
+
+
+UNWRITABLE = {
+    "text": (lambda item: item.name + "\ud800", "it is 'a\\ud800' (str)", "text is Unicode"),
+    "key": (lambda item: {"n": {"\ud800": 1}}, "'['n']['\\ud800']' is", "text is Unicode"),
+    "field": (lambda item: Item("\udcff", 1), "'name' is '\\udcff' (str)", "text is Unicode"),
+}
+
+
+@pytest.mark.parametrize(("f", "part", "why"), UNWRITABLE.values(), ids=UNWRITABLE)
+def test_what_no_sink_can_write_is_a_loss(f, part, why):
+    with pytest.raises(StepError) as raised:
+        cw.simulate(mapped(f), {"items": items()})
+    (problem,) = raised.value.problems
+    assert problem.code == "lost-in-a-sink"
+    for said in ("map 'changed' (", "sink 'out' (", part, why):
+        assert said in problem.message
+    report = cw.check(mapped(f), {"items": items()}, walks=2, max_states=500)
+    (found,) = [f for f in report.violations if f.check.startswith("states and events")]
+    assert part in found.details[0]
+
+
+def test_what_sinks_take_is_no_loss():
+    for f in (lambda item: "\U0001f600é", lambda item: {"n": 1 << 70}, lambda item: item):
+        assert cw.check(mapped(f), {"items": items()}, walks=2, max_states=500).holds
+
+
+def test_an_event_that_is_no_text_is_named_and_ends_nothing():
+    """Regression: the replay of a walk failed on the name of a key."""
+    flow = cw.Flow("named")
+    flow.sink("out", flow.source("items", Item).key_by("name").aggregate(n=cw.agg.count()))
+    report = cw.check(flow, {"items": [Item("\ud800", 1)]}, walks=2, max_states=500)
+    (found,) = [f for f in report.violations if f.check.startswith("states and events")]
+    assert "'name' is '\\ud800' (str)" in found.details[0]
+    assert "sends Item to" in found.details[0]
+
+
 def test_a_state_within_an_epoch_is_not_looked_at():
     @cw.task(initial=0.0)
     def passing(state: float, item: Item) -> tuple[float | None, list[int]]:

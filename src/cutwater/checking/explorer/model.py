@@ -27,8 +27,8 @@ class Model(Protocol[S, A]):
 
     With ``independent`` a search can also find every state in fewer steps.
     ``is_acyclic = True`` declares that no state of the model recurs on a run. All three hold for
-    the class that declares them, with its methods; if a subclass overrides these methods, or if
-    ``is_reducible`` is False, nothing is skipped.
+    the class that declares them, with its methods; if a subclass overrides one of these, be it a
+    helper that ``step`` calls, or if ``is_reducible`` is False, nothing is skipped.
 
     Examples
     --------

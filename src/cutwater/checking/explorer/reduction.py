@@ -6,7 +6,7 @@ sets itself (``ample``; the barrier model reads them off the causal order). From
 alone they are found here by lookahead: everything that can happen without the set is explored, up
 to a small bound, beyond which the state is not reduced.
 
-A declaration holds for the class that makes it. A subclass that overrides the methods concerned
+A declaration holds for the class that makes it (`declarations`). A subclass that overrides a method
 has to declare it again, or it is not reduced; nor is a model with ``is_reducible = False``.
 
 Sound for sequences of observations where no run continues for ever without the set, which holds for
@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
+
+from cutwater.checking.explorer.declarations import is_said_of
 
 __all__ = ["LOOKAHEAD", "Ample", "ample_by", "can_reduce", "can_sleep", "is_acyclic"]
 
@@ -31,47 +33,23 @@ def can_reduce(model: Any) -> bool:
     return (
         hasattr(model, "observation")
         and getattr(model, "is_reducible", True)
-        and (_is_said_of(model, "ample", ()) or _is_said_of(model, "independent", _MOVES))
+        and (is_said_of(model, "ample") or is_said_of(model, "independent"))
     )
 
 
 def can_sleep(model: Any) -> bool:
     """Does a model declare ``independent``, and does the declaration apply to its class?"""
-    return getattr(model, "is_reducible", True) and _is_said_of(model, "independent", _MOVES)
-
-
-_MOVES = ("initial_states", "actions", "step")
-"""The methods that declarations of independence and acyclicity refer to."""
+    return getattr(model, "is_reducible", True) and is_said_of(model, "independent")
 
 
 def is_acyclic(model: Any) -> bool:
     """Does a model declare that no state recurs?"""
-    return bool(getattr(model, "is_acyclic", False)) and _is_said_of(model, "is_acyclic", _MOVES)
-
-
-def _is_said_of(model: Any, claim: str, about: Sequence[str]) -> bool:
-    """Does a model make a claim, and does no subclass override what the claim is about?
-
-    `about` names the methods that the claim refers to; empty: all methods.
-    """
-    if not hasattr(model, claim):
-        return False
-    if claim in getattr(model, "__dict__", {}):
-        return True
-    classes = type(model).__mro__
-    author = next(i for i, known in enumerate(classes) if claim in vars(known))
-    said_of = set(about) or {name for known in classes[author:-1] for name in vars(known)}
-    later = [getattr(model, "__dict__", {}), *map(vars, classes[:author])]
-    return not any(
-        name in said_of and callable(value) and not name.startswith("__")
-        for names in later
-        for name, value in names.items()
-    )
+    return bool(getattr(model, "is_acyclic", False)) and is_said_of(model, "is_acyclic")
 
 
 def ample_by(model: Any) -> Ample:
     """The ample sets that a model declares, or those derived from its independence."""
-    if _is_said_of(model, "ample", ()):
+    if is_said_of(model, "ample"):
         known: Ample = model.ample
         return known
 

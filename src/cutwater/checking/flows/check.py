@@ -21,11 +21,11 @@ from cutwater.checking.flows.watermark_contract import broken_watermarks
 from cutwater.checking.guarantees.claims import check_claims, claiming_steps
 from cutwater.checking.purity.repeated_calls import Calls, PurityResult, check_purity
 from cutwater.checking.purity.surroundings import reproducible
-from cutwater.errors import CutwaterError, InputError, Problem, many
+from cutwater.errors import CutwaterError, InputError, Problem, RefusedError, many
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source
-from cutwater.flow.travel.unpicklable import unpicklable
+from cutwater.flow.travel.whole import dump_whole
 from cutwater.semantics.crashing import run_with_crashes
 from cutwater.semantics.hanging import HangingError, patient
 from cutwater.semantics.inputs import Barrier
@@ -105,6 +105,7 @@ def check_flow(
         crashes=crashes, instances=instances, max_states=max_states, samples=samples, walks=walks
     )
     flow.validate()
+    sent = _travel(flow)  # as a run does, before a call has opened what it keeps
     losses, calls = Losses(), Calls()
     scenarios = [
         Scenario(flow, sample, epoch_size, instances, observe, calls.watch, losses)
@@ -113,7 +114,7 @@ def check_flow(
     findings: list[Finding] = []
     notify = progress or _silent
     check = _Check(
-        scenarios, calls, losses, crashes, max_states, walks, seed, inputs is None, notify
+        scenarios, calls, losses, sent, crashes, max_states, walks, seed, inputs is None, notify
     )
     try:
         with patient(), reproducible(seed):
@@ -137,6 +138,8 @@ class _Check:
     scenarios: Sequence[Scenario]
     calls: Calls
     losses: Losses
+    sent: Finding
+    """Whether the functions can be sent to an engine."""
     crashes: int
     max_states: int
     walks: int
@@ -193,7 +196,7 @@ def _findings_after(seen: Sequence[EpochValues], check: _Check) -> Iterator[Find
     notify("following watermarks")
     yield _watermarks(scenarios, seed)
     yield check.losses.finding(flow, check.calls)
-    yield _travel(flow)
+    yield check.sent
     notify("looking for what no input reached")
     yield from coverage(scenarios, seed)
 
@@ -260,9 +263,12 @@ def _extent(result: PurityResult) -> str:
 
 def _travel(flow: Flow) -> Finding:
     """Can the functions be pickled? An engine sends them to its workers, with their variables."""
-    found = tuple(str(problem) for problem in unpicklable(flow.steps))
     check, extent = "functions can be sent to an engine", "what they name was pickled"
-    return Finding(check, extent, "violated" if found else "not refuted", found)
+    try:
+        dump_whole(flow, flow)
+    except RefusedError as error:
+        return Finding(check, extent, "violated", tuple(map(str, error.problems)))
+    return Finding(check, extent, "not refuted")
 
 
 def _order(scenarios: Sequence[Scenario], seed: int, notify: Callable[[str], None]) -> Finding:

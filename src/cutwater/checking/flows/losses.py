@@ -36,7 +36,7 @@ class Losses:
             self(problem)
         unknown = _of_unknown_types(flow)
         hint = f"; not judged, since nothing says what it is: {', '.join(unknown)}"
-        extent = "at every barrier and exchange of these runs" + (hint if unknown else "")
+        extent = "at every barrier, exchange and sink" + (hint if unknown else "")
         found = tuple(str(problem) for problem in self._noted.values())
         return Finding(check, extent, "violated" if found else "not refuted", found)
 

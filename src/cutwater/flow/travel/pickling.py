@@ -46,6 +46,29 @@ def _struct_cannot_travel(struct: type) -> Problem:
     )
 
 
+_CachedFunction = type(functools.lru_cache(len))
+"""Its own reduction is a name, which cannot be imported from the user's module."""
+
+
+def _cached(f: FunctionType, parameters: dict[str, Any]) -> Any:
+    return functools.lru_cache(**parameters)(f)
+
+
+def _cached_property(f: FunctionType, name: str) -> Any:
+    made = functools.cached_property(f)
+    made.__set_name__(object, name)
+    return made
+
+
+def _goes_by_value(f: Any) -> bool:
+    return isinstance(f, FunctionType) and isinstance(_asked(f), tuple)
+
+
+def _asked(f: FunctionType) -> Any:
+    """How cloudpickle sends a function: a tuple if by value."""
+    return cloudpickle.Pickler(io.BytesIO()).reducer_override(f)
+
+
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Pickles dataclasses faithfully: required fields stay required.
 
@@ -59,6 +82,10 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return functools.partial(msgspec.Meta, **_asked_for(obj)), ()
         if isinstance(obj, type) and "__msgspec_cache__" in vars(obj):
             delattr(obj, "__msgspec_cache__")
+        if isinstance(obj, functools.cached_property):  # holds a lock before Python 3.12
+            return _cached_property, (obj.func, obj.attrname)
+        if isinstance(obj, _CachedFunction) and _goes_by_value(obj.__wrapped__):
+            return _cached, (obj.__wrapped__, obj.cache_parameters())
         reduced = super().reducer_override(obj)
         is_struct = isinstance(obj, type) and issubclass(obj, msgspec.Struct)
         if is_struct and isinstance(reduced, tuple):

@@ -1,24 +1,25 @@
-"""Finds variables of a flow's functions that cannot be sent to other processes: locks, sockets.
+"""Names the variables of a flow's functions that cannot be sent to other processes: locks, sockets.
 
 A function of the user's own module is pickled by value, with the globals, closure and defaults
 it references, and so are the functions that these reference; a referenced module is sent whole.
-Whatever Python refuses to pickle is found here, before anything starts.
+Whether all of it can be pickled is for `dump_whole` to say; what it fails at is found here.
 """
 
 from __future__ import annotations
 
 import dis
-import pickle
 import sys
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
 from cutwater.flow.tasks import Task
 from cutwater.flow.timely import with_bodies
+from cutwater.flow.travel.pickling import pickle_by_value
 from cutwater.flow.user_modules import is_installed
 
 __all__ = ["global_names", "unpicklable"]
@@ -85,13 +86,10 @@ class _Walk:
 
     def _leaf(self, name: str, value: Any) -> None:
         try:
-            pickle.dumps(value)
-        except TypeError as error:
-            inside = self._inside(name, value)
-            if not inside:
+            pickle_by_value(value)
+        except Exception as error:  # pickling runs code of the user's classes
+            if not self._inside(name, value):
                 self.found.append(_Found(name, value, str(error)))
-        except Exception:  # a user's function or class, which is sent by value
-            self._inside(name, value)
 
     def _inside(self, name: str, value: Any) -> bool:
         """Look inside a container or an object; returns whether anything was found."""
@@ -102,7 +100,7 @@ class _Walk:
 
 
 def _joined(name: str, inner: str) -> str:
-    return f"{name}{inner}" if inner.startswith("[") or not name else f"{name}.{inner}"
+    return f"{name}.{inner}" if name and inner and inner[0] != "[" else f"{name}{inner}"
 
 
 def _named_by(thing: Any) -> Iterator[tuple[str, Any]]:
@@ -125,7 +123,8 @@ def _named_by(thing: Any) -> Iterator[tuple[str, Any]]:
 
 def _is_sent_by_value(thing: Any) -> bool:
     name = getattr(thing, "__module__", None)
-    return name not in sys.modules or not is_installed(name)
+    is_local = "<locals>" in getattr(thing, "__qualname__", "")
+    return is_local or name not in sys.modules or not is_installed(name)
 
 
 def _of_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
@@ -143,8 +142,28 @@ def _of_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
 
 def _of_class(cls: type) -> Iterator[tuple[str, Any]]:
     for name, value in vars(cls).items():
-        if not name.startswith("__") or isinstance(value, FunctionType):
-            yield "" if isinstance(value, FunctionType) else name, value
+        functions = _functions_in(value)
+        if functions:
+            yield from (("", f) for f in functions)
+        elif not name.startswith("__") and name != _OF_AN_ABC:
+            yield name, value
+
+
+_OF_AN_ABC = "_abc_impl"
+"""What an abstract class knows of its subclasses; it is not sent."""
+
+
+def _functions_in(value: Any) -> list[FunctionType]:
+    """The functions behind a method, a property or another descriptor; none if it is no such."""
+    if isinstance(value, property):
+        held = [value.fget, value.fset, value.fdel]
+    elif isinstance(value, (classmethod, staticmethod)):
+        held = [value.__func__]
+    elif isinstance(value, cached_property):
+        held = [value.func]
+    else:
+        held = [value]
+    return [f for f in held if isinstance(f, FunctionType)]
 
 
 def global_names(code: CodeType) -> Iterator[str]:
@@ -162,7 +181,7 @@ def _parts_of(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple, set, frozenset)):
         yield from ((f"[{n}]", item) for n, item in enumerate(value))
-    else:
+    elif not isinstance(value, (WeakKeyDictionary, WeakValueDictionary, WeakSet)):
         yield from list(getattr(value, "__dict__", {}).items())
         if _is_sent_by_value(type(value)):
             yield "", type(value)

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from functools import lru_cache
 
-from cutwater.errors import Problem, RefusedError
-from cutwater.flow import Flow
-from cutwater.flow.timely.bodies import with_bodies
-from cutwater.flow.travel.pickling import pickle_by_value
-from cutwater.flow.travel.unpicklable import unpicklable
-from cutwater.flow.user_modules import held_by, own_modules
+from cutwater.flow.travel.whole import dump_whole
 from cutwater.spark.job.spec import Job
 
 __all__ = ["dump_job", "load_job"]
@@ -22,14 +16,7 @@ def dump_job(job: Job) -> bytes:
 
     Raises `RefusedError` if part of the flow cannot be serialised.
     """
-    bound = [*job.sources.values(), *job.sinks.values()]
-    held = held_by([*with_bodies(job.flow.steps), *bound])
-    modules = [sys.modules[name] for name in own_modules(held)]
-    try:
-        return pickle_by_value(job, modules)
-    except (TypeError, AttributeError, pickle.PicklingError) as error:
-        found = unpicklable(job.flow.steps) or [_cannot_travel(job.flow, error)]
-        raise RefusedError(found) from error
+    return dump_whole(job, job.flow, [*job.sources.values(), *job.sinks.values()])
 
 
 @lru_cache(maxsize=4)
@@ -38,11 +25,3 @@ def load_job(data: bytes) -> Job:
     job = pickle.loads(data)
     assert isinstance(job, Job)
     return job
-
-
-def _cannot_travel(flow: Flow, error: Exception) -> Problem:
-    return Problem(
-        "flow-cannot-travel",
-        f"flow '{flow.name}' cannot be sent to Spark's processes: {error}",
-        "open files, connections and locks inside the functions that use them",
-    )

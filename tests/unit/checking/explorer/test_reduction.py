@@ -1,7 +1,15 @@
 """Which actions are enough, as far as independence alone tells."""
 
-from cutwater.checking import always, check_model
-from cutwater.checking.explorer.reduction import LOOKAHEAD, ample_by, can_reduce, is_acyclic
+import pytest
+
+from cutwater.checking import always, check_model, sometimes
+from cutwater.checking.explorer.reduction import (
+    LOOKAHEAD,
+    ample_by,
+    can_reduce,
+    can_sleep,
+    is_acyclic,
+)
 
 
 class Counters:
@@ -61,6 +69,120 @@ def test_what_is_said_of_a_model_counts_for_the_class_that_says_it():
     replaced = Counters(2, 1)
     replaced.step = lambda state, i: state
     assert not can_reduce(replaced)
+
+
+class Helping(Counters):
+    """Its steps are made of helpers, as people write models."""
+
+    is_acyclic = True
+    weight = 1
+
+    @property
+    def limit(self):
+        return self.most
+
+    @classmethod
+    def up(cls, number):
+        return number + 1
+
+    def effect(self, state, i):
+        return (*state[:i], self.up(state[i]), *state[i + 1 :])
+
+    def may(self, state, i):
+        return state[i] < self.limit
+
+    def actions(self, state):
+        return [i for i in range(self.count) if self.may(state, i)]
+
+    def step(self, state, i):
+        return self.effect(self.prepared(state), i)
+
+    def prepared(self, state):
+        return state
+
+    def independent(self, a, b):
+        return a != b
+
+
+OVERRIDDEN = {
+    "effect": lambda self, state, i: (2,) * self.count,
+    "may": lambda self, state, i: not any(state),
+    "limit": property(lambda self: 2),
+    "up": classmethod(lambda cls, number: number + 2),
+    "actions": lambda self, state: [0],
+    "step": lambda self, state, i: state,
+    "initial_states": lambda self: [(1, 1)],
+    "__getattribute__": lambda self, name: object.__getattribute__(self, name),
+}
+
+
+@pytest.mark.parametrize("name", OVERRIDDEN)
+def test_a_class_that_overrides_any_method_makes_no_claim(name):
+    """Regression: a variant that overrode a helper of `step` lost a state to the reduction."""
+    variant = type("Variant", (Helping,), {name: OVERRIDDEN[name]})(2, 1)
+    mixed = type("Mixed", (type("Mixin", (), {name: OVERRIDDEN[name]}), Helping), {})(2, 1)
+    for model in (variant, mixed):
+        assert not can_reduce(model)
+        assert not can_sleep(model)
+        assert not is_acyclic(model)
+
+
+def test_a_helper_that_only_a_subclass_has_is_part_of_what_is_said():
+    class Template(Counters):
+        def step(self, state, i):
+            return self.effect(state, i)
+
+        def independent(self, a, b):
+            return a != b
+
+    class Variant(Template):
+        def effect(self, state, i):
+            return (1,) * self.count
+
+    assert not can_sleep(Variant(2, 1))
+
+
+def test_what_is_not_part_of_the_claim_may_be_overridden():
+    class Variant(Helping):
+        weight = 3
+
+        def __init__(self, count, most):
+            super().__init__(count, most, seen=1)
+
+        def name(self):
+            return "other"
+
+        def observation(self, state):
+            return sum(state)
+
+    assert can_reduce(Variant(2, 1))
+    assert can_sleep(Variant(2, 1))
+    assert is_acyclic(Variant(2, 1))
+
+
+def test_a_claim_set_in_the_object_is_of_no_class_that_overrides():
+    class Claiming(Counters):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.is_acyclic = True
+
+    class Variant(Claiming):
+        def step(self, state, i):
+            return state
+
+    assert is_acyclic(Claiming(2, 1))
+    assert not is_acyclic(Variant(2, 1))
+
+
+def test_all_states_of_a_variant_are_found():
+    class Variant(Helping):
+        def effect(self, state, i):
+            after = 2 if i == 1 and state[0] == 1 else 1
+            return (*state[:i], after, *state[i + 1 :])
+
+    claim = sometimes("the order is seen", lambda state: state == (1, 2))
+    assert "the order is seen" in check_model(Variant(2, 1), [claim]).discoveries
+    assert check_model(Variant(2, 1)).unique_states == 5
 
 
 def test_sets_of_a_model_count_for_all_it_does():

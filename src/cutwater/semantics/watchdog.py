@@ -1,0 +1,62 @@
+"""Ends this process where a function of the user's cannot be interrupted; another one reports it.
+
+The interpreter runs handlers of signals, and other threads, only between its own instructions. So
+a thread that needs no interpreter (`faulthandler`) waits, writes down where the process is, and
+ends it. `keep_watchdog` is for a process that somebody waits for and reads what was written.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+from typing import IO, Any, NoReturn
+
+import msgspec
+
+from cutwater.errors import Problem
+
+__all__ = ["Watchdog", "keep_watchdog", "watchdog"]
+
+
+class Watchdog:
+    """Ends the process, after it wrote why into a file.
+
+    Parameters
+    ----------
+    file
+        An open file that another process reads: what `bite` writes, or a stack.
+    parent
+        The process that waits for this one; without it this one ends, too.
+    """
+
+    def __init__(self, file: IO[Any], parent: int) -> None:
+        self._file, self._parent = file, parent
+
+    def expect_within(self, seconds: float) -> None:
+        """End the process unless this, or `rest`, is called again in time."""
+        if os.getppid() != self._parent:
+            os._exit(1)
+        faulthandler.dump_traceback_later(seconds, file=self._file, exit=True)
+
+    def rest(self) -> None:
+        """End nothing until something is expected again."""
+        faulthandler.cancel_dump_traceback_later()
+
+    def bite(self, problem: Problem) -> NoReturn:
+        """End the process now, with a problem."""
+        self.rest()
+        os.write(self._file.fileno(), msgspec.json.encode(problem))
+        os._exit(1)
+
+
+_kept: list[Watchdog] = []
+
+
+def keep_watchdog(dog: Watchdog) -> None:
+    """Have this process ended by a watchdog."""
+    _kept[:] = [dog]
+
+
+def watchdog() -> Watchdog | None:
+    """The watchdog of this process; None: nobody waits for it, and nothing may end it."""
+    return _kept[0] if _kept else None

@@ -306,7 +306,10 @@ def _ledger_of(table: DeltaTable) -> dict[str, Any] | None:
         return None
     try:
         ledger = parse_json(text)
-        if not isinstance(ledger, dict) or not isinstance(ledger.get("generation"), int):
+        if not isinstance(ledger, dict):
+            raise ValueError("it is no JSON object")
+        is_known = ledger.get("format") == DELTA_LEDGER_FORMAT
+        if is_known and not isinstance(ledger.get("generation"), int):
             raise ValueError("it names no generation")
     except ValueError as error:
         raise DamagedLog(f"the property {_LEDGER} is {text:.60}: {error}") from None

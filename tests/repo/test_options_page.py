@@ -1,4 +1,4 @@
-"""Every option of `cutwater run`, and every key of `[run]`, is described in `docs/operations.md`."""
+"""Every option of `cutwater run` and every key of `[run]` is described in `docs/operations.md`."""
 
 import re
 

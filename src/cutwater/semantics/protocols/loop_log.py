@@ -45,6 +45,7 @@ from cutwater.semantics.protocols.loop_log_world import (
     LoopCase,
     LoopOutput,
     LoopRun,
+    LoopWork,
     LoopWorld,
     Released,
     RoundPlan,

@@ -13,6 +13,7 @@ __all__ = [
     "LoopCase",
     "LoopOutput",
     "LoopRun",
+    "LoopWork",
     "LoopWorld",
     "Released",
     "RoundPlan",

@@ -6,6 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from support.flows.sensors import Reading, Reset
 from support.repo.pinned import assert_pinned
 
 import cutwater as cw
@@ -18,19 +19,6 @@ from cutwater.flow.drawing.palette import COLOURS, LEGIBLE
 
 SNAPSHOTS = Path(__file__).parents[2] / "snapshots" / "drawing"
 FORMATS = {"mermaid": "mmd", "svg": "svg"}
-
-
-@dataclass(frozen=True)
-class Reading:
-    sensor: str
-    at: int
-    value: float
-
-
-@dataclass(frozen=True)
-class Reset:
-    sensor: str
-    at: int
 
 
 @dataclass(frozen=True)

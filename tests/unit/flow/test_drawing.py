@@ -131,8 +131,8 @@ def test_exchanges_say_by_what():
     source.key_by(lambda reading: reading.at).batch(name="c").sink("c")
     source.batch(name="d").sink("d")
     source.key_by("at").sink("not exchanged, for it keeps no state")
-    said = [group.exchange for group in diagram_of(flow).exchanges]
-    assert said == ["by sensor, at", "by zone", "by function", "all in one place"]
+    labels = [group.exchange for group in diagram_of(flow).exchanges]
+    assert labels == ["by sensor, at", "by zone", "by function", "all in one place"]
 
 
 def test_types_are_written_without_their_modules():

@@ -3,8 +3,6 @@
 A model has three methods (`model`); `search` visits every state once and `known` stores them,
 `liveness` looks for fair executions that never reach a goal, `reduction` skips interleavings
 that no observer can distinguish.
-By hand, since TLC and its like check models in a language of their own: these models run the user's
-Python functions.
 Imports the leaves only. Begin with `model`, then `search`.
 """
 

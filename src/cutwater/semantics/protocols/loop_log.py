@@ -45,7 +45,6 @@ from cutwater.semantics.protocols.loop_log_world import (
     LoopCase,
     LoopOutput,
     LoopRun,
-    LoopWork,
     LoopWorld,
     Released,
     RoundPlan,

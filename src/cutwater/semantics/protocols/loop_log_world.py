@@ -13,7 +13,6 @@ __all__ = [
     "LoopCase",
     "LoopOutput",
     "LoopRun",
-    "LoopWork",
     "LoopWorld",
     "Released",
     "RoundPlan",

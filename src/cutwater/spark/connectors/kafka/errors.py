@@ -180,6 +180,7 @@ def patiently(who: str, cluster: Cluster, topic: str, look: Callable[[], _T]) ->
 
     An error that a retry does not help with is raised at once.
     """
+    # By hand: tenacity would still need the deadline, and `is_hopeless` to choose what to retry.
     kafka = client_module()
     deadline = time.monotonic() + PATIENCE_S
     while True:

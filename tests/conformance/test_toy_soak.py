@@ -8,7 +8,7 @@ from support.spark.toy_spark import ToySpark, make_job
 
 import cutwater as cw
 from cutwater.spark.state import bucket as buckets
-from cutwater.spark.state import changelog as statelog
+from cutwater.spark.state import changelog
 
 EPOCHS = 240
 VISITORS = 6
@@ -65,7 +65,7 @@ def kept(spark):
     """How many keys have a state of any step, and how many bytes there are in all logs."""
     keys = 0
     for (level, label), group in spark.states.items():
-        handle = statelog.StateStore(group)
+        handle = changelog.StateStore(group)
         copy = buckets.BucketStates(handle, "nobody", level, label)._copy
         keys += sum(len(states) for states in copy.steps.values())
     written = (value for group in spark.states.values() for value in group.log.items.values())

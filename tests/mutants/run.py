@@ -10,6 +10,9 @@ under ``equivalent`` with the reason, and is not run.
 
 Before the first mutant of a module its tests have to pass with nothing changed: a test that fails
 anyway notices nothing. How long they take then is the measure of what counts as an endless loop.
+
+By hand, not by mutmut: that mutates every line by pattern and runs all tests. These mutants break a
+named rule each, and only the tests that claim to hold the rule may notice.
 """
 
 from __future__ import annotations

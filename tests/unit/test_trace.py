@@ -181,12 +181,12 @@ def test_any_damage_of_a_file_is_a_sentence_or_another_trace(data):
     put = data.draw(st.binary(max_size=3) | st.sampled_from([b"\n", b'"', b"}", b"1", b"null"]))
     with TemporaryDirectory() as folder:
         path = as_file(Path(folder), whole[:at] + put + whole[at + length :])
-        said = None
+        message = None
         try:
             read_trace(path)
         except InputError as error:
-            said = str(error)
-    assert said is None or said.startswith("[damaged-trace] line ")
+            message = str(error)
+    assert message is None or message.startswith("[damaged-trace] line ")
 
 
 def test_a_file_that_is_not_there(tmp_path):

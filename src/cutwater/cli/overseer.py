@@ -23,7 +23,7 @@ import msgspec
 from cutwater.errors import Problem, StepError
 from cutwater.flow.where import Where
 from cutwater.semantics.hanging import hanging_problem
-from cutwater.semantics.watchdog import Watchdog, keep_watchdog
+from cutwater.semantics.watchdog import CallWatchdog, keep_watchdog
 
 __all__ = ["OVERSEEN", "most_memory", "overseen"]
 
@@ -46,7 +46,7 @@ def overseen(run: Callable[[], None]) -> None:
         child = os.fork()
         if child == 0:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON | {signal.SIGCHLD})
-            keep_watchdog(Watchdog(report, parent))
+            keep_watchdog(CallWatchdog(report, parent))
             _bound_memory()
             run()
             return

@@ -23,7 +23,7 @@ from cutwater.errors import Problem, StepError
 from cutwater.flow.lowering import call_under
 from cutwater.flow.user_modules import is_installed
 from cutwater.flow.where import here, is_of_this_package
-from cutwater.semantics.watchdog import Watchdog, watchdog
+from cutwater.semantics.watchdog import CallWatchdog, watchdog
 
 __all__ = [
     "PATIENCE",
@@ -107,7 +107,7 @@ def _can_tick() -> bool:
 
 
 class _Watch:
-    def __init__(self, dog: Watchdog | None) -> None:
+    def __init__(self, dog: CallWatchdog | None) -> None:
         self._dog = dog
         self._call: FrameType | None = None
         self._ticks = 0

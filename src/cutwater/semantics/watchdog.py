@@ -15,10 +15,10 @@ import msgspec
 
 from cutwater.errors import Problem
 
-__all__ = ["Watchdog", "keep_watchdog", "watchdog"]
+__all__ = ["CallWatchdog", "keep_watchdog", "watchdog"]
 
 
-class Watchdog:
+class CallWatchdog:
     """Ends the process, after it wrote why into a file.
 
     Parameters
@@ -49,14 +49,14 @@ class Watchdog:
         os._exit(1)
 
 
-_kept: list[Watchdog] = []
+_kept: list[CallWatchdog] = []
 
 
-def keep_watchdog(dog: Watchdog) -> None:
+def keep_watchdog(dog: CallWatchdog) -> None:
     """Have this process ended by a watchdog."""
     _kept[:] = [dog]
 
 
-def watchdog() -> Watchdog | None:
+def watchdog() -> CallWatchdog | None:
     """The watchdog of this process; None: nobody waits for it, and nothing may end it."""
     return _kept[0] if _kept else None

@@ -69,7 +69,8 @@ def read_state(
     step
         The name of a stateful step.
     spark
-        A session to read with; without one, an embedded session is started and stopped if needed.
+        A session to read with; without one, the files are read directly. Only files that another
+        version or setting of Spark wrote need an embedded session, which is started and stopped.
         A checkpoint of the real-time engine needs none.
     epoch
         The epoch, or tick, at whose end to read; default: the newest finished one.

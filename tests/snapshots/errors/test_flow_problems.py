@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.flows.sensors import Reading
 from support.repo.package import SOURCE
 from support.repo.pinned import assert_pinned, without_places
 
@@ -15,13 +16,6 @@ from cutwater.flow.where import Where
 
 FLOWS = {}
 HERE = Where("jobs.py", 1)
-
-
-@dataclass(frozen=True)
-class Reading:
-    sensor: str
-    at: int
-    value: float
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cutwater.spark.state import bucket as buckets
-from cutwater.spark.state import changelog as statelog
+from cutwater.spark.state import changelog
 from cutwater.spark.state.bucket import BucketStates, StateStore
 from cutwater.spark.state.cache import COPIES_LIMIT
 from cutwater.spark.state.table import StateColumn
@@ -25,9 +25,9 @@ def constants(**values):
     """Small logs and entries, so that few changes make many entries and cleanings."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
-            patch.setattr(buckets if hasattr(buckets, name) else statelog, name, value)
+            patch.setattr(buckets if hasattr(buckets, name) else changelog, name, value)
             if name == "ENTRY_COST":
-                patch.setattr(statelog, name, value)
+                patch.setattr(changelog, name, value)
         yield
 
 

@@ -41,9 +41,9 @@ def test_a_supervisor_brings_back_what_can_come_back(kind, tmp_path, service):
     supervised = supervise(start)
     expected = [AGAIN] * FAILURES + [0] if KINDS[kind].code == AGAIN else [KINDS[kind].code]
     assert supervised.codes == expected, supervised.said
-    for said in supervised.said[: -1 if supervised.is_up else None]:
-        assert said.count("error: [") == 1
-        assert "Traceback" not in said
+    for message in supervised.said[: -1 if supervised.is_up else None]:
+        assert message.count("error: [") == 1
+        assert "Traceback" not in message
 
 
 def test_each_of_several_problems_is_an_error_of_its_own(cli, write):

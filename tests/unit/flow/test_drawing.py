@@ -6,6 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from support.flows.sensors import Reading, Reset
 from support.repo.pinned import assert_pinned
 
 import cutwater as cw
@@ -18,19 +19,6 @@ from cutwater.flow.drawing.palette import COLOURS, LEGIBLE
 
 SNAPSHOTS = Path(__file__).parents[2] / "snapshots" / "drawing"
 FORMATS = {"mermaid": "mmd", "svg": "svg"}
-
-
-@dataclass(frozen=True)
-class Reading:
-    sensor: str
-    at: int
-    value: float
-
-
-@dataclass(frozen=True)
-class Reset:
-    sensor: str
-    at: int
 
 
 @dataclass(frozen=True)
@@ -143,8 +131,8 @@ def test_exchanges_say_by_what():
     source.key_by(lambda reading: reading.at).batch(name="c").sink("c")
     source.batch(name="d").sink("d")
     source.key_by("at").sink("not exchanged, for it keeps no state")
-    said = [group.exchange for group in diagram_of(flow).exchanges]
-    assert said == ["by sensor, at", "by zone", "by function", "all in one place"]
+    labels = [group.exchange for group in diagram_of(flow).exchanges]
+    assert labels == ["by sensor, at", "by zone", "by function", "all in one place"]
 
 
 def test_types_are_written_without_their_modules():

@@ -57,8 +57,8 @@ def dump(chromium, tmp_path):
         ran = subprocess.run(
             [*command, page.as_uri()], capture_output=True, text=True, timeout=120, check=True
         )
-        said = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
-        return ran.stdout, said
+        messages = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
+        return ran.stdout, messages
 
     return dump
 

@@ -6,24 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import pytest
+from support.flows.sensors import Reading, Reset
 
 import cutwater as cw
 from cutwater.flow.validation import problems_of
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Reading:
-    sensor: str
-    at: int
-    value: float
-
-
-@dataclass(frozen=True)
-class Reset:
-    sensor: str
-    at: int
 
 
 class HasSensor(Protocol):

@@ -165,5 +165,5 @@ def test_without_numpy_there_is_a_sentence():
         "try: cw.simulate(flow, {'in': [1]})\n"
         "except cw.CutwaterError as error: print(error)\n"
     )
-    said = subprocess.check_output([sys.executable, "-c", program], text=True)
-    assert "numpy is not installed" in said
+    printed = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert "numpy is not installed" in printed

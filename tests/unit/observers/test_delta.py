@@ -8,11 +8,11 @@ from cutwater.observers.delta import DeltaObserver
 
 def test_rows_and_epochs(tmp_path):
     path = str(tmp_path / "table")
-    said = CommitProperties(custom_metadata={"cutwater": {"epoch": 3, "rows": 2}})
+    properties = CommitProperties(custom_metadata={"cutwater": {"epoch": 3, "rows": 2}})
     columns = {"n": [1, 2], "m": [{"a": 1}, {}]}
     schema = pa.schema([("n", pa.int64()), ("m", pa.map_(pa.string(), pa.int64()))])
     table = pa.table({"n": columns["n"], "m": [list(m.items()) for m in columns["m"]]}, schema)
-    write_deltalake(path, table, commit_properties=said)
+    write_deltalake(path, table, commit_properties=properties)
     write_deltalake(path, table.slice(1), mode="append")
     observer = DeltaObserver(path)
     rows = [{"n": 1, "m": {"a": 1}}, {"n": 2, "m": {}}, {"n": 2, "m": {}}]

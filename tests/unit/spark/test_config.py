@@ -141,9 +141,9 @@ url = "https://me:canary-2@host/"
 def test_everything_that_is_wrong_is_said_at_once_with_its_line(load):
     with pytest.raises(RunError) as refused:
         load(BAD)
-    said = str(refused.value)
-    assert "canary" not in said
-    assert_pinned(SNAPSHOT, said + "\n")
+    message = str(refused.value)
+    assert "canary" not in message
+    assert_pinned(SNAPSHOT, message + "\n")
 
 
 def test_settings_that_cannot_work_have_a_line_too(load):

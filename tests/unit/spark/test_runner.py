@@ -181,8 +181,8 @@ def test_the_cause_is_the_line_that_says_what_happened(text, cause):
     ],
 )
 def test_what_ends_a_run_is_its_own_failure_or_the_users(tmp_path, raised, seen):
-    said = StreamingQueryException(f"x {embed(raised)} y")
-    error = sentence_of(said, Checkpoint(tmp_path))
+    failed = StreamingQueryException(f"x {embed(raised)} y")
+    error = sentence_of(failed, Checkpoint(tmp_path))
     assert (type(error), error.problems) == (seen, raised.problems)
 
 

@@ -1,4 +1,8 @@
-"""The search of the model checker: every state once, in one of three orders."""
+"""The search of the model checker: every state once, in one of three orders.
+
+By hand, since TLC and its like check models in a language of their own: these models run the
+user's Python functions.
+"""
 
 from __future__ import annotations
 

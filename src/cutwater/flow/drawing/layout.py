@@ -3,6 +3,9 @@
 Each group of fused steps is one vertex of a layered graph, so frames never overlap and no edge
 crosses one. A layer is a column; an edge runs horizontally through the columns and bends only
 between them, so it never crosses a box.
+
+By hand, not by Graphviz: that is a program to install, and its layouts differ between versions, so
+that no test could pin a picture.
 """
 
 from __future__ import annotations

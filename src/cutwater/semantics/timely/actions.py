@@ -45,7 +45,7 @@ class Configuration(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 ClockOf = Callable[[Configuration], Container[Pointstamp]]
-"""Where work may remain: P3's Clock, as a parameter (§4.3)."""
+"""The pointstamps at which work may remain: P3's Clock, as a parameter (§4.3)."""
 
 
 def initial_configurations(
@@ -63,7 +63,7 @@ def initial_configurations(
 
 
 def pointstamps(dataflow: Dataflow, c: Configuration) -> list[Pointstamp]:
-    """The pointstamps of messages and requests, each as often as it is there."""
+    """The multiset of pointstamps of messages and requests."""
     found: list[Pointstamp] = []
     for edge, queue in zip(dataflow.edges, c.queues, strict=True):
         found += [(edge.name, message.time) for message in queue]
@@ -98,7 +98,7 @@ def receive(
 def notify(
     dataflow: Dataflow, c: Configuration, node: str, time: Any, clock: Container[Pointstamp]
 ) -> Configuration | None:
-    """Action Not: a node gets a notification it asked for, once nothing up to it may still come."""
+    """Action Not: a node gets a requested notification once nothing up to its time can arrive."""
     # PREMISE: t is requested, and (e, t) is not in Clock for any incoming edge e
     number = dataflow.number[node]
     if time not in c.requests[number]:
@@ -139,7 +139,7 @@ def change_outputs(
 
 
 def _react(dataflow: Dataflow, c: Configuration, node: str, event: TimelyEvent) -> Configuration:
-    """What Mess2 and Not2 have in common: g₁ is applied, and what it says comes about."""
+    """The common part of Mess2 and Not2: apply g₁, then its sends and requests."""
     number = dataflow.number[node]
     done = dataflow.processors[number].g1(c.states[number], event)
     queues = c.queues
@@ -169,7 +169,7 @@ def _with_queues(
 
 
 def is_subsequence(part: Iterable[Any], whole: Iterable[Any]) -> bool:
-    """Does a sequence come of another by leaving elements out?
+    """Is a sequence a subsequence of another?
 
     >>> is_subsequence("ac", "abc"), is_subsequence("ca", "abc"), is_subsequence("", "")
     (True, False, True)

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 PLANNED = "planned"
-"""The key, in an offset of the log of results, for the epoch that it was planned for."""
+"""The key for the planned epoch, in an offset of the log of results."""
 _INSIDE = "in the loop"
 
 
@@ -36,24 +36,24 @@ class InputEpoch:
     number: int
     """The epoch that read it."""
     round: int
-    """Its newest round."""
+    """Its newest iteration."""
     entries: dict[str, int]
-    """How far it read each source: the newest entry of the source's log."""
+    """The newest entry that it read of the log of each source."""
     is_end: bool = False
     """Is it the end of the input?"""
 
 
 @dataclass(frozen=True)
 class LoopProgress:
-    """What is in a loop, and how far it is."""
+    """The progress of a loop: which input epochs are in it."""
 
     loop: str
     round: int | None
-    """The newest round of its oldest input epoch; None: the loop is empty."""
+    """The newest iteration of its oldest input epoch; None: the loop is empty."""
     input_epochs: tuple[InputEpoch, ...]
     """The input epochs in it, oldest first."""
     released: dict[str, int]
-    """How far each source was read by the newest input epoch that left; empty: none has left."""
+    """The newest entry of each source that the newest released input epoch read; empty: none."""
 
     @property
     def message(self) -> str:
@@ -68,7 +68,7 @@ class LoopProgress:
 
 
 def offset_of_left(planned: int, inside: Collection[InputEpoch], oldest: int) -> dict[str, Any]:
-    """The offset of the log of results, for an epoch that is planned.
+    """The offset of the log of results for a planned epoch.
 
     `inside` are the input epochs that stay in the loop, and `oldest` is the first of which the
     epoch may read something.
@@ -80,7 +80,7 @@ def inside_after(checkpoint: Checkpoint, sources: Collection[str], epoch: int) -
     """The input epochs that are in the loop after an epoch, oldest first."""
     left = _left(checkpoint, epoch)
     found = [InputEpoch(**each) for each in left.get(_INSIDE, ())]
-    for read in range(left.get(PLANNED, 0), epoch + 1):  # several if some read nothing
+    for read in range(left.get(PLANNED, 0), epoch + 1):  # more than one if epochs read nothing
         before, after = (_read(checkpoint, sources, n) for n in (read - 1, read))
         if before != after:
             entries = {name: int(offset["entry"]) for name, offset in after.items()}
@@ -101,12 +101,12 @@ def loop_progress(checkpoint: Checkpoint, identity: Identity) -> LoopProgress | 
 
 
 def released_after(checkpoint: Checkpoint, epoch: int) -> dict[str, int]:
-    """How far each source was read by the newest input epoch that had left by an epoch."""
+    """The newest entry of each source read by the newest input epoch released by an epoch."""
     return dict(_left(checkpoint, epoch).get("released", {}))
 
 
 def _left(checkpoint: Checkpoint, epoch: int) -> dict[str, Any]:
-    """The offset of the log of results, which is the last of an epoch's offsets."""
+    """The offset of the log of results: the last of an epoch's offsets."""
     return (checkpoint.offsets(epoch) or [None])[-1] or {}
 
 

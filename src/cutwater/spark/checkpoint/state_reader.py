@@ -65,25 +65,7 @@ def read_microbatch_state(
     limit: int | None = None,
     master: str = "local[1]",
 ) -> StepState:
-    """The state of a step at an epoch; read-only, and safe while a run is active.
-
-    Parameters
-    ----------
-    checkpoint
-        The folder of a `run`, or of a query with `transform` that has no stateful operator
-        downstream of the flow; a step or epoch that it does not have raises `RunError`.
-    step
-        The name of a stateful step.
-    spark
-        A session to read with; without one, the files are read directly. Only files that another
-        version or setting of Spark wrote need an embedded session, which is started and stopped.
-    epoch
-        The epoch at whose end to read; default: the newest finished one.
-    keys
-        Only these keys; default: all.
-    limit
-        The maximum number of keys.
-    """
+    """As `inspection.read_state`, for a checkpoint of the micro-batch engine."""
     store = Checkpoint.to_read(checkpoint)
     identity = store.identity(is_embedded=store.is_embedded)
     if identity is None:

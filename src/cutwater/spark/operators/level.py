@@ -1,4 +1,6 @@
-"""The work of one level on one bucket in one epoch: both engines do it.
+"""Runs one stateful operator on one bucket for one epoch; both engines use it.
+
+Level n is the n-th stateful operator behind the sources.
 
 A control row carries a watermark or the end of the input to every bucket of every level that needs
 it: it is applied after the epoch's data and passed on. An epoch's barrier matters only to keys that
@@ -39,25 +41,25 @@ __all__ = ["BucketInput", "work_epoch"]
 
 @dataclass
 class BucketInput:
-    """What a bucket was sent in an epoch, for one level."""
+    """The rows that a bucket received in an epoch, for one level."""
 
     job: Job
     level: int
     packed: dict[int, list[bytes]] = field(default_factory=dict)
-    """The events for each segment, packed; those in a loop that is cut are in `in_loop`."""
+    """The packed events for each segment, except those inside a loop that feeds back."""
     in_loop: dict[int, dict[int, list[bytes]]] = field(default_factory=dict)
-    """For each segment in such a loop the events of each input epoch."""
+    """The events for each segment inside such a loop, by input epoch."""
     over: list[int] = field(default_factory=list)
-    """The input epochs that are over in it."""
+    """The input epochs that have left the loop."""
     watermarks: dict[str, bytes] = field(default_factory=dict)
-    """What sources have completed, encoded."""
+    """The watermark of each source, encoded."""
     has_ended: bool = False
     """Has the input ended?"""
     has_loop_ended: bool = False
     """Is the output of a loop with one iteration per epoch complete, since the input has ended?"""
 
     def accept(self, target: int, kind: int, body: bytes) -> bool:
-        """Sort in a row; is it forwarded to a deeper level or to a sink?"""
+        """Add a row; returns whether it is forwarded to a deeper level or to a sink."""
         if kind == DATA:
             is_here = target in self.job.topology.segments_at(self.level)
             if is_here:
@@ -82,7 +84,7 @@ class BucketInput:
         self.in_loop.setdefault(target, {}).setdefault(number, []).append(rest)
 
     def ends(self, segment: Segment) -> bool:
-        """Does nothing more come to a segment? A loop that is cut ends when it is empty."""
+        """Has the input of a segment ended? A loop that feeds back ends when it is empty."""
         where = self.job.topology.side_of_loop(segment)
         return {"before": self.has_ended, "inside": False, "behind": self.has_loop_ended}[where]
 
@@ -95,9 +97,9 @@ def work_epoch(
     shuffle: ShuffleWriter,
     origin_of: Callable[[Job, bytes], str],
 ) -> Iterator[ShuffleRow]:
-    """Run an epoch of one bucket; nothing is read or written that need not be.
+    """Run an epoch of one bucket; reads and writes only the states that it needs.
 
-    `origin_of` says by its order where an event came from on which a function failed.
+    `origin_of` finds the origin of an event by its order, for the error of a failed function.
     """
     remembers = bool(received.watermarks) and job.topology.requirements.watermarks_meet
     before = bucket.watermarks if remembers else {}
@@ -139,7 +141,7 @@ def work_epoch(
 
 @contextmanager
 def _called_since(why: Callable[[], str]) -> Iterator[None]:
-    """What functions are called for that no event calls; it is put into words if one fails."""
+    """Add to a `StepError` why the function was called, if it was not for an event."""
     try:
         yield
     except StepError as error:
@@ -162,7 +164,7 @@ def _run_round(
     shuffle: ShuffleWriter,
     origin_of: Callable[[Job, bytes], str],
 ) -> Iterator[ShuffleRow]:
-    """A round of one input epoch: its end is to a segment in a loop what an epoch's is outside."""
+    """An iteration of one input epoch; inside a loop its end is a barrier."""
     runner = _runner_of(job, segment, states, shuffle)
     with _naming(job, segment, origin_of):
         for _ in runner.data(packed):
@@ -174,20 +176,20 @@ def _run_round(
 
 @contextmanager
 def _naming(job: Job, segment: Segment, origin_of: Callable[[Job, bytes], str]) -> Iterator[None]:
-    """Say of what goes wrong in a segment where its event came from."""
+    """Add to errors of a segment where the failing event came from."""
     try:
         yield
     except StepError as error:
         origin = origin_of(job, error.order)
         raise (error.came_from(origin) if origin else error) from error.__cause__
-    except UNENCODABLE as error:  # what a step itself raises comes as a sentence
+    except UNENCODABLE as error:  # errors of the step itself are `StepError`s
         raise InputError(_cannot_be_written(segment, error)) from None
 
 
 def _runner_of(
     job: Job, segment: Segment, bucket: BucketStates, shuffle: ShuffleWriter
 ) -> SegmentRunner:
-    """What works on a segment in the quickest way there is."""
+    """The fastest runner for a segment."""
     aggregation = job.topology.aggregations.get(segment.number)
     if aggregation is not None:
         return AggregateRunner(job, aggregation, bucket, shuffle)

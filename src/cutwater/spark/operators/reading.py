@@ -1,7 +1,6 @@
-"""The work of a task that reads: chunks become records, and what their segment makes of them is
-sent.
+"""The work of a source task: decodes chunks, runs the source's segment and sends its output.
 
-Records are worked on in runs, column by column; only what goes wrong is looked at one by one.
+Records are processed in runs, column by column; one by one only to find the record that fails.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ __all__ = ["ENOUGH_BYTES", "WORTH_SENDING", "Reading", "control_rows", "first_fa
 WORTH_SENDING = 1_000
 """Fewer records are combined with the next run, so small files do not make small rows."""
 ENOUGH_BYTES = 16 << 20
-"""Records of more bytes are sent at once, however few they are."""
+"""Records of more bytes are sent at once, however few: they fill an Arrow batch."""
 
 _Waiting = tuple[Chunk, RawBatch, int]
-"""A run of a chunk, and the number of its first record."""
+"""A run of records of a chunk, and the number of its first record."""
 
 
 class Reading:
-    """Reads chunks, runs the source's segment on their records, and addresses what comes out."""
+    """Reads chunks, runs the source's segment on their records, and addresses its output."""
 
     def __init__(self, job: Job, source: str, epoch: int = 0) -> None:
         self.job = job
@@ -66,7 +65,7 @@ class Reading:
         self._records_waiting = self._bytes_waiting = 0
 
     def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        """The rows that the records of a chunk become, if there are enough to send."""
+        """The output rows for a chunk, if there are enough to send."""
         first = chunk.first
         for raw_batch in self._reader.batches(chunk):
             self._waiting.append((chunk, raw_batch, first))
@@ -84,7 +83,7 @@ class Reading:
         return self._bytes_waiting >= ENOUGH_BYTES
 
     def rows(self, chunks: Sequence[Chunk]) -> list[ShuffleRow]:
-        """All rows that the records of chunks become."""
+        """All output rows for some chunks."""
         for chunk in chunks:
             first = chunk.first
             for raw_batch in self._reader.batches(chunk):
@@ -94,13 +93,13 @@ class Reading:
             return [*self._sent(), *self._shuffle.drain()]
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """The rows that waited for more to come."""
+        """The output rows for the runs that still wait."""
         with much_at_once():
             rows = [*self._sent(), *self._shuffle.drain()]
         yield from record_batches(rows)
 
     def _sent(self) -> list[ShuffleRow]:
-        """What becomes of the runs that wait; of each alone if something cannot be sent."""
+        """The output rows for the waiting runs; run by run if something cannot be encoded."""
         waiting, self._waiting = self._waiting, []
         self._records_waiting = self._bytes_waiting = 0
         if self._try(waiting):
@@ -113,7 +112,7 @@ class Reading:
         return rows
 
     def _try(self, waiting: Sequence[_Waiting]) -> bool:
-        """Send what becomes of some runs; False, and nothing is sent, if something cannot be."""
+        """Send the output of some runs; False, and nothing sent, if it cannot be encoded."""
         try:
             batches = [self._batch(each, self._decoded(each)) for each in waiting]
             if batches:
@@ -126,7 +125,7 @@ class Reading:
         return True
 
     def _with_origin(self, waiting: Sequence[_Waiting], error: StepError) -> StepError:
-        """The error with the index of its record, which is looked for one by one."""
+        """The error with the origin of its record, found by processing records one by one."""
         sender = Sender(
             self.job,
             self.job.topology.source_segment(self._source),
@@ -146,7 +145,7 @@ class Reading:
         return error
 
     def _send_carefully(self, each: _Waiting) -> None:
-        """Send what becomes of the records of a run that can be sent; the others are bad."""
+        """Send the output for the records that can be encoded; the others are bad records."""
         good = self._one_by_one(each, codec_of(self._step.type).encode)
         try:
             self._sender.through(self._batch(each, good))
@@ -173,7 +172,7 @@ class Reading:
         )
 
     def _decoded(self, each: _Waiting) -> tuple[Sequence[int], Sequence[Any]]:
-        """The records that are no bad ones, and their indices in the run."""
+        """The indices and values of the good records of a run."""
         chunk, raw_batch, _ = each
         self._reader.enter(chunk)
         try:
@@ -192,7 +191,7 @@ class Reading:
         if not all(map(is_time, times)):
             return False
         reference = self._reference(chunk)
-        try:  # of many, the greatest is compared with all others on the way to it
+        try:  # `max` compares every time with another one
             return reference is None or are_comparable(max(times), reference)
         except TypeError:
             return False
@@ -204,7 +203,7 @@ class Reading:
     def _one_by_one(
         self, each: _Waiting, check: Callable[[Any], Any] = lambda _value: None
     ) -> tuple[Sequence[int], Sequence[Any]]:
-        """The same, where some are bad; what `check` does not pass is bad too."""
+        """The same, record by record; one that `check` rejects is bad too."""
         chunk, raw_batch, _ = each
         self._reader.enter(chunk)
         reference = self._reference(chunk)
@@ -250,7 +249,7 @@ class Reading:
             raise BadRecord(why)
 
     def _late(self, chunk: Chunk, position: Any, raw: Any, value: Any) -> None:
-        """Leave a late event out, as its source says: kept, noted by its place, or the end."""
+        """Leave a late event out and keep it, or its coordinates, or raise, as declared."""
         line = self._reader.json_line(raw, value)
         if self._step.late == "fail":
             raise RunError(
@@ -286,7 +285,7 @@ class Reading:
         self._to_side_output(bad_records_sink(self._source), chunk, position, message)
 
     def _to_side_output(self, sink: str, chunk: Chunk, position: Any, line: bytes) -> None:
-        """Send a line to a sink of its own, past the flow."""
+        """Send a line to a side output, past the flow."""
         order = order_bytes((self._rank, chunk.number)) + self._connector.sort_keys([position])[0]
         label = self.job.topology.labels[bucket_of(order, self.job.buckets)]
         batch = EventBatch([order], [NO_KEY], [line + b"\n"], label=label)
@@ -306,7 +305,7 @@ def first_failure(
 
 
 def news_of(job: Job, source: str, chunks: Sequence[Chunk]) -> bytes | None:
-    """What a source has completed by reading these chunks, if it is new and matters; encoded."""
+    """The encoded watermark after these chunks; None if it is not new or not needed."""
     tracker = job.watermark_tracker_of(source)
     if tracker is None or source not in job.topology.requirements.watermark_sources:
         return None
@@ -320,7 +319,7 @@ def news_of(job: Job, source: str, chunks: Sequence[Chunk]) -> bytes | None:
 def control_rows(
     job: Job, source: str, watermark: bytes | None, *, is_end: bool = False
 ) -> list[ShuffleRow]:
-    """The completed times of a source and the end of its input, for all buckets."""
+    """The watermark of a source and the end of its input, for all buckets."""
     found = [(WATERMARK, pack_watermark(source, watermark))] if watermark is not None else []
     if is_end and job.topology.levels:
         found.append((END, b""))
@@ -331,7 +330,7 @@ def _cannot_be_sent(source: str, error: Exception) -> Problem:
     return Problem(
         "cannot-be-sent",
         f"the output of a step after source '{source}' cannot be encoded: {error}",
-        "numbers that are sent have at most 64 bits; send larger ones as text",
+        "integers have at most 64 bits; send larger ones as text",
     )
 
 

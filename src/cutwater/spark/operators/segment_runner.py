@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 PIECE_ROWS = 65_536
-"""So many events of a bucket are decoded and worked on together, however many an epoch has for it:
-a row takes more than a kilobyte while it is worked on, and a tenth of that while it waits."""
+"""The most events of a bucket that are decoded at a time: a decoded row takes more than a kilobyte,
+a packed one a tenth of that."""
 
 Piece = tuple[EventBatch, list[int]]
 """Events in their order, and the index of each one's first output."""
@@ -76,7 +76,7 @@ def _count_before(held: Sequence[Piece], horizon: bytes) -> int:
 
 
 def _parted(held: Sequence[Piece], horizon: bytes | None) -> tuple[list[Piece], list[Piece]]:
-    """What comes before an order, and what does not."""
+    """The part before an order, and the rest."""
     before: list[Piece] = []
     after: list[Piece] = []
     for batch, firsts in held:
@@ -88,7 +88,7 @@ def _parted(held: Sequence[Piece], horizon: bytes | None) -> tuple[list[Piece], 
 
 
 def _merged(pieces: Sequence[Piece], by_index: bool) -> Piece:
-    """Pieces, each in its order, as one; copies of an event follow one another input by input."""
+    """Merges sorted pieces; copies of an event follow one another, input by input."""
     batch = joined(batch for batch, _ in pieces)
     firsts = list(chain(*(firsts for _, firsts in pieces)))
     if not by_index:
@@ -129,33 +129,33 @@ def _permuted(batch: EventBatch, firsts: list[int], seed: int) -> tuple[EventBat
 
 
 def stands_at(error: StepError, batch: EventBatch, row: int) -> StepError:
-    """The error, with the order of the event at which it came."""
+    """The error with the order of the event that caused it."""
     error.order = batch.orders[row] if row < len(batch.orders) else b""
     return error
 
 
 class SegmentRunner:
-    """One segment at work on one bucket; of most there is nothing to do but data."""
+    """Runs one segment on one bucket; most only process data."""
 
     def data(self, bodies: Sequence[bytes]) -> Iterator[None]:
-        """What the events of an epoch cause, in their order; after each step it may be sent."""
+        """Process the events of an epoch in order; output may be sent after each yield."""
         raise NotImplementedError
 
     def barrier(self) -> None:
-        """What the end of the epoch causes, at the keys it touched."""
+        """Process the barrier for the keys that the epoch touched."""
 
     def watermark(self, time: Any) -> None:
-        """What a watermark causes, at the keys for which it can matter."""
+        """Process a watermark for the keys that may act on it."""
 
     def finish(self) -> None:
-        """What the end of the input causes, at all keys."""
+        """Process the end of the input for all keys."""
 
     def save(self) -> None:
-        """Give the bucket what became of the states."""
+        """Write changed states back to the bucket."""
 
 
 class EventRunner(SegmentRunner):
-    """Any segment, event by event."""
+    """Runs any segment, event by event."""
 
     def __init__(
         self, job: Job, segment: Segment, bucket: BucketStates, shuffle: ShuffleWriter
@@ -221,7 +221,7 @@ class EventRunner(SegmentRunner):
         called: Callable[[Any], tuple[Any, Sequence[Data]]],
         keeps: bool = True,
     ) -> None:
-        """Apply the end of an epoch, a watermark or the end of the input to the states of keys."""
+        """Process a barrier, a watermark or the end of the input for some keys."""
         order = order_bytes((after, self._segment.stage, rank))
         emitted: list[EmittedRow] = []
         key_bytes = NO_KEY
@@ -241,7 +241,7 @@ class EventRunner(SegmentRunner):
         self._live.write_back()
 
     def _wake(self) -> None:
-        """Put a state that is there before the first event where watermarks and the end find it."""
+        """Store the state that exists before the first event, for watermarks and the end."""
         if self._job.topology.wakes(self._segment, self._label):
             self._live.put(NO_KEY, None, self._live.get(NO_KEY, None))
 

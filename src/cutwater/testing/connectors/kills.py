@@ -31,6 +31,8 @@ class KilledSink:
     """Does a reader see the rows of a key in an order?"""
     points: Sequence[str] = ("before-write", "some-buckets", "before-publish", "after-publish")
     """Where runs are killed, one after another (`traps`); then once at random."""
+    seed: int | None = None
+    """What the random kill is drawn from; None: a new seed, which is printed."""
 
     def make_sink(self, folder: Path) -> SinkConnector:
         """A new, empty sink; `folder` is empty and may be used."""
@@ -52,7 +54,7 @@ class KilledSink:
         for point in self.points:
             run.kill_at(point)
             run.check_prefix()
-        run.kill_at_random(random.Random())
+        run.kill_at_random(_drawn_from(self.seed))
         run.check_prefix()
         run.finish()
         run.check_whole()
@@ -78,6 +80,13 @@ class KilledSink:
         run.check_whole()
 
 
+def _drawn_from(seed: int | None) -> random.Random:
+    """Random numbers from a seed, which is printed: pytest shows it if the test fails."""
+    chosen = random.randrange(1 << 32) if seed is None else seed
+    print(f"the random kill is drawn from seed = {chosen}")
+    return random.Random(chosen)
+
+
 def _rests(run: KilledRun) -> Callable[[], bool]:
     """Has a reader seen the same for a second?"""
     seen, since = -1, 0.0
@@ -97,6 +106,8 @@ class KilledSource:
 
     points: Sequence[str] = ("before-the-batch", "in-the-batch", "before-publish", "after-publish")
     """Where runs are killed, one after another (`traps`); then once at random."""
+    seed: int | None = None
+    """What the random kill is drawn from; None: a new seed, which is printed."""
 
     def make_source(self, folder: Path) -> SourceConnector:
         """A source of `Click` records that has none yet; an epoch reads at most 100."""
@@ -118,7 +129,7 @@ class KilledSource:
         for point in self.points:
             run.kill_at(point)
             run.check_prefix()
-        run.kill_at_random(random.Random())
+        run.kill_at_random(_drawn_from(self.seed))
         run.check_prefix()
         run.finish()
         run.check_whole()

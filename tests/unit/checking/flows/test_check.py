@@ -190,21 +190,21 @@ def test_an_observer_that_takes_back_is_told():
         return sum(map(len, sinks.values())) % 2
 
     found = findings(cw.check(flow, given, crashes=0, walks=0, observe=flips))
-    said = found["failure transparency, all runs"]
-    assert said.verdict == "violated"
-    assert said.details == ("what is observed is taken back in the last step of this run",)
+    finding = found["failure transparency, all runs"]
+    assert finding.verdict == "violated"
+    assert finding.details == ("what is observed is taken back in the last step of this run",)
     grows = findings(cw.check(flow, given, crashes=0, walks=0, observe=lambda sinks: len(sinks)))
     assert grows["failure transparency, all runs"].verdict == "holds"
 
 
 def test_order_is_reported_with_a_witness_pair():
     report = cw.check(averages.flow, averages.inputs)
-    (said,) = findings(report)["outputs that depend on the order of inputs"].details
-    assert said.splitlines()[0].startswith(
+    (message,) = findings(report)["outputs that depend on the order of inputs"].details
+    assert message.splitlines()[0].startswith(
         "sink 'means' depends on the order of 'readings' and 'resets'"
     )
-    assert "Mean(sensor='door', at=4, mean=2.0)" in said.splitlines()[1]
-    assert "Mean(sensor='door', at=4, mean=3.0)" in said.splitlines()[2]
+    assert "Mean(sensor='door', at=4, mean=2.0)" in message.splitlines()[1]
+    assert "Mean(sensor='door', at=4, mean=3.0)" in message.splitlines()[2]
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def test_data_behind_a_watermark_breaks_a_promise():
     flow.sink("out", flow.source("numbers", int).map(lambda n: n))
     items = {"numbers": [Data(5, 1), Watermark(5), Data(6, 1), Data(7, 1)]}
     _, broken = broken_watermarks([Spoilt(flow, items, None, 1)], 0)
-    assert any("not monotone" in said for said in broken)
+    assert any("not monotone" in message for message in broken)
     assert broken_watermarks([Scenario(flow, items, None, 1)], 0) == (1, [])
 
 

@@ -49,8 +49,8 @@ def windowed():
 
 def test_a_join_that_never_paired_is_named_with_inputs_that_do():
     inputs = {"left": [Click("a", 1, 0)], "right": [Click("b", 1, 0)]}
-    said, found = notes(joined(), inputs)
-    assert said == "join 'join' never paired two values"
+    message, found = notes(joined(), inputs)
+    assert message == "join 'join' never paired two values"
     assert found.startswith("inputs that do: left: Click(user=")
     assert "; right: Click(user=" in found
 
@@ -61,8 +61,8 @@ def test_a_join_that_paired_is_not():
 
 
 def test_a_window_that_never_closed_is_named_with_inputs_that_close_one():
-    said, found = notes(windowed(), {"clicks": [Click("a", 0, 0)]})
-    assert said == "no window of 'window' closed before the end of the input"
+    message, found = notes(windowed(), {"clicks": [Click("a", 0, 0)]})
+    assert message == "no window of 'window' closed before the end of the input"
     assert found.count("Click(") == 2
 
 
@@ -85,16 +85,16 @@ def test_a_filter_that_lets_nothing_through_is_named_and_not_what_is_behind_it()
     flow = cw.Flow("filtered")
     sizes = clicks(flow).filter(is_large).map(lambda click: click.size)
     flow.sink("sizes", sizes)
-    said, found = notes(flow, {"clicks": [Click("a", 0, 1), Click("a", 1, 2)]})
-    assert said == "filter 'is_large' let nothing through"
+    message, found = notes(flow, {"clicks": [Click("a", 0, 1), Click("a", 1, 2)]})
+    assert message == "filter 'is_large' let nothing through"
     assert "size=3" in found
 
 
 def test_a_source_without_events_is_named():
     flow = cw.Flow("merged")
     flow.sink("both", clicks(flow, "x").merge(clicks(flow, "y")).map(lambda click: click.size))
-    said, _ = notes(flow, {"x": [Click("a", 0, 0)], "y": []})
-    assert said == "source 'y' has no event in these inputs"
+    message, _ = notes(flow, {"x": [Click("a", 0, 0)], "y": []})
+    assert message == "source 'y' has no event in these inputs"
 
 
 def test_nothing_to_swap_is_not_called_independence_of_order():
@@ -129,8 +129,8 @@ def told(seen: int, time: int) -> tuple[int, list[int | cw.Notify]]:
 def test_what_a_step_emits_at_once_is_no_notification():
     flow = cw.Flow("echo")
     flow.sink("out", clicks(flow).on_complete(echo, told, initial=0))
-    said = notes(flow, {"clicks": [Click("a", 0, 0)]})[0]
-    assert said == "on_complete 'told' completed nothing before the end of the input"
+    message = notes(flow, {"clicks": [Click("a", 0, 0)]})[0]
+    assert message == "on_complete 'told' completed nothing before the end of the input"
 
 
 def is_huge(click: Click) -> bool:
@@ -167,8 +167,8 @@ def in_loops(step, watermark=True):
 
 def test_a_filter_in_a_loop_that_lets_nothing_through_is_named():
     flow = in_loops(lambda stream: stream.filter(is_large).map(lambda click: click, name="behind"))
-    said, found, *_ = notes(flow, {"clicks": [Click("a", 0, 1), cw.BARRIER, Click("a", 1, 2)]})
-    assert said == "filter 'is_large' let nothing through"
+    message, found, *_ = notes(flow, {"clicks": [Click("a", 0, 1), cw.BARRIER, Click("a", 1, 2)]})
+    assert message == "filter 'is_large' let nothing through"
     assert "size=3" in found
 
 
@@ -181,8 +181,8 @@ def test_all_that_a_loop_does_is_no_gap():
 
 
 def test_a_frontier_in_a_loop_that_cannot_move_is_said_with_the_source_that_holds_it():
-    said = notes(in_loops(waiting, watermark=False), {"clicks": [Click("a", 0, 1)]})
-    assert said[0] == (
+    messages = notes(in_loops(waiting, watermark=False), {"clicks": [Click("a", 0, 1)]})
+    assert messages[0] == (
         "on_complete 'waits' completed nothing before the end of the input: its frontier cannot "
         "move, since 'clicks' has no watermarks"
     )

@@ -142,9 +142,9 @@ def test_the_witness_is_as_small_as_it_can_be():
 
 def test_a_witness_says_what_it_shows():
     (finding,) = findings(latest, [Item("a", 1), Item("b", 5), Item("a", 2)])
-    said = finding.details[0].splitlines()
-    assert "the order of two events of one key matters" in said[0]
-    assert said[1:] == [
+    lines = finding.details[0].splitlines()
+    assert "the order of two events of one key matters" in lines[0]
+    assert lines[1:] == [
         "  Item(name='a', size=1)  then  Item(name='a', size=2):  emits nothing; keeps 2",
         "  Item(name='a', size=2)  then  Item(name='a', size=1):  emits nothing; keeps 1",
     ]

@@ -96,9 +96,9 @@ def test_it_agrees_with_the_checker_on_every_example(name, monkeypatch):
     spec.loader.exec_module(module)
     found = order_sensitivity(module.flow, module.inputs)
     report = check_flow(module.flow, module.inputs, crashes=1, walks=1, max_states=300)
-    said = "\n".join(line for f in report.findings for line in f.details)
+    text = "\n".join(line for f in report.findings for line in f.details)
     shown = {
-        sink.sink for sink in found.sinks if f"sink '{sink.sink}' depends on the order" in said
+        sink.sink for sink in found.sinks if f"sink '{sink.sink}' depends on the order" in text
     }
     assert {sink.sink for sink in found.sinks if sink.matters == "yes"} == shown
     assert {sink.sink for sink in found.sinks if sink.matters == "no"}.isdisjoint(shown)

@@ -159,14 +159,14 @@ def test_a_check_that_found_nothing_is_known(cli, write):
 
 def test_what_is_wrong_is_a_sentence(cli, write):
     path = write(SHOPS)
-    for arguments, said in [
+    for arguments, message in [
         ((f"{path}:flows",), "has no 'flows'"),
         ((f"{path}:flow", "--inputs", f"{path}:flow"), "inputs are a dict"),
         ((f"{path}:flow", "--config", "none.toml"), "cannot be read"),
         ((f"{path}:flow", "--html", "no/such/folder.html"), "cannot be written"),
     ]:
         done = cli("guarantee", *arguments)
-        assert (done.code, said in done.err) == (2, True), done.err
+        assert (done.code, message in done.err) == (2, True), done.err
 
 
 def test_the_page_is_written(cli, write):

@@ -51,14 +51,14 @@ def test_show(cli, place):
 
 
 def test_state(cli, place):
-    said = json.loads(cli("state", place.root, "sold", "--key", "a", "--json").out)
-    assert (said["unit"], said["rows"]) == ("tick", [{"key": "a", "state": 4}])
+    found = json.loads(cli("state", place.root, "sold", "--key", "a", "--json").out)
+    assert (found["unit"], found["rows"]) == ("tick", [{"key": "a", "state": 4}])
     assert "'sold' at the end of tick" in cli("state", place.root, "sold").out
 
 
 def test_frontier(cli, place):
-    said = json.loads(cli("frontier", place.root, "--json").out)
-    assert (said["unit"], {step["completed"] for step in said["steps"]}) == ("tick", {2})
+    found = json.loads(cli("frontier", place.root, "--json").out)
+    assert (found["unit"], {step["completed"] for step in found["steps"]}) == ("tick", {2})
     assert cli("frontier", place.root).out.startswith("sales: tick ")
 
 

@@ -156,9 +156,9 @@ def test_a_file_says_what_to_run_and_a_log_what_was_done(server, place):
     done = server("run", place / "job.py:flow", "--config", place / "run.toml")
     assert done.code == 0, done.err
     assert rows(place / "out") == [A]
-    said = [json.loads(line) for line in (place / "run.jsonl").read_text().splitlines()]
-    assert [one["event"] for one in said] == ["started", "notice", "epoch", "finished"]
-    assert said[2]["rows"] == {"sums": 1}
+    events = [json.loads(line) for line in (place / "run.jsonl").read_text().splitlines()]
+    assert [one["event"] for one in events] == ["started", "notice", "epoch", "finished"]
+    assert events[2]["rows"] == {"sums": 1}
 
 
 def test_an_unknown_master_is_a_sentence(run, place):

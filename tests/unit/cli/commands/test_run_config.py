@@ -55,14 +55,18 @@ def test_a_file_says_it_all(cli, asked, tmp_path):
     done = cli("run", "job.py:flow", "--config", "conf/run.toml")
     assert done.code == 0
     assert "sums: exactly-once: `items` is replayable" in done.err
-    (said,) = asked
-    assert said["checkpoint"] == str(tmp_path / "conf" / "state")
-    assert (said["until"], said["partitions"], said["forget"]) == ("stopped", 4, ["old"])
-    assert "master" not in said
-    assert said["sources"]["items"].path == str(tmp_path / "conf" / "in")
-    assert said["sources"]["items"].max_bytes_per_epoch == 50
-    assert said["sinks"]["sums"].path == str(tmp_path / "conf" / "out")
-    assert said["settings"] == {"spark.driver.memory": "1g"}
+    (arguments,) = asked
+    assert arguments["checkpoint"] == str(tmp_path / "conf" / "state")
+    assert (arguments["until"], arguments["partitions"], arguments["forget"]) == (
+        "stopped",
+        4,
+        ["old"],
+    )
+    assert "master" not in arguments
+    assert arguments["sources"]["items"].path == str(tmp_path / "conf" / "in")
+    assert arguments["sources"]["items"].max_bytes_per_epoch == 50
+    assert arguments["sinks"]["sums"].path == str(tmp_path / "conf" / "out")
+    assert arguments["settings"] == {"spark.driver.memory": "1g"}
 
 
 def test_options_win(cli, asked):
@@ -72,12 +76,16 @@ def test_options_win(cli, asked):
         "--master", "local[1]", "--close", "--require", "exactly-once",
     )  # fmt: skip
     assert done.code == 0
-    (said,) = asked
-    assert (said["until"], str(said["checkpoint"])) == ("caught-up", "elsewhere")
-    assert (said["master"], said["close"], said["require"]) == ("local[1]", True, "exactly-once")
-    assert said["sources"]["items"].path == "other"
-    assert said["sinks"]["sums"] == "there"
-    assert said["partitions"] == 4
+    (arguments,) = asked
+    assert (arguments["until"], str(arguments["checkpoint"])) == ("caught-up", "elsewhere")
+    assert (arguments["master"], arguments["close"], arguments["require"]) == (
+        "local[1]",
+        True,
+        "exactly-once",
+    )
+    assert arguments["sources"]["items"].path == "other"
+    assert arguments["sinks"]["sums"] == "there"
+    assert arguments["partitions"] == 4
 
 
 def test_limits_are_those_of_each_source_of_the_command_line(cli, asked):
@@ -90,9 +98,9 @@ def test_limits_are_those_of_each_source_of_the_command_line(cli, asked):
     options = [(f"--{name.replace('_', '-')}", str(value)) for name, value in limits.items()]
     given = [word for option in options for word in option]
     assert cli(*GOOD, "--source", "items=other", "--hung-after", "60", *given).code == 0
-    (said,) = asked
-    assert said["hung_after"] == 60
-    assert {name: getattr(said["sources"]["items"], name) for name in limits} == limits
+    (arguments,) = asked
+    assert arguments["hung_after"] == 60
+    assert {name: getattr(arguments["sources"]["items"], name) for name in limits} == limits
 
 
 def test_everything_that_is_wrong_at_once(cli, asked, tmp_path):
@@ -124,8 +132,8 @@ def test_exit_codes(cli, asked, monkeypatch, tmp_path, error, code):
     done = cli(*GOOD, "--log", "run.jsonl")
     assert done.code == code
     assert "Traceback" not in done.err
-    said = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
-    assert [one["event"] for one in said] == ["started"] + ["failed"] * (code < 3)
+    events = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert [one["event"] for one in events] == ["started"] + ["failed"] * (code < 3)
     assert "canary" not in (tmp_path / "run.jsonl").read_text()
 
 

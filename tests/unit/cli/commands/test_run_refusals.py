@@ -70,21 +70,23 @@ def changed(*pairs):
 
 
 def test_a_file_that_does_not_import(refuse):
-    said = refuse(*GOOD, flow="flow = undefined\n")
-    assert "[target-does-not-import] job.py does not import: NameError" in said
+    message = refuse(*GOOD, flow="flow = undefined\n")
+    assert "[target-does-not-import] job.py does not import: NameError" in message
 
 
 def test_a_name_that_is_no_flow(refuse):
-    said = refuse(*changed(("job.py:flow", "job.py:number")))
-    assert "[not-a-flow] job.py:number is a int; a flow is needed\n  hint: its flows: flow" in said
+    message = refuse(*changed(("job.py:flow", "job.py:number")))
+    assert (
+        "[not-a-flow] job.py:number is a int; a flow is needed\n  hint: its flows: flow" in message
+    )
 
 
 def test_every_wrong_name_is_told_at_once(refuse):
-    said = refuse(*changed(("items=in", "itms=in"), ("sums=out", "tables=out")))
+    message = refuse(*changed(("items=in", "itms=in"), ("sums=out", "tables=out")))
     for code in ("unknown-source", "unbound-source", "unknown-sink", "unbound-sink"):
-        assert said.count(f"[{code}]") == 1
-    assert "did you mean 'items'?" in said
-    assert "--sink sums=FOLDER" in said
+        assert message.count(f"[{code}]") == 1
+    assert "did you mean 'items'?" in message
+    assert "--sink sums=FOLDER" in message
 
 
 @pytest.mark.parametrize("binding", ["items", "=in", "items=", ""])
@@ -112,38 +114,38 @@ def test_a_source_that_cannot_be_idle(refuse, value, said):
 
 @pytest.mark.parametrize("number", ["0", "3", "32"])
 def test_a_number_of_partitions_that_does_not_divide_the_buckets(refuse, number):
-    said = refuse(*GOOD, "--partitions", number)
-    assert f"[partitions-do-not-divide] the number of partitions is {number};" in said
+    message = refuse(*GOOD, "--partitions", number)
+    assert f"[partitions-do-not-divide] the number of partitions is {number};" in message
 
 
 @pytest.mark.parametrize("source", ["gone", "job.py"])
 def test_a_source_that_is_no_folder(refuse, source):
-    said = refuse(*changed(("items=in", f"items={source}")))
-    assert f"[missing-folder] source 'items' reads {source}, which is not a folder" in said
+    message = refuse(*changed(("items=in", f"items={source}")))
+    assert f"[missing-folder] source 'items' reads {source}, which is not a folder" in message
 
 
 @pytest.mark.parametrize("place", ["file", "file/below", "file/far/below"])
 def test_an_output_that_cannot_be_written(refuse, tmp_path, place):
     (tmp_path / "file").write_text("mine")
-    said = refuse(*changed(("sums=out", f"sums={place}")))
-    assert f"[unwritable-output] sink 'sums' cannot write to {tmp_path / place}: " in said
-    assert "is a file" in said
+    message = refuse(*changed(("sums=out", f"sums={place}")))
+    assert f"[unwritable-output] sink 'sums' cannot write to {tmp_path / place}: " in message
+    assert "is a file" in message
 
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
 def test_a_checkpoint_that_cannot_be_written(refuse, tmp_path, place):
     (tmp_path / "file").write_text("mine")
-    said = refuse(*changed(("state", place)))
-    assert f"[unwritable-checkpoint] the checkpoint {tmp_path / place} cannot be written" in said
+    message = refuse(*changed(("state", place)))
+    assert f"[unwritable-checkpoint] the checkpoint {tmp_path / place} cannot be written" in message
 
 
 def test_an_output_without_permission(refuse, tmp_path, monkeypatch):
     """Root may write anywhere, so the answer of the system is made up."""
     (tmp_path / "closed").mkdir()
     monkeypatch.setattr(os, "access", lambda path, mode: "closed" not in str(path))
-    said = refuse(*changed(("sums=out", "sums=closed/out")))
-    assert "[unwritable-output]" in said
-    assert f"permission denied in {tmp_path / 'closed'}" in said
+    message = refuse(*changed(("sums=out", "sums=closed/out")))
+    assert "[unwritable-output]" in message
+    assert f"permission denied in {tmp_path / 'closed'}" in message
 
 
 def test_two_sinks_cannot_share_a_folder(refuse, tmp_path):
@@ -156,10 +158,10 @@ def test_two_sinks_cannot_share_a_folder(refuse, tmp_path):
         flow.sink("rest", numbers)
     """
     for first, second in (("shared", "shared"), ("shared", "./x/../shared"), ("shared", "link")):
-        said = refuse(
+        message = refuse(
             *changed(("sums=out", f"sums={first}")), "--sink", f"rest={second}", flow=flow
         )
-        assert "[shared-place] sinks 'sums' and 'rest'" in said
+        assert "[shared-place] sinks 'sums' and 'rest'" in message
 
 
 @pytest.mark.parametrize(
@@ -170,28 +172,30 @@ def test_an_unknown_choice(refuse, option, value):
 
 
 def test_what_spark_cannot_run_is_refused_before_a_jvm_starts(refuse):
-    said = refuse(*changed(("items=in", "clicks=in"), ("sums=out", "counts=out")), flow=UNKNOWN)
-    assert "[unknown-type] the events that come to" in said
-    assert "annotate what the function before it returns" in said
+    message = refuse(*changed(("items=in", "clicks=in"), ("sums=out", "counts=out")), flow=UNKNOWN)
+    assert "[unknown-type] the events that come to" in message
+    assert "annotate what the function before it returns" in message
 
 
 def test_a_run_without_end_cannot_be_closed(refuse):
-    said = refuse(*GOOD, "--close", "--until", "stopped")
-    assert "[close-of-an-endless-run] close ends the input once all is read" in said
+    message = refuse(*GOOD, "--close", "--until", "stopped")
+    assert "[close-of-an-endless-run] close ends the input once all is read" in message
 
 
 def test_a_flow_with_problems_is_refused(refuse):
-    said = refuse(*GOOD, flow="import cutwater as cw\nflow = cw.Flow('a')\nflow.source('x', int)\n")
-    assert "[no-sink]" in said
+    message = refuse(
+        *GOOD, flow="import cutwater as cw\nflow = cw.Flow('a')\nflow.source('x', int)\n"
+    )
+    assert "[no-sink]" in message
 
 
 def test_an_output_of_another_checkpoint_is_refused(refuse, tmp_path):
     ledger = tmp_path / "out" / "_cutwater" / "ledger.json"
     ledger.parent.mkdir(parents=True)
     write_json(ledger, {"format": 1, "query_id": "gone", "sink": "sums", "generation": 1})
-    said = refuse(*GOOD)
-    assert "[another-checkpoint]" in said
-    assert "--adopt keeps what is there, --fresh deletes it" in said
+    message = refuse(*GOOD)
+    assert "[another-checkpoint]" in message
+    assert "--adopt keeps what is there, --fresh deletes it" in message
 
 
 def test_what_is_there_cannot_be_kept_and_deleted(refuse):

@@ -60,16 +60,16 @@ def problems(f):
     ],
 )
 def test_the_variable_is_named(f, variable, kind):
-    (said,) = problems(f)
-    assert "map 'step' (" in said
-    assert variable in said
-    assert kind in said
+    (message,) = problems(f)
+    assert "map 'step' (" in message
+    assert variable in message
+    assert kind in message
 
 
 def test_a_closure_is_looked_into(tmp_path):
     with Path(tmp_path / "log").open("w") as log:
-        (said,) = problems(lambda word: log.name + word)
-    assert "'log', a _io.TextIOWrapper" in said
+        (message,) = problems(lambda word: log.name + word)
+    assert "'log', a _io.TextIOWrapper" in message
 
 
 def test_the_state_to_begin_with_is_looked_at():

@@ -121,8 +121,8 @@ def test_of_many_threads_at_once_one_has_the_lock(spark, store):
             return error.problems[0].code
 
     with ThreadPoolExecutor(runs) as threads:
-        said = list(threads.map(run, range(runs)))
-    assert sorted(map(str, said)) == ["False", *["checkpoint-in-use"] * (runs - 1)]
+        outcomes = list(threads.map(run, range(runs)))
+    assert sorted(map(str, outcomes)) == ["False", *["checkpoint-in-use"] * (runs - 1)]
 
 
 def test_a_lock_that_cannot_be_opened_is_not_held(spark, store):

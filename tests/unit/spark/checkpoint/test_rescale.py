@@ -90,9 +90,9 @@ def test_a_closed_checkpoint(checkpoint, is_saved):
 
 def test_an_epoch_that_was_cut_off(checkpoint):
     log(checkpoint, 3, is_finished=False)
-    said = refusal(checkpoint, 4)
-    assert "[unfinished-epoch] epoch 3 of the checkpoint" in said
-    assert "run the flow until it has caught up" in said
+    message = refusal(checkpoint, 4)
+    assert "[unfinished-epoch] epoch 3 of the checkpoint" in message
+    assert "run the flow until it has caught up" in message
 
 
 def test_a_move_to_another_number_that_was_cut_off(checkpoint):

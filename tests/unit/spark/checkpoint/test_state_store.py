@@ -54,8 +54,8 @@ def framed(data):
 
 
 def changelog(lineage, *records, version="v4"):
-    said = json.dumps([{"version": n, "checkpointUniqueId": uid} for n, uid in lineage])
-    return framed(java_text(version) + java_text(said) + b"".join(records) + b"\0")
+    line = json.dumps([{"version": n, "checkpointUniqueId": uid} for n, uid in lineage])
+    return framed(java_text(version) + java_text(line) + b"".join(records) + b"\0")
 
 
 class Store:

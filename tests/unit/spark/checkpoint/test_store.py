@@ -81,9 +81,9 @@ def test_a_state_of_another_type_is_refused():
 def test_steps_that_change_places_are_refused():
     """Their states lie in the store of a level; looked for in another they would seem new."""
     swapped = identity(two_levels(first=total, second=count))
-    said = "\n".join(problem.message for problem in differences(identity(two_levels()), swapped))
-    assert "step 'count' was in level 1 and is in level 2" in said
-    assert "step 'total' was in level 2 and is in level 1" in said
+    text = "\n".join(problem.message for problem in differences(identity(two_levels()), swapped))
+    assert "step 'count' was in level 1 and is in level 2" in text
+    assert "step 'total' was in level 2 and is in level 1" in text
 
 
 def test_all_differences_are_told_at_once():

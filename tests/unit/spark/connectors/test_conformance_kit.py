@@ -16,7 +16,7 @@ from support.faults.pairs import PAIRS, make_pair
 from cutwater.spark import csv as csv_files
 from cutwater.spark import json_lines, kafka_messages, parquet, postgres_rows
 from cutwater.spark.connectors.kafka import transactions
-from cutwater.testing.connectors import SinkLaws, SourceLaws
+from cutwater.testing.connectors import KilledSink, KilledSource, SinkLaws, SourceLaws
 
 
 def with_kafka_slow(names):
@@ -196,3 +196,31 @@ def test_a_right_source_keeps_all_laws(tmp_path, request):
 @pytest.mark.parametrize("kind", BROKEN_SOURCES, ids=lambda kind: kind.__name__)
 def test_a_broken_source_is_rejected_by_its_law(kind, tmp_path, request):
     assert BROKEN_SOURCES[kind] in broken_source_laws(kind, tmp_path, request)
+
+
+class Drawn:
+    """A run that only draws where it is to be killed."""
+
+    def __init__(self):
+        self.drawn = []
+
+    def kill_at_random(self, rng):
+        self.drawn.append(rng.random())
+
+    def __getattr__(self, name):
+        return lambda *_: None
+
+
+def killed(kit, seed):
+    made, run = kit(), Drawn()
+    made.seed = seed
+    made.test_kills_lose_double_and_reorder_nothing(run)
+    return run.drawn
+
+
+@pytest.mark.parametrize("kit", [KilledSink, KilledSource])
+def test_a_random_kill_is_repeated_by_the_seed_it_prints(kit, capsys):
+    drawn = killed(kit, None)
+    seed = int(capsys.readouterr().out.rpartition("seed = ")[2])
+    assert killed(kit, seed) == drawn
+    assert killed(kit, seed + 1) != drawn

@@ -86,9 +86,9 @@ def test_a_column_of_the_type_is_read(tp, declared):
 @pytest.mark.parametrize(("tp", "hint"), REFUSED, ids=str)
 @pytest.mark.parametrize("declared", [str, bytes, dict[str, str], Any])
 def test_a_column_without_a_value_in_python_is_refused_with_a_way_round(tp, hint, declared):
-    (said,) = problems(tp, declared)
-    assert f"is {tp.simpleString()}; the record declares it as" in said
-    assert hint.replace("column", "value") in said
+    (message,) = problems(tp, declared)
+    assert f"is {tp.simpleString()}; the record declares it as" in message
+    assert hint.replace("column", "value") in message
 
 
 def test_spark_has_no_other_type():
@@ -102,16 +102,16 @@ def test_spark_has_no_other_type():
 
 
 def test_the_hint_says_which_annotation_takes_the_column():
-    (said,) = problems(t.TimestampType(), int)
-    assert said.endswith("correct the annotation: timestamp is datetime.datetime")
+    (message,) = problems(t.TimestampType(), int)
+    assert message.endswith("correct the annotation: timestamp is datetime.datetime")
 
 
 def test_two_columns_of_one_name_are_refused():
     flow = cw.Flow("flow")
     flow.source("rows", str)
     schema = t.StructType().add("value", "string").add("value", "string")
-    (said,) = frame_column_problems(flow.steps[0], schema, ())
-    assert str(said).startswith("[ambiguous-column]")
+    (message,) = frame_column_problems(flow.steps[0], schema, ())
+    assert str(message).startswith("[ambiguous-column]")
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_a_column_without_an_order_is_no_order(tp):
     flow = cw.Flow("flow")
     flow.source("rows", str)
     schema = t.StructType().add("value", "string").add("place", tp)
-    (said,) = frame_column_problems(flow.steps[0], schema, ["place"])
-    assert str(said).startswith("[column-without-order] column 'place' is the position of a row")
+    (message,) = frame_column_problems(flow.steps[0], schema, ["place"])
+    assert str(message).startswith("[column-without-order] column 'place' is the position of a row")
 
 
 SORTED = {

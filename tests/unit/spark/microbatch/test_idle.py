@@ -344,9 +344,9 @@ def test_a_time_that_is_none_is_refused(tmp_path, seconds):
 
 
 def test_a_source_without_a_watermark_is_refused(tmp_path):
-    said = refusal(tmp_path, 5, rule=False)
-    assert "[idle-without-watermark] source 'items' is idle after 5 seconds, but" in said
-    assert "watermark=bounded_delay(DELAY)" in said
+    message = refusal(tmp_path, 5, rule=False)
+    assert "[idle-without-watermark] source 'items' is idle after 5 seconds, but" in message
+    assert "watermark=bounded_delay(DELAY)" in message
 
 
 def refusal(tmp_path, seconds, *, rule):

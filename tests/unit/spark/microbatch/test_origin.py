@@ -247,8 +247,8 @@ def test_a_row_behind_an_exchange_is_named_by_the_whole_numbers_of_its_order():
     order = _fixed_orders(
         order_bytes((0,)), [pa.array([3], pa.int32()), pa.array([-9], pa.int64())]
     )
-    said = origin_of(load_job(dump_job(job)), order[0] + b"what it caused")
-    assert said == "the row of source 'items' with partition 3, at -9"
+    origin = origin_of(load_job(dump_job(job)), order[0] + b"what it caused")
+    assert origin == "the row of source 'items' with partition 3, at -9"
 
 
 class OfNumbers(Frame):

@@ -15,7 +15,7 @@ def total(seen: int, n: int) -> tuple[int, list[int]]:
 
 
 @pytest.fixture
-def mail(tmp_path, monkeypatch):
+def pieces_of(tmp_path, monkeypatch):
     """Reads bodies of events whose values are their orders; counts how many are decoded."""
     flow = cw.Flow("flow")
     flow.sink("out", flow.source("items", int).key_by(lambda n: "k").apply(total))
@@ -53,14 +53,14 @@ def decoded(monkeypatch):
         [[1, 9], [2], [3], [4], [5], [6], [7], [8]],
     ],
 )
-def test_pieces_are_in_order_and_all_but_the_last_are_full(mail, bodies):
-    pieces = [list(batch.values) for batch, _ in mail(*bodies)]
+def test_pieces_are_in_order_and_all_but_the_last_are_full(pieces_of, bodies):
+    pieces = [list(batch.values) for batch, _ in pieces_of(*bodies)]
     assert pieces == [[1, 2, 3, 4], [5, 6, 7, 8], [9]]
 
 
-def test_bodies_that_follow_one_another_are_decoded_one_by_one(mail, monkeypatch):
+def test_bodies_that_follow_one_another_are_decoded_one_by_one(pieces_of, monkeypatch):
     read = decoded(monkeypatch)
-    pieces = mail(*([n, n + 1, n + 2, n + 3] for n in range(0, 40, 4)))
+    pieces = pieces_of(*([n, n + 1, n + 2, n + 3] for n in range(0, 40, 4)))
     assert list(next(pieces)[0].values) == [0, 1, 2, 3]
     assert read == [1]
     assert sum(len(batch) for batch, _ in pieces) == 36

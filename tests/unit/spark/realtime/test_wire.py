@@ -33,8 +33,8 @@ def test_a_tick_is_one_row_for_each_receiver():
 
 
 def test_a_barrier_has_no_body():
-    said = [row for row in rows_of(barrier_rows(3, 5, 2)) if row["sender"] != NO_SENDER]
-    assert [(row["tick"], row["body"]) for row in said] == [(5, b""), (5, b"")]
+    sent = [row for row in rows_of(barrier_rows(3, 5, 2)) if row["sender"] != NO_SENDER]
+    assert [(row["tick"], row["body"]) for row in sent] == [(5, b""), (5, b"")]
 
 
 @pytest.mark.parametrize(

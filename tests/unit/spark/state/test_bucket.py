@@ -10,7 +10,7 @@ from support.spark.toy_buckets import COLUMNS, bucket, calls, constants, entries
 from support.spark.toy_spark import Group
 
 from cutwater.spark.state import bucket as buckets
-from cutwater.spark.state import changelog as statelog
+from cutwater.spark.state import changelog
 from cutwater.spark.state.cache import StateCache
 from cutwater.spark.state.table import StateKindChanged
 
@@ -99,7 +99,7 @@ def check_head(group):
     """The head tells what there is."""
     told, found = head(group), entries(group)
     assert sorted(found) == list(range(told.first, told.next))
-    assert told.total == sum(map(len, found.values())) + statelog.ENTRY_COST * len(found)
+    assert told.total == sum(map(len, found.values())) + changelog.ENTRY_COST * len(found)
 
 
 @given(EPOCHS, st.integers(0, 200), st.integers(1, 80), st.integers(0, 60), st.booleans())
@@ -201,7 +201,7 @@ def test_a_long_log_is_read_entry_by_entry(monkeypatch):
     group = Group()
     epoch(group, ("one", b"a", b"1"))
     epoch(group, ("one", b"b", b"1"))
-    monkeypatch.setattr(statelog, "READ_AT_ONCE", 10)
+    monkeypatch.setattr(changelog, "READ_AT_ONCE", 10)
     assert calls(group, ("one", b"a", b"1"), copies=StateCache()) == ["get", "get", "get"]
 
 

@@ -9,7 +9,7 @@ from support.spark.toy_buckets import COLUMNS, bucket, constants, entries, epoch
 from support.spark.toy_spark import Group
 
 from cutwater.spark.state import bucket as buckets
-from cutwater.spark.state import changelog as statelog
+from cutwater.spark.state import changelog
 from cutwater.spark.state.cache import StateCache
 
 
@@ -20,20 +20,20 @@ def no_copies(monkeypatch):
 
 def test_entries_are_bounded():
     group = Group()
-    big = bytes(statelog.ENTRY_BYTES // 3)
+    big = bytes(changelog.ENTRY_BYTES // 3)
     states = bucket(group)
     states.put_many("one", [b"%d" % number for number in range(10)], [big] * 10)
-    states.put("two", b"huge", bytes(statelog.ENTRY_BYTES * 3))
+    states.put("two", b"huge", bytes(changelog.ENTRY_BYTES * 3))
     states.save()
     sizes = sorted(map(len, entries(group).values()))
     assert len(sizes) == 6
-    assert sizes[-2] < 1.01 * statelog.ENTRY_BYTES
+    assert sizes[-2] < 1.01 * changelog.ENTRY_BYTES
 
 
 def is_bounded(group):
     """Spelled out: what is removed keeps pace with what is appended and with what is deleted."""
     told = head(group)
-    slack = 2 * buckets.SMALLEST_LOG + 2 * (statelog.ENTRY_BYTES + statelog.ENTRY_COST)
+    slack = 2 * buckets.SMALLEST_LOG + 2 * (changelog.ENTRY_BYTES + changelog.ENTRY_COST)
     return told.total <= 4 * told.live + slack
 
 
@@ -102,7 +102,7 @@ def test_work_of_an_epoch_follows_what_it_changes_not_what_there_is():
         return moved
 
     small, large = traffic(2_000), traffic(40_000)
-    assert max(large) < 2 * statelog.ENTRY_BYTES
+    assert max(large) < 2 * changelog.ENTRY_BYTES
     assert sum(large) / len(large) < 1.3 * sum(small) / len(small)
 
 

@@ -7,7 +7,7 @@ from support.spark.toy_buckets import COLUMNS, bucket, entries
 from support.spark.toy_spark import Group
 
 from cutwater.spark.state import bucket as buckets
-from cutwater.spark.state import changelog as statelog
+from cutwater.spark.state import changelog
 from cutwater.spark.state.cache import StateCache
 from cutwater.spark.state.table import StateColumn, StateKindChanged, StateTable
 
@@ -104,7 +104,7 @@ def test_long_objects_are_cut_into_entries():
     rows.write(rows.add([b"%d" % key for key in range(100)]), {"names": ["x" * 10_000] * 100})
     states.save()
     sizes = list(map(len, entries(group).values()))
-    assert max(sizes) < 2.1 * statelog.ENTRY_BYTES
+    assert max(sizes) < 2.1 * changelog.ENTRY_BYTES
     buckets._cache = StateCache()
     rows = bucket(group).table("rows", COLUMNS)
     assert set(rows.read(rows.all())["names"]) == {"x" * 10_000}

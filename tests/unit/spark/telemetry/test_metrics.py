@@ -215,12 +215,12 @@ def test_a_log_has_a_line_for_each_event():
     log.note(EPOCH)
     log.event("notice", text="waiting")
     log.fail(InputError(Problem("bad-record", "line 3 is canary", "correct it")))
-    said = [json.loads(line) for line in file.getvalue().splitlines()]
-    assert [one["event"] for one in said] == ["epoch", "notice", "failed"]
-    assert said[0]["at"] == "1970-01-01T00:00:00.000+00:00"
-    assert (said[0]["epoch"], said[0]["rows"]) == (7, {"out": 5})
-    assert said[0]["sources"]["in"]["lag_seconds"] == 30.0
-    assert said[2]["codes"] == ["bad-record"]
+    records = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert [one["event"] for one in records] == ["epoch", "notice", "failed"]
+    assert records[0]["at"] == "1970-01-01T00:00:00.000+00:00"
+    assert (records[0]["epoch"], records[0]["rows"]) == (7, {"out": 5})
+    assert records[0]["sources"]["in"]["lag_seconds"] == 30.0
+    assert records[2]["codes"] == ["bad-record"]
     assert "canary" not in file.getvalue()
 
 

@@ -193,6 +193,8 @@ class DeltaLog:
 
     def _until_committed(self, attempt: Callable[[DeltaTable], None]) -> int:
         """Retry until no other commit interferes; returns the version it was based on."""
+        # By hand: each attempt must read the table anew, and there is nothing to wait for. A lost
+        # race means that another commit is done.
         with self._speaking():
             for left in reversed(range(ATTEMPTS)):
                 table = self._table()

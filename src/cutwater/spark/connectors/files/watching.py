@@ -15,7 +15,7 @@ from pathlib import Path
 __all__ = ["FolderWatch", "RollingLook", "files_in"]
 
 _RECENT = 64
-"""The newest files, which are checked at every poll: they are the ones that change."""
+"""How many of the newest files are checked at every poll: growing files are new ones."""
 _GRAIN_S = 2.0
 """The coarsest timestamp of file systems in use: two changes within it may have the same time."""
 
@@ -61,7 +61,7 @@ class FolderWatch:
 
 
 class RollingLook:
-    """Goes round the known files, so that each is checked within a given time."""
+    """Checks the known files in turn, each within a given time."""
 
     def __init__(self, within: float, now: Callable[[], float]) -> None:
         self._within = within
@@ -79,7 +79,7 @@ class RollingLook:
         self._recent.append(path)
 
     def favour(self, path: str) -> None:
-        """Check a file that has changed at every poll for a while."""
+        """Check a changed file at every poll until enough others have changed since."""
         if path not in self._recent:
             self._recent.append(path)
 

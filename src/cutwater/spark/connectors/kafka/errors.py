@@ -43,7 +43,7 @@ _FENCED = "_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH"
 
 
 class LastError:
-    """The last error that a client reported in the background; a timeout alone says little."""
+    """The last error that a client reported in the background, to explain a timeout."""
 
     def __init__(self) -> None:
         self.error: Any = None
@@ -61,14 +61,14 @@ class LastError:
             self.error = error
 
     def or_else(self, error: Any) -> Any:
-        """The error that explains more: the recorded one if the given one is a mere timeout."""
+        """The given error; if that is only a timeout, the recorded one."""
         if self.error is not None and _is(error, _UNREACHABLE):
             return self.error
         return error
 
     @contextlib.contextmanager
     def explaining(self) -> Iterator[None]:
-        """Replace errors that the client raises by the ones that explain most."""
+        """Replace timeouts that the client raises by the recorded errors."""
         self.failed = None
         if self.error is not None and not _is(self.error, _LOGIN):
             self.error = None
@@ -94,7 +94,7 @@ def is_fenced(error: Any) -> bool:
 
 
 def is_down(error: Any) -> bool:
-    """Is there no connection at all? Then it is not sending that took long."""
+    """Is there no connection at all? Then a timeout is not about slow sending."""
     return _is(error, "_TRANSPORT _ALL_BROKERS_DOWN _RESOLVE")
 
 
@@ -157,7 +157,7 @@ def failure(who: str, cluster: Cluster, topic: str, error: Any) -> Problem:
 
 
 def overdue(who: str, cluster: Cluster, topic: str, epoch: int) -> Problem:
-    """The message for an epoch that took longer to send than its transaction may be open."""
+    """The message for an epoch that took longer to send than the transaction timeout."""
     limit = cluster.transaction_timeout_ms
     return Problem(
         "transaction-timeout",
@@ -171,7 +171,7 @@ def overdue(who: str, cluster: Cluster, topic: str, epoch: int) -> Problem:
 
 
 def failed(who: str, cluster: Cluster, topic: str, error: Any) -> CutwaterError:
-    """A client error as one of Cutwater's: its class follows from the code, with a message."""
+    """The Cutwater error for a client error; its class follows from the code."""
     return kind_of_kafka(error.name())(failure(who, cluster, topic, error))
 
 
@@ -180,6 +180,7 @@ def patiently(who: str, cluster: Cluster, topic: str, look: Callable[[], _T]) ->
 
     An error that a retry does not help with is raised at once.
     """
+    # By hand: tenacity would still need the deadline, and `is_hopeless` to choose what to retry.
     kafka = client_module()
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -193,7 +194,7 @@ def patiently(who: str, cluster: Cluster, topic: str, look: Callable[[], _T]) ->
 
 @contextlib.contextmanager
 def in_words(who: str, cluster: Cluster, topic: str) -> Iterator[None]:
-    """Turn errors of the client into errors of Cutwater with a message and a hint."""
+    """Raise errors of the client as errors of Cutwater, with a message and a hint."""
     try:
         yield
     except client_module().KafkaException as error:

@@ -104,6 +104,8 @@ def put(
     After any failure a new producer replaces the old one. Its start aborts or completes the old
     transaction, so the ledger then tells whether that was committed.
     """
+    # By hand, not by tenacity: what follows a failure depends on it. A fenced producer must first
+    # see whether another attempt has written the same buckets; only other failures wait.
     kafka = client_module()
     deadline = time.monotonic() + _PATIENCE_S
     while True:

@@ -143,10 +143,10 @@ def test_it_says_that_rows_may_come_again():
         pass
 
     for function in (send, partial(partial(send), bucket=1)):
-        said = Callback(function).guarantee()
-        assert said.kind == "at-least-once"
-        assert "send (test_sink.py:" in said.because
-    assert "again" in said.because
+        guarantee = Callback(function).guarantee()
+        assert guarantee.kind == "at-least-once"
+        assert "send (test_sink.py:" in guarantee.because
+    assert "again" in guarantee.because
 
 
 def test_a_checkpoint_that_is_anothers_is_no_matter(sink):

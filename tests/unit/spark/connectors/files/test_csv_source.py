@@ -158,8 +158,8 @@ BAD_ROWS = {
 @pytest.mark.parametrize(("row", "error"), BAD_ROWS.items())
 def test_a_bad_row_is_named_by_file_and_line_and_its_neighbours_are_read(folder, copy, row, error):
     path = put(folder, f'name,size\n"a\nb",1\n{row}\nc,3\n')
-    said = copy.refused(Csv(str(folder)), Item)
-    assert said.startswith(
+    message = copy.refused(Csv(str(folder)), Item)
+    assert message.startswith(
         f"[bad-record] {path}:4 is not a record of source 'items': {error}; it is "
     )
     copied = copy(Csv(str(folder)), Item, skip_bad_records=True)
@@ -199,9 +199,9 @@ def test_a_header_that_does_not_fit_is_refused_and_nothing_is_planned(
     folder, copy, tmp_path, header, code, words
 ):
     path = put(folder, f"{header}\n")
-    said = copy.refused(Csv(str(folder)), Item, skip_bad_records=True)
-    assert said.startswith(f"[{code}] the first line of {path} names ")
-    assert words in said
+    message = copy.refused(Csv(str(folder)), Item, skip_bad_records=True)
+    assert message.startswith(f"[{code}] the first line of {path} names ")
+    assert words in message
     assert not list((tmp_path / "checkpoint" / "sources" / "items").rglob("*.json"))
     put(folder, "name,size\na,1\n")
     assert items(copy(Csv(str(folder)), Item)) == [Item("a", 1)]

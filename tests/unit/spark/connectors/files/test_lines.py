@@ -50,8 +50,8 @@ def test_blocks_of_any_size_hold_the_lines_that_are_there(file, texts, is_ended,
     expected = path.read_bytes().split(b"\n")
     wanted = [len(line) if len(line) > longest else line for line in expected]
     begins = [sum(len(line) + 1 for line in expected[:n]) for n in range(len(expected))]
-    said = [(line, place) for line, place in zip(found, places, strict=True) if line != b""]
-    assert said == [(w, b) for w, b in zip(wanted, begins, strict=True) if w != b""]
+    pairs = [(line, place) for line, place in zip(found, places, strict=True) if line != b""]
+    assert pairs == [(w, b) for w, b in zip(wanted, begins, strict=True) if w != b""]
 
 
 @given(TEXTS, st.integers(0, 40), st.integers(1, 15))
@@ -74,9 +74,9 @@ def test_a_record_that_is_too_long_is_bad_whatever_it_begins_with(tmp_path):
     runs = list(reader.batches(chunk_of(tmp_path / "a.jsonl")))
     assert [run.positions for run in runs] == [[0], [2], [53]]
     assert [reader.decode(run) for run in (runs[0], runs[2])] == [[1], [3]]
-    said = r"it has 50 bytes, and a record has at most 10 \(max_record_bytes\)"
+    message = r"it has 50 bytes, and a record has at most 10 \(max_record_bytes\)"
     for read in (reader.decode, lambda run: reader.decode_one(run.raws[0])):
-        with pytest.raises(BadRecord, match=said):
+        with pytest.raises(BadRecord, match=message):
             read(runs[1])
     assert reader.count(chunk_of(tmp_path / "a.jsonl")) == 3
 

@@ -202,8 +202,8 @@ def test_bad_rows_are_named_and_their_neighbours_are_read(folder, copy):
     wrong = pa.array([b"a", b"\xff", b"c", b"d"]).view(pa.string())
     sizes = pa.array([1, 2, None, 2**63], pa.uint64())
     path = put(folder, {"name": wrong, "size": sizes})
-    said = copy.refused(Parquet(str(folder)), Item)
-    assert said.startswith(f"[bad-record] row 2 of {path} is not a record of source 'items': ")
+    message = copy.refused(Parquet(str(folder)), Item)
+    assert message.startswith(f"[bad-record] row 2 of {path} is not a record of source 'items': ")
     copied = copy(Parquet(str(folder)), Item, skip_bad_records=True)
     assert items(copied) == [Item("a", 1)]
     kept = [json.loads(line) for line in copied.bad]
@@ -252,9 +252,9 @@ def test_a_schema_that_does_not_fit_is_refused_and_nothing_is_planned(
     folder, copy, tmp_path, columns, code, words
 ):
     put(folder, columns)
-    said = copy.refused(Parquet(str(folder)), Item, skip_bad_records=True)
-    assert said.startswith(f"[{code}] ")
-    assert words in said
+    message = copy.refused(Parquet(str(folder)), Item, skip_bad_records=True)
+    assert message.startswith(f"[{code}] ")
+    assert words in message
     assert not list((tmp_path / "checkpoint" / "sources" / "items").rglob("*.json"))
 
 
@@ -272,8 +272,8 @@ def test_a_damaged_file_is_a_sentence(folder, copy, damage):
         case "garbage inside":
             data[4:200] = b"\xff" * 196
     path.write_bytes(data)
-    said = copy.refused(Parquet(str(folder)), Item, skip_bad_records=True)
-    assert said.startswith(f"[damaged-parquet] {path} cannot be read as Parquet: ")
+    message = copy.refused(Parquet(str(folder)), Item, skip_bad_records=True)
+    assert message.startswith(f"[damaged-parquet] {path} cannot be read as Parquet: ")
 
 
 def test_a_file_without_rows_is_no_input(folder, copy):

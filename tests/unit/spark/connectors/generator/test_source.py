@@ -87,8 +87,10 @@ def test_a_row_that_is_no_record_is_a_bad_one(copy):
     def mixed(number: int) -> object:
         return [Item(0), Item("1"), object(), None, Item(4)][number]  # type: ignore[arg-type]
 
-    said = copy.refused(Generated(mixed, total=5), Item)
-    assert said.startswith("[bad-record] row 1 is not a record of source 'items': Expected `int`")
+    message = copy.refused(Generated(mixed, total=5), Item)
+    assert message.startswith(
+        "[bad-record] row 1 is not a record of source 'items': Expected `int`"
+    )
     copied = copy(Generated(mixed, total=5), Item, skip_bad_records=True)
     assert items(copied) == [Item(0), Item(4)]
     assert [json.loads(line)["row"] for line in copied.bad] == [1, 2, 3]
@@ -98,9 +100,9 @@ def test_a_function_that_fails_is_a_sentence(copy):
     def broken(number: int) -> Item:
         return Item(1 // (number - 2))
 
-    said = copy.refused(Generated(broken, total=5), Item)
-    assert "[generator-failed] broken(2), which makes rows of a source, failed: " in said
-    assert "ZeroDivisionError" in said
+    message = copy.refused(Generated(broken, total=5), Item)
+    assert "[generator-failed] broken(2), which makes rows of a source, failed: " in message
+    assert "ZeroDivisionError" in message
 
 
 def test_settings_that_cannot_work_are_refused_before():

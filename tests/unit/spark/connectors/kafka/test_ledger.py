@@ -45,8 +45,8 @@ def owner(generation, **more):
 
 
 def slot(epoch, generation=1, labels=(1,)):
-    said = {"generation": generation, "epoch": epoch, "buckets": list(labels), "rows": 0}
-    return json.dumps(said).encode()
+    entry = {"generation": generation, "epoch": epoch, "buckets": list(labels), "rows": 0}
+    return json.dumps(entry).encode()
 
 
 def test_nothing_is_said_of_an_account_that_never_wrote(ledger):

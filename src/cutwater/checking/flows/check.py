@@ -249,6 +249,11 @@ def _purity(calls: Calls) -> Iterator[Finding]:
         else:
             why = ("no event of these inputs reached a function: pass inputs that do",)
             yield Finding("purity: nothing was looked at", message, "note", why)
+    cut = [result for result in clean if result.calls < result.distinct]
+    if cut:
+        details = [f"'{r.step}': {r.calls:,} of {many(r.distinct, 'different call')}" for r in cut]
+        check = "purity: not every call was repeated"
+        yield Finding(check, many(len(cut), "function"), "note", tuple(details))
     warned = [result for result in clean if result.warnings]
     if warned:
         details = [f"'{r.step}' names {', '.join(r.warnings)}" for r in warned]

@@ -6,9 +6,14 @@ import datetime as dt
 import os
 import random
 import secrets
+import shutil
+import textwrap
 import time
 import uuid
 from itertools import count
+from pathlib import Path
+from time import localtime as local_time
+from time import time as bound_time
 
 from support.flows import caching_helper
 from support.flows.caching_helper import remembered
@@ -38,6 +43,55 @@ def time_zone(word: str) -> str:
 
 def user(word: str) -> str:
     return os.environ.get("USER", "") + os.environ.get("CI", "") + os.environ.get("LANG", "x")
+
+
+def bound_clock(word: str) -> int:
+    return int(bound_time()) // 86_400
+
+
+def bound_local_time(word: str) -> int:
+    return local_time().tm_year
+
+
+def day(word: str) -> str:
+    return time.strftime("%Y-%m-%d")
+
+
+def year_of_text(word: str) -> str:
+    return time.asctime()[-4:]
+
+
+def clock_of_the_system(word: str) -> int:
+    return int(time.clock_gettime(time.CLOCK_REALTIME)) // 86_400
+
+
+def unset_switch(word: str) -> str:
+    return word.upper() if os.environ.get("CUTTER_UPPER") else word
+
+
+def unset_getenv(word: str) -> str:
+    return word.upper() if os.getenv("CUTTER_UPPER") == "1" else os.getenv("CUTTER_UPPER", word)
+
+
+def unset_in(word: str) -> bool:
+    return "CUTTER_DEBUG" in os.environ
+
+
+def home(word: str) -> str:
+    return str(Path.home())
+
+
+def folder(word: str) -> str:
+    return str(Path.cwd())
+
+
+def temporary_folder(word: str) -> str:
+    return os.environ.get("TMPDIR", "")
+
+
+def quiet_library(word: str) -> int:
+    """A library that asks for a variable which nobody set gets none."""
+    return textwrap.TextWrapper(shutil.get_terminal_size().columns).width
 
 
 def joined(words: str) -> str:

@@ -64,7 +64,7 @@ def observe_in_c(shown):
 IMPATIENT = """
 import sys
 import cutwater.semantics.hanging as hanging
-hanging.TICK_S, hanging.PATIENCE = 0.05, 4
+hanging.WATCH_TICK_S, hanging.PATIENCE = 0.05, 4
 from cutwater.cli import main
 main()
 """

@@ -111,6 +111,7 @@ def check_flow(
         Scenario(flow, sample, epoch_size, instances, observe, calls.watch, losses)
         for sample in inputs_to_try(flow, inputs, samples, seed)
     ]
+    events = sum(not isinstance(item, Barrier) for one in scenarios for item in one.items())
     findings: list[Finding] = []
     notify = progress or _silent
     check = _Check(
@@ -119,11 +120,10 @@ def check_flow(
     try:
         with patient(), reproducible(seed):
             for finding in _findings(check):
-                findings.append(finding)
+                findings.append(finding if events else _if_anything(finding, sent))
     except KeyboardInterrupt:
         rest = Finding("the rest", "interrupted", "not refuted", is_interrupted=True)
         findings.append(rest)
-    events = sum(not isinstance(item, Barrier) for one in scenarios for item in one.items())
     return FlowReport(flow.name, seed, tuple(findings), len(scenarios), events)
 
 
@@ -209,6 +209,16 @@ def _if_pure(finding: Finding, is_impure: bool) -> Finding:
     return replace(finding, extent=extent, verdict="not refuted")
 
 
+def _if_anything(finding: Finding, sent: Finding) -> Finding:
+    """The finding on inputs without an event: what holds of nothing is said to be nothing."""
+    if finding is sent or finding.verdict not in ("holds", "not refuted"):
+        return finding
+    why = ("these inputs have no event: pass inputs that do",)
+    return replace(
+        finding, check=f"{finding.check}: nothing was looked at", verdict="note", details=why
+    )
+
+
 def _check_numbers(**numbers: int) -> None:
     problems = [
         Problem("too-small", f"{name} is {value}; it is at least {least}", f"use {least}")
@@ -249,6 +259,11 @@ def _purity(calls: Calls) -> Iterator[Finding]:
         else:
             why = ("no event of these inputs reached a function: pass inputs that do",)
             yield Finding("purity: nothing was looked at", message, "note", why)
+    cut = [result for result in clean if result.calls < result.distinct]
+    if cut:
+        details = [f"'{r.step}': {r.calls:,} of {many(r.distinct, 'different call')}" for r in cut]
+        check = "purity: not every call was repeated"
+        yield Finding(check, many(len(cut), "function"), "note", tuple(details))
     warned = [result for result in clean if result.warnings]
     if warned:
         details = [f"'{r.step}' names {', '.join(r.warnings)}" for r in warned]

@@ -61,6 +61,8 @@ class _Count:
     """Those emitted when a time was complete, or an epoch ended."""
     paired: int = 0
     """For a join: the number of pairs passed to its function."""
+    expired: int = 0
+    """For a task: the states dropped after `expire_after`."""
     read: int = 0
     """For a source: the number of its events."""
 
@@ -120,7 +122,9 @@ class _Counts:
 
 def _counting(op: Operator, count: _Count, counts: _Counts) -> Operator:
     def step(state: Any, event: Any) -> tuple[Any, Sequence[Any]]:
+        was_kept = isinstance(event, Watermark) and not op.is_blank(state)
         state, outputs = op.step(state, event)
+        count.expired += was_kept and op.is_blank(state)
         made = sum(isinstance(output, Data) for output in outputs)
         count.received += isinstance(event, Data)
         count.emitted += made
@@ -227,7 +231,7 @@ class _Around:
         if isinstance(step, s.Enter):
             return self.loop is not None and self.counts.of(self.loop).received > 0
         if _works(step):
-            return self.counts.of(step).emitted > 0 or not isinstance(step, s.Filter)
+            return self.counts.of(step).emitted > 0 or not isinstance(step, _CHOOSING)
         return any(map(self._has_output, step.inputs))
 
 
@@ -242,16 +246,23 @@ def _gaps(around: _Around, step: s.Step, held_by: Sequence[str]) -> Iterator[Gap
     if not count.received:
         if around.is_first(step):
             yield Gap(step.name, "received", f"no event came to {step.verb} '{step.name}'")
-    elif isinstance(step, s.Filter) and not count.emitted:
-        yield Gap(step.name, "emitted", f"filter '{step.name}' let nothing through")
+    elif isinstance(step, _CHOOSING) and not count.emitted:
+        what = "let nothing through" if isinstance(step, s.Filter) else "emitted nothing"
+        yield Gap(step.name, "emitted", f"{step.verb} '{step.name}' {what}")
     elif isinstance(step, s.Join) and not count.paired:
         message = f"join '{step.name}' never paired two values{_why(held_by)}"
         yield Gap(step.name, "paired", message)
     elif isinstance(step, _CLOSING) and not count.completed:
         message = f"{_closing(step)} before the end of the input{_why(held_by)}"
         yield Gap(step.name, "completed", message)
+    may_expire = isinstance(step, s.Apply) and step.expire_after is not None
+    if may_expire and count.received and not count.expired:
+        message = f"no state of {step.verb} '{step.name}' expired{_why(held_by)}"
+        yield Gap(step.name, "expired", message)
 
 
+_CHOOSING = (s.Filter, s.FlatMap, s.Flatten, s.Apply, s.Operate)
+"""Steps that may emit nothing for an event."""
 _CLOSING = (s.AggregateWindows, s.Batch, s.Histogram, s.OnComplete)
 """Steps that emit only once a time is complete."""
 

@@ -80,8 +80,8 @@ class Call:
 class Calls:
     """The calls of each of a flow's functions; `watch` makes steps that record them."""
 
-    limit: int = 2_000
-    """The number of calls of a function that are kept, from its first."""
+    limit: int = 10_000
+    """The number of different calls of a function that are kept, from its first."""
     functions: dict[tuple[str, str], tuple[s.Step, Callable[..., Any]]] = field(
         default_factory=dict
     )
@@ -90,7 +90,8 @@ class Calls:
     """How another process gets each function as it was before its first call."""
     made: dict[tuple[str, str], list[Call]] = field(default_factory=dict)
     seen: dict[tuple[str, str], set[Any]] = field(default_factory=dict)
-    """The arguments of the calls in comparable form, to record equal calls once."""
+    """The arguments of the calls in comparable form, to record equal calls once; beyond the limit
+    their hashes, to count them."""
 
     def watch(self, step: s.Step) -> s.Step:
         """The step, with functions that record their calls."""
@@ -115,10 +116,12 @@ class Calls:
         seen = self.seen.setdefault((step.name, role), set())
 
         def noting(*arguments: Any) -> Any:
-            held = form(arguments) if len(made) < self.limit else None
-            if held is None or held in seen:
+            held, is_full = form(arguments), len(made) >= self.limit
+            is_known = held in seen or (is_full and hash(held) in seen)
+            if not is_known:
+                seen.add(hash(held) if is_full else held)
+            if is_known or is_full:
                 return listed(f(*arguments), is_listing, title)
-            seen.add(held)
             before = Call(arguments).copies()
             result = listed(f(*arguments), is_listing, title)
             made.append(Call(before, encoded(result)))
@@ -174,6 +177,8 @@ class PurityResult:
     role: str
     calls: int
     """The number of different calls that were repeated."""
+    distinct: int
+    """The number of different calls that were made."""
     elsewhere: bool
     """Were they repeated in another process, with another hash seed?"""
     impurity: Impurity | None
@@ -193,7 +198,9 @@ def check_purity(calls: Calls) -> list[PurityResult]:
             found = _differs_elsewhere(_title(step), of_function(f), made, others, jobs[name, role])
         found = found or _repeat(step, f, made, is_listing=gives_several(step, role))
         is_elsewhere = others is not None
-        results.append(PurityResult(name, role, len(made), is_elsewhere, found, suspicions(f)))
+        count = max(len(made), len(calls.seen[name, role]))
+        hints = suspicions(f)
+        results.append(PurityResult(name, role, len(made), count, is_elsewhere, found, hints))
     return results
 
 

@@ -16,7 +16,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from cutwater.flow.user_modules import is_installed
 
 __all__ = ["another_clock", "reproducible", "surroundings"]
 
@@ -25,20 +29,27 @@ _THEN = 1_704_110_400.0
 _TICK_S = 0.001
 """How far the clock runs each time it is read: a loop that waits for a deadline ends."""
 _LATER_S = 86_400.0 * 400 + 3_600 * 7 + 61
-_TAKING_NOTHING = ("time", "monotonic", "perf_counter")
+_TAKING_NOTHING = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 _OF_A_TIME = ("localtime", "gmtime", "ctime")
-_KEPT = ("PATH", "HOME", "TMPDIR", "LD_", "PYTHON", "VIRTUAL_ENV", "CUTWATER", "COVERAGE")
+_OF_A_STRUCT = ("strftime", "asctime")
+"""They take a broken-down time last; by default that of now."""
+_KEPT = ("PATH", "LD_", "PYTHON", "VIRTUAL_ENV", "CUTWATER", "COVERAGE")
+_ELSEWHERE = "another environment"
+_FOLDERS = {"HOME": "/another home", "TMPDIR": "/var/tmp"}
 
 
 @contextmanager
 def another_clock(now: Callable[[], float]) -> Iterator[None]:
-    """Clocks that return `now`: those of `time`, and of the classes in `datetime`."""
+    """Clocks that return `now`: those of `time`, and of the classes in `datetime`.
+
+    Names that the user's modules bound at import (``from time import time``) return it, too.
+    """
     kept = {name: getattr(time, name) for name in dir(time)}
-    for name in _TAKING_NOTHING:
-        setattr(time, name, now)
-        setattr(time, f"{name}_ns", lambda: int(now() * 1e9))
-    for name in _OF_A_TIME:
-        setattr(time, name, _of_a_time(kept[name], now))
+    clocks = _clocks(kept, now)
+    vars(time).update(clocks)
+    bound = _bound_by_the_user({id(kept[name]): clocks[name] for name in clocks})
+    for names, name, _, clock in bound:
+        names[name] = clock
     zoned = dt.datetime.fromtimestamp
     changes = {
         "now": classmethod(lambda cls, tz=None: zoned(now(), tz)),
@@ -51,6 +62,50 @@ def another_clock(now: Callable[[], float]) -> Iterator[None]:
         finally:
             for name, value in kept.items():
                 setattr(time, name, value)
+            for names, name, value, _ in bound:
+                names[name] = value
+
+
+def _clocks(real: dict[str, Any], now: Callable[[], float]) -> dict[str, Any]:
+    """What stands in for the functions of `time`."""
+
+    def now_ns() -> int:
+        return int(now() * 1e9)
+
+    of_a_struct = {name: _of_a_struct(real[name], real["localtime"], now) for name in _OF_A_STRUCT}
+    found = {
+        **dict.fromkeys(_TAKING_NOTHING, now),
+        **{f"{name}_ns": now_ns for name in _TAKING_NOTHING},
+        **{name: _of_a_time(real[name], now) for name in _OF_A_TIME},
+        **of_a_struct,
+        "clock_gettime": lambda _clock: now(),
+        "clock_gettime_ns": lambda _clock: now_ns(),
+    }
+    return {name: clock for name, clock in found.items() if name in real}
+
+
+def _of_a_struct(real: Any, localtime: Any, now: Callable[[], float]) -> Any:
+    count = 2 if real.__name__ == "strftime" else 1
+    return lambda *given: real(*given) if len(given) == count else real(*given, localtime(now()))
+
+
+_Names = dict[str, Any]
+
+
+def _bound_by_the_user(clocks: dict[int, Any]) -> list[tuple[_Names, str, Any, Any]]:
+    """Where the user's modules hold a clock by a name of their own: (names, name, it, another)."""
+    modules = [module for name, module in list(sys.modules.items()) if _is_of_the_user(name)]
+    return [
+        (vars(module), name, value, clocks[id(value)])
+        for module in modules
+        for name, value in list(vars(module).items())
+        if id(value) in clocks
+    ]
+
+
+def _is_of_the_user(name: str) -> bool:
+    module = sys.modules.get(name)
+    return isinstance(module, ModuleType) and not is_installed(name)
 
 
 def _of_a_time(real: Any, now: Callable[[], float]) -> Any:
@@ -85,18 +140,55 @@ def _modified(kind: type) -> None:
 
 @contextmanager
 def surroundings(*, seed: int, are_others: bool) -> Iterator[None]:
-    """A fixed clock and random seed; with `are_others`, another time zone and environment, too.
+    """A fixed clock and random seed; with `are_others`, other surroundings, too.
 
-    For a short-lived process: environment and time zone are not restored.
+    These are another time zone, folder and environment, which answers whatever the user's code asks
+    it. For a short-lived process: they are not restored.
     """
     _seed_random(seed)
     os.environ["TZ"] = "OTHER-13:45" if are_others else "UTC"
     time.tzset()
     if are_others:
-        for name in [name for name in os.environ if not name.startswith((*_KEPT, "TZ"))]:
-            os.environ[name] = "another environment"
+        _move_elsewhere()
     with another_clock(_running_from(_THEN + (_LATER_S if are_others else 0.0))):
         yield
+
+
+def _move_elsewhere() -> None:
+    for name in [name for name in os.environ if not name.startswith((*_KEPT, "TZ"))]:
+        os.environ[name] = _ELSEWHERE
+    os.environ.update(_FOLDERS)
+    sys.path[:] = [str(Path(folder).absolute()) for folder in sys.path]
+    os.chdir("/usr" if Path.cwd() == Path("/") else "/")
+    os.environ.__class__ = _Answering
+
+
+class _Answering(type(os.environ)):  # type: ignore[misc]
+    """An environment in which every name is set that the user's own code asks for."""
+
+    def __getitem__(self, name: str) -> str:
+        try:
+            found: str = super().__getitem__(name)
+        except KeyError:
+            if not _is_asked_by_the_user():
+                raise
+            return _ELSEWHERE
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or _is_asked_by_the_user()
+
+
+_ON_THE_WAY = ("os", "collections.abc", "_collections_abc", __name__)
+
+
+def _is_asked_by_the_user() -> bool:
+    """Is it the user's code that reads the environment, not a library that it calls?"""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__") in _ON_THE_WAY:
+        frame = frame.f_back
+    name = frame.f_globals.get("__name__", "")
+    return name not in sys.modules or _is_of_the_user(name)
 
 
 @contextmanager

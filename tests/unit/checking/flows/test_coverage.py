@@ -186,3 +186,60 @@ def test_a_frontier_in_a_loop_that_cannot_move_is_said_with_the_source_that_hold
         "on_complete 'waits' completed nothing before the end of the input: its frontier cannot "
         "move, since 'clicks' has no watermarks"
     )
+
+
+@cw.task(initial=0)
+def rarely(seen: int, click: Click) -> tuple[int, list[int]]:
+    return seen + 1, [seen] if click.size > 1 else []
+
+
+def large_sizes(click: Click) -> list[int]:
+    return [click.size] if click.size > 1 else []
+
+
+def test_a_flat_map_that_emits_nothing_into_a_sink_is_named_with_inputs_that_make_it():
+    flow = cw.Flow("sizes")
+    flow.sink("sizes", clicks(flow).flat_map(large_sizes))
+    said, found = notes(flow, {"clicks": [Click("a", 0, 0)]})
+    assert said == "flat_map 'large_sizes' emitted nothing"
+    assert found.startswith("inputs that do: clicks: Click(")
+    assert notes(flow, {"clicks": [Click("a", 0, 2)]}) == []
+
+
+def test_a_task_that_never_emitted_is_named_and_what_follows_is_not():
+    flow = cw.Flow("rare")
+    flow.sink("seen", clicks(flow).key_by("user").apply(rarely).map(abs))
+    said, *_ = notes(flow, {"clicks": [Click("a", 0, 0)]})
+    assert said == "apply 'rarely' emitted nothing"
+    assert not any("abs" in line for line in notes(flow, {"clicks": [Click("a", 0, 0)]}))
+    assert notes(flow, {"clicks": [Click("a", 0, 2)]}) == []
+
+
+def expiring(watermark=True):
+    flow = cw.Flow("expiring")
+    keyed = clicks(flow, watermark=watermark).key_by("user")
+    flow.sink("seen", keyed.apply(rarely, expire_after=5))
+    return flow
+
+
+def test_a_state_that_never_expires_is_named_with_inputs_that_let_it():
+    said, *_ = notes(expiring(), {"clicks": [Click("a", 0, 2)]})
+    assert said == "no state of apply 'rarely' expired"
+    late = [Click("a", 0, 2), Click("b", 9, 2), cw.BARRIER, Click("b", 10, 2)]
+    assert notes(expiring(), {"clicks": late}) == []
+
+
+def test_a_state_that_cannot_expire_is_said_with_the_source_that_holds_the_frontier():
+    said, *_ = notes(expiring(watermark=False), {"clicks": [Click("a", 0, 2)]})
+    assert said.endswith("its frontier cannot move, since 'clicks' has no watermarks")
+
+
+def test_what_holds_of_no_event_is_not_said_to_hold():
+    flow = cw.Flow("sizes")
+    flow.sink("sizes", clicks(flow).flat_map(large_sizes))
+    report = cw.check(flow, {"clicks": []}, crashes=1, max_states=500, walks=2)
+    passed = {f.check for f in report.findings if f.verdict in ("holds", "not refuted")}
+    assert passed == {"functions can be sent to an engine"}
+    said = [f.check for f in report.findings if f.verdict == "note"]
+    assert "failure transparency, all runs: nothing was looked at" in said
+    assert report.holds

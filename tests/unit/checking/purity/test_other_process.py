@@ -13,6 +13,7 @@ from support.flows import hidden_inputs as hidden
 import cutwater as cw
 from cutwater.checking.purity.repeated_calls import Calls, check_purity
 from cutwater.checking.purity.static_hints import suspicions
+from cutwater.checking.purity.surroundings import another_clock
 from cutwater.errors import StepError
 from cutwater.flow.fusing import plan
 from cutwater.semantics import hanging
@@ -25,6 +26,17 @@ HIDING = (
     hidden.local_year,
     hidden.time_zone,
     hidden.user,
+    hidden.bound_clock,
+    hidden.bound_local_time,
+    hidden.day,
+    hidden.year_of_text,
+    hidden.clock_of_the_system,
+    hidden.unset_switch,
+    hidden.unset_getenv,
+    hidden.unset_in,
+    hidden.home,
+    hidden.folder,
+    hidden.temporary_folder,
     hidden.joined,
 )
 
@@ -46,6 +58,22 @@ def test_what_a_function_hides_is_found_though_it_was_called_before(monkeypatch)
     results = results_of(flow, ["ab", "abc", "ba"])
     assert [result.step for result in results if result.impurity] == [f.__name__ for f in HIDING]
     assert all(result.elsewhere for result in results)
+
+
+def test_a_library_reads_the_environment_as_it_is(monkeypatch):
+    """Only what the user's code asks for is answered: a library could not make sense of it."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    flow = cw.Flow("hidden")
+    flow.sink("out", flow.source("words", str).map(hidden.quiet_library))
+    (result,) = results_of(flow, ["ab"])
+    assert (result.impurity, result.elsewhere) == (None, True)
+
+
+def test_names_bound_at_import_are_restored():
+    before = (hidden.bound_time, hidden.local_time)
+    with another_clock(lambda: 5.0):
+        assert (hidden.bound_time(), hidden.local_time().tm_year) == (5.0, 1970)
+    assert (hidden.bound_time, hidden.local_time) == before
 
 
 def test_a_lambda_of_a_flow_that_can_be_imported_is_called_elsewhere_too():

@@ -5,6 +5,7 @@ import os
 import random
 import threading
 import time
+from functools import partialmethod
 from time import time as now
 
 import pytest
@@ -108,6 +109,38 @@ def test_what_holds_a_lock_is_repeated_here_alone():
 
 def test_the_same_call_is_repeated_once():
     assert result_of(mapped(lambda n: n + 1), [1, 1, 1]).calls == 1
+
+
+def test_calls_beyond_the_limit_are_counted():
+    calls = Calls(limit=3)
+    flow = cw.Flow("many")
+    flow.sink("out", flow.source("words", str).map(str.upper))
+    step = calls.watch(flow.steps[1])
+    for word in ("a", "b", "a", "c", "d", "e", "d"):
+        step.f(word)
+    step.f("a")
+    (result,) = check_purity(calls)
+    assert (result.calls, result.distinct) == (3, 5)
+
+
+def test_arguments_with_equal_hashes_are_different_calls():
+    calls = Calls()
+    flow = cw.Flow("negative")
+    flow.sink("out", flow.source("numbers", int).map(abs))
+    step = calls.watch(flow.steps[1])
+    assert hash(-1) == hash(-2)
+    assert (step.f(-1), step.f(-2)) == (1, 2)
+    (result,) = check_purity(calls)
+    assert (result.calls, result.distinct) == (2, 2)
+
+
+def test_a_report_says_how_many_calls_were_not_repeated(monkeypatch):
+    monkeypatch.setattr(Calls, "__init__", partialmethod(Calls.__init__, limit=2))
+    flow = cw.Flow("many")
+    flow.sink("out", flow.source("words", str).map(str.upper, name="raise"))
+    report = cw.check(flow, {"words": ["a", "b", "c"]}, walks=1, max_states=100)
+    (note,) = [f for f in report.findings if f.check == "purity: not every call was repeated"]
+    assert note.details == ("'raise': 2 of 3 different calls",)
 
 
 def test_a_function_that_fails_always_alike_is_not_impure():

@@ -12,7 +12,7 @@ from support.spark.toy_spark import make_job
 import cutwater as cw
 from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.power_loss import SparkFiles
-from cutwater.spark.checkpoint.sink_records import note_shown, remember_sinks
+from cutwater.spark.checkpoint.sink_records import note_released, remember_sinks
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.sink import BucketRows, Claim
 from cutwater.spark.connectors.files.json_source import JsonLines
@@ -70,7 +70,7 @@ def make_checkpoint(folder: Path) -> Made:
     _states(checkpoint)
     _output(job)
     remember_sinks(checkpoint.root, job)
-    note_shown(checkpoint.root, EPOCHS - 1, ["out"])
+    note_released(checkpoint.root, EPOCHS - 1, ["out"])
     SparkFiles(checkpoint.root).sync_all()
     write_topology(checkpoint.root, topology_of(job))
     return Made(checkpoint, job)

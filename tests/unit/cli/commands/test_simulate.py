@@ -127,4 +127,4 @@ def test_json_is_json_or_a_sentence(cli, write, value):
         json.loads(done.out)
     else:
         assert (done.code, done.out) == (2, "")
-        assert done.err.startswith("error: [not-json]")
+        assert done.err.startswith(("error: [not-json]", "error: [lost-in-a-sink]"))

@@ -4,6 +4,7 @@
     python benchmarks/realtime.py --bare        # beside the engine without its guarantee
     python benchmarks/realtime.py --stages      # where the milliseconds go
     python benchmarks/realtime.py --snapshot-intervals 0.5 1 5 30
+    python benchmarks/realtime.py --batch-ends  # what the end of a Spark batch costs
 
 Events are generated records, each due at its time by the clock. Another session looks for rows
 every 2 ms. Both engines run the same flow to a table with early release, in turns, each in a
@@ -33,6 +34,7 @@ from support.connectors.postgres_server import PostgresServer, postgres_server
 
 BARE = "real time, without ledger, plan and snapshots"
 MOST_ADDED_MS = 10.0
+SHORT_BATCH_S = 5.0
 WANTED_MS = {(1, "p50 ms"): 20.0, (1, "p99 ms"): 100.0, (2, "p50 ms"): 35.0}
 """At most, by the number of levels."""
 
@@ -124,6 +126,21 @@ def intervals(bench: Bench, given: argparse.Namespace, server: PostgresServer) -
         bench.compare(f"{rate:g} events/s, levels: {levels}", sides, base=base, goals=goals)
 
 
+def batch_ends(bench: Bench, given: argparse.Namespace, server: PostgresServer) -> None:
+    """The real-time engine with Spark batches that end while it is measured, and with none."""
+    for levels, rate in itertools.product(given.levels, given.rate):
+        ours = replace(trial(server, levels, rate, given.seconds), has_longest=True)
+        sides = [
+            Side("no batch ends", ours),
+            Side(
+                f"a batch ends every {SHORT_BATCH_S:g} s",
+                replace(ours, batch_interval=SHORT_BATCH_S),
+            ),
+        ]
+        title = f"{rate:g} events/s, levels: {levels}"
+        bench.compare(title, sides, base=sides[0].name)
+
+
 def main() -> int:
     """Compare what is asked for."""
     bench = Bench("real time", __doc__ or "")
@@ -133,10 +150,14 @@ def main() -> int:
     bench.parser.add_argument("--stages", action="store_true", help="where the milliseconds go")
     bench.parser.add_argument("--bare", action="store_true", help="beside no guarantee at all")
     bench.parser.add_argument("--snapshot-intervals", type=float, nargs="+", metavar="S")
+    bench.parser.add_argument("--batch-ends", action="store_true", help="what they cost")
     given = bench.arguments()
     import_by_name()
     with postgres_server(settings={}) as server:
-        (intervals if given.snapshot_intervals else engines)(bench, given, server)
+        if given.batch_ends:
+            batch_ends(bench, given, server)
+        else:
+            (intervals if given.snapshot_intervals else engines)(bench, given, server)
     return bench.finish()
 
 

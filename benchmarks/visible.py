@@ -117,9 +117,12 @@ class Trial:
     shown: int = 1
     """One in so many events has a row."""
     snapshot_interval: float = 5.0
+    batch_interval: float = 600.0
+    """The length of Spark's batches, at whose ends nothing is released for a moment."""
     has_guarantee: bool = True
     """Without it: no ledger, no fence, no snapshot, and nothing waits for the plan."""
     has_stages: bool = False
+    has_longest: bool = False
 
     def __call__(self) -> dict[str, float]:
         """Run until enough was seen; the latencies."""
@@ -139,7 +142,6 @@ class Trial:
         source = StampedSource(
             reading, rows_per_second=self.rate, stamps=noted, is_synced=self.has_guarantee
         )
-        interval = self.snapshot_interval if self.has_guarantee else NEVER_SECONDS
         with Seen(self.server.dsn, table, self.seconds, self.shown) as seen:
             run(
                 self.flow,
@@ -150,13 +152,18 @@ class Trial:
                 mode=self.mode,
                 partitions=PARTITIONS,
                 is_to_stop=seen.has_enough,
-                **({"snapshot_interval": interval} if self.mode == MODES[REAL_TIME] else {}),
+                **(self._of_real_time() if self.mode == MODES[REAL_TIME] else {}),
             )
         due = seen.due(began(scratch / "checkpoint"), self.rate)
         found = seen.latencies(due)
         parts = statistics.quantiles(found, n=100, method="inclusive")
         figures = {"p50 ms": parts[49], "p95 ms": parts[94], "p99 ms": parts[98]}
+        figures |= {"longest ms": max(found)} if self.has_longest else {}
         return {**figures, **(stages_of(stamps, due, seen.at) if self.has_stages else {})}
+
+    def _of_real_time(self) -> dict[str, float]:
+        interval = self.snapshot_interval if self.has_guarantee else NEVER_SECONDS
+        return {"snapshot_interval": interval, "batch_interval": self.batch_interval}
 
 
 def began(checkpoint: Path) -> float:

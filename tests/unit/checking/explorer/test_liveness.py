@@ -1,6 +1,10 @@
 """What happens eventually, on every fair execution."""
 
+import gc
+import tracemalloc
+
 import pytest
+from support.models.classics import Grid
 
 from cutwater.checking import check_model, eventually, replay
 
@@ -208,3 +212,18 @@ def test_where_the_search_did_not_look_on_an_execution_does_not_stop():
     found = check_model(Table(table), [claim], max_depth=1)
     assert found.verdict(claim) == "not refuted: the search was not exhaustive"
     assert check_model(Table(table), [claim]).verdict(claim) == "holds"
+
+
+def test_a_state_takes_at_most_a_kilobyte():
+    """Counted, not timed: all that is allocated at the worst moment, the states included."""
+    grid = Grid(100, 100)
+    at_the_end = eventually("the end", lambda place: place == (99, 99), fair=str)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        found = check_model(grid, [at_the_end])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (found.unique_states, found.discoveries) == (10_000, {})
+    assert most / found.unique_states <= 1_024

@@ -12,6 +12,7 @@ import itertools
 import os
 import random
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,7 +36,8 @@ _OF_A_STRUCT = ("strftime", "asctime")
 """They take a broken-down time last; by default that of now."""
 _KEPT = ("PATH", "LD_", "PYTHON", "VIRTUAL_ENV", "CUTWATER", "COVERAGE")
 _ELSEWHERE = "another environment"
-_FOLDERS = {"HOME": "/another home", "TMPDIR": "/var/tmp"}
+_FOLDERS = {"HOME": "/another home", "TMPDIR": os.path.join(tempfile.gettempdir(), os.curdir)}
+"""A temporary folder has to exist: the same one, by another name."""
 
 
 @contextmanager

@@ -35,7 +35,7 @@ _OF_A_STRUCT = ("strftime", "asctime")
 """They take a broken-down time last; by default that of now."""
 _KEPT = ("PATH", "LD_", "PYTHON", "VIRTUAL_ENV", "CUTWATER", "COVERAGE")
 _ELSEWHERE = "another environment"
-_FOLDERS = {"HOME": "/another home", "TMPDIR": "/var/tmp"}
+_FOLDERS = {"HOME": "/another home", "TMPDIR": "/another folder"}
 
 
 @contextmanager

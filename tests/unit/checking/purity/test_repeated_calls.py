@@ -1,7 +1,9 @@
 """Functions that depend on, or change, more than their arguments are found; pure ones are not."""
 
 import importlib
+import locale
 import os
+import platform
 import random
 import threading
 import time
@@ -212,6 +214,8 @@ def closing_over(held):
         (opens_a_file, ("'open' (files)",)),
         (asks_the_system, ("'os' (the operating system)",)),
         (tells_the_time, ("'now' (the clock)",)),
+        (lambda event: locale.format_string("%.1f", event), ("'locale' (the locale)",)),
+        (lambda event: platform.node(), ("'platform' (the machine)",)),
         (names_attributes, ()),
         (closing_over([]), ("'held' (a list that can change)",)),
         (closing_over(1), ()),

@@ -36,12 +36,8 @@ _OF_A_STRUCT = ("strftime", "asctime")
 """They take a broken-down time last; by default that of now."""
 _KEPT = ("PATH", "LD_", "PYTHON", "VIRTUAL_ENV", "CUTWATER", "COVERAGE")
 _ELSEWHERE = "another environment"
-<<<<<<< HEAD
 _FOLDERS = {"HOME": "/another home", "TMPDIR": tempfile.gettempdir() + os.sep + os.curdir}
 """A temporary folder has to exist: the same one, by another name."""
-=======
-_FOLDERS = {"HOME": "/another home", "TMPDIR": "/another folder"}
->>>>>>> verdicts
 
 
 @contextmanager

@@ -6,7 +6,7 @@ Each docstring is the sentence of docs/protocols.md: what goes wrong without the
 from msgspec.structs import replace
 
 from cutwater.semantics.protocols.realtime import RealTime
-from cutwater.semantics.protocols.realtime_world import RealTimeCase
+from cutwater.semantics.protocols.realtime_world import RealTimeCase, put, through
 
 
 class IdlePartitionReusesTicks(RealTime):
@@ -105,11 +105,11 @@ class NewestSnapshotOfAny(RealTime):
 
 
 class StaleDeltasAreKept(RealTime):
-    """A delta above the recovery tick is combined with one that is stored after it: its records are
-    in the state twice.
+    """A delta of a tick that was forgotten counts once an empty tick of its number is released: its
+    records are in the state, and come again.
     """
 
-    case = RealTimeCase(records=(2,), crashes=2, idles=1)
+    case = RealTimeCase(records=(1,), crashes=2)
 
     def void_deltas(self, known, base):
         return known
@@ -127,8 +127,8 @@ class NoEmptyDelta(RealTime):
 
 
 class ReadsBeforeItFences(RealTime):
-    """A zombie plans a tick after K was read and before the fence: that tick is not replayed, and
-    its records are not read again.
+    """A zombie releases a tick after R was read and before the fence: the tick is forgotten, and
+    its records come again in a later one.
     """
 
     case = RealTimeCase(records=(1,), crashes=0, zombies=1)
@@ -159,11 +159,9 @@ class ZombieBucketStores(RealTime):
 
 
 class ZombieSinkReleases(RealTime):
-    """A zombie releases an empty tick. Its successor's tick of that number has records, so the
-    digest stops the run; below ``t_last`` they would be dropped as duplicates.
-    """
+    """A zombie releases a tick that its successor forgets: its records come again later."""
 
-    case = RealTimeCase(records=(1,), crashes=0, zombies=1, idles=1)
+    case = RealTimeCase(records=(1,), crashes=0, zombies=1)
 
     def may_release(self, sink, run):
         return True
@@ -246,6 +244,42 @@ class DigestIsNotCompared(RealTime):
         return True
 
 
+class ReleasedTicksAreForgotten(RealTime):
+    """All ticks behind the snapshot are forgotten: the records of a released one come again in a
+    later one.
+    """
+
+    case = RealTimeCase(records=(1,))
+
+    def forget_unreleased(self, w, run):
+        return replace(w, plans=tuple(through(plan, run.base) for plan in w.plans))
+
+
+class ROfEverySink(RealTime):
+    """A tick is forgotten that one sink partition has released and another has not: the first one
+    shows its records twice.
+    """
+
+    case = RealTimeCase(records=(1,), buckets=2)
+
+    def newest_released(self, w):
+        least = min(sink.t_last for sink in w.sinks)
+        return super().newest_released(
+            replace(w, sinks=tuple(replace(sink, t_last=least) for sink in w.sinks))
+        )
+
+
+class NewTicksBehindR(RealTime):
+    """An empty tick behind R was released. New records get its number: at ``t_last`` the digest
+    stops the run, below it they would be dropped as duplicates.
+    """
+
+    case = RealTimeCase(records=(1,), idles=1)
+
+    def first_new_tick(self, w, run, number):
+        return run.released + 1
+
+
 BROKEN = {
     (1, "an idle partition reuses tick numbers"): IdlePartitionReusesTicks,
     (1, "K is read without the ledgers"): KWithoutLedgers,
@@ -269,6 +303,9 @@ BROKEN = {
     (9, "sink partitions are expected to be atomic"): SinksAreAtomic,
     (10, "other code replays"): OtherCodeReplays,
     (10, "the digest is not compared"): DigestIsNotCompared,
+    (11, "released ticks are forgotten too"): ReleasedTicksAreForgotten,
+    (11, "R is what every sink has released"): ROfEverySink,
+    (11, "new ticks begin behind R"): NewTicksBehindR,
 }
 
 
@@ -288,7 +325,23 @@ class KWithoutSnapshots(RealTime):
         )
 
 
+class OneSourceForgets(RealTime):
+    """Rule 11 for the first source only: the others replay all that they have planned."""
+
+    def forget_unreleased(self, w, run):
+        return replace(w, plans=put(w.plans, 0, through(w.plans[0], run.released)))
+
+
+class PlanIsFencedLate(RealTime):
+    """Rule 6 without the fence of the plan before K and R are read; they open in the next step."""
+
+    def order_of_a_start(self):
+        return ("generation", "fence snapshots", "fence sinks", "read", "fence plan", "open")
+
+
 REDUNDANT = {
     "the note that generation g starts at K + 1": OpeningIsNotNoted,
     "the ticks of snapshots in K": KWithoutSnapshots,
+    "that all sources forget": OneSourceForgets,
+    "that the plan is fenced before it is read": PlanIsFencedLate,
 }

@@ -3,7 +3,7 @@
 ====  ==========================================  =========================================
 rule  what it says (``docs/protocols.md``)        here
 ====  ==========================================  =========================================
-1     K; replay as planned; new ticks after K     `newest_tick`, `first_new_tick`, `open_ticks`
+1     replay as planned; new ticks after K        `newest_tick`, `first_new_tick`, `open_ticks`
 2     a barrier is sent after its durable entry    `may_send`
 3     when a snapshot counts, and plan may go     `counts`, `complete`
 4     ``t_last`` per sink partition, whole ticks  `is_released`, `portions`
@@ -14,11 +14,14 @@ rule  what it says (``docs/protocols.md``)        here
 8     aligned is a frontier over all senders      `is_aligned`, `senders`
 9     sinks are not atomic with each other        the observer: `shows_one_run`
 10    the fingerprint, and a digest in t_last     `may_replay`, `is_same_digest`
+11    what is behind R is forgotten, at once      `newest_released`, `forget_unreleased`
 ====  ==========================================  =========================================
 
 In the engine, `replay` to `promise` are the reader and `work` the operator of ``spark/realtime``;
 `store` is ``spark/state``, `release` ``spark/connectors``, a start ``spark/recovery.py``; plans and
-fences are in ``spark/checkpoint``. A reader is ``spark/realtime/readers/reader_task.py``:
+fences are in ``spark/checkpoint``. `open_ticks` is ``open_generation``: there a generation gets
+plans of its own instead of a fence, so what a zombie adds to the old ones is not read; here the
+plan is one, and fenced. A reader is ``spark/realtime/readers/reader_task.py``:
 
 ============================================  ======================================================
 here                                          ``ReaderTask``
@@ -37,7 +40,8 @@ What is not modelled: the network between readers and buckets (a barrier and wha
 arrive at once); partitions that come and go; several levels; backpressure, how far readers run
 ahead and how many barriers there are (rule 8: memory and cost, not meaning; a batch may end before
 any step of a replay); the barriers that readers send after a stop request, which close later,
-empty ticks; watermarks, which are decisions that stand in an entry like records.
+empty ticks; watermarks, which are decisions that stand in an entry like records, and the decision
+where a source begins, which is never forgotten.
 """
 
 from __future__ import annotations
@@ -60,6 +64,7 @@ from cutwater.semantics.protocols.realtime_world import (
     next_tick,
     put,
     records_between,
+    through,
     with_bucket,
     with_reader,
     with_run,
@@ -120,6 +125,12 @@ class RealTime:
         released = [sink.t_last for sink in w.sinks]
         return max(w.base, w.opened, *planned, *stored, *released)
 
+    def newest_released(self, w: RealTimeWorld) -> int:
+        """Rule 11: R, the newest tick that the snapshot has, or of which any sink has something."""
+        newest = max(sink.t_last for sink in w.sinks)
+        planned = (entry.tick for plan in w.plans for entry in plan.entries)
+        return max([self.recovery_tick(w), *(tick for tick in planned if tick <= newest)])
+
     def recovery_tick(self, w: RealTimeWorld) -> int:
         """Rule 5: the newest tick that every bucket has stored, if it counts (rule 3)."""
         stored = [{tick for tick, _ in known.deltas} for known in w.snapshots]
@@ -137,10 +148,10 @@ class RealTime:
 
     def may_replay(self, w: RealTimeWorld, run: RealTimeRun, base: int) -> bool:
         """Rule 10: ticks that were released in part are replayed by the flow that released them."""
-        return run.code == w.code or all(sink.t_last <= base for sink in w.sinks)
+        return run.code == w.code or self.newest_released(w) <= base
 
     def read(self, w: RealTimeWorld, at: int) -> RealTimeWorld | None:
-        """Rules 1, 5, 10: find K and the snapshot to restore, or refuse."""
+        """Rules 1, 5, 10, 11: find K, R and the snapshot to restore, or refuse."""
         # PREMISE
         run = w.runs[at]
         if self._next_step(run) != "read" or run.generation < w.generation:
@@ -150,17 +161,19 @@ class RealTime:
             return without_run(w, at)
         # STATE
         snapshots = tuple(self.void_deltas(known, base) for known in w.snapshots)
-        run = replace(run, begun=run.begun + 1, newest=newest, base=base)
+        released = self.newest_released(w)
+        run = replace(run, begun=run.begun + 1, newest=newest, released=released, base=base)
         # RESULT
         return with_run(replace(w, snapshots=snapshots, code=run.code), at, run)
 
     def open_ticks(self, w: RealTimeWorld, at: int) -> RealTimeWorld | None:
-        """Rule 1: "this generation starts at K + 1" is durable before any new cut."""
+        """Rules 1, 11: in one step, the generation starts at K + 1, and plans end at R."""
         # PREMISE
         run = w.runs[at]
         if self._next_step(run) != "open" or run.generation < w.generation:
             return None
         # STATE
+        w = self.forget_unreleased(w, run)
         readers = tuple(self._reader(w, run, number) for number in range(len(w.plans)))
         buckets = []
         for number in range(self.case.buckets):
@@ -174,15 +187,19 @@ class RealTime:
         """Rule 1: record K, so that it can never fall below this again."""
         return replace(w, opened=max(w.opened, run.newest))
 
+    def forget_unreleased(self, w: RealTimeWorld, run: RealTimeRun) -> RealTimeWorld:
+        """Rule 11: ticks behind R go from the plans of all sources; their records come anew."""
+        return replace(w, plans=tuple(through(plan, run.released) for plan in w.plans))
+
     def first_new_tick(self, w: RealTimeWorld, run: RealTimeRun, number: int) -> int:
         """Rule 1: new records go into ticks after K, in every source partition."""
         return run.newest + 1
 
     def _reader(self, w: RealTimeWorld, run: RealTimeRun, number: int) -> Reader:
-        """Rule 1: a reader that replays ticks up to K as planned; no entry means empty."""
+        """Rule 1: a reader that replays what its plan has kept; no entry means an empty tick."""
         entries = w.plans[number].entries
         position = max([w.positions[number], *(entry.end for entry in entries)])
-        replayed = tuple(entry for entry in entries if run.base < entry.tick <= run.newest)
+        replayed = tuple(entry for entry in entries if entry.tick > run.base)
         tick = self.first_new_tick(w, run, number) - 1
         return Reader(tick, position, unsent=replayed)
 

@@ -149,7 +149,7 @@ class RealTimeModel:
             (p.take_generation, [()], "takes its generation"),
             (p.fence, [()], order[run.begun].replace("fence", "fences")),
             (p.read, [()], "reads K"),
-            (p.open_ticks, [()], "opens after K"),
+            (p.open_ticks, [()], ""),
             (p.replay, readers, ""),
             (p.cut, readers, ""),
             (p.idle, ahead, ""),
@@ -250,7 +250,13 @@ def _read(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, .
     if len(after.runs) < len(w.runs):
         return "is refused: other code has to replay these ticks"
     run = after.runs[at]
-    return f"reads K = {run.newest} and restores tick {run.base}"
+    return f"reads K = {run.newest} and R = {run.released}, restores tick {run.base}"
+
+
+def _open(w: RealTimeWorld, after: RealTimeWorld, at: int, numbers: tuple[int, ...]) -> str:
+    kept = set(_entries(after))
+    gone = sorted({str(entry.tick) for entry in _entries(w) if entry not in kept})
+    return f"opens after K{' without tick ' if gone else ''}{' and '.join(gone)}"
 
 
 _DESCRIPTIONS: dict[str, _Description] = {
@@ -265,6 +271,7 @@ _DESCRIPTIONS: dict[str, _Description] = {
     "store": _store,
     "complete": _complete,
     "read": _read,
+    "open_ticks": _open,
 }
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "next_tick",
     "put",
     "records_between",
+    "through",
     "with_bucket",
     "with_reader",
     "with_run",
@@ -132,6 +133,8 @@ class RealTimeRun(msgspec.Struct, frozen=True):
     """How many steps of `order_of_a_start` are done."""
     newest: int = 0
     """K: the newest tick that anything durable names."""
+    released: int = 0
+    """R: the newest planned tick of which a sink has something, or that the snapshot has."""
     base: int = 0
     """The tick of the snapshot that it restored."""
     is_zombie: bool = False
@@ -199,6 +202,11 @@ _Fenced = TypeVar("_Fenced", PartitionPlan, BucketSnapshots, SinkPartition)
 def fenced_before(written: tuple[_Fenced, ...], generation: int) -> tuple[_Fenced, ...]:
     """What is written in several places, with a generation before which all are fenced."""
     return tuple(replace(known, generation=max(known.generation, generation)) for known in written)
+
+
+def through(plan: PartitionPlan, tick: int) -> PartitionPlan:
+    """The plan up to a tick."""
+    return replace(plan, entries=tuple(entry for entry in plan.entries if entry.tick <= tick))
 
 
 def put(values: tuple[_T, ...], at: int, value: _T) -> tuple[_T, ...]:

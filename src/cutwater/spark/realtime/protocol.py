@@ -19,7 +19,9 @@ rule  what it says                                                  where
 6     a generation has folders of its own for plan and snapshots,   `opening.open_generation`
       and claims the sinks; then K is read
 7     the end of a Spark batch is a stop; the next batch starts     `readers`, `operator_task`
-      as after a crash
+      as after a crash. A last barrier goes up to the newest
+      planned tick; a reader whose replay the batch cut off
+      promises nothing
 8     aligned is a frontier over all senders, so that an idle       `alignment.Alignment`,
       reader may skip ticks; readers are a bounded number of        `readers.reader_task`
       ticks ahead of what was released                              (`AHEAD`), `readers.pace`

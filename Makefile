@@ -22,7 +22,7 @@ conformance: $(READY)  ## compare Spark with the simulation on many more random 
 	@CUTWATER_SEEDS=$(or $(SEEDS),100) HYPOTHESIS_PROFILE=thorough \
 		$(BIN)/python -m pytest tests/conformance $(ARGS)
 
-faults: $(READY)  ## kill, cut off and fill up everything; goes on where it was (FRESH=1, MINUTES=30)
+faults: $(READY)  ## draw faults for two hours; goes on where it was (FRESH=1, MINUTES=30)
 	@if [ -n "$(FRESH)" ]; then rm -rf .faults; fi
 	@PYTHONPATH=tests CUTWATER_PASSED=.faults/passed.json CUTWATER_MINUTES=$(MINUTES) \
 		$(BIN)/python -m pytest -p support.faults.resuming \

@@ -6,33 +6,14 @@ import signal
 import subprocess
 
 import pytest
+from support.faults.pairs import PAIRS
+from support.faults.takeovers import paused, take_over
 from support.repo.not_run import need
 
 from cutwater.testing.connectors.counting import expected
 from cutwater.testing.connectors.processes import kill_all, refusal_of, signal_all, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-ZOMBIES = {
-    "jsonl-commit": "before-publish",
-    "delta-commit": "before-publish",
-    "postgres-early": "before-write",
-    "postgres-commit": "before-publish",
-    "kafka-early": "before-write",
-    "kafka-commit": "before-publish",
-}
-
-
-def paused(victim, trap):
-    """A run that stands still, all of it, at a trap."""
-    process = victim.start(trap=trap)
-    try:
-        wait_until(process, lambda: trap.is_reached)
-        signal_all(process, signal.SIGSTOP)
-    except BaseException:
-        kill_all(process)
-        raise
-    return process
 
 
 def test_a_paused_run_keeps_its_checkpoint(make_victim):
@@ -53,24 +34,11 @@ def test_a_paused_run_keeps_its_checkpoint(make_victim):
     victim.check_whole()
 
 
-@pytest.mark.parametrize("pair", ZOMBIES)
+@pytest.mark.parametrize("pair", PAIRS)
 def test_a_zombie_that_another_took_over_from_shows_nothing(make_victim, pair):
-    """As if the second ran where the lock of the first does not reach: its file is another one."""
     victim = make_victim(pair)
     victim.feed(4)
-    trap = victim.trap(ZOMBIES[pair])
-    zombie = paused(victim, trap)
-    try:
-        (victim.checkpoint / "lock").unlink()
-        victim.finish()
-        victim.check_whole()
-        trap.let_go()
-        signal_all(zombie, signal.SIGCONT)
-        sentence = refusal_of(zombie)
-    finally:
-        kill_all(zombie)
-    assert "[fenced]" in sentence
-    victim.check_whole()
+    take_over(victim)
     victim.feed(2)
     victim.finish()
     victim.check_whole()

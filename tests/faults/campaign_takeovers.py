@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.faults import own_flow
 from support.faults.pairs import PAIRS
+from support.faults.realtime_systems import make_run
 from support.repo.not_run import need
 
 from cutwater.testing.connectors.counting import expected
@@ -85,13 +86,30 @@ def test_code_changes_across_an_epoch_of_which_nothing_left(make_victim, changed
     victim.check_whole()
 
 
-def contained(victim, trap=None):
+def test_code_changes_across_ticks_of_which_some_are_half_released(tmp_path, request, changed):
+    """In real time: other code is refused; it may finish the ticks if it is told to."""
+    run, _ = make_run(tmp_path, request, "postgres")
+    victim = run.victim
+    with run.fed():
+        trap = run.lay("some-buckets")
+        run.process = victim.start(trap=trap)
+        run.wait_until(lambda: trap.is_reached)
+        run.kill_group()
+    sentence = victim.refusal(**changed)
+    assert "[changed-flow]" in sentence
+    assert "sink 'counts' has released" in sentence
+    victim.check_prefix()
+    victim.asked = {**victim.asked, "finish_with_this_flow": True}
+    victim.finish(**changed)
+    victim.check_whole()
+
+
+def contained(victim, trap=None, until="caught-up"):
     """Start a run that is the first process of its container."""
     unshare = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
     if subprocess.run([*unshare, "true"], capture_output=True).returncode:
         need("no namespace of processes can be made", provided_by="root")
-    until = "stopped" if trap else "caught-up"
-    return victim.start(until, trap, before=unshare)
+    return victim.start("stopped" if trap else until, trap, before=unshare)
 
 
 @pytest.mark.parametrize("pair", ["jsonl-commit", "parquet-commit", "delta-commit"])
@@ -118,3 +136,23 @@ def test_two_runs_whose_processes_have_equal_pids(make_victim, pair):
     finally:
         kill_all(zombie)
     victim.check_whole()
+
+
+def test_two_runs_in_real_time_whose_processes_have_equal_pids(tmp_path, request):
+    run, _ = make_run(tmp_path, request, "postgres")
+    with run.fed():
+        run.process = zombie = contained(run.victim, until="stopped")
+        try:
+            run.go_on()
+            signal_all(zombie, signal.SIGSTOP)
+            (run.checkpoint / "lock").unlink()
+            run.process = contained(run.victim, until="stopped")
+            run.go_on()
+            signal_all(zombie, signal.SIGCONT)
+            assert "[fenced]" in refusal_of(zombie)
+        finally:
+            kill_all(zombie)
+        run.go_on()
+        run.kill_group()
+    run.victim.finish()
+    run.victim.check_whole()

@@ -34,6 +34,8 @@ class CuttingProxy:
 
     def close(self) -> None:
         self._is_open.set()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # else `accept` keeps the port
         self._listener.close()
         for client, thread in self._clients:
             with contextlib.suppress(OSError):
@@ -48,11 +50,17 @@ class CuttingProxy:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(self._target)
-                thread = threading.Thread(target=self._ask, args=(client, server), daemon=True)
-                self._clients.append((client, thread))
-                thread.start()
+                self._connect(self._listener.accept()[0])
+
+    def _connect(self, client: socket.socket) -> None:
+        try:
+            server = socket.create_connection(self._target)
+        except OSError:  # the server is down, and so is the way to it
+            client.close()
+            return
+        thread = threading.Thread(target=self._ask, args=(client, server), daemon=True)
+        self._clients.append((client, thread))
+        thread.start()
 
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
         answers = threading.Thread(target=self._answer, args=(server, client), daemon=True)
@@ -84,9 +92,9 @@ class CuttingProxy:
 
 
 @contextlib.contextmanager
-def cutting_proxy(port: int) -> Iterator[CuttingProxy]:
-    """A proxy in front of a port of this machine."""
-    proxy = CuttingProxy(port)
+def cutting_proxy(port: int, at: int = 0) -> Iterator[CuttingProxy]:
+    """A proxy in front of a port of this machine, at a port that is given or any."""
+    proxy = CuttingProxy(port, at)
     try:
         yield proxy
     finally:

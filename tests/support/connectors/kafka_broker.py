@@ -32,10 +32,10 @@ SETTINGS = """
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},GUARDED://127.0.0.1:{guarded},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port},GUARDED://127.0.0.1:{guarded}
+listeners=PLAINTEXT://127.0.0.1:{port},GUARDED://127.0.0.1:{guarded},LINKED://127.0.0.1:{linked},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},GUARDED://127.0.0.1:{guarded},LINKED://127.0.0.1:{link}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,GUARDED:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,GUARDED:SASL_PLAINTEXT,LINKED:PLAINTEXT,CONTROLLER:PLAINTEXT
 sasl.enabled.mechanisms=PLAIN
 listener.name.guarded.plain.sasl.jaas.config={login} required user_guarded="{password}";
 log.dirs={data}
@@ -65,12 +65,16 @@ class Broker:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        port, guarded, controller = _free_ports(3)
+        port, guarded, linked, link, controller = _free_ports(5)
         self.servers = f"127.0.0.1:{port}"
         self.guarded = f"127.0.0.1:{guarded}"
+        self.link = (linked, link)
+        """A port that clients are told to reach through another, where a proxy may stand."""
         settings = SETTINGS.format(
             port=port,
             guarded=guarded,
+            linked=linked,
+            link=link,
             controller=controller,
             data=folder / "data",
             login=LOGIN,

@@ -3,6 +3,7 @@
 import json
 import random
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,16 @@ class Synced:
 
     def has_name(self, entry: Entry, folder: Entry) -> bool:
         return self._folders.get(folder.inode, 0) > entry.named
+
+
+def note_synced(folder: Path, log: Path) -> None:
+    """Add a folder and all that is in it to a log of syncs: the machine was started again."""
+    found = [(path, path.stat()) for path in (folder, *folder.rglob("*"))]
+    now = time.time_ns()
+    with log.open("a") as file:
+        for path, what in found:
+            entry = [now, str(path), what.st_ino, what.st_size, what.st_mtime_ns]
+            file.write(json.dumps(entry) + "\n")
 
 
 def copy_with_losses(source: Path, target: Path, synced: Synced, rng: random.Random) -> list[str]:

@@ -21,6 +21,7 @@ PAIRS = (
     "kafka-early",
     "kafka-commit",
 )
+ON_SERVERS = tuple(pair for pair in PAIRS if pair.startswith(("postgres", "kafka")))
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from support.faults import own_flow
 from support.faults.counting_victims import CountingVictim, bound
-from support.faults.losses import Synced, copy_with_losses
+from support.faults.losses import Synced, copy_with_losses, note_synced
 from support.faults.pairs import Pair, make_pair
 
 import cutwater.spark
-from cutwater.spark.storage.durable import SYNC_LOG
+from cutwater.spark.storage.durable import SYNC_LOG, read_json, write_json
 from cutwater.testing.connectors.counting import SOURCE, expected
 from cutwater.testing.connectors.processes import kill_all, signal_all, wait_until
 
@@ -71,3 +71,31 @@ def lose_power(
         assert recovered(copy, victim, spark).seen() == expected(victim.fed), lost
         shutil.rmtree(copy)
     return losses
+
+
+def lose_unsynced(victim: CountingVictim, log: Path, rng: random.Random) -> list[str]:
+    """Lose what a killed run has not synced, in place, and boot; what was lost.
+
+    The log has the syncs of all its runs. What a server has is not lost: it is another machine.
+    """
+    places = list(filter(Path.exists, (victim.checkpoint, victim.folder / "out")))
+    lost = [file for place in places for file in _lose(place, Synced(log), rng)]
+    _boot(victim.checkpoint / "synced.json")
+    for place in places:
+        note_synced(place, log)
+    return lost
+
+
+def _lose(place: Path, synced: Synced, rng: random.Random) -> list[str]:
+    disk = place.with_name(f"{place.name}.disk")
+    lost = copy_with_losses(place, disk, synced, rng)
+    shutil.rmtree(place)
+    disk.rename(place)
+    return lost
+
+
+def _boot(marker: Path) -> None:
+    """The next start is on a machine that was booted since the last sync."""
+    found = read_json(marker, "the note of what is synced")
+    if isinstance(found, dict):
+        write_json(marker, {**found, "boot": "another boot"})

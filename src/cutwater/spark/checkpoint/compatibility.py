@@ -265,7 +265,7 @@ def _source(job: Job, source: s.Source) -> SourceIdentity:
     kind = bound.kind if bound else ""
     if (
         job.watermark_tracker_of(source.name) is None
-        and segment.number not in job.topology.requirements.times
+        and segment.number not in job.requirements.times
     ):
         return SourceIdentity(kind=kind)
     tp = render(schema_of(segment.input_type.time))

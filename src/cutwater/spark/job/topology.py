@@ -29,6 +29,7 @@ class Topology:
     sources: Mapping[str, SourceConnector | Frame]
     sinks: Mapping[str, SinkConnector]
     buckets: int
+    requirements: ColumnRequirements
 
     @cached_property
     def logs(self) -> tuple[FromLog, ...]:
@@ -66,11 +67,6 @@ class Topology:
         """The step that writes the log of a loop, if the sink is one."""
         steps = (step for step, _ in self.plan.sinks if step.name == sink)
         return next((step for step in steps if isinstance(step, ToLog)), None)
-
-    @cached_property
-    def requirements(self) -> ColumnRequirements:
-        """The columns that each segment needs with its events."""
-        return ColumnRequirements(self.plan)
 
     @cached_property
     def labels(self) -> Sequence[int]:

@@ -103,7 +103,7 @@ class _FrameWork:
         self._sender = Sender(job, segment, self._shuffle)
         self.numbered = [] if source in job.topology.late_filtered else self._sender.numbered
         """Fields whose values are worth numbering by equality."""
-        self._is_timed = segment.number in job.topology.requirements.times
+        self._is_timed = segment.number in job.requirements.times
         self._keyless_label = job.topology.keyless_label
         self._unordered = count()
         self._late_filtered = (

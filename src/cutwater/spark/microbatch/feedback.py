@@ -315,7 +315,7 @@ def _rank_orders(first: int, orders: Iterable[bytes]) -> Callable[[bytes], bytes
 
 def _completed(job: Job, log: FromLog, leaving: InputEpoch) -> bytes | None:
     """The watermark of all sources upstream of the loop at an input epoch, encoded."""
-    if log.name not in job.topology.requirements.watermark_sources:
+    if log.name not in job.requirements.watermark_sources:
         return None
     watermarks: dict[str, Any] = {}
     for name in log.origins:
@@ -328,9 +328,7 @@ def _completed(job: Job, log: FromLog, leaving: InputEpoch) -> bytes | None:
         if watermark is None:
             return None
         watermarks[name] = watermark
-    completed = job.topology.requirements.completed(
-        job.topology.requirements.entering(log.loop), watermarks
-    )
+    completed = job.requirements.completed(job.requirements.entering(log.loop), watermarks)
     return None if completed is None else job.codecs.watermark_codecs[log.name].encode(completed)
 
 

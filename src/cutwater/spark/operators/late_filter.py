@@ -91,7 +91,7 @@ class LateFilteredSource:
     def send(self, bodies: Sequence[bytes], newest: Any | None, shuffle: ShuffleWriter) -> None:
         """Send on what is not late, by what was complete when the epoch began."""
         sender = Sender(self._job, self._segment, shuffle)
-        is_timed = self._segment.number in self._job.topology.requirements.times
+        is_timed = self._segment.number in self._job.requirements.times
         for body in bodies:
             batch = self._in_time(*self._read(body), newest, shuffle)
             batch.times = batch.times if is_timed else None
@@ -209,7 +209,7 @@ class LateFilter(StatefulProcessor):
 def _watermarks(job: Job, source: str, before: Any | None, after: Any | None) -> list[ShuffleRow]:
     """The completed time to send to all buckets, if it has advanced."""
     if (
-        source not in job.topology.requirements.watermark_sources
+        source not in job.requirements.watermark_sources
         or after is None
         or (before is not None and after <= before)
     ):

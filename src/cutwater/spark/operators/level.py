@@ -101,7 +101,7 @@ def work_epoch(
 
     `origin_of` finds the origin of an event by its order, for the error of a failed function.
     """
-    remembers = bool(received.watermarks) and job.topology.requirements.watermarks_meet
+    remembers = bool(received.watermarks) and job.requirements.watermarks_meet
     before = bucket.watermarks if remembers else {}
     after = before | received.watermarks
     for segment in job.topology.levels[level]:

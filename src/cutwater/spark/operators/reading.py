@@ -57,7 +57,7 @@ class Reading:
         self._shuffle = ShuffleWriter(job.topology.labels, job.topology.input_epochs(epoch))
         self._sender = Sender(job, segment, self._shuffle)
         self._reader.numbered = self._sender.numbered
-        self._is_timed = segment.number in job.topology.requirements.times
+        self._is_timed = segment.number in job.requirements.times
         self._rank = job.topology.source_ranks[source]
         self._tracker = job.watermark_tracker_of(source)
         self._keyless_label = job.topology.keyless_label
@@ -307,7 +307,7 @@ def first_failure(
 def news_of(job: Job, source: str, chunks: Sequence[Chunk]) -> bytes | None:
     """The encoded watermark after these chunks; None if it is not new or not needed."""
     tracker = job.watermark_tracker_of(source)
-    if tracker is None or source not in job.topology.requirements.watermark_sources:
+    if tracker is None or source not in job.requirements.watermark_sources:
         return None
     before = tracker.completed(chunks[0].newest_before)
     after = tracker.completed(chunks[-1].newest_after)

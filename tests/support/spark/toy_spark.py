@@ -120,7 +120,7 @@ class ToySpark:
         """A new life: the next generation takes the sinks."""
         self.job = replace(self.job, generation=self.job.generation + 1)
         for name, sink in self.job.sinks.items():
-            sink.prepare(name, self.job.topology.record_of(name))
+            sink.prepare(name, self.job.addresses.record_of(name))
             sink.claim(self.job.claim_of(name))
         data = dump_job(self.job)
         if self._random.random() < 0.5:  # worker processes may outlive a query, not the JVM

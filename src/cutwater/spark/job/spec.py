@@ -20,6 +20,7 @@ from cutwater.spark.connectors.base.watermarks import (
     WatermarkTracker,
 )
 from cutwater.spark.connectors.dataframe.source import Frame
+from cutwater.spark.job.addresses import Addresses
 from cutwater.spark.job.codecs import Codecs
 from cutwater.spark.job.column_requirements import ColumnRequirements
 from cutwater.spark.job.topology import Topology
@@ -83,9 +84,14 @@ class Job:
         return ColumnRequirements(self.plan)
 
     @cached_property
+    def addresses(self) -> Addresses:
+        """The labels of its buckets, and the numbers of its sinks and late filters."""
+        return Addresses(self.plan, self.sources, self.sinks, self.buckets)
+
+    @cached_property
     def topology(self) -> Topology:
         """Its segments and levels, and who sends to whom."""
-        return Topology(self.plan, self.sources, self.sinks, self.buckets, self.requirements)
+        return Topology(self.plan, self.sources, self.sinks, self.requirements, self.addresses)
 
     @cached_property
     def codecs(self) -> Codecs:

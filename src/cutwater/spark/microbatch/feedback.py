@@ -234,7 +234,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if partition.path:
                 yield from _rows(job, log, partition)
             yield from record_batches(control_rows(job, log.name, partition.watermark))
-            labels = job.topology.labels if job.topology.levels else ()
+            labels = job.addresses.labels if job.topology.levels else ()
             rows = [(label, EVERYONE, *row) for row in partition.control for label in labels]
             yield from record_batches(rows)
 
@@ -272,13 +272,13 @@ def _rows(job: Job, log: FromLog, part: _Part) -> Iterator[pa.RecordBatch]:
     inputs = job.topology.input_epochs(part.epoch)
     for number, lines in lines_by_input(part.path):
         if log.is_again:
-            shuffle = ShuffleWriter(job.topology.labels, inputs).for_input(number)
+            shuffle = ShuffleWriter(job.addresses.labels, inputs).for_input(number)
             orders = (order for path in part.epoch_files for order in _orders_of(path, number))
             order_of = _rank_orders(len(job.sources), orders)
             yield from _sent(job, log, shuffle, part.path, lines, order_of)
         elif number == part.leaves:
             before = order_bytes((len(job.sources), part.epoch))
-            shuffle = ShuffleWriter(job.topology.labels, inputs)
+            shuffle = ShuffleWriter(job.addresses.labels, inputs)
             yield from _sent(job, log, shuffle, part.path, lines, before.__add__)
 
 
@@ -299,7 +299,7 @@ def _sent(
     sender = Sender(job, job.topology.source_segment(log.name), shuffle)
     for start in range(0, len(lines), _LINES):
         batch = job.codecs.log_lines[log.name].read(
-            path, lines[start : start + _LINES], job.topology.keyless_label
+            path, lines[start : start + _LINES], job.addresses.keyless_label
         )
         orders = list(map(order_of, batch.orders)) if sender.is_order_sensitive else []
         sender.through(replace(batch, orders=orders))

@@ -42,7 +42,7 @@ def packing(job: Job, target: int) -> Callable[[EventBatch], bytes]:
     It raises for a value that cannot be encoded or does not fit its annotation.
     """
     sink = job.addresses.sink_at(target)
-    if job.topology.log_into(sink):
+    if job.loops.log_into(sink):
         lines = job.codecs.log_lines[sink]
         return lambda batch: pack_lines(replace(batch, values=lines.written(batch)))
     if job.sinks[sink].accepts != "records":
@@ -111,7 +111,7 @@ def bucket_rows(job: Job, target: int, label: int, bodies: list[bytes]) -> Bucke
 
 
 def _unpacking(job: Job, target: int) -> Callable[[bytes], tuple[list[bytes], Sequence[Any]]]:
-    if target in job.topology.in_the_loop:
+    if target in job.loops.inside:
         return _unpack_of_input
     sink, tp = job.addresses.sink_at(target), job.addresses.type_of_sink(target)
     if job.sinks[sink].accepts != "records":

@@ -13,6 +13,7 @@ from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.spark.exchange.event_codec import EventCodec
 from cutwater.spark.exchange.log_lines import LogLines
 from cutwater.spark.job.column_requirements import ColumnRequirements
+from cutwater.spark.job.loops import Loops
 from cutwater.spark.job.topology import Topology
 from cutwater.spark.state.storage import Storage, storage_of
 
@@ -25,6 +26,7 @@ class Codecs:
 
     topology: Topology
     requirements: ColumnRequirements
+    loops: Loops
 
     @cached_property
     def event_codecs(self) -> dict[int, EventCodec]:
@@ -38,7 +40,7 @@ class Codecs:
         timed = self.requirements.times
         return {
             log.name: LogLines(log, self.topology.source_segment(log.name).number in timed)
-            for log in self.topology.logs
+            for log in self.loops.logs
         }
 
     @cached_property

@@ -23,6 +23,7 @@ from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.job.addresses import Addresses
 from cutwater.spark.job.codecs import Codecs
 from cutwater.spark.job.column_requirements import ColumnRequirements
+from cutwater.spark.job.loops import Loops
 from cutwater.spark.job.topology import Topology
 
 __all__ = [
@@ -89,14 +90,21 @@ class Job:
         return Addresses(self.plan, self.sources, self.sinks, self.buckets)
 
     @cached_property
+    def loops(self) -> Loops:
+        """Its loops that feed back through a log."""
+        return Loops(self.plan, self.requirements, self.addresses)
+
+    @cached_property
     def topology(self) -> Topology:
         """Its segments and levels, and who sends to whom."""
-        return Topology(self.plan, self.sources, self.sinks, self.requirements, self.addresses)
+        return Topology(
+            self.plan, self.sources, self.sinks, self.requirements, self.addresses, self.loops
+        )
 
     @cached_property
     def codecs(self) -> Codecs:
         """Its codecs."""
-        return Codecs(self.topology, self.requirements)
+        return Codecs(self.topology, self.requirements, self.loops)
 
     @cached_property
     def own_sinks(self) -> list[str]:

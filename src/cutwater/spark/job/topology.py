@@ -1,20 +1,20 @@
-"""The shape of a job: its segments, levels, sources and sinks, and who sends to whom."""
+"""The shape of a job: its segments and levels, and who sends to whom."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from cutwater.flow.fusing import Plan, Segment
-from cutwater.flow.steps import FromLog, Source, ToLog
+from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.dataframe.source import Frame
-from cutwater.spark.exchange.envelope import END, OVER, InputEpochs
+from cutwater.spark.exchange.envelope import END, OVER
 from cutwater.spark.job.addresses import Addresses
 from cutwater.spark.job.column_requirements import ColumnRequirements
+from cutwater.spark.job.loops import Loops
 from cutwater.spark.operators.aggregation import Aggregation, aggregation_of
 
 __all__ = ["Topology"]
@@ -29,43 +29,7 @@ class Topology:
     sinks: Mapping[str, SinkConnector]
     requirements: ColumnRequirements
     addresses: Addresses
-
-    @cached_property
-    def logs(self) -> tuple[FromLog, ...]:
-        """The logs of a loop that is cut: of feedback, and of results. Often none."""
-        return tuple(step for step in self.plan.flow.steps if isinstance(step, FromLog))
-
-    def side_of_loop(self, segment: Segment) -> Literal["before", "inside", "behind"]:
-        """The position of a segment relative to a loop that is cut; before it if there is none."""
-        leading = self.requirements.sources[segment.number]
-        found = {log.is_again for log in self.logs if log.name in leading}
-        return "before" if not found else "inside" if True in found else "behind"
-
-    @cached_property
-    def overlaps(self) -> bool:
-        """May several input epochs overlap in a loop that is cut?"""
-        return any(log.overlaps for log in self.logs)
-
-    @cached_property
-    def keeps_states_per_input(self) -> frozenset[int]:
-        """The segments that keep states for each input epoch, and so none in a table."""
-        return self.in_the_loop if self.overlaps else frozenset()
-
-    def input_epochs(self, current: int) -> InputEpochs | None:
-        """The input epochs that rows carry, if a loop is cut."""
-        return InputEpochs(current, self.in_the_loop) if self.logs else None
-
-    @cached_property
-    def in_the_loop(self) -> frozenset[int]:
-        """The segments in a loop that is cut, and the numbers of its logs among the sinks."""
-        inside = (s.number for s in self.plan.segments if self.side_of_loop(s) == "inside")
-        into_logs = (n for n in self.addresses.sink_names if self.log_into(n))
-        return frozenset([*inside, *map(self.addresses.target_of_sink, into_logs)])
-
-    def log_into(self, sink: str) -> ToLog | None:
-        """The step that writes the log of a loop, if the sink is one."""
-        steps = (step for step, _ in self.plan.sinks if step.name == sink)
-        return next((step for step in steps if isinstance(step, ToLog)), None)
+    loops: Loops
 
     @cached_property
     def late_filtered(self) -> list[str]:
@@ -94,7 +58,7 @@ class Topology:
                 segment, is_timed=segment.number in self.requirements.times
             )
             for segment in self.plan.segments
-            if segment.number not in self.keeps_states_per_input
+            if segment.number not in self.loops.keeps_states_per_input
         }
         return {number: aggregation for number, aggregation in found.items() if aggregation}
 
@@ -117,7 +81,7 @@ class Topology:
         """Does a control row end at this level, since no deeper one uses it?"""
         deeper = [segment for level in self.levels[level + 1 :] for segment in level]
         if kind == OVER:
-            return not any(self.side_of_loop(s) == "inside" for s in deeper)
+            return not any(self.loops.side_of(s) == "inside" for s in deeper)
         return not any(kind == END or s.number in self.requirements.watermarks for s in deeper)
 
     @property

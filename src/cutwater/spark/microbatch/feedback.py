@@ -164,7 +164,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _open(self) -> tuple[Job, FromLog]:
         job = load_job(self._job)
-        return job, next(log for log in job.topology.logs if log.name == self._name)
+        return job, next(log for log in job.loops.logs if log.name == self._name)
 
     def initialOffset(self) -> dict[str, Any]:
         return {"entry": 0}
@@ -261,7 +261,7 @@ def _leaving(job: Job, log: FromLog, start: Any, end: Any) -> Iterator[_Part]:
     if end.get("end") and not start.get("end"):
         yield _Part(control=((END, BEHIND),))
     if any(
-        segment.number in job.topology.keeps_states_per_input
+        segment.number in job.loops.keeps_states_per_input
         for level in job.topology.levels
         for segment in level
     ):
@@ -269,7 +269,7 @@ def _leaving(job: Job, log: FromLog, start: Any, end: Any) -> Iterator[_Part]:
 
 
 def _rows(job: Job, log: FromLog, part: _Part) -> Iterator[pa.RecordBatch]:
-    inputs = job.topology.input_epochs(part.epoch)
+    inputs = job.loops.input_epochs(part.epoch)
     for number, lines in lines_by_input(part.path):
         if log.is_again:
             shuffle = ShuffleWriter(job.addresses.labels, inputs).for_input(number)

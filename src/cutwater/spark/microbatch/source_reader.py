@@ -180,7 +180,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with error_boundary():
             job = load_job(self._job)
             if partition.chunks:
-                epoch = epochs.epoch_of_task() if job.topology.logs else 0
+                epoch = epochs.epoch_of_task() if job.loops.logs else 0
                 reading = Reading(job, self._source, epoch)
                 for chunk in partition.chunks:
                     yield from reading.read(chunk)

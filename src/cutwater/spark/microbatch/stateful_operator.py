@@ -52,7 +52,7 @@ class Level(StatefulProcessor):
             if received.accept(row.target, row.kind, row.body):
                 yield row
         bucket = BucketStates(self._store, job.query_id, self._level, label)
-        inputs = job.topology.input_epochs(epochs.epoch_of_task()) if job.topology.logs else None
+        inputs = job.loops.input_epochs(epochs.epoch_of_task()) if job.loops.logs else None
         shuffle = ShuffleWriter(job.addresses.labels, inputs)
         sent = work_epoch(job, self._level, received, bucket, shuffle, origin_of)
         while True:  # send the output of one piece before processing the next

@@ -77,7 +77,7 @@ class BucketInput:
         return not self.job.topology.is_last(self.level, kind)
 
     def _keep(self, target: int, body: bytes) -> None:
-        if target not in self.job.topology.in_the_loop:
+        if target not in self.job.loops.inside:
             self.packed.setdefault(target, []).append(body)
             return
         number, rest = split_input_epoch(body)
@@ -85,7 +85,7 @@ class BucketInput:
 
     def ends(self, segment: Segment) -> bool:
         """Has the input of a segment ended? A loop that feeds back ends when it is empty."""
-        where = self.job.topology.side_of_loop(segment)
+        where = self.job.loops.side_of(segment)
         return {"before": self.has_ended, "inside": False, "behind": self.has_loop_ended}[where]
 
 
@@ -106,7 +106,7 @@ def work_epoch(
     after = before | received.watermarks
     for segment in job.topology.levels[level]:
         for number, events in sorted(received.in_loop.get(segment.number, {}).items()):
-            states = StatesOfInput(bucket, number) if job.topology.overlaps else bucket
+            states = StatesOfInput(bucket, number) if job.loops.overlaps else bucket
             own = shuffle.for_input(number)
             yield from _run_round(job, segment, events, states, own, origin_of)
         packed = received.packed.get(segment.number, [])
@@ -194,7 +194,7 @@ def _runner_of(
     if aggregation is not None:
         return AggregateRunner(job, aggregation, bucket, shuffle)
     vector, task = vectorised_task(segment), only_task(segment)
-    if vector is not None and segment.number not in job.topology.keeps_states_per_input:
+    if vector is not None and segment.number not in job.loops.keeps_states_per_input:
         return VectorisedRunner(job, segment, vector, bucket, shuffle)
     if task is not None:
         return TaskRunner(job, segment, task, bucket, shuffle)

@@ -54,7 +54,7 @@ class Reading:
         self._step = segment.source
         self._connector = job.connector_of(source)
         self._reader = self._connector.reader(self._step.type)
-        self._shuffle = ShuffleWriter(job.addresses.labels, job.topology.input_epochs(epoch))
+        self._shuffle = ShuffleWriter(job.addresses.labels, job.loops.input_epochs(epoch))
         self._sender = Sender(job, segment, self._shuffle)
         self._reader.numbered = self._sender.numbered
         self._is_timed = segment.number in job.requirements.times

@@ -47,7 +47,7 @@ class Level(StatefulProcessor):
 
     def _work(self, label: int, rows: Iterator[Row]) -> Iterator[Row]:
         job = load_job(self._job)
-        received = BucketInput(job, self._level)
+        received = BucketInput(job.topology, self._level)
         for row in rows:
             if received.accept(row.target, row.kind, row.body):
                 yield row

@@ -155,7 +155,7 @@ class OperatorTask:
         """The output of a bucket in a tick."""
         if not self._job.topology.levels:
             return rows
-        received = BucketInput(self._job, self._level)
+        received = BucketInput(self._job.topology, self._level)
         passed = [row for row in rows if received.accept(*row[1:])]
         bucket = BucketStates(self._memory.store(label), self._job.query_id, self._level, label)
         shuffle = ShuffleWriter(self._job.addresses.labels)

@@ -161,7 +161,7 @@ def test_an_epoch_of_which_only_the_logs_were_sealed_is_run_again(tmp_path, epoc
     flow = looping(exchanging)
     with pytest.MonkeyPatch.context() as patch:
         toy = begun(tmp_path, epochs, patch)
-        logs = [log.name for log in toy.job.topology.logs]
+        logs = [log.name for log in toy.job.loops.logs]
         others = [name for name in toy.job.sinks if name not in logs]
         sinks = {name: toy.job.sinks[name] for name in [*logs, *others]}
         toy.go_on(replace(toy.job, sinks=sinks))
@@ -209,7 +209,7 @@ def test_a_run_without_new_input_empties_the_loop_that_the_one_before_left_turni
         toy.run_to_the_end([])
         after = toy.ends[-1]
         toy.run_to_the_end([], close=True)
-    again, left = (log.name for log in toy.job.topology.logs)
+    again, left = (log.name for log in toy.job.loops.logs)
     assert after["items"] == before["items"], "all input had been read before"
     assert after[again] != before[again]
     assert not after[left].get("in the loop")
@@ -237,7 +237,7 @@ def test_a_power_loss_after_the_next_epoch_was_planned_loses_nothing(
 def test_a_round_that_is_gone_is_missed(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         toy = begun(tmp_path, 1, patch)
-        again = toy.job.sinks[toy.job.topology.logs[0].name]
+        again = toy.job.sinks[toy.job.loops.logs[0].name]
         shutil.rmtree(again.directory(0))
         with pytest.raises(RuntimeError) as caught:
             toy.run()
@@ -257,7 +257,7 @@ def test_a_run_that_was_overtaken_plans_no_round(tmp_path):
 def test_the_log_holds_no_more_than_what_may_be_read_again(tmp_path):
     flow = looping(exchanging, plan="log")
     _, toy, numbers = run(tmp_path, flow, size=1)
-    again, left = (toy.job.sinks[log.name].published() for log in toy.job.topology.logs)
+    again, left = (toy.job.sinks[log.name].published() for log in toy.job.loops.logs)
     assert len(numbers) > 20
     assert len(again) <= 2
     assert len(left) <= numbers.count(numbers[-2]) + numbers.count(numbers[-3])
@@ -270,7 +270,7 @@ def test_new_input_waits_until_the_loop_is_empty(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         toy = ToySpark(job, patch, 1)
         toy.run_to_the_end([])
-    again, left = (log.name for log in toy.job.topology.logs)
+    again, left = (log.name for log in toy.job.loops.logs)
     before = {"items": {"entry": 0}, again: {"entry": 0}, left: {}}
     for epoch, end in enumerate(toy.ends):
         moved = [name for name in ("items", again) if end[name] != before[name]]
@@ -288,7 +288,7 @@ def test_a_bound_that_is_reached_is_said(tmp_path):
     items = flow.source("items", Item, time="at")
     flow.sink("out", items.iterate(endless, max_rounds=3, name="loop"))
     job = make_job(flow, tmp_path, feeds_back=True, max_bytes_per_epoch=10_000)
-    assert job.topology.logs
+    assert job.loops.logs
     write(tmp_path, FILES[:1])
     with pytest.MonkeyPatch.context() as patch:
         toy = ToySpark(job, patch, 1)

@@ -114,7 +114,7 @@ def test_the_steps_of_the_body_are_listed_with_the_frontier_of_the_loop(toy):
 
 def times_that_iterate(job):
     """What is in the log and is to be read next, by input epoch."""
-    logs, log = Logs(job), job.topology.logs[0].name
+    logs, log = Logs(job), job.loops.logs[0].name
     for epoch in logs.unread():
         for path in logs.files(log, epoch):
             for number, lines in lines_by_input(path):

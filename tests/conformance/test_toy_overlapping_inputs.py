@@ -96,7 +96,7 @@ def test_an_input_epoch_is_over_while_an_older_one_and_a_younger_one_turn(tmp_pa
         toy = ToySpark(job, patch, 1)
         toy.run_to_the_end([], close=True)
         agree(tmp_path, flow, toy)
-        left = [end[toy.job.topology.logs[1].name] for end in toy.ends]
+        left = [end[toy.job.loops.logs[1].name] for end in toy.ends]
         found = (leaves_in(toy.ends, epoch) for epoch in range(len(toy.ends)))
         leaving = [number for number in found if number >= 0]
         assert leaving[:-1] == [0, 1, 2, 3, 4], "and then the end of the input"

@@ -42,9 +42,9 @@ def run(root, flow, seed):
         toy.run_to_the_end(kills, close=True)
     numbers = input_epochs(toy.ends, ["hops"])
     wanted = expected(flow, root / "checkpoint", by_input(toy.offsets, numbers), is_closed=True)
-    shown = input_epochs_shown(toy.ends, ["hops"]) if job.topology.logs else numbers
+    shown = input_epochs_shown(toy.ends, ["hops"]) if job.loops.logs else numbers
     assert_agreement(wanted, {"out": job.sinks["out"].root}, numbers=shown)
-    return wanted, bool(job.topology.logs)
+    return wanted, bool(job.loops.logs)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -161,7 +161,7 @@ def agree(checkpoint: Checkpoint, draft: Job, asked: Resumption) -> Identity:
     query_id = found.query_id if found else None
     for name, sink in draft.sinks.items():
         problems += _sink_problems(checkpoint, name, sink, query_id, asked)
-        problems += sink.schema_problems(name, draft.topology.record_of(name))
+        problems += sink.schema_problems(name, draft.addresses.record_of(name))
     if found and not problems and checkpoint.is_mid_epoch() and found.code != wanted.code:
         _refuse_mixture(checkpoint, found, wanted, replace(draft, query_id=found.query_id), asked)
     if problems:
@@ -234,7 +234,7 @@ def _fence(
 ) -> None:
     """Write the generation into one ledger, which also settles what earlier runs left there."""
     claim = job.claim_of(name)
-    sink.prepare(name, job.topology.record_of(name))
+    sink.prepare(name, job.addresses.record_of(name))
     found = sink.check(name, job.query_id, 0) if asked.others != "refuse" else []
     is_anothers = any(problem.code == ANOTHER_CHECKPOINT for problem in found)
     if is_anothers:

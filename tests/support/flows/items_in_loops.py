@@ -154,7 +154,7 @@ def run(root: Any, flow: cw.Flow, *, buckets: int = 2, kills: Any = (), size: in
     is_by_log = loop_to_cut(flow.steps) is not None
     settings = {"max_bytes_per_epoch": size, "permute": 3, "buckets": buckets}
     job = make_job(flow, root, feeds_back=True, **settings)
-    assert bool(job.topology.logs) == is_by_log
+    assert bool(job.loops.logs) == is_by_log
     write(root)
     with pytest.MonkeyPatch.context() as patch:
         toy = ToySpark(job, patch, 1)
@@ -168,7 +168,7 @@ def agree(root: Any, flow: cw.Flow, toy: ToySpark) -> Any:
     read = by_input(toy.offsets, numbers)
     wanted = expected(flow, root / "checkpoint", read, is_closed=True)
     shown = dict.fromkeys(wanted, numbers)
-    if toy.job.topology.logs:
+    if toy.job.loops.logs:
         shown["out"] = input_epochs_shown(toy.ends, ["items"])
     for name, epochs in wanted.items():
         assert_agreement({name: epochs}, {name: toy.job.sinks[name].root}, numbers=shown[name])
@@ -177,7 +177,7 @@ def agree(root: Any, flow: cw.Flow, toy: ToySpark) -> Any:
 
 def inside(toy: ToySpark) -> list[int]:
     """For each epoch how many input epochs are in the loop when it is planned."""
-    left = (end[toy.job.topology.logs[1].name] for end in toy.ends)
+    left = (end[toy.job.loops.logs[1].name] for end in toy.ends)
     return [len(each.get("in the loop", ())) + ("leaves" in each) for each in left]
 
 

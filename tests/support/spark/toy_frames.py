@@ -60,10 +60,10 @@ class ToyFrames:
 
     def records(self, sources: Mapping[str, Tasks]) -> dict[str, list[Any]]:
         """What an epoch gives to each sink."""
-        found: dict[str, list[Any]] = {name: [] for name in self.job.topology.sink_names}
+        found: dict[str, list[Any]] = {name: [] for name in self.job.addresses.sink_names}
         for row in self.epoch(sources):
-            codec = RecordCodec(self.job.topology.type_of_sink(row.target))
-            name = self.job.topology.sink_names[row.target - len(self.job.plan.segments)]
+            codec = RecordCodec(self.job.addresses.type_of_sink(row.target))
+            name = self.job.addresses.sink_names[row.target - len(self.job.plan.segments)]
             found[name] += codec.decode(row.body)
         return found
 

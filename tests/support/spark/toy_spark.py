@@ -120,7 +120,7 @@ class ToySpark:
         """A new life: the next generation takes the sinks."""
         self.job = replace(self.job, generation=self.job.generation + 1)
         for name, sink in self.job.sinks.items():
-            sink.prepare(name, self.job.topology.record_of(name))
+            sink.prepare(name, self.job.addresses.record_of(name))
             sink.claim(self.job.claim_of(name))
         data = dump_job(self.job)
         if self._random.random() < 0.5:  # worker processes may outlive a query, not the JVM
@@ -129,7 +129,7 @@ class ToySpark:
         for number, name in enumerate(sorted(self.job.sources)):
             source = EpochDataSource.of(data, name, number)({})
             self.readers[name] = source.streamReader(ROW_SCHEMA)
-        for number, log in enumerate(self.job.topology.logs):
+        for number, log in enumerate(self.job.loops.logs):
             self.readers[log.name] = LogSource.of(data, log.name, number)({}).streamReader(
                 ROW_SCHEMA
             )
@@ -173,7 +173,7 @@ class ToySpark:
         return True
 
     def _commit(self) -> None:
-        if self.job.topology.logs:
+        if self.job.loops.logs:
             self._log("commits", self.committed, ['{"nextBatchWatermarkMs":0}'])
         self.committed += 1
 
@@ -228,7 +228,7 @@ class ToySpark:
 
     def _log_offsets(self, epoch: int) -> None:
         """What planners of a loop read of Spark's own log."""
-        if self.job.topology.logs:
+        if self.job.loops.logs:
             ends = [json.dumps(end) for end in self._ends[epoch].values()]
             self._log("offsets", epoch, ["{}", *ends])
 

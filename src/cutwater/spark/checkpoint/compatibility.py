@@ -138,7 +138,7 @@ def identity_of(job: Job, partitions: int) -> Identity:
         code=flow_fingerprint(job.flow, [*job.sources.values(), *job.sinks.values()]),
         sinks={name: sink_location(name, sink) for name, sink in job.sinks.items()},
         engine=job.engine,
-        logs={log.name: render(schema_of(log.type)) for log in job.topology.logs},
+        logs={log.name: render(schema_of(log.type)) for log in job.loops.logs},
     )
 
 
@@ -223,7 +223,7 @@ def _makers(steps: Sequence[s.Step], numbers: Sequence[int]) -> Iterator[_Maker]
 
 
 def _is_in_columns(job: Job, segment: Segment, step: s.Step) -> bool:
-    if step not in segment.steps or segment.number in job.topology.keeps_states_per_input:
+    if step not in segment.steps or segment.number in job.loops.keeps_states_per_input:
         return False  # the body of a loop processes events one by one
     is_vectorised = isinstance(step, s.Apply) and step.is_vectorised
     return is_vectorised or segment.number in job.topology.aggregations
@@ -265,7 +265,7 @@ def _source(job: Job, source: s.Source) -> SourceIdentity:
     kind = bound.kind if bound else ""
     if (
         job.watermark_tracker_of(source.name) is None
-        and segment.number not in job.topology.requirements.times
+        and segment.number not in job.requirements.times
     ):
         return SourceIdentity(kind=kind)
     tp = render(schema_of(segment.input_type.time))

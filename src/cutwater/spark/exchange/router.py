@@ -175,7 +175,7 @@ def _to_sink(job: Job, target: int, shuffle: ShuffleWriter) -> _Receive:
 
 
 def _to_frame(job: Job, target: int, shuffle: ShuffleWriter) -> _Receive:
-    codec = record_codec(job.topology.type_of_sink(target))
+    codec = record_codec(job.addresses.type_of_sink(target))
 
     def pack(batch: EventBatch) -> bytes:
         return codec.encode(Records.of(codec.layout, batch.values))
@@ -192,7 +192,7 @@ def _to_segment(job: Job, reader: Segment, port: int, shuffle: ShuffleWriter) ->
         keys_of = _keyed_anew(reader.steps[0])
         return lambda batch: onward(keys_of(batch))
     if reader.placement != "by key":
-        return lambda batch: onward(_without_keys(batch, job.topology.keyless_label))
+        return lambda batch: onward(_without_keys(batch, job.addresses.keyless_label))
     return onward
 
 

@@ -12,6 +12,7 @@ import msgspec
 from cutwater.annotations import is_known, typename
 from cutwater.codec import codec_of
 from cutwater.errors import FlowError, InputError, Problem, StepError
+from cutwater.flow.fusing import Plan
 from cutwater.flow.lowering import not_as_annotated
 from cutwater.round_trip import first_misfit
 from cutwater.spark.connectors.base.sink import BucketRows
@@ -40,34 +41,34 @@ def packing(job: Job, target: int) -> Callable[[EventBatch], bytes]:
 
     It raises for a value that cannot be encoded or does not fit its annotation.
     """
-    if job.topology.log_into(job.topology.sink_at(target)):
-        lines = job.codecs.log_lines[job.topology.sink_at(target)]
+    sink = job.addresses.sink_at(target)
+    if job.loops.log_into(sink):
+        lines = job.codecs.log_lines[sink]
         return lambda batch: pack_lines(replace(batch, values=lines.written(batch)))
-    if not _takes_records(job, target):
-        look = _judge(job, target)
+    if job.sinks[sink].accepts != "records":
+        look = _judge(job.plan, sink)
 
         def pack_as_lines(batch: EventBatch) -> bytes:
             look(batch.values)
             return pack_lines(replace(batch, values=lines_of_values(batch.values)))
 
         return pack_as_lines
-    codec = record_codec(job.topology.type_of_sink(target))
+    codec = record_codec(job.addresses.type_of_sink(target))
 
     def pack(batch: EventBatch) -> bytes:
         try:
             encoded = codec.encode(Records.of(codec.layout, batch.values))
         except _UNFIT as error:
-            raise _no_record(job, target, codec, batch.values, error) from None
+            raise _no_record(sink, codec, batch.values, error) from None
         return _pack((batch.orders, encoded))
 
     return pack
 
 
-def _judge(job: Job, target: int) -> Callable[[Sequence[Any]], None]:
+def _judge(plan: Plan, sink: str) -> Callable[[Sequence[Any]], None]:
     """A function that raises `StepError` for values that violate the annotation of their maker."""
-    name = job.topology.sink_at(target)
-    numbers = [number for step, number in job.plan.sinks if step.name == name]
-    segment = job.plan.segments[numbers[0]] if numbers else None
+    numbers = [number for step, number in plan.sinks if step.name == sink]
+    segment = plan.segments[numbers[0]] if numbers else None
     if segment is None or segment.maker is None or not is_known(segment.output.value):
         return lambda _values: None
     maker, tp = segment.maker, segment.output.value
@@ -109,23 +110,20 @@ def bucket_rows(job: Job, target: int, label: int, bodies: list[bytes]) -> Bucke
     return BucketRows(label, list(map(orders.__getitem__, indices)), taken)
 
 
-def _takes_records(job: Job, target: int) -> bool:
-    return job.sinks[job.topology.sink_at(target)].accepts == "records"
-
-
 def _unpacking(job: Job, target: int) -> Callable[[bytes], tuple[list[bytes], Sequence[Any]]]:
-    if target in job.topology.in_the_loop:
+    if target in job.loops.inside:
         return _unpack_of_input
-    if not _takes_records(job, target):
+    sink, tp = job.addresses.sink_at(target), job.addresses.type_of_sink(target)
+    if job.sinks[sink].accepts != "records":
         return unpack_lines
-    codec = record_codec(job.topology.type_of_sink(target))
+    codec = record_codec(tp)
 
     def unpack(body: bytes) -> tuple[list[bytes], Records]:
         orders, records = _unpack(body)
         try:
             return orders, codec.decode(records)
         except msgspec.ValidationError as error:
-            raise _not_declared(job, target, error) from None
+            raise _not_declared(sink, tp, error) from None
 
     return unpack
 
@@ -139,7 +137,7 @@ def _unpack_of_input(body: bytes) -> tuple[list[bytes], list[bytes]]:
 
 
 def _no_record(
-    job: Job, target: int, codec: RecordCodec, values: Sequence[Any], error: Exception
+    sink: str, codec: RecordCodec, values: Sequence[Any], error: Exception
 ) -> InputError:
     """The error for the first value that cannot be encoded for a sink."""
     found: Any = values
@@ -152,19 +150,18 @@ def _no_record(
     return InputError(
         Problem(
             "no-record",
-            f"{_shortened(found)} cannot be sent to sink '{job.topology.sink_at(target)}': {error}",
+            f"{_shortened(found)} cannot be sent to sink '{sink}': {error}",
             "map it to values that can be encoded before the sink: whole numbers of 64 bits, "
             "text that is Unicode, and not too deep",
         )
     )
 
 
-def _not_declared(job: Job, target: int, error: Exception) -> InputError:
-    tp = typename(job.topology.type_of_sink(target))
+def _not_declared(sink: str, tp: Any, error: Exception) -> InputError:
     return InputError(
         Problem(
             "no-record",
-            f"sink '{job.topology.sink_at(target)}' was given a value that is no {tp}: {error}",
+            f"sink '{sink}' was given a value that is no {typename(tp)}: {error}",
             "correct the annotations of the step before the sink, or what it returns",
         )
     )

@@ -20,7 +20,10 @@ from cutwater.spark.connectors.base.watermarks import (
     WatermarkTracker,
 )
 from cutwater.spark.connectors.dataframe.source import Frame
+from cutwater.spark.job.addresses import Addresses
 from cutwater.spark.job.codecs import Codecs
+from cutwater.spark.job.column_requirements import ColumnRequirements
+from cutwater.spark.job.loops import Loops
 from cutwater.spark.job.topology import Topology
 
 __all__ = [
@@ -77,14 +80,31 @@ class Job:
         return spark_plan(Flow(self.flow.name, steps) if is_cut else self.flow)
 
     @cached_property
+    def requirements(self) -> ColumnRequirements:
+        """The columns that each segment needs with its events."""
+        return ColumnRequirements(self.plan)
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        """The labels of its buckets, and the numbers of its sinks and late filters."""
+        return Addresses(self.plan, self.sources, self.sinks, self.buckets)
+
+    @cached_property
+    def loops(self) -> Loops:
+        """Its loops that feed back through a log."""
+        return Loops(self.plan, self.requirements, self.addresses)
+
+    @cached_property
     def topology(self) -> Topology:
         """Its segments and levels, and who sends to whom."""
-        return Topology(self.plan, self.sources, self.sinks, self.buckets)
+        return Topology(
+            self.plan, self.sources, self.sinks, self.requirements, self.addresses, self.loops
+        )
 
     @cached_property
     def codecs(self) -> Codecs:
         """Its codecs."""
-        return Codecs(self.topology)
+        return Codecs(self.topology, self.requirements, self.loops)
 
     @cached_property
     def own_sinks(self) -> list[str]:
@@ -119,11 +139,7 @@ class Job:
                 return PartitionWatermarkTracker(step, segment.input_type, bound.idle_after)
             return WatermarkTracker(step, segment.input_type)
         is_numbered = step is not None and step.time is None
-        return (
-            Numbering()
-            if is_numbered and segment.number in self.topology.requirements.times
-            else None
-        )
+        return Numbering() if is_numbered and segment.number in self.requirements.times else None
 
     def claim_of(self, sink: str) -> Claim:
         """The identity with which a sink is written."""

@@ -1,21 +1,20 @@
-"""The shape of a job: its segments, levels, sources and sinks, and who sends to whom."""
+"""The shape of a job: its segments and levels, and who sends to whom."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
 
 from cutwater.flow.fusing import Plan, Segment
-from cutwater.flow.steps import FromLog, Source, ToLog
-from cutwater.ordering import NO_KEY, bucket_of
+from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.dataframe.source import Frame
-from cutwater.spark.exchange.bucket_hash import labels
-from cutwater.spark.exchange.envelope import END, EVERYONE, OVER, InputEpochs
+from cutwater.spark.exchange.envelope import END, OVER
+from cutwater.spark.job.addresses import Addresses
 from cutwater.spark.job.column_requirements import ColumnRequirements
+from cutwater.spark.job.loops import Loops
 from cutwater.spark.operators.aggregation import Aggregation, aggregation_of
 
 __all__ = ["Topology"]
@@ -28,59 +27,9 @@ class Topology:
     plan: Plan
     sources: Mapping[str, SourceConnector | Frame]
     sinks: Mapping[str, SinkConnector]
-    buckets: int
-
-    @cached_property
-    def logs(self) -> tuple[FromLog, ...]:
-        """The logs of a loop that is cut: of feedback, and of results. Often none."""
-        return tuple(step for step in self.plan.flow.steps if isinstance(step, FromLog))
-
-    def side_of_loop(self, segment: Segment) -> Literal["before", "inside", "behind"]:
-        """The position of a segment relative to a loop that is cut; before it if there is none."""
-        leading = self.requirements.sources[segment.number]
-        found = {log.is_again for log in self.logs if log.name in leading}
-        return "before" if not found else "inside" if True in found else "behind"
-
-    @cached_property
-    def overlaps(self) -> bool:
-        """May several input epochs overlap in a loop that is cut?"""
-        return any(log.overlaps for log in self.logs)
-
-    @cached_property
-    def keeps_states_per_input(self) -> frozenset[int]:
-        """The segments that keep states for each input epoch, and so none in a table."""
-        return self.in_the_loop if self.overlaps else frozenset()
-
-    def input_epochs(self, current: int) -> InputEpochs | None:
-        """The input epochs that rows carry, if a loop is cut."""
-        return InputEpochs(current, self.in_the_loop) if self.logs else None
-
-    @cached_property
-    def in_the_loop(self) -> frozenset[int]:
-        """The segments in a loop that is cut, and the numbers of its logs among the sinks."""
-        inside = (s.number for s in self.plan.segments if self.side_of_loop(s) == "inside")
-        into_logs = (n for n in self.sink_names if self.log_into(n))
-        return frozenset([*inside, *map(self.target_of_sink, into_logs)])
-
-    def log_into(self, sink: str) -> ToLog | None:
-        """The step that writes the log of a loop, if the sink is one."""
-        steps = (step for step, _ in self.plan.sinks if step.name == sink)
-        return next((step for step in steps if isinstance(step, ToLog)), None)
-
-    @cached_property
-    def requirements(self) -> ColumnRequirements:
-        """The columns that each segment needs with its events."""
-        return ColumnRequirements(self.plan)
-
-    @cached_property
-    def labels(self) -> Sequence[int]:
-        """The group label of each bucket."""
-        return labels(self.buckets)
-
-    @cached_property
-    def source_ranks(self) -> dict[str, int]:
-        """The rank of each source in the order: by name."""
-        return {name: rank for rank, name in enumerate(sorted(self.sources))}
+    requirements: ColumnRequirements
+    addresses: Addresses
+    loops: Loops
 
     @cached_property
     def late_filtered(self) -> list[str]:
@@ -90,10 +39,6 @@ class Topology:
             for name, bound in sorted(self.sources.items())
             if isinstance(bound, Frame) and self.source_step(name).watermark
         ]
-
-    def late_filter_of(self, source: str) -> int:
-        """The number by which rows are addressed to the late filter of a source."""
-        return EVERYONE - 1 - self.source_ranks[source]
 
     def source_step(self, source: str) -> Source:
         """The step of a source."""
@@ -113,18 +58,13 @@ class Topology:
                 segment, is_timed=segment.number in self.requirements.times
             )
             for segment in self.plan.segments
-            if segment.number not in self.keeps_states_per_input
+            if segment.number not in self.loops.keeps_states_per_input
         }
         return {number: aggregation for number, aggregation in found.items() if aggregation}
 
     def wakes(self, segment: Segment, label: int) -> bool:
         """Has the segment a state in this bucket before its first event?"""
-        return segment.operator.is_awake and label == self.keyless_label
-
-    @cached_property
-    def keyless_label(self) -> int:
-        """The label of the bucket for events without a key."""
-        return self.labels[bucket_of(NO_KEY, self.buckets)]
+        return segment.operator.is_awake and label == self.addresses.keyless_label
 
     def is_order_sensitive(self, segment: Segment) -> bool:
         """Does anything downstream need the order in which a segment emits?"""
@@ -141,35 +81,13 @@ class Topology:
         """Does a control row end at this level, since no deeper one uses it?"""
         deeper = [segment for level in self.levels[level + 1 :] for segment in level]
         if kind == OVER:
-            return not any(self.side_of_loop(s) == "inside" for s in deeper)
+            return not any(self.loops.side_of(s) == "inside" for s in deeper)
         return not any(kind == END or s.number in self.requirements.watermarks for s in deeper)
-
-    @cached_property
-    def sink_names(self) -> list[str]:
-        """Sinks in the order of their numbers."""
-        return list(self.sinks) or [sink.name for sink, _ in self.plan.sinks]
 
     @property
     def shows_records(self) -> bool:
         """Do the records become a DataFrame, since sinks are bound to nothing?"""
         return not self.sinks
-
-    def target_of_sink(self, name: str) -> int:
-        """The number by which rows are addressed to a sink; segments have the smaller ones."""
-        return len(self.plan.segments) + self.sink_names.index(name)
-
-    def sink_at(self, target: int) -> str:
-        """The name of the sink with a number."""
-        return self.sink_names[target - len(self.plan.segments)]
-
-    def type_of_sink(self, target: int) -> Any:
-        """The record type of a sink, by its number."""
-        return self.record_of(self.sink_at(target))
-
-    def record_of(self, sink: str) -> Any:
-        """The record type of a sink; lines, if it is not one of the flow."""
-        numbers = [number for step, number in self.plan.sinks if step.name == sink]
-        return self.plan.segments[numbers[0]].output.value if numbers else bytes
 
     @property
     def has_scattered_buckets(self) -> bool:
@@ -182,7 +100,7 @@ class Topology:
         """The sinks that each segment writes to, as targets."""
         fed: dict[int, list[int]] = {segment.number: [] for segment in self.plan.segments}
         for sink, number in self.plan.sinks:
-            fed[number].append(self.target_of_sink(sink.name))
+            fed[number].append(self.addresses.target_of_sink(sink.name))
         return fed
 
     @cached_property

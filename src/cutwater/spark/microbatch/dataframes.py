@@ -98,13 +98,13 @@ class _FrameWork:
         frame = job.sources[source]
         assert isinstance(frame, Frame)
         self._order = frame.order
-        self._rank = order_bytes((job.topology.source_ranks[source],))
-        self._shuffle = ShuffleWriter(job.topology.labels)
+        self._rank = order_bytes((job.addresses.source_ranks[source],))
+        self._shuffle = ShuffleWriter(job.addresses.labels)
         self._sender = Sender(job, segment, self._shuffle)
         self.numbered = [] if source in job.topology.late_filtered else self._sender.numbered
         """Fields whose values are worth numbering by equality."""
-        self._is_timed = segment.number in job.topology.requirements.times
-        self._keyless_label = job.topology.keyless_label
+        self._is_timed = segment.number in job.requirements.times
+        self._keyless_label = job.addresses.keyless_label
         self._unordered = count()
         self._late_filtered = (
             LateFilteredSource(job, source) if source in job.topology.late_filtered else None
@@ -237,7 +237,7 @@ class _Shown:
         with error_boundary():
             job = load_job(self._job)
             layouts, schema = _layouts(job), _shown_schema(job)
-            targets = {job.topology.target_of_sink(name): name for name in layouts}
+            targets = {job.addresses.target_of_sink(name): name for name in layouts}
             codecs = {name: record_codec(layout.type) for name, layout in layouts.items()}
             for batch in batches:
                 bodies = zip(batch.column("target"), batch.column("body"), strict=True)

@@ -164,7 +164,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _open(self) -> tuple[Job, FromLog]:
         job = load_job(self._job)
-        return job, next(log for log in job.topology.logs if log.name == self._name)
+        return job, next(log for log in job.loops.logs if log.name == self._name)
 
     def initialOffset(self) -> dict[str, Any]:
         return {"entry": 0}
@@ -234,7 +234,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if partition.path:
                 yield from _rows(job, log, partition)
             yield from record_batches(control_rows(job, log.name, partition.watermark))
-            labels = job.topology.labels if job.topology.levels else ()
+            labels = job.addresses.labels if job.topology.levels else ()
             rows = [(label, EVERYONE, *row) for row in partition.control for label in labels]
             yield from record_batches(rows)
 
@@ -261,7 +261,7 @@ def _leaving(job: Job, log: FromLog, start: Any, end: Any) -> Iterator[_Part]:
     if end.get("end") and not start.get("end"):
         yield _Part(control=((END, BEHIND),))
     if any(
-        segment.number in job.topology.keeps_states_per_input
+        segment.number in job.loops.keeps_states_per_input
         for level in job.topology.levels
         for segment in level
     ):
@@ -269,16 +269,16 @@ def _leaving(job: Job, log: FromLog, start: Any, end: Any) -> Iterator[_Part]:
 
 
 def _rows(job: Job, log: FromLog, part: _Part) -> Iterator[pa.RecordBatch]:
-    inputs = job.topology.input_epochs(part.epoch)
+    inputs = job.loops.input_epochs(part.epoch)
     for number, lines in lines_by_input(part.path):
         if log.is_again:
-            shuffle = ShuffleWriter(job.topology.labels, inputs).for_input(number)
+            shuffle = ShuffleWriter(job.addresses.labels, inputs).for_input(number)
             orders = (order for path in part.epoch_files for order in _orders_of(path, number))
             order_of = _rank_orders(len(job.sources), orders)
             yield from _sent(job, log, shuffle, part.path, lines, order_of)
         elif number == part.leaves:
             before = order_bytes((len(job.sources), part.epoch))
-            shuffle = ShuffleWriter(job.topology.labels, inputs)
+            shuffle = ShuffleWriter(job.addresses.labels, inputs)
             yield from _sent(job, log, shuffle, part.path, lines, before.__add__)
 
 
@@ -299,7 +299,7 @@ def _sent(
     sender = Sender(job, job.topology.source_segment(log.name), shuffle)
     for start in range(0, len(lines), _LINES):
         batch = job.codecs.log_lines[log.name].read(
-            path, lines[start : start + _LINES], job.topology.keyless_label
+            path, lines[start : start + _LINES], job.addresses.keyless_label
         )
         orders = list(map(order_of, batch.orders)) if sender.is_order_sensitive else []
         sender.through(replace(batch, orders=orders))
@@ -315,7 +315,7 @@ def _rank_orders(first: int, orders: Iterable[bytes]) -> Callable[[bytes], bytes
 
 def _completed(job: Job, log: FromLog, leaving: InputEpoch) -> bytes | None:
     """The watermark of all sources upstream of the loop at an input epoch, encoded."""
-    if log.name not in job.topology.requirements.watermark_sources:
+    if log.name not in job.requirements.watermark_sources:
         return None
     watermarks: dict[str, Any] = {}
     for name in log.origins:
@@ -328,9 +328,7 @@ def _completed(job: Job, log: FromLog, leaving: InputEpoch) -> bytes | None:
         if watermark is None:
             return None
         watermarks[name] = watermark
-    completed = job.topology.requirements.completed(
-        job.topology.requirements.entering(log.loop), watermarks
-    )
+    completed = job.requirements.completed(job.requirements.entering(log.loop), watermarks)
     return None if completed is None else job.codecs.watermark_codecs[log.name].encode(completed)
 
 

@@ -43,7 +43,7 @@ def watermark_to_follow(job: Job, source: str, patience: Patience) -> Any | None
     """The watermark that an idle source may adopt from the sources it meets; None: none."""
     active: dict[str, Any] = {}
     idle: dict[str, Any] = {}
-    for other in sorted(job.topology.requirements.met_by(source)):
+    for other in sorted(job.requirements.met_by(source)):
         log = Path(job.checkpoint) / "sources" / other
         end = _end_of(log)
         is_idle = _is_idle(log, end, job.sources[other].idle_after, patience)

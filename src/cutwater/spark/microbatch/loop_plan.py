@@ -44,13 +44,13 @@ class Planned:
 
 def planned(job: Job) -> Planned:
     """What the next epoch does; the same for every source of a job."""
-    if not job.topology.logs:
+    if not job.loops.logs:
         return Planned()
     logs = Logs(job)
     inside = tuple(inside_after(logs.checkpoint, job.sources, logs.newest))
     iterating = logs.iterating()
     is_over = bool(inside) and inside[0].number not in iterating
-    most = MAX_INPUT_EPOCHS if job.topology.overlaps else 1
+    most = MAX_INPUT_EPOCHS if job.loops.overlaps else 1
     return Planned(inside, iterating, inside[0] if is_over else None, len(inside) < most)
 
 
@@ -71,7 +71,7 @@ class Logs:
 
     def read_by(self, epoch: int, number: int) -> int:
         """The first epoch whose part of a log is not needed by an epoch or those before it."""
-        found = self.checkpoint.offsets(epoch)[-len(self.job.topology.logs) :]
+        found = self.checkpoint.offsets(epoch)[-len(self.job.loops.logs) :]
         offset = found[number] if found else None
         return int(offset["entry"]) if offset else 0
 
@@ -86,7 +86,7 @@ class Logs:
 
     def unread(self) -> list[int]:
         """The epochs that fed back something that no epoch has read yet."""
-        name = self.job.topology.logs[0].name
+        name = self.job.loops.logs[0].name
         folder, read = self.folder(name), self.read_by(self.newest, 0)
         published = folder.published()
         newest = folder.newest_epoch(name, self.job.query_id)
@@ -97,7 +97,7 @@ class Logs:
 
     def iterating(self) -> frozenset[int]:
         """The input epochs of which something was fed back that no epoch has read yet."""
-        name = self.job.topology.logs[0].name
+        name = self.job.loops.logs[0].name
         paths = (path for epoch in self.unread() for path in self.files(name, epoch))
         return frozenset(number for path in paths for number in inputs_in(path))
 

@@ -44,7 +44,7 @@ def build_query(spark: SparkSession, job: Job) -> DataFrame:
         spark.dataSource.register(source)
         frames.append(spark.readStream.format(source.name()).load())
     for number, log in enumerate(
-        job.topology.logs
+        job.loops.logs
     ):  # after the sources: offsets are matched to them by position
         out_of_log = LogSource.of(data, log.name, number)
         spark.dataSource.register(out_of_log)

@@ -154,7 +154,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             chunks = [chunk for number in entries for chunk in log.read(number)]
             parts = [_Part(share) for share in self._shares(job, chunks)]
             if end.get("end") and not start.get("end"):
-                parts.append(_Part([], is_end=job.topology.source_ranks[self._source] == 0))
+                parts.append(_Part([], is_end=job.addresses.source_ranks[self._source] == 0))
             elif chunks:
                 parts = parts or [_Part([])]
                 parts[-1].watermark = news_of(job, self._source, chunks)
@@ -180,7 +180,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with error_boundary():
             job = load_job(self._job)
             if partition.chunks:
-                epoch = epochs.epoch_of_task() if job.topology.logs else 0
+                epoch = epochs.epoch_of_task() if job.loops.logs else 0
                 reading = Reading(job, self._source, epoch)
                 for chunk in partition.chunks:
                     yield from reading.read(chunk)

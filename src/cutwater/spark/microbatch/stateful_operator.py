@@ -47,13 +47,13 @@ class Level(StatefulProcessor):
 
     def _work(self, label: int, rows: Iterator[Row]) -> Iterator[Row]:
         job = load_job(self._job)
-        received = BucketInput(job, self._level)
+        received = BucketInput(job.topology, self._level)
         for row in rows:
             if received.accept(row.target, row.kind, row.body):
                 yield row
         bucket = BucketStates(self._store, job.query_id, self._level, label)
-        inputs = job.topology.input_epochs(epochs.epoch_of_task()) if job.topology.logs else None
-        shuffle = ShuffleWriter(job.topology.labels, inputs)
+        inputs = job.loops.input_epochs(epochs.epoch_of_task()) if job.loops.logs else None
+        shuffle = ShuffleWriter(job.addresses.labels, inputs)
         sent = work_epoch(job, self._level, received, bucket, shuffle, origin_of)
         while True:  # send the output of one piece before processing the next
             with much_at_once():

@@ -64,7 +64,7 @@ class _Writer(DataSourceStreamArrowWriter):
                     found.setdefault(row["label"], []).append(row["body"])
             receipts, counts = [], {}
             for target, found in sorted(rows.items()):
-                name, record = job.topology.sink_at(target), job.topology.type_of_sink(target)
+                name, record = job.addresses.sink_at(target), job.addresses.type_of_sink(target)
                 buckets = [
                     bucket_rows(job, target, label, rows) for label, rows in sorted(found.items())
                 ]

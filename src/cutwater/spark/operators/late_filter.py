@@ -56,13 +56,13 @@ class LateFilteredSource:
     def __init__(self, job: Job, source: str) -> None:
         self._job = job
         self._source = source
-        self.target = job.topology.late_filter_of(source)
+        self.target = job.addresses.late_filter_of(source)
         self._step = job.topology.source_step(source)
         self._segment = job.topology.source_segment(source)
         self._records = record_codec(self._step.type)
         self.time = codec_of(time_kept_as(self._segment.output.time))
         """How the newest time is encoded."""
-        self._keyless_label = job.topology.keyless_label
+        self._keyless_label = job.addresses.keyless_label
 
     # --- before the late filter -------------------------------------------------------------------
 
@@ -84,14 +84,14 @@ class LateFilteredSource:
         if newest is None:
             return []
         body = self.time.encode(newest)
-        return [(label, self.target, NEWEST, body) for label in self._job.topology.labels]
+        return [(label, self.target, NEWEST, body) for label in self._job.addresses.labels]
 
     # --- behind it -----------------------------------------------------------------------------
 
     def send(self, bodies: Sequence[bytes], newest: Any | None, shuffle: ShuffleWriter) -> None:
         """Send on what is not late, by what was complete when the epoch began."""
         sender = Sender(self._job, self._segment, shuffle)
-        is_timed = self._segment.number in self._job.topology.requirements.times
+        is_timed = self._segment.number in self._job.requirements.times
         for body in bodies:
             batch = self._in_time(*self._read(body), newest, shuffle)
             batch.times = batch.times if is_timed else None
@@ -144,7 +144,7 @@ class LateFilteredSource:
             return
         if self._step.late == "drop":
             lines = [b'{"order": "%s"}\n' % order.hex().encode() for order in late.orders]
-        target = self._job.topology.target_of_sink(late_events_sink(self._source))
+        target = self._job.addresses.target_of_sink(late_events_sink(self._source))
         shuffle.post(target, EventBatch(late.orders, late.orders, lines), pack_lines)
 
 
@@ -162,7 +162,9 @@ class LateFilter(StatefulProcessor):
             job = load_job(self._job)
             packed: dict[int, list[bytes]] = {}
             watermarks: dict[int, list[bytes]] = {}
-            filters = {job.topology.late_filter_of(source) for source in job.topology.late_filtered}
+            filters = {
+                job.addresses.late_filter_of(source) for source in job.topology.late_filtered
+            }
             for row in rows:
                 if row.target not in filters:
                     yield row
@@ -184,7 +186,7 @@ class LateFilter(StatefulProcessor):
             return []
         found = self._state.get()
         newest = _unpack_newest(bytes(found[0])) if found else {}
-        shuffle = ShuffleWriter(job.topology.labels)
+        shuffle = ShuffleWriter(job.addresses.labels)
         control_rows: list[ShuffleRow] = []
         for source in job.topology.late_filtered:
             filtered = LateFilteredSource(job, source)
@@ -195,7 +197,7 @@ class LateFilter(StatefulProcessor):
                 after = time if after is None or after <= time else after
             if after is not None:
                 newest[source] = filtered.time.encode(after)
-            if label == job.topology.labels[0]:
+            if label == job.addresses.labels[0]:
                 control_rows += _watermarks(
                     job, source, filtered.completed(before), filtered.completed(after)
                 )
@@ -209,10 +211,10 @@ class LateFilter(StatefulProcessor):
 def _watermarks(job: Job, source: str, before: Any | None, after: Any | None) -> list[ShuffleRow]:
     """The completed time to send to all buckets, if it has advanced."""
     if (
-        source not in job.topology.requirements.watermark_sources
+        source not in job.requirements.watermark_sources
         or after is None
         or (before is not None and after <= before)
     ):
         return []
     body = pack_watermark(source, job.codecs.watermark_codecs[source].encode(after))
-    return [(label, EVERYONE, WATERMARK, body) for label in job.topology.labels]
+    return [(label, EVERYONE, WATERMARK, body) for label in job.addresses.labels]

@@ -28,7 +28,9 @@ from cutwater.spark.exchange.envelope import (
     split_input_epoch,
     unpack_watermark,
 )
+from cutwater.spark.job.codecs import Codecs
 from cutwater.spark.job.spec import Job
+from cutwater.spark.job.topology import Topology
 from cutwater.spark.operators.aggregate import AggregateRunner
 from cutwater.spark.operators.segment_runner import EventRunner, SegmentRunner
 from cutwater.spark.operators.task import TaskRunner, only_task
@@ -43,7 +45,7 @@ __all__ = ["BucketInput", "work_epoch"]
 class BucketInput:
     """The rows that a bucket received in an epoch, for one level."""
 
-    job: Job
+    topology: Topology
     level: int
     packed: dict[int, list[bytes]] = field(default_factory=dict)
     """The packed events for each segment, except those inside a loop that feeds back."""
@@ -61,7 +63,7 @@ class BucketInput:
     def accept(self, target: int, kind: int, body: bytes) -> bool:
         """Add a row; returns whether it is forwarded to a deeper level or to a sink."""
         if kind == DATA:
-            is_here = target in self.job.topology.segments_at(self.level)
+            is_here = target in self.topology.segments_at(self.level)
             if is_here:
                 self._keep(target, bytes(body))
             return not is_here
@@ -74,10 +76,10 @@ class BucketInput:
         else:
             source, time = unpack_watermark(bytes(body))
             self.watermarks[source] = time
-        return not self.job.topology.is_last(self.level, kind)
+        return not self.topology.is_last(self.level, kind)
 
     def _keep(self, target: int, body: bytes) -> None:
-        if target not in self.job.topology.in_the_loop:
+        if target not in self.topology.loops.inside:
             self.packed.setdefault(target, []).append(body)
             return
         number, rest = split_input_epoch(body)
@@ -85,7 +87,7 @@ class BucketInput:
 
     def ends(self, segment: Segment) -> bool:
         """Has the input of a segment ended? A loop that feeds back ends when it is empty."""
-        where = self.job.topology.side_of_loop(segment)
+        where = self.topology.loops.side_of(segment)
         return {"before": self.has_ended, "inside": False, "behind": self.has_loop_ended}[where]
 
 
@@ -101,12 +103,12 @@ def work_epoch(
 
     `origin_of` finds the origin of an event by its order, for the error of a failed function.
     """
-    remembers = bool(received.watermarks) and job.topology.requirements.watermarks_meet
+    remembers = bool(received.watermarks) and job.requirements.watermarks_meet
     before = bucket.watermarks if remembers else {}
     after = before | received.watermarks
     for segment in job.topology.levels[level]:
         for number, events in sorted(received.in_loop.get(segment.number, {}).items()):
-            states = StatesOfInput(bucket, number) if job.topology.overlaps else bucket
+            states = StatesOfInput(bucket, number) if job.loops.overlaps else bucket
             own = shuffle.for_input(number)
             yield from _run_round(job, segment, events, states, own, origin_of)
         packed = received.packed.get(segment.number, [])
@@ -130,7 +132,7 @@ def work_epoch(
                 with _called_since(lambda: "the epoch has ended"):
                     runner.barrier()
                 if completed is not None:
-                    with _called_since(partial(_completion, job, segment, after, completed)):
+                    with _called_since(partial(_completion, job.codecs, segment, after, completed)):
                         runner.watermark(completed)
                 runner.save()
         yield from shuffle.drain()
@@ -148,10 +150,12 @@ def _called_since(why: Callable[[], str]) -> Iterator[None]:
         raise error.called_since(why()) from error.__cause__
 
 
-def _completion(job: Job, segment: Segment, watermarks: Mapping[str, bytes], time: Any) -> str:
+def _completion(
+    codecs: Codecs, segment: Segment, watermarks: Mapping[str, bytes], time: Any
+) -> str:
     reached = ", ".join(
         f"source '{name}' has reached {watermark!r}"
-        for name, watermark in job.codecs.reached(segment, watermarks)
+        for name, watermark in codecs.reached(segment, watermarks)
     )
     return f"time {time!r} is complete: {reached}"
 
@@ -194,7 +198,7 @@ def _runner_of(
     if aggregation is not None:
         return AggregateRunner(job, aggregation, bucket, shuffle)
     vector, task = vectorised_task(segment), only_task(segment)
-    if vector is not None and segment.number not in job.topology.keeps_states_per_input:
+    if vector is not None and segment.number not in job.loops.keeps_states_per_input:
         return VectorisedRunner(job, segment, vector, bucket, shuffle)
     if task is not None:
         return TaskRunner(job, segment, task, bucket, shuffle)

@@ -28,7 +28,7 @@ def input_at(job: Job, order: bytes, chunk_of: ChunkOf) -> str:
     What the end of an epoch or a watermark causes has no input of its own.
     """
     rank = int.from_bytes(order[:8], "big")
-    names = {rank: name for name, rank in job.topology.source_ranks.items()}
+    names = {rank: name for name, rank in job.addresses.source_ranks.items()}
     if not order or rank >= AFTER_DATA or rank not in names:
         return ""
     bound = job.sources[names[rank]]

@@ -54,13 +54,13 @@ class Reading:
         self._step = segment.source
         self._connector = job.connector_of(source)
         self._reader = self._connector.reader(self._step.type)
-        self._shuffle = ShuffleWriter(job.topology.labels, job.topology.input_epochs(epoch))
+        self._shuffle = ShuffleWriter(job.addresses.labels, job.loops.input_epochs(epoch))
         self._sender = Sender(job, segment, self._shuffle)
         self._reader.numbered = self._sender.numbered
-        self._is_timed = segment.number in job.topology.requirements.times
-        self._rank = job.topology.source_ranks[source]
+        self._is_timed = segment.number in job.requirements.times
+        self._rank = job.addresses.source_ranks[source]
         self._tracker = job.watermark_tracker_of(source)
-        self._keyless_label = job.topology.keyless_label
+        self._keyless_label = job.addresses.keyless_label
         self._waiting: list[_Waiting] = []
         self._records_waiting = self._bytes_waiting = 0
 
@@ -129,7 +129,7 @@ class Reading:
         sender = Sender(
             self.job,
             self.job.topology.source_segment(self._source),
-            ShuffleWriter(self.job.topology.labels),
+            ShuffleWriter(self.job.addresses.labels),
         )
         for each in waiting:
             chunk, raw_batch, _ = each
@@ -287,9 +287,9 @@ class Reading:
     def _to_side_output(self, sink: str, chunk: Chunk, position: Any, line: bytes) -> None:
         """Send a line to a side output, past the flow."""
         order = order_bytes((self._rank, chunk.number)) + self._connector.sort_keys([position])[0]
-        label = self.job.topology.labels[bucket_of(order, self.job.buckets)]
+        label = self.job.addresses.labels[bucket_of(order, self.job.buckets)]
         batch = EventBatch([order], [NO_KEY], [line + b"\n"], label=label)
-        self._shuffle.post(self.job.topology.target_of_sink(sink), batch, pack_lines)
+        self._shuffle.post(self.job.addresses.target_of_sink(sink), batch, pack_lines)
 
 
 def first_failure(
@@ -307,7 +307,7 @@ def first_failure(
 def news_of(job: Job, source: str, chunks: Sequence[Chunk]) -> bytes | None:
     """The encoded watermark after these chunks; None if it is not new or not needed."""
     tracker = job.watermark_tracker_of(source)
-    if tracker is None or source not in job.topology.requirements.watermark_sources:
+    if tracker is None or source not in job.requirements.watermark_sources:
         return None
     before = tracker.completed(chunks[0].newest_before)
     after = tracker.completed(chunks[-1].newest_after)
@@ -323,7 +323,7 @@ def control_rows(
     found = [(WATERMARK, pack_watermark(source, watermark))] if watermark is not None else []
     if is_end and job.topology.levels:
         found.append((END, b""))
-    return [(label, EVERYONE, kind, body) for kind, body in found for label in job.topology.labels]
+    return [(label, EVERYONE, kind, body) for kind, body in found for label in job.addresses.labels]
 
 
 def _cannot_be_sent(source: str, error: Exception) -> Problem:

@@ -63,12 +63,12 @@ class OperatorTask:
         self._memory = LevelMemory(self._snapshots.load(), len(self._snapshots.needed()))
         senders = opening.partitions if level else opening.senders
         self._alignment = Alignment(senders, start)
-        self._receivers = opening.receivers(job.topology.labels)
+        self._receivers = opening.receivers(job.addresses.labels)
         self._reported = self._stored = self._tried = self._worked = start
         self._failures = 0
         self._side_outputs: list[SideOutputRow] = []
-        self._rows = [0] * len(job.topology.sink_names)
-        self._last = [-1] * len(job.topology.sink_names)
+        self._rows = [0] * len(job.addresses.sink_names)
+        self._last = [-1] * len(job.addresses.sink_names)
         self._latency_ms = 0
         self._position = (
             PositionFile(opening.released_position(partition)) if self._is_last else None
@@ -155,10 +155,10 @@ class OperatorTask:
         """The output of a bucket in a tick."""
         if not self._job.topology.levels:
             return rows
-        received = BucketInput(self._job, self._level)
+        received = BucketInput(self._job.topology, self._level)
         passed = [row for row in rows if received.accept(*row[1:])]
         bucket = BucketStates(self._memory.store(label), self._job.query_id, self._level, label)
-        shuffle = ShuffleWriter(self._job.topology.labels)
+        shuffle = ShuffleWriter(self._job.addresses.labels)
         sent = work_epoch(self._job, self._level, received, bucket, shuffle, self._origin_of)
         return [*passed, *sent]
 
@@ -182,13 +182,13 @@ class OperatorTask:
             target: self._buckets(target, found) for target, found in sorted(by_sink.items())
         }
         digest = digest_of(
-            (self._job.topology.sink_at(target), found) for target, found in buckets.items()
+            (self._job.addresses.sink_at(target), found) for target, found in buckets.items()
         )
         self._digests.compare(tick, digest)
         for target, found in buckets.items():
             name, record = (
-                self._job.topology.sink_at(target),
-                self._job.topology.type_of_sink(target),
+                self._job.addresses.sink_at(target),
+                self._job.addresses.type_of_sink(target),
             )
             if not self._is_side_output(target):
                 self._job.sinks[name].write(self._job.claim_of(name), tick, record, found)
@@ -202,7 +202,7 @@ class OperatorTask:
 
     def _is_side_output(self, target: int) -> bool:
         """Is it a side output, which is released with a snapshot?"""
-        return self._job.sinks[self._job.topology.sink_at(target)].release == "commit"
+        return self._job.sinks[self._job.addresses.sink_at(target)].release == "commit"
 
     def _note(self, target: int, tick: int, rows: int) -> None:
         number = target - len(self._job.plan.segments)

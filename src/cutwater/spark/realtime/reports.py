@@ -77,7 +77,7 @@ class TickReports:
 
     def _rows(self) -> tuple[dict[str, int], int]:
         """The rows for each sink since the last time, and the newest latency."""
-        names, latency = self._job.topology.sink_names, 0
+        names, latency = self._job.addresses.sink_names, 0
         rows: dict[str, int] = {}
         for partition in range(self._opening.partitions):
             path = self._opening.released_position(partition)

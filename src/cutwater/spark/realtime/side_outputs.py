@@ -48,7 +48,7 @@ def publish_side_outputs(job: Job, opening: Opening) -> None:
         return
     names = sorted(
         {
-            job.topology.sink_at(target)
+            job.addresses.sink_at(target)
             for _, path in stored
             for target, _, _ in read_side_outputs(path)
         }
@@ -60,7 +60,7 @@ def publish_side_outputs(job: Job, opening: Opening) -> None:
 
 
 def _publish(job: Job, name: str, tick: int, stored: list[tuple[int, Path]]) -> None:
-    sink, claim, target = job.sinks[name], job.claim_of(name), job.topology.target_of_sink(name)
+    sink, claim, target = job.sinks[name], job.claim_of(name), job.addresses.target_of_sink(name)
     newest = sink.newest_epoch(name, job.query_id)
     found: dict[int, list[bytes]] = {}
     for at, path in stored:
@@ -72,7 +72,7 @@ def _publish(job: Job, name: str, tick: int, stored: list[tuple[int, Path]]) -> 
         buckets = [
             bucket_rows(job, target, label, bodies) for label, bodies in sorted(found.items())
         ]
-        sink.publish(claim, tick, [sink.write(claim, tick, job.topology.record_of(name), buckets)])
+        sink.publish(claim, tick, [sink.write(claim, tick, job.addresses.record_of(name), buckets)])
 
 
 def _stored(opening: Opening, common: int) -> Iterator[tuple[int, Path]]:

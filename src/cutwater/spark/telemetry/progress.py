@@ -187,7 +187,7 @@ class Reports:
     def _sources(self, report: Mapping[str, Any]) -> Iterator[tuple[str, SourceProgress]]:
         """Spark lists the sources in the order of the query: by name, then the logs of loops."""
         names, found = sorted(self._job.sources), report.get("sources") or []
-        if len(found) != len(names) + len(self._job.topology.logs):
+        if len(found) != len(names) + len(self._job.loops.logs):
             return
         for name, data in zip(names, found, strict=False):
             bound = self._job.sources[name]
@@ -215,14 +215,14 @@ class Reports:
     def _steps(self, epoch: int) -> Sequence[StepFrontier]:
         """The frontiers of all steps, as `cutwater frontier` has them after an epoch."""
         steps = self._tracker.steps()
-        if not self._job.topology.logs:
+        if not self._job.loops.logs:
             return steps
         checkpoint = Checkpoint(Path(self._job.checkpoint))
         if not inside_after(checkpoint, self._job.sources, epoch):
             return steps
         released = released_after(checkpoint, epoch)
         positions = [each for name in self._job.sources for each in self._position(name, released)]
-        return self._tracker.steps_behind(self._job.topology.logs[0].loop, positions, steps)
+        return self._tracker.steps_behind(self._job.loops.logs[0].loop, positions, steps)
 
     def _position(self, name: str, entries: Mapping[str, int]) -> list[Position]:
         chunks = self._chunks(name, entries[name]) if entries.get(name) else []

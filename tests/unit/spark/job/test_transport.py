@@ -148,6 +148,18 @@ def test_a_job_comes_back_as_it_was(tmp_path):
     assert len(again.topology.levels) == len(job.topology.levels) == 1
 
 
+def test_what_is_derived_from_a_job_does_not_travel_with_it(tmp_path):
+    flow = cw.Flow("counts")
+    flow.sink("out", flow.source("items", Item).key_by("name").apply(count))
+    job = make_job(flow, tmp_path)
+    fresh = dump_job(job)
+    assert job.loops is job.topology.loops
+    assert job.addresses is job.topology.addresses is job.loops.addresses
+    assert job.requirements is job.topology.requirements is job.codecs.requirements
+    assert job.codecs.event_codecs
+    assert dump_job(job) == fresh
+
+
 def test_what_cannot_travel_is_a_sentence(tmp_path):
     lock = threading.Lock()
 

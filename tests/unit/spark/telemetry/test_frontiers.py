@@ -47,9 +47,7 @@ def test_a_frontier_is_what_its_segment_is_told_is_complete(moves):
         found = {f.step: f for f in tracker.steps()}
         known = {name: mark for name, mark in at.items() if mark is not None}
         for step in ("ab", "abc"):
-            assert found[step].completed == JOB.topology.requirements.completed(
-                segment(step), known
-            )
+            assert found[step].completed == JOB.requirements.completed(segment(step), known)
             least = min((-1 if at[name] is None else at[name]) for name in step)
             held = [name for name in step if (-1 if at[name] is None else at[name]) == least]
             assert sorted(holder.source for holder in found[step].holders) == held

@@ -83,7 +83,7 @@ class FollowerTask:
         self._leader = opening.reader_position(opening.leader_of(number))
         self._tail = PlanTail(opening.plan_path(source))
         self._reading = Reading(job, source)
-        self._receivers = opening.receivers(job.topology.labels)
+        self._receivers = opening.receivers(job.addresses.labels)
         self._sent = opening.snapshots.common()
 
     def rows(self, is_over: Callable[[], bool]) -> Iterator[pa.RecordBatch]:

@@ -89,7 +89,7 @@ class ReaderTask:
         self._plan = source_plan(job, self._source, now)
         self._plan.advance(self._log.plan.chunks_through(self._log.plan.newest))
         self._reading = Reading(job, self._source)
-        self._receivers = opening.receivers(job.topology.labels)
+        self._receivers = opening.receivers(job.addresses.labels)
         self._position = PositionFile(opening.reader_position(number))
         self._in_flight: deque[int] = deque()
         self._planned = -1

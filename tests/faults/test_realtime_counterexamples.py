@@ -95,7 +95,7 @@ def test_rule_3_a_snapshot_with_a_frozen_sink_does_not_count(tmp_path, levels):
 DURABLE = ["make_folder", "write_plan", "sync_folder", "write_json"]
 
 
-@pytest.mark.parametrize("name", [*DURABLE, "copy_to", "rmtree"])
+@pytest.mark.parametrize("name", [*DURABLE, "copied_to", "rmtree"])
 @pytest.mark.parametrize("is_done", [False, True])
 def test_rule_3_a_crash_during_the_recovery_takes_no_plan_away(
     tmp_path, monkeypatch, name, is_done
@@ -104,7 +104,7 @@ def test_rule_3_a_crash_during_the_recovery_takes_no_plan_away(
     toy = toy_of(tmp_path, seed=3, snapshot_ticks=3)
     put(toy.job, toy.random, 0, 10)
     run_killed(toy, 60)
-    owner = {"copy_to": openings.Snapshots, "rmtree": openings.shutil}.get(name, openings)
+    owner = {"copied_to": openings.Snapshots, "rmtree": openings.shutil}.get(name, openings)
     real, calls = getattr(owner, name), []
 
     def dying(*args, **kwargs):
@@ -167,6 +167,38 @@ def test_rule_6_a_zombie_reader_and_its_operators_change_nothing(tmp_path):
     for level, partition in successor.tasks():
         stored = successor.snapshots.of(level, partition).stored()
         assert all(each.through <= max(successor.known_ticks()) for each in stored)
+    toy.run()
+    check_whole(toy)
+
+
+def test_rule_6_what_a_zombie_stores_while_its_successor_opens_is_not_taken_over(
+    tmp_path, monkeypatch
+):
+    """Ticks without rows meet no fence: a zombie may store a state with records that are forgotten
+    and planned anew.
+    """
+    toy = toy_of(tmp_path, seed=6, snapshot_ticks=2)
+    put(toy.job, toy.random, 0, 20)
+    run_killed(toy, 90)
+    before = newest_opening(tmp_path / "checkpoint")
+    real, taken_over = openings.newest_released, []
+
+    def newest_released(job, plans, common):
+        taken_over.append(common)
+        for level, partition in before.tasks():
+            task = before.snapshots.of(level, partition)
+            newer = max(each.through for each in before.snapshots.all_stored()) + 2
+            task.store(newer, {}, is_full=True)
+            task.drop_before(newer)
+        return real(job, plans, common)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(openings, "newest_released", newest_released)
+        run_killed(toy, 1)
+    opening = newest_opening(tmp_path / "checkpoint")
+    assert opening.generation > before.generation
+    assert taken_over[0] >= 0
+    assert opening.snapshots.common() == taken_over[0]
     toy.run()
     check_whole(toy)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -211,15 +211,17 @@ def open_generation(
     to the old folder, which is no longer read.
     """
     checkpoint = Path(job.checkpoint)
+    folder = checkpoint / _FOLDER / str(job.generation)
     before = newest_opening(checkpoint)
-    origin = before.origin if before else now
+    shutil.rmtree(folder, ignore_errors=True)
+    make_folder(folder / "plan")
+    found = _inherit(before, folder) if before else _Inherited()
     in_sinks = [sink.newest_epoch(name, job.query_id) for name, sink in job.sinks.items()]
-    known = [*(before.known_ticks() if before else ()), *(t for t in in_sinks if t is not None)]
+    origin = before.origin if before else now
+    known = [found.known, *(t for t in in_sinks if t is not None)]
     first = max([*known, int((now - origin) / TICK_S)]) + 1
-    released = (
-        newest_released(job, list(before.plans()), before.snapshots.common()) if before else -1
-    )
-    plans = _plans_to_replay(job, before, released)
+    released = newest_released(job, list(found.plans.values()), found.common) if before else -1
+    plans = _plans_to_replay(job, found, released)
     is_to_end = job.is_ending and not any(plan.is_ending for plan in plans.values())
     end = (PlannedTick(first, (), is_end=True),) if is_to_end else ()
     opening = Opening(
@@ -234,15 +236,11 @@ def open_generation(
         readers=readers,
         code=identity_of(job, partitions).code,
     )
-    shutil.rmtree(opening.folder, ignore_errors=True)
-    make_folder(opening.folder / "plan")
     for source in opening.sources:
         plan = plans.get(source, TickPlan())
         write_plan(opening.plan_path(source), replace(plan, ticks=(*plan.ticks, *end)))
-    if before:
-        before.snapshots.copy_to(opening.snapshots, before.snapshots.common())
-        if before.code == opening.code:  # the same flow replays its ticks (rule 10)
-            copy_digests(before.folder / "digests", opening.folder / "digests", released)
+    if before and before.code == opening.code:  # the same flow replays its ticks (rule 10)
+        copy_digests(before.folder / "digests", opening.folder / "digests", released)
     sync_folder(opening.folder)
     write_json(opening.folder / "opening.json", asdict(opening))
     for generation in _generations(checkpoint):
@@ -251,20 +249,40 @@ def open_generation(
     return opening
 
 
-def _plans_to_replay(job: Job, before: Opening | None, released: int) -> dict[str, TickPlan]:
+@dataclass(frozen=True)
+class _Inherited:
+    """What a generation takes over of the one before."""
+
+    plans: Mapping[str, TickPlan] = field(default_factory=dict)
+    common: int = -1
+    """The newest snapshot that all tasks have."""
+    known: int = -1
+    """The newest tick in any plan or snapshot."""
+
+
+def _inherit(before: Opening, folder: Path) -> _Inherited:
+    """Copy the snapshots, then read the plans, each once: a zombie may still write both.
+
+    In this order the plans have every tick whose records are in a snapshot that was copied.
+    """
+    copied = before.snapshots.copied_to(folder / "snapshots")
+    plans = dict(zip(before.sources, before.plans(), strict=True))
+    stored = [each.through for each in copied.all_stored()]
+    known = max([before.first_tick - 1, *(plan.newest for plan in plans.values()), *stored])
+    common = copied.common()
+    for task in copied.tasks():
+        task.drop_after(common)  # rule 5
+    return _Inherited(plans, common, known)
+
+
+def _plans_to_replay(job: Job, found: _Inherited, released: int) -> dict[str, TickPlan]:
     """For each source, what is behind the snapshot and may have been released (rules 5, 11)."""
-    if before is None:
-        return {}
-    common, found = (
-        before.snapshots.common(),
-        dict(zip(before.sources, before.plans(), strict=True)),
-    )
     return {
         source: TickPlan(
-            tuple(source_plan(job, source).condensed(plan.chunks_through(common))),
-            common,
-            without_unreleased(plan, common, released),
+            tuple(source_plan(job, source).condensed(plan.chunks_through(found.common))),
+            found.common,
+            without_unreleased(plan, found.common, released),
         )
-        for source, plan in found.items()
+        for source, plan in found.plans.items()
         if source in job.sources
     }

@@ -14,6 +14,7 @@ void then: another run may come to other states, since ticks that no sink releas
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -45,6 +46,8 @@ Changes = dict[int, dict[int, bytes | None]]
 """For each bucket, by its label, the entries of its state that changed; None: removed."""
 
 _NAME = re.compile(r"(-?\d+)-(-?\d+)(?:\.(-?\d+))?\.(full|delta)")
+_COPIES = 20
+"""How often files are copied while their task, a zombie, replaces some: each time it stores."""
 _NOTHING = -1
 """What the first delta of a task follows."""
 _pack = msgspec.msgpack.Encoder().encode
@@ -171,6 +174,27 @@ class TaskSnapshots:
             before = each.tick
         return found[start:]
 
+    def copy_to(self, folder: Path) -> None:
+        """Link all files into another folder; a zombie may rename and remove some meanwhile."""
+        for attempt in range(_COPIES):
+            shutil.rmtree(folder, ignore_errors=True)
+            make_folder(folder)
+            try:
+                for path in self._paths():
+                    (folder / path.name).hardlink_to(path)
+                # Stored before their snapshot, so those of every snapshot above are there.
+                for path in self.side_output_files():
+                    (folder / path.name).hardlink_to(path)
+            except FileNotFoundError:
+                if attempt == _COPIES - 1:
+                    raise
+            else:
+                break
+        sync_folder(folder)
+
+    def _paths(self) -> list[Path]:
+        return [self.folder / each.name for each in self.stored()]
+
     def _rename(self, before: Stored, after: Stored) -> None:
         (self.folder / before.name).rename(self.folder / after.name)
         sync_folder(self.folder)
@@ -180,7 +204,7 @@ class Snapshots:
     """The snapshots of all tasks of a generation."""
 
     def __init__(self, folder: Path, levels: int, partitions: int) -> None:
-        self._folder = folder
+        self._folder, self._levels, self._partitions = folder, levels, partitions
         self._task_ids = [(level, p) for level in range(levels) for p in range(partitions)]
 
     def of(self, level: int, partition: int) -> TaskSnapshots:
@@ -212,19 +236,12 @@ class Snapshots:
                 total += path.stat().st_size
         return total
 
-    def copy_to(self, other: Snapshots, tick: int) -> None:
-        """Copy the files up to a tick to another generation, which resumes from it."""
-        for task in self._task_ids:
-            source, target = (each._folder / "{}.{}".format(*task) for each in (self, other))
-            make_folder(target)
-            for each in TaskSnapshots(source).stored():
-                if each.tick <= tick:
-                    name = replace(each, through=min(each.through, tick)).name
-                    (target / name).hardlink_to(source / each.name)
-            for path in TaskSnapshots(source).side_output_files():
-                if side_output_tick(path) <= tick:
-                    (target / path.name).hardlink_to(path)
-            sync_folder(target)
+    def copied_to(self, folder: Path) -> Snapshots:
+        """Copy all files to another generation, which resumes from them, and return the copy."""
+        copy = Snapshots(folder, self._levels, self._partitions)
+        for mine, other in zip(self.tasks(), copy.tasks(), strict=True):
+            mine.copy_to(other.folder)
+        return copy
 
 
 def read_changes(path: Path) -> Changes:

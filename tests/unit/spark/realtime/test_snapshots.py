@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+from pathlib import Path
 
 import pytest
 from support.spark.toy_checkpoints import Checkpointed
@@ -14,7 +15,7 @@ from cutwater.spark.realtime import memory_store
 from cutwater.spark.realtime.memory_store import LevelMemory
 from cutwater.spark.realtime.opening import newest_opening
 from cutwater.spark.realtime.reports import TickReports
-from cutwater.spark.realtime.snapshots import TaskSnapshots
+from cutwater.spark.realtime.snapshots import Snapshots, TaskSnapshots
 
 
 def fill(memory, label, number, data):
@@ -107,3 +108,28 @@ def test_late_events_are_counted_as_they_come(tmp_path):
     reports = TickReports(sales.toy.job, newest_opening(sales.checkpoint.root), told.append)
     reports.report()
     assert (told[-1].late, told[-1].rows) == (2, {"out": 0})
+
+
+def test_files_are_copied_while_their_task_replaces_them(tmp_path, monkeypatch):
+    """A zombie renames what did not change, and removes what a full snapshot makes needless."""
+    mine = Snapshots(tmp_path / "old", 1, 1)
+    task = mine.of(0, 0)
+    task.store(2, {1: {1: b"a"}}, is_full=True)
+    task.store(4, {1: {2: b"b"}}, is_full=False)
+    meanwhile = iter(
+        [
+            lambda: task.store(6, {}, is_full=False),
+            lambda: (task.store(8, {1: {1: b"c"}}, is_full=True), task.drop_before(8)),
+        ]
+    )
+    link = Path.hardlink_to
+
+    def linked(path, target):
+        next(meanwhile, lambda: None)()
+        link(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "hardlink_to", linked)
+        copy = mine.copied_to(tmp_path / "new")
+    assert copy.common() == 8
+    assert copy.of(0, 0).load() == {1: {1: b"c"}}

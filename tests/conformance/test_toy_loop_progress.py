@@ -118,7 +118,7 @@ def times_that_iterate(job):
     for epoch in logs.unread():
         for path in logs.files(log, epoch):
             for number, lines in lines_by_input(path):
-                read = job.codecs.log_lines[log].read(lines, 0)
+                read = job.codecs.log_lines[log].read("a log", lines, 0)
                 yield from ((number, time) for time in read.times)
 
 
@@ -184,14 +184,14 @@ def test_what_people_are_told_of_a_loop(toy):
         "rounds 1 and 0" in told
     )
     told = shown("frontier", toy.job.checkpoint)
-    assert "'descend' has 2 input epochs in it, in rounds 1 and 0: what comes out of it" in told
+    assert "'descend' has 2 input epochs in it, in rounds 1 and 0: its output is" in told
     assert "input epoch 0 is in round 1: times up to 4" in told
     assert "input epoch 1 is in round 0: times after 3 up to 25" in told
     assert toy.run()
     told = shown("checkpoint", "show", toy.job.checkpoint)
     assert "the loop 'descend', which runs one iteration per epoch, is in round 1" in told
     told = shown("frontier", toy.job.checkpoint)
-    assert "'descend' is in round 1: what comes out of it is complete when nothing goes" in told
+    assert "'descend' is in round 1: its output is complete when no" in told
     assert "windows waits" not in told, "no record would let it go"
 
 

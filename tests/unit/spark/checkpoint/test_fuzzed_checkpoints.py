@@ -27,7 +27,7 @@ FILES = {
     "source-summary": "state/sources/items/1/summary.jsonl",
     "rows": "state/tally.json",
     "sinks": "state/sinks.json",
-    "shown": "state/shown.json",
+    "released": "state/released.json",
     "synced": "state/synced.json",
     "topology": "state/topology.json",
     "folder-ledger": "out/_cutwater/ledger.json",

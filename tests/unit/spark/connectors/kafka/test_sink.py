@@ -178,7 +178,7 @@ def test_a_zombie_with_an_open_transaction_is_ended_by_the_next_generation(sink,
     zombie = next(iter(transactions._writers.values()))
     zombie._producer.begin_transaction()
     zombie._produce(sink._messages(bucket(1, 6).values))
-    zombie._note(b'["x","y","z","owner"]', b"{}")
+    zombie._note(b'["x","y","z","owner"]', b'{"format":1,"generation":1}')
     zombie._producer.flush()
     forget()
     later = replace(claim, generation=2)

@@ -1,4 +1,4 @@
-"""Records that are too large: each is a bad record, of which the beginning is kept."""
+"""Records that are too large: each is a bad record; only its beginning is kept."""
 
 from __future__ import annotations
 

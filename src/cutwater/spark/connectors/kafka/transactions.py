@@ -218,7 +218,7 @@ def _end_all(scope: WriteScope, writers: Sequence[tuple[int, str]]) -> None:
 
 
 def _end(scope: WriteScope, generation: int, slot: str) -> None:
-    """Abort what is open under an id; earlier producers with this id are fenced."""
+    """Abort the open transaction of an id; earlier producers with this id are fenced."""
     _producer(scope, scope.transactional_id(generation, slot), LastError())
 
 
@@ -401,7 +401,7 @@ def _taken_over(scope: WriteScope, newest: int) -> FencedError:
 def _released_early(scope: WriteScope, epoch: int) -> Problem:
     return Problem(
         "released-early",
-        f"{scope.who}: some rows of epoch {epoch} are in topic '{scope.account.topic}' already, by "
-        "release='early'; the whole epoch would duplicate them",
-        "run with release='early' until that epoch is finished, then change it",
+        f"{scope.who}: some rows of epoch {epoch} are in topic '{scope.account.topic}' already, "
+        "released early; publishing the whole epoch would duplicate them",
+        "run with release='early' until that epoch is finished, then change the setting",
     )

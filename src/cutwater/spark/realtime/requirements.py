@@ -47,7 +47,7 @@ def unsupported(
         if not isinstance(source, SourceConnector):
             yield _refused(f"source '{name}' is a DataFrame, which only Spark can read", _OTHER)
         elif source.idle_after is not None:
-            message = f"source '{name}' has idle_after, and its readers do not follow one another"
+            message = f"source '{name}' has idle_after, and in real time no source follows another"
             yield _refused(message, f"leave idle_after out, or {_OTHER}")
     for name, sink in sinks.items():
         if "early" not in sink.releases:

@@ -64,7 +64,7 @@ def set_fork_server(process: subprocess.Popen[bytes]) -> None:
 def kill_own() -> bool:
     """Kill the JVM and all its Python processes; False if none is alive.
 
-    These would end as their connections break, but for one that is paused or never reads.
+    These end when their connections break, except one that is paused or never reads.
     """
     if _own is None or _own.poll() is not None:
         return False
@@ -147,7 +147,7 @@ def _cause(code: int, scratch: Path) -> tuple[str, str]:
         )
     if code in (-signal.SIGTERM, _ENDED_BY_SIGTERM):
         return (
-            "was ended by SIGTERM, which it got besides the run",
+            "was ended by SIGTERM, which reached it as well as the run",
             f"send SIGTERM to the run alone (systemd: KillMode=mixed); {again}",
         )
     if code < 0:

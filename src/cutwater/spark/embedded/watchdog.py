@@ -89,7 +89,7 @@ class Watchdog:
 
 @contextmanager
 def ended_if_hung(hung_after_s: float, cut_off: Callable[[], object]) -> Iterator[Watchdog]:
-    """A watchdog; what fails because it cut the run off has its own sentence."""
+    """A watchdog; errors that follow from its cut-off are replaced by its own problem."""
     watchdog = Watchdog(hung_after_s, cut_off)
     try:
         yield watchdog

@@ -55,6 +55,7 @@ _AS_SPARK_HAS_IT = {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "YES"}
 _LINE = re.compile(r"\S{1,100}")
 """An interpreter that can be named in the first line of a script."""
 _PATIENCE_SECONDS = 10.0
+"""How long to wait for the rest of a request: no other client is served meanwhile."""
 
 
 def start_fork_server(folder: Path) -> str:

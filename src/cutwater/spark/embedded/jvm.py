@@ -35,6 +35,7 @@ _ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 _DYING_S = 5.0
 """How long a JVM may take to exit once its connection broke."""
 _TAIL = 64 << 10
+"""Bytes at the end of a log in which an error is searched: logs may be large."""
 _CGROUP_EVENTS = Path("/sys/fs/cgroup/memory.events")
 
 _MORE = "give it more: [spark] 'spark.driver.memory' (it has 1g if nothing is set), or let epochs "

@@ -17,6 +17,7 @@ from cutwater.errors import Problem, ResourceError
 __all__ = ["Watchdog", "ended_if_hung"]
 
 _TICKS = 20
+"""Ticks in a timeout, unless they would be longer than the longest."""
 _LONGEST_TICK_S = 5.0
 
 

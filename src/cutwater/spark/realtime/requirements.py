@@ -32,6 +32,7 @@ __all__ = [
 SLOTS_WAIT_S = 120.0
 """How long to wait for slots: executors come late, or are replaced."""
 SLOTS_POLL_S = 1.0
+"""How often slots are counted meanwhile."""
 
 _OTHER = 'run it on the micro-batch engine: mode = "microbatch", which is the default'
 

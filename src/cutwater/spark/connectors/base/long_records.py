@@ -11,6 +11,7 @@ MAX_RECORD_BYTES = 16 << 20
 RUN_BYTES = 4 << 20
 """Bytes that are decoded and sent together, approximately."""
 SHOWN_BYTES = 200
+"""Bytes of a record that is too long, kept for people."""
 
 
 class LongRecord(bytes):

@@ -35,6 +35,7 @@ _LONGEST_FIELD = (1 << 31) - 1
 LONGEST_OPEN = 1 << 20
 """Bytes after which an open quote in a growing file is no longer awaited: the record is bad."""
 _PIECE = 1 << 20
+"""Bytes of a line that are in memory at a time, if it is too long."""
 _STRETCH = re.compile(rb'([^"\r\n])[^"\r\n]+([^"\r\n])')
 _CYCLE = 60
 _REPEATED = re.compile(rb'((?:"[^"\r\n]{0,2}){1,2})\1{%d,}' % (2 * _CYCLE))

@@ -47,7 +47,9 @@ _T = TypeVar("_T")
 
 KAFKA_BATCH_ROWS = 20_000
 _SAMPLE_ROWS = 200
+"""Rows whose size is measured to estimate that of a row; a smaller backlog is not sampled."""
 _SAMPLE_EVERY = 100
+"""Polls that share an estimate: a sample needs a consumer of its own, which takes about 20 ms."""
 
 
 @dataclass(frozen=True)
@@ -270,7 +272,7 @@ class _Positions(Planner):
                 number = shrunk[0]
                 before, now = self._ends_before[number], ends.get(number, 0)
                 raise InputError(_shrunk(self._source, number, before, now))
-            time.sleep(0.1)
+            time.sleep(0.1)  # a broker that has just started catches up
 
     def _looked_up(self) -> dict[int, int]:
         name = self._source.topic

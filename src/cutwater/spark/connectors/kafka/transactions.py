@@ -53,11 +53,14 @@ _PATIENCE_S = 120
 _OTHER_S = 30
 """Seconds for which a fenced attempt waits for the attempt that fenced it."""
 _CALL_S = 30
+"""Timeout of a single call to the brokers, in seconds."""
 DRIVER = "driver"
 """The slot of epochs that the driver publishes."""
 WHOLE_EPOCH = -1
 """Stands for all buckets of an epoch, in place of a label."""
 _QUEUE = 50_000
+"""Messages that are queued in the client at a time. Its own limits are off: beyond them
+`produce_batch` would refuse messages."""
 _RETRY_MS = 250
 _REPEATS_AFTER_S = 0.8 * _RETRY_MS / 1000
 """The client retries a request after its back-off, which jitter shortens by at most a fifth.

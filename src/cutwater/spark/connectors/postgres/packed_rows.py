@@ -20,7 +20,9 @@ from cutwater.spark.storage.durable import create_file
 __all__ = ["RowBatch", "read_row_batches", "row_batches_of", "stage_row_batches"]
 
 _MAX_ROWS = 5_000
+"""Rows of one statement."""
 _MAX_BYTES = 32 << 20
+"""Bytes of one statement, which client and server hold in memory."""
 
 
 class RowBatch(msgspec.Struct, frozen=True):

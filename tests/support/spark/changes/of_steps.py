@@ -244,9 +244,9 @@ STATEFUL_STEPS: dict[str, list[Any]] = {
             waiting(large),
             changed_step(
                 "batch",
-                "the timers of step 'batch' were stored with 'batch', no keys, times as int | "
-                "float | Decimal and are stored with 'large', no keys, times as int | float | "
-                "Decimal",
+                "the pending times of step 'batch' were stored with 'batch', no keys, times as "
+                "int | float | Decimal and are stored with 'large', no keys, times as int | float "
+                "| Decimal",
             ),
         ),
     ],

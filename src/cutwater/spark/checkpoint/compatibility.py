@@ -482,8 +482,7 @@ def _step_differences(name: str, before: StepIdentity, now: StepIdentity) -> Ite
         had, has = ways[before.in_columns], ways[now.in_columns]
         yield f"the state of step '{name}' was kept {had} and is kept {has}"
     if before.notes != now.notes and not broken:
-        had, has = before.notes, now.notes
-        yield f"the pending times of step '{name}' were stored {had} and are stored {has}"
+        yield f"step '{name}' stored pending times {before.notes} and stores them {now.notes}"
 
 
 def _key_differences(name: str, before: KeyIdentity, now: KeyIdentity) -> Iterator[str]:

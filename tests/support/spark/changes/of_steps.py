@@ -244,9 +244,8 @@ STATEFUL_STEPS: dict[str, list[Any]] = {
             waiting(large),
             changed_step(
                 "batch",
-                "the pending times of step 'batch' were stored with 'batch', no keys, times as "
-                "int | float | Decimal and are stored with 'large', no keys, times as int | float "
-                "| Decimal",
+                "step 'batch' stored pending times with 'batch', no keys, times as int | float | "
+                "Decimal and stores them with 'large', no keys, times as int | float | Decimal",
             ),
         ),
     ],

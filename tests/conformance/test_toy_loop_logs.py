@@ -242,7 +242,7 @@ def test_a_round_that_is_gone_is_missed(tmp_path):
         with pytest.raises(RuntimeError) as caught:
             toy.run()
     (problem,) = extract(str(caught.value)).problems
-    assert "is damaged: it is gone, and no epoch has read it yet" in problem.message
+    assert "is damaged: it is missing, and no epoch has read it yet" in problem.message
 
 
 def test_a_run_that_was_overtaken_plans_no_round(tmp_path):

@@ -93,7 +93,7 @@ def source_problems(planned: Plan, name: str, bound: SourceConnector | Frame) ->
 
 
 def _time_problems(planned: Plan, step: Source) -> Iterator[Problem]:
-    """Rows of a DataFrame cannot be numbered as times: no single process sees all of them."""
+    """A DataFrame needs a time field: no process sees all of its rows and could number them."""
     (segment,) = (seg for seg in planned.segments if seg.source and seg.name == step.name)
     if step.time is None and segment.number in ColumnRequirements(planned).times:
         yield Problem(
@@ -111,16 +111,16 @@ def _idle_problems(step: Source, limit: float | None) -> Iterator[Problem]:
     if not limit > 0:
         yield Problem(
             "idle-at-once",
-            f"source '{step.name}' is idle after {limit} seconds; every source is quiet that "
-            "long, again and again",
+            f"source '{step.name}' has idle_after={limit}; it must be larger than 0, since every "
+            "source pauses between records",
             "leave idle_after out, or make it larger than 0",
         )
     if step.watermark is None:
         yield Problem(
             "idle-without-watermark",
-            f"source '{step.name}' is idle after {limit} seconds, but has no watermark that "
-            "could follow those of others",
-            f"leave idle_after out, or give the source a rule: source('{step.name}', ..., "
+            f"source '{step.name}' has idle_after={limit}, but no watermark that could follow "
+            "those of the other sources",
+            f"leave idle_after out, or give it a watermark: source('{step.name}', ..., "
             "time='FIELD', watermark=bounded_delay(DELAY))",
         )
 
@@ -135,8 +135,8 @@ def _shared_locations(sinks: Mapping[str, SinkConnector]) -> list[Problem]:
             problems.append(
                 Problem(
                     "shared-place",
-                    f"sinks '{earlier}' and '{name}' both go to {sink.location}; each sink needs "
-                    "its own location",
+                    f"sinks '{earlier}' and '{name}' both write to {sink.location}; each sink "
+                    "needs its own location",
                     f"bind '{name}' to another one",
                 )
             )

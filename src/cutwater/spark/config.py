@@ -184,7 +184,7 @@ class _Reading:
                     self._say(path, problem.code, problem.message, problem.hint)
             else:
                 message = (
-                    f"{name} is {value!r}; a setting of Spark is text, a number or true or false"
+                    f"{name} is {value!r}; a Spark setting must be text, a number, true or false"
                 )
                 self._say(path, "wrong-type", message, f'for example "{name}" = "..."')
         return found
@@ -192,7 +192,7 @@ class _Reading:
     def _kept_elsewhere(self, path: tuple[str, ...], name: str, value: Any) -> dict[str, str]:
         """Resolve a secret of Spark's from ``NAME_env``, a variable, or ``NAME_file``, a path."""
         if not name.endswith(("_env", "_file")) or not isinstance(value, str):
-            hint = f'take it out, and name where it is: "{name}_env" = a variable, or "{name}_file"'
+            hint = f'remove it, and say where it is: "{name}_env" = a variable, or "{name}_file"'
             message = f"{'.'.join(path)} holds a secret; a configuration is copied and committed"
             self._say(path, "inline-secret", message, f"{hint} = a file")
             return {}
@@ -203,7 +203,7 @@ class _Reading:
             return {name.removesuffix("_file"): text.rstrip("\n")}
         except (KeyError, OSError, ValueError) as error:
             why = "is not set" if isinstance(error, KeyError) else f"cannot be read: {error}"
-            message = f"{name} is looked for in {value}, which {why}"
+            message = f"{name} is read from {value}, which {why}"
             self._say(path, "no-password", message, "put it there; it must not be in this file")
             return {}
 
@@ -261,10 +261,10 @@ class _Reading:
             return kinds[kind]
         there = f"kinds of {what}s: {', '.join(kinds)}"
         if kind is None:
-            message = f"{what} '{path[1]}' has no kind, which says what it is"
+            message = f"{what} '{path[1]}' has no kind"
             self._say(path, "missing-setting", message, there)
         else:
-            message = f"{what} '{path[1]}' has kind {kind!r}, which there is not"
+            message = f"{what} '{path[1]}' has the unknown kind {kind!r}"
             hint = did_you_mean(str(kind), kinds) or there
             self._say((*path, "kind"), "unknown-kind", message, hint)
         return None
@@ -310,8 +310,8 @@ class _Reading:
         """Report the names in a table that are not known."""
         for name in table:
             if name not in known:
-                hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
-                self._say((*path, name), code, f"'{name}' is no {what}", hint)
+                hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
+                self._say((*path, name), code, f"'{name}' is not a {what}", hint)
 
     def _table(self, data: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
         found = data.get(path[0], {})
@@ -331,7 +331,7 @@ class _Reading:
         return value
 
     def _wrong_type(self, path: tuple[str, ...], value: Any, wanted: str) -> None:
-        message = f"{'.'.join(path)} is {_shown(value)}; it is {wanted}"
+        message = f"{'.'.join(path)} is {_shown(value)}; it must be {wanted}"
         self._say(path, "wrong-type", message, "correct the value")
 
     def _without_secrets(self, path: tuple[str, ...], table: Mapping[str, Any]) -> dict[str, Any]:
@@ -346,7 +346,7 @@ class _Reading:
                 "inline-secret",
                 f"{'.'.join((*path[:-1], name))} holds a secret; a configuration is copied, logged "
                 "and committed",
-                "take it out, and name where it is: password_env = the name of an environment "
+                "remove it, and say where it is: password_env = the name of an environment "
                 "variable, or password_file = a file",
             )
         return bool(found)

@@ -100,7 +100,9 @@ def too_low(found: Mapping[str, SinkGuarantee], required: str) -> list[Problem]:
     if required not in GUARANTEE_KINDS:
         message = " or ".join(map(repr, reversed(GUARANTEE_KINDS)))
         return [
-            Problem("unknown-choice", f"require is {required!r}; it is {message}", f"use {message}")
+            Problem(
+                "unknown-choice", f"require is {required!r}; it must be {message}", f"use {message}"
+            )
         ]
     return [
         Problem(

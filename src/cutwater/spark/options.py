@@ -31,8 +31,8 @@ class Option:
     example: str = ""
     """A valid value to suggest in place of a wrong one, and what it means."""
     is_for_one_start: bool = False
-    """Is it a decision about what one start has found? A file outlives the start, so it has no such
-    key."""
+    """Does it answer what one start has found? A configuration file outlives that start, so it has
+    no such key."""
 
 
 class RunOptions(TypedDict, total=False):
@@ -140,13 +140,13 @@ class RunOptions(TypedDict, total=False):
             1800.0,
             "Seconds without progress after which the run is ended; default: 1800",
             above=0,
-            example="1800, half an hour; infinity waits for ever",
+            example="1800, half an hour; infinity waits forever",
         ),
     ]
     """The watchdog's timeout: end the run if no task finished and nothing was planned for this many
     seconds, because a function does not return or a process is paused. The embedded session is
     killed then; of a session that was passed in, only the query is stopped. ``float("inf")``: wait
-    for ever."""
+    forever."""
     snapshot_interval: Annotated[
         float,
         Option(
@@ -233,7 +233,7 @@ def settled(given: Mapping[str, Any]) -> RunOptions:
 
 
 def _unknown(name: str, known: Collection[str]) -> Problem:
-    hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
+    hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
     return Problem("unknown-setting", f"'{name}' is not an option of a run", hint)
 
 
@@ -241,13 +241,15 @@ def _problems(name: str, value: Any, tp: Any, option: Option) -> Iterator[Proble
     choices = _choices(tp)
     if choices and value not in choices:
         message = " or ".join(repr(choice) for choice in choices if choice is not None)
-        yield Problem("unknown-choice", f"{name} is {value!r}; it is {message}", f"use {message}")
+        yield Problem(
+            "unknown-choice", f"{name} is {value!r}; it must be {message}", f"use {message}"
+        )
     elif tp is float and not _is_long_enough(value, option):
         bound = f"of at least {option.least:g}" if option.least else f"above {option.above:g}"
-        message = f"{name} is {value!r}; it is a number of seconds {bound}"
+        message = f"{name} is {value!r}; it must be a number of seconds {bound}"
         yield Problem("not-seconds", message, f"for example {option.example}")
     elif tp is int and not _is_count(value, option):
-        message = f"{name} is {value!r}; it is a whole number of at least {option.least:g}"
+        message = f"{name} is {value!r}; it must be a whole number of at least {option.least:g}"
         yield Problem("not-a-count", message, f"for example {option.example}")
 
 

@@ -74,7 +74,7 @@ class Resumption:
     """How the user asked to resume from the checkpoint."""
 
     forget: Collection[str] = ()
-    """Steps that are gone, and whose states may be lost."""
+    """Removed steps, whose states may be dropped."""
     partitions: int | None = None
     """The number of partitions that was asked for; None: not specified."""
     others: Literal["refuse", "adopt", "fresh"] = "refuse"
@@ -131,7 +131,7 @@ def refuse_closed(checkpoint: Checkpoint, close: bool) -> None:
         Problem(
             "closed-checkpoint",
             f"the input of flow '{found.flow}' has ended: the checkpoint {checkpoint.root} was "
-            "closed, and what comes after the end has no place",
+            "closed and takes no more input",
             "start with a new checkpoint and an empty output"
             if found.is_closed
             else "run with close again to finish the last epoch",
@@ -175,7 +175,7 @@ def _unknown_gaps(draft: Job, asked: Resumption) -> Iterator[Problem]:
         if name not in names:
             yield Problem(
                 "unknown-sink",
-                f"the gap of sink '{name}' is to be accepted, and the flow has no such sink",
+                f"accept_gap names sink '{name}', and the flow has no such sink",
                 f"it has: {', '.join(names)}",
             )
 
@@ -242,7 +242,8 @@ def _fence(
     sink.claim(claim)
     if is_anothers:
         notify(
-            f"sink '{name}': {sink.location} was another checkpoint's; {_TOOK_OVER[asked.others]}"
+            f"sink '{name}': {sink.location} belonged to another checkpoint; "
+            f"{_TOOK_OVER[asked.others]}"
         )
 
 

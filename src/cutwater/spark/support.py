@@ -107,8 +107,7 @@ def _encoding_problem(what: str, tp: Any) -> Problem | None:
     if not is_known(tp):
         return Problem(
             "unknown-type",
-            f"{what} are of an unknown type; what crosses an exchange or is kept has a type on "
-            "Spark",
+            f"{what} are of an unknown type; Spark shuffles and stores only values of known types",
             "annotate what the function before it returns",
         )
     try:

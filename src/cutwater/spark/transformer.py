@@ -102,8 +102,8 @@ def _check_late(flow: Flow) -> None:
     problems = [
         Problem(
             "no-place-for-late-events",
-            f"late events of source '{step.name}' are to be kept, and there is no sink for them "
-            "where a flow becomes a DataFrame",
+            f"source '{step.name}' has late='keep', and a flow that becomes a DataFrame has no "
+            "sink for late events",
             "declare late='drop' or late='fail', or use run",
         )
         for step in flow.steps

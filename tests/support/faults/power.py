@@ -96,6 +96,6 @@ def _lose(place: Path, synced: Synced, rng: random.Random) -> list[str]:
 
 def _boot(marker: Path) -> None:
     """The next start is on a machine that was booted since the last sync."""
-    found = read_json(marker, "the note of what is synced")
+    found = read_json(marker, "the record of what is synced")
     if isinstance(found, dict):
         write_json(marker, {**found, "boot": "another boot"})

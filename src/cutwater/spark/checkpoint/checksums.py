@@ -18,7 +18,7 @@ _MAGIC = b"crc\0"
 
 
 def are_sums(data: bytes) -> bool:
-    """Is it a valid checksum file? If it is not, Hadoop cannot read the file beside it."""
+    """Is it a valid checksum file? If not, Hadoop refuses to read the file beside it."""
     is_whole = len(data) >= 8 and data[:4] == _MAGIC and (len(data) - 8) % 4 == 0
     return is_whole and struct.unpack(">i", data[4:8])[0] > 0
 
@@ -28,7 +28,7 @@ def why_altered(path: Path) -> str | None:
     size = path.stat().st_size
     expected = _length_by_spark(path.with_name(f"{path.name}.crc"))
     if expected is not None and expected != size:
-        return f"it has {size} bytes and had {expected}"
+        return f"it has {size} bytes instead of {expected}"
     sums = path.with_name(f".{path.name}.crc")
     if not sums.exists():
         return None
@@ -38,11 +38,11 @@ def why_altered(path: Path) -> str | None:
     (block,) = struct.unpack(">i", data[4:8])
     blocks = [value for (value,) in struct.iter_unpack(">I", data[8:])]
     if len(blocks) != -(-size // block):
-        return f"it has {size} bytes and its sums are of about {len(blocks) * block}"
+        return f"it has {size} bytes and its checksums cover about {len(blocks) * block}"
     with path.open("rb") as file:
         for number, expected_sum in enumerate(blocks):
             if zlib.crc32(file.read(block)) != expected_sum:
-                return f"its bytes from {number * block} on are not those that were written"
+                return f"its bytes from offset {number * block} on do not match their checksum"
     return None
 
 

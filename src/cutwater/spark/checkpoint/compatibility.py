@@ -74,7 +74,7 @@ class StepIdentity:
     settings: str
     """Windows and aggregates: the state cannot be interpreted without them."""
     notes: str
-    """How keys that wait for a time are recorded; empty: none wait."""
+    """How the keys that wait for a watermark are stored; empty: the step needs no watermark."""
     state: Schema
     in_columns: bool = False
     """Are states stored as columns, rather than key by key?"""
@@ -107,18 +107,18 @@ class Identity:
     steps: dict[str, StepIdentity]
     sources: dict[str, SourceIdentity]
     forgotten: list[str] = field(default_factory=list)
-    """Steps that are gone; their states are still stored, so their names cannot be reused."""
+    """Removed steps; their states are still stored, so their names cannot be reused."""
     is_closed: bool = False
     """Was the end of the input processed? Then nothing can follow."""
     code: str = ""
-    """The fingerprint of the flow that plans epochs, or began the newest one: only it may finish
-    that."""
+    """The fingerprint of the flow that plans epochs or began the newest one: it alone may finish
+    that epoch."""
     sinks: dict[str, str] = field(default_factory=dict)
     """The location of each sink, including side outputs; empty: inside the checkpoint."""
     engine: Engine = MICROBATCH
-    """The engine that runs it: epochs of one do not compare with ticks of the other."""
+    """The engine that runs it: epochs of one are not ticks of the other."""
     logs: dict[str, str] = field(default_factory=dict)
-    """The types of what is in the logs of a loop that feeds back through a log."""
+    """The record types in the logs of a loop that feeds back through a log."""
     format: int = CHECKPOINT_FORMAT
 
 
@@ -177,7 +177,7 @@ def _kept_as(storage: Storage, part: Part) -> Schema:
 
 
 def _around(steps: Sequence[s.Step], step: s.Step) -> Sequence[s.Step]:
-    """The steps among which a step is: those of the flow, or those of a loop's body."""
+    """The steps around a step: those of the flow, or those of the loop body that contains it."""
     if any(other is step for other in steps):
         return steps
     bodies = (_around(each.body, step) for each in steps if isinstance(each, s.Iterate))
@@ -324,13 +324,13 @@ def half_released(
     """Why a changed flow cannot finish an epoch that has been released in part."""
     if not released or found.code == wanted.code:
         return []
-    message = f"it does something else now, and began epoch {epoch}, which is not finished"
+    message = f"its code has changed since it began epoch {epoch}, which is not finished"
     return [
         _changed(
             f"{message}; {mixture(found, released)}",
             "let the flow that began the epoch finish it (run it again), then change it; or "
             "let this one finish it (--finish-with-this-flow): the rest of the epoch, and all "
-            "states, are then made by this flow",
+            "states, are then computed by this flow",
         )
     ]
 
@@ -358,7 +358,7 @@ def _another_engine(found: Identity, wanted: Identity) -> Problem:
     return Problem(
         "another-engine",
         f"the checkpoint of flow '{found.flow}' belongs to the {ENGINES[found.engine]} engine, and "
-        f"the {ENGINES[wanted.engine]} engine is to run it; epochs and ticks do not compare",
+        f"this run uses the {ENGINES[wanted.engine]} engine; epochs and ticks cannot be mixed",
         f'run it as before (mode = "{found.engine}"), or {_ANEW}',
     )
 
@@ -386,9 +386,9 @@ def _whole(found: Identity, wanted: Identity) -> Iterator[Problem]:
     if found.partitions != wanted.partitions:
         yield Problem(
             "other-partitions",
-            f"the checkpoint has {found.partitions} partitions and {wanted.partitions} are asked "
-            "for; a run does not move the state",
-            f"leave the number out, or stop the flow and move it: cutwater checkpoint rescale "
+            f"the checkpoint has {found.partitions} partitions, and {wanted.partitions} were asked "
+            "for; a run does not rescale the state",
+            f"leave the number out, or stop the flow and rescale: cutwater checkpoint rescale "
             f"CHECKPOINT --partitions {wanted.partitions}",
         )
 
@@ -402,16 +402,16 @@ def _unwanted(found: Identity, wanted: Identity, forget: Collection[str]) -> Ite
         if step in wanted.steps:
             yield Problem(
                 "cannot-forget",
-                f"step '{step}' is to be forgotten, but the flow has a step of that name; what the "
-                "old one kept would be taken for its state",
+                f"step '{step}' cannot be forgotten: the flow has a step of that name, which would "
+                "start with the old state",
                 "give the step another name",
             )
         elif step not in {*found.steps, *found.forgotten}:
             kept = ", ".join(sorted(found.steps)) or "none"
             yield Problem(
                 "cannot-forget",
-                f"step '{step}' is to be forgotten, but the checkpoint holds nothing of it",
-                f"steps that keep a state there: {kept}",
+                f"step '{step}' cannot be forgotten: the checkpoint has no state of it",
+                f"steps with a state there: {kept}",
             )
 
 
@@ -428,7 +428,7 @@ def _returned(found: Identity, wanted: Identity) -> Iterator[Problem]:
     for step in wanted.steps:
         if step in found.forgotten:
             yield _changed(
-                f"step '{step}' was forgotten and is back; what it kept would be out of date",
+                f"step '{step}' was forgotten and is back; its old state is out of date",
                 f"give the step another name, or {_ANEW}",
             )
 
@@ -482,7 +482,7 @@ def _step_differences(name: str, before: StepIdentity, now: StepIdentity) -> Ite
         had, has = ways[before.in_columns], ways[now.in_columns]
         yield f"the state of step '{name}' was kept {had} and is kept {has}"
     if before.notes != now.notes and not broken:
-        yield f"what waits at step '{name}' was noted {before.notes} and is noted {now.notes}"
+        yield f"step '{name}' stored pending times {before.notes} and stores them {now.notes}"
 
 
 def _key_differences(name: str, before: KeyIdentity, now: KeyIdentity) -> Iterator[str]:

@@ -70,8 +70,8 @@ class LoopProgress:
 def offset_of_left(planned: int, inside: Collection[InputEpoch], oldest: int) -> dict[str, Any]:
     """The offset of the log of results for a planned epoch.
 
-    `inside` are the input epochs that stay in the loop, and `oldest` is the first of which the
-    epoch may read something.
+    `inside` are the input epochs that stay in the loop, and `oldest` is the first one that the
+    epoch may read.
     """
     return {"entry": oldest, PLANNED: planned, _INSIDE: [asdict(each) for each in inside]}
 

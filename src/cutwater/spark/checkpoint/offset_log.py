@@ -75,7 +75,7 @@ class SourcePlan:
         return self._timed(chunks, self._now()) if chunks else []
 
     def followed(self, watermark: Any) -> Chunk | None:
-        """The decision to follow the others' watermark; None if the source is as far by itself."""
+        """The decision to follow the others' watermark; None if the source's own is as high."""
         last = self.last or Chunk(-1, 0, 0)
         before = last.newest_after
         after = (
@@ -89,7 +89,7 @@ class SourcePlan:
         return replace(last, start=last.end, newest_before=brief, newest_after=after)
 
     def condensed(self, chunks: Sequence[Chunk]) -> list[Chunk]:
-        """What a start needs of chunks: how far each number was read, and how the last ended."""
+        """Merge chunks to what a start needs: one per file or partition, and the newest time."""
         spans: dict[int, Chunk] = {}
         for chunk in chunks:
             if not chunk.is_decision:

@@ -112,10 +112,10 @@ class SparkFiles:
         return torn
 
     def _read(self) -> dict[str, Any] | None:
-        what = "the note of what is synced"
+        what = "the record of what is synced"
         found = read_json(self._marker, what)
         if found is not None and not _is_marker(found):
-            raise damaged(self._marker, what, ValueError("it has other fields"))
+            raise damaged(self._marker, what, ValueError("it has unexpected fields"))
         return found
 
     def _newest(self, log: str) -> int:
@@ -158,7 +158,7 @@ def _folders(path: Path, root: Path) -> Iterator[Path]:
 
 
 def _is_lasting(path: Path) -> bool:
-    """Does it belong to no single epoch? A snapshot of the state, a schema, the query's id."""
+    """Is it needed by more than one epoch? A snapshot, a state schema, the query's id."""
     in_metadata = any(part.startswith("_") for part in path.parts[-3:-1])
     return ".zip" in path.name or in_metadata or path.name == "metadata"
 

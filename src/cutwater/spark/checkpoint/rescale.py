@@ -121,8 +121,8 @@ def _closed(store: Checkpoint, identity: Identity) -> Problem:
 def _mid_epoch(store: Checkpoint) -> Problem:
     return Problem(
         "unfinished-epoch",
-        f"epoch {store.next_epoch() - 1} of the checkpoint {store.root} was cut off; only the flow "
-        "can finish it",
+        f"epoch {store.next_epoch() - 1} of the checkpoint {store.root} was interrupted; only the "
+        "flow can finish it",
         "run the flow until it has caught up, then rescale",
     )
 

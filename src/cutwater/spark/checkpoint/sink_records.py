@@ -102,7 +102,7 @@ def _another_ledger(name: str, sink: SinkConnector, before: str) -> Problem:
         f"sink '{name}' goes to {sink.location} and had its ledger in {before}; the one in "
         f"{sink.ledger_location} knows nothing of this checkpoint, so rows would be duplicated "
         "and a run that is still alive would not be fenced",
-        "put the setting back; or stop every run and move the ledger itself to where it is to be",
+        "put the setting back; or stop every run and move the ledger itself to its new location",
     )
 
 
@@ -110,9 +110,8 @@ def _another_output(name: str, sink: SinkConnector, before: str, released: int) 
     return Problem(
         _ELSEWHERE,
         f"sink '{name}' has released rows up to epoch {released} in {before} and is bound to "
-        f"{sink.location} now, which knows nothing of this checkpoint; they would not be there",
-        f"bind it to where it was; or, if it is to begin there with what comes now: --accept-gap "
-        f"{name}",
+        f"{sink.location} now, which knows nothing of this checkpoint; those rows are not there",
+        f"bind it to its earlier location; or, to write only new rows here: --accept-gap {name}",
     )
 
 

@@ -65,7 +65,7 @@ RESTORE = (
 """The hint where a file does not match its checksum."""
 
 _NEWEST = 3
-"""This many epochs must be there without a gap: the two that a restart reads, and one more.
+"""The newest epochs that must be present without a gap: the two that a restart reads, and one more.
 
 Spark deletes older ones in no particular order, so that a kill may leave gaps, which are harmless.
 """
@@ -86,7 +86,7 @@ class Verified:
 def verify_checkpoint(
     checkpoint: Checkpoint, sinks: Mapping[str, SinkConnector] | None = None
 ) -> Verified:
-    """Look at every file of a checkpoint of micro-batches, and at the ledgers of sinks.
+    """Check every file of a checkpoint of micro-batches, and the ledgers of sinks.
 
     Read-only. Files come and go while a run is active, so verify a checkpoint at rest.
     """
@@ -172,11 +172,11 @@ class Looking:
             self.problems += error.problems
             return
         except (TypeError, ValueError, AttributeError) as error:
-            self.damage(folder, LOG, f"has an entry that is none: {error}", RESTORE)
+            self.damage(folder, LOG, f"has an invalid entry: {error}", RESTORE)
             return
         self.files += sum(1 for _ in folder.rglob("*.json*"))
         if log.newest < needed:
-            message = f"ends with entry {log.newest}, and an epoch has read up to {needed}"
+            message = f"ends with entry {log.newest}, but an epoch has read up to entry {needed}"
             self.damage(folder, LOG, message, RESTORE)
 
     # --- Spark's logs ----------------------------------------------------------------------------
@@ -195,10 +195,10 @@ class Looking:
         begun, finished = max(offsets, default=-1), max(commits, default=-1)
         if finished > begun:
             path = self._checkpoint.spark / "offsets" / str(finished)
-            self.damage(path, "Spark's offset log", "is missing: the epoch is finished", RESTORE)
+            self.damage(path, "Spark's offset log", "is missing; the epoch is finished", RESTORE)
         elif begun > finished + 1 and not (finished < 0 and min(offsets) > 0):
             path = self._checkpoint.spark / "commits" / str(begun - 1)
-            message = f"is missing: epoch {begun} has begun"
+            message = f"is missing; epoch {begun} has begun"
             self.damage(path, "Spark's commit log", message, RESTORE)
 
     def _file(
@@ -211,7 +211,7 @@ class Looking:
             if why is None:
                 return read(path.read_text())
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            why = f"it does not say what it should: {error}"
+            why = f"its content is invalid: {error}"
         self.damage(path, what, f"is damaged: {why}", hint)
         return None
 
@@ -236,14 +236,14 @@ class Looking:
             with zipfile.ZipFile(path) as archive:
                 broken = archive.testzip()
                 if broken:
-                    return f"{broken} in it is not what was written"
+                    return f"{broken} in it does not match its checksum"
                 data = parse_json(archive.read("metadata").decode().split("\n", 1)[1])
                 for table in data.get("sstFiles", []):
                     there = path.parent / "SSTs" / table["dfsSstFileName"]
                     if not there.exists() or there.stat().st_size != table["sizeBytes"]:
-                        return f"{there}, which it needs, is missing or of another length"
+                        return f"{there}, which it needs, is missing or has another length"
         except _NO_SNAPSHOT as error:
-            return f"it is no snapshot: {error}"
+            return f"it is not a snapshot: {error}"
         return None
 
     def _chains(self, epoch: int) -> None:
@@ -340,18 +340,18 @@ def _offsets(text: str) -> list[Any]:
     """The offset of each source; None where nothing was read yet."""
     version, about, *sources = text.splitlines()
     if not re.fullmatch(r"v\d+", version) or not isinstance(parse_json(about), dict):
-        raise ValueError("it does not begin as an offset log does")
+        raise ValueError("it does not begin like an offset log")
     offsets = [None if source == "-" else parse_json(source) for source in sources]
     for offset in offsets:
         if isinstance(offset, dict) and type(offset.get("entry", 0)) is not int:
-            raise ValueError(f"its entry is {offset['entry']!r}, which is no number")
+            raise ValueError(f"its entry is {offset['entry']!r}, which is not a number")
     return offsets
 
 
 def _commit(text: str) -> Any:
     version, *about = text.splitlines()
     if not re.fullmatch(r"v\d+", version) or not about:
-        raise ValueError("it does not begin as a commit log does")
+        raise ValueError("it does not begin like a commit log")
     return [parse_json(line) for line in about]
 
 

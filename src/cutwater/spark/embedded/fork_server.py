@@ -55,6 +55,7 @@ _AS_SPARK_HAS_IT = {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "YES"}
 _LINE = re.compile(r"\S{1,100}")
 """An interpreter that can be named in the first line of a script."""
 _PATIENCE_SECONDS = 10.0
+"""How long to wait for the rest of a request: no other client is served meanwhile."""
 
 
 def start_fork_server(folder: Path) -> str:
@@ -130,7 +131,7 @@ class Request:
         time.tzset()
         self._find_modules()
         sys.argv = [module, *given]
-        sys.modules.pop(module, None)  # it was imported for what it imports
+        sys.modules.pop(module, None)  # it was imported only to preload what it imports
         runpy.run_module(module, run_name="__main__", alter_sys=True)
 
     def _find_modules(self) -> None:
@@ -171,7 +172,7 @@ class ForkServer:
     def _accept(self) -> Request | None:
         try:
             client, _ = self._listener.accept()
-        except OSError:  # it is gone
+        except OSError:  # the client is gone
             return None
         client.settimeout(_PATIENCE_SECONDS)
         streams: list[int] = []
@@ -181,7 +182,7 @@ class ForkServer:
             process = os.fork()
             if process > 0:
                 self._look_after(process, client)
-        except (OSError, ValueError):  # it is gone or not ours, or there is no room
+        except (OSError, ValueError):  # it is gone or not ours, or no process can be forked
             client.close()
         if process == 0:
             self._leave_to_the_server(client)

@@ -41,7 +41,7 @@ def java_home() -> Path:
         raise RefusedError(
             Problem(
                 "unknown-choice",
-                f"{JAVA_CHOICE} is {choice!r}; it is 'system' or 'packaged'",
+                f"{JAVA_CHOICE} is {choice!r}; it must be 'system' or 'packaged'",
                 f"unset {JAVA_CHOICE}, or use one of the two",
             )
         )

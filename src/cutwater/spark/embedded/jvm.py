@@ -35,6 +35,7 @@ _ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 _DYING_S = 5.0
 """How long a JVM may take to exit once its connection broke."""
 _TAIL = 64 << 10
+"""Bytes at the end of a log in which an error is searched: logs may be large."""
 _CGROUP_EVENTS = Path("/sys/fs/cgroup/memory.events")
 
 _MORE = "give it more: [spark] 'spark.driver.memory' (it has 1g if nothing is set), or let epochs "
@@ -64,7 +65,7 @@ def set_fork_server(process: subprocess.Popen[bytes]) -> None:
 def kill_own() -> bool:
     """Kill the JVM and all its Python processes; False if none is alive.
 
-    These would end as their connections break, but for one that is paused or never reads.
+    These end when their connections break, except one that is paused or never reads.
     """
     if _own is None or _own.poll() is not None:
         return False
@@ -147,7 +148,7 @@ def _cause(code: int, scratch: Path) -> tuple[str, str]:
         )
     if code in (-signal.SIGTERM, _ENDED_BY_SIGTERM):
         return (
-            "was ended by SIGTERM, which it got besides the run",
+            "was ended by SIGTERM, which reached it as well as the run",
             f"send SIGTERM to the run alone (systemd: KillMode=mixed); {again}",
         )
     if code < 0:

@@ -34,8 +34,8 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 def gateway_to(conf: SparkConf, scratch: Path, master: str) -> Any:
     """The connection to the JVM of this process, which is started if there is none.
 
-    A process has one JVM for life: a second one would be started and never used. Ctrl-C is for
-    this process alone: Python workers would die of it in mid-epoch.
+    A process has one JVM for life: a second one would be started and never used. Ctrl-C reaches
+    this process alone: it would kill Python workers in mid-epoch.
     """
     if SparkContext._gateway is not None:
         return SparkContext._gateway

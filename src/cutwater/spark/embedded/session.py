@@ -48,7 +48,7 @@ _NEEDED = {
 """Settings that every session must have."""
 
 _CHANGEABLE = {
-    # Snapshots are uploaded and old files deleted meanwhile: a run that lives shorter never does.
+    # Maintenance uploads snapshots and deletes old files; a run shorter than that never does it.
     "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -97,7 +97,7 @@ def setting_problem(name: str) -> Problem | None:
         message = f"{name} is set by the run; a flow depends on it"
         return Problem("setting-of-ours", message, "leave it out, or run on a session of your own")
     if not name.startswith("spark."):
-        message = f"'{name}' is no setting of Spark; their names begin with 'spark.'"
+        message = f"'{name}' is not a Spark setting; their names begin with 'spark.'"
         return Problem("unknown-setting", message, f"did you mean 'spark.{name}'?")
     return None
 
@@ -200,7 +200,7 @@ def _gone(error: Exception) -> Problem:
     return Problem(
         "jvm-gone",
         f"the JVM of the session does not answer any more: {text.splitlines()[0]}",
-        "see why it died; run again on a new session: nothing is lost",
+        "find out why it died; run again on a new session: nothing is lost",
     )
 
 

@@ -17,6 +17,7 @@ from cutwater.errors import Problem, ResourceError
 __all__ = ["Watchdog", "ended_if_hung"]
 
 _TICKS = 20
+"""Ticks in a timeout, unless they would be longer than the longest."""
 _LONGEST_TICK_S = 5.0
 
 
@@ -89,7 +90,7 @@ class Watchdog:
 
 @contextmanager
 def ended_if_hung(hung_after_s: float, cut_off: Callable[[], object]) -> Iterator[Watchdog]:
-    """A watchdog; what fails because it cut the run off has its own sentence."""
+    """A watchdog; errors that follow from its cut-off are replaced by its own problem."""
     watchdog = Watchdog(hung_after_s, cut_off)
     try:
         yield watchdog

@@ -175,7 +175,7 @@ def records_in(
                     "null-in-a-field",
                     f"{what} has a row without '{name or 'value'}', which is declared "
                     f"{typename(declared)}",
-                    f"declare it {typename(declared)} | None, or leave such rows out before",
+                    f"declare it {typename(declared)} | None, or filter such rows out before",
                 )
             )
         try:
@@ -190,9 +190,9 @@ def records_in(
             raise InputError(
                 Problem(
                     "bad-record",
-                    f"column '{name or 'value'}' of {what} has a row that is no "
-                    f"{typename(declared)}: {error}",
-                    "correct the annotation, or leave such rows out before",
+                    f"column '{name or 'value'}' of {what} has a row that does not "
+                    f"fit {typename(declared)}: {error}",
+                    "correct the annotation, or filter such rows out before",
                 )
             ) from None
     return Records(layout, columns, numberings)

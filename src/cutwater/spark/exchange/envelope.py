@@ -87,7 +87,7 @@ LARGEST_BATCH = 16 << 20
 
 GATHERED = 64 << 20
 """The most bytes of values that are buffered for pre-aggregation, about half a million values with
-short keys. If half of them are left after folding, buffering does not pay off."""
+short keys. If half of them remain after folding, buffering does not pay off."""
 
 _pack = msgspec.msgpack.Encoder().encode
 unpack_watermark = msgspec.msgpack.Decoder(tuple[str, bytes]).decode

@@ -100,7 +100,7 @@ class EventCodec:
         sender, reader = self._segment.inputs[port].sender, self._segment.steps[0]
         return Problem(
             "not-as-annotated",
-            f"{sender.title} sends {reader.title} something else than "
+            f"{sender.title} sends {reader.title} a value that does not fit "
             f"{typename(self._types[port])}, which its annotation declares: {error}",
             "correct what the function returns, or its annotation",
         )

@@ -152,7 +152,7 @@ def _no_record(
             "no-record",
             f"{_shortened(found)} cannot be sent to sink '{sink}': {error}",
             "map it to values that can be encoded before the sink: whole numbers of 64 bits, "
-            "text that is Unicode, and not too deep",
+            "valid Unicode text, and not nested too deeply",
         )
     )
 
@@ -161,7 +161,7 @@ def _not_declared(sink: str, tp: Any, error: Exception) -> InputError:
     return InputError(
         Problem(
             "no-record",
-            f"sink '{sink}' was given a value that is no {typename(tp)}: {error}",
+            f"sink '{sink}' got a value that does not fit {typename(tp)}: {error}",
             "correct the annotations of the step before the sink, or what it returns",
         )
     )

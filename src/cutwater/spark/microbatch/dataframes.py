@@ -37,9 +37,9 @@ __all__ = ["FRAME_BATCH_ROWS", "FrameRows", "rows_of", "sink_records"]
 FRAME_BATCH_ROWS = 50_000
 """About how many rows are addressed and sent together."""
 _FOLDED_ROWS = 200_000
-"""The same, where pre-aggregation sends only one value per key."""
+"""The same, if pre-aggregation sends only one value per key."""
 _FOLDED_BYTES = 32 << 20
-"""At this many bytes, `FRAME_BATCH_ROWS` are enough also there."""
+"""Above this many bytes, `FRAME_BATCH_ROWS` suffice for pre-aggregation, too."""
 _SIGN = np.uint64(1 << 63)
 _MAGNITUDE = np.int64((1 << 63) - 1)
 _EXACT = decimal.Context(prec=80)
@@ -102,7 +102,7 @@ class _FrameWork:
         self._shuffle = ShuffleWriter(job.addresses.labels)
         self._sender = Sender(job, segment, self._shuffle)
         self.numbered = [] if source in job.topology.late_filtered else self._sender.numbered
-        """Fields whose values are worth numbering by equality."""
+        """Fields to dictionary-encode."""
         self._is_timed = segment.number in job.requirements.times
         self._keyless_label = job.addresses.keyless_label
         self._unordered = count()
@@ -112,7 +112,7 @@ class _FrameWork:
         self._newest: Any = None
 
     def send(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """The rows that a batch becomes."""
+        """The addressed rows of a batch."""
         arrays = [batch.column(field or "value") for field in self._layout.columns]
         values = records_in(self._layout, arrays, f"source '{self._source}'", self.numbered)
         if self._late_filtered:
@@ -151,7 +151,7 @@ class _FrameWork:
         return list(record_batches(self._shuffle.drain()))
 
     def rest(self) -> list[pa.RecordBatch]:
-        """What is sent once everything is read."""
+        """The remaining rows, once everything is read."""
         control_rows = self._late_filtered.control_rows(self._newest) if self._late_filtered else []
         return list(record_batches([*self._shuffle.drain(), *control_rows]))
 
@@ -177,7 +177,7 @@ def _no_place(source: str, column: str) -> Problem:
     return Problem(
         "null-in-an-order",
         f"source '{source}' has a row without '{column}', which is the position of a row",
-        "leave such rows out before, or name other columns in order",
+        "filter such rows out before, or name other columns in order",
     )
 
 

@@ -11,7 +11,7 @@ loop until it has left. An epoch may do three things, each for different input e
 =======  ======================================  ================================================
          reads                                   planned if, after the newest epoch n
 =======  ======================================  ================================================
-input    the sources, as ever; this is round 0   there is room in the loop for one more
+input    the sources, as always; this is round 0 there is room in the loop for one more
 round    what epoch n fed back: the next round   epoch n fed something back
          of each input epoch in it
 leave    all that left of the oldest input       epoch n fed back nothing of it
@@ -46,7 +46,7 @@ The invariants (`semantics.protocols.loop_log` is a model of them, explored with
 - *No zombie plans.* A run that was overtaken may neither read a log nor write to it: planners are
   fenced by the generation of the checkpoint, sinks by their ledgers.
 - *Cleaned by the frontier.* What no input epoch in the loop can need is never read again, not even
-  after a power loss: it is removed when the next epoch is planned. States of an input epoch are
+  after a power loss: it is removed as the next epoch is planned. States of an input epoch are
   removed in the epoch in which it leaves.
 - *No watermark inside.* A body that depends on times is not cut. Downstream of the loop, a
   watermark is that of the sources at the input epoch, sent with what left, so nothing of it comes

@@ -91,7 +91,7 @@ class Logs:
         published = folder.published()
         newest = folder.newest_epoch(name, self.job.query_id)
         if newest is not None and newest >= read and newest not in published:
-            gone = FileNotFoundError("it is gone, and no epoch has read it yet")
+            gone = FileNotFoundError("it is missing, and no epoch has read it yet")
             raise damaged(folder.directory(newest), "the log of a loop", gone)
         return [epoch for epoch in published if epoch >= read]
 

@@ -82,6 +82,7 @@ class _Writer(DataSourceStreamArrowWriter):
             for name, sink in job.sinks.items():
                 receipts = [r for m in written for r in m.receipts if r.sink == name]
                 sink.publish(job.claim_of(name), batchId, receipts)
+            # After all sinks: a note of rows that a sink does not have would refuse the next start.
             totals = _totals(written)
             own = [name for name in job.own_sinks if totals.get(name)]
             note_released(job.checkpoint, batchId, own)

@@ -16,7 +16,7 @@ __all__ = ["AggregateRunner"]
 
 
 class AggregateRunner(SegmentRunner):
-    """Such a segment at work on one bucket."""
+    """Runs such a segment on one bucket."""
 
     def __init__(
         self, job: Job, aggregation: Aggregation, bucket: BucketStates, shuffle: ShuffleWriter
@@ -32,7 +32,7 @@ class AggregateRunner(SegmentRunner):
             yield
 
     def _batches(self, bodies: Sequence[bytes]) -> Iterator[EventBatch]:
-        """The events; those emitted once per epoch come all together."""
+        """The events in batches; in one batch if a record is emitted once per epoch."""
         aggregation, label = self._aggregation, self._bucket.label
         if not bodies:
             return

@@ -1,8 +1,8 @@
 """Running aggregates over whole columns: the same numbers as adding values one by one.
 
-What an aggregate keeps of a key is one column or two. Where the order of values cannot be seen in
-the result (counts, sums and extremes of whole numbers), values of one key may be folded before
-they are sent; all other aggregates take every value, in its order.
+The state of an aggregate is one or two columns. If the order of values does not affect the result
+(counts, sums and extremes of whole numbers), the values of a key may be pre-aggregated before the
+shuffle; every other aggregate processes each value, in order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["ColumnAggregate", "column_aggregate"]
 _LARGEST = (1 << 63) - 1
 _LOW_HALF = (1 << 32) - 1
 _EXACT = 1 << 53
-"""Whole numbers below this are floats without loss."""
+"""Smaller whole numbers are converted to floats without loss."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class ColumnAggregate:
     number: int
     """Its number among the aggregates of its step: the name of its output may change."""
     name: str
-    """What it is called in the flow."""
+    """Its name in the flow."""
     verb: str
     field: str | None
     """The field it reads."""
     kinds: tuple[str, ...]
     """The kind of each column it keeps."""
     is_orderless: bool
-    """Is the result the same in whatever order values come?"""
+    """Is the result independent of the order of values?"""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -49,7 +49,7 @@ class ColumnAggregate:
         return {f"{self.number}.{number}": kind for number, kind in enumerate(self.kinds)}
 
     def lifted(self, values: Array | None, size: int) -> list[Array]:
-        """What is kept of each of `size` values alone."""
+        """The state of each of `size` values alone."""
         if self.verb == "count":
             return [np.ones(size, np.int64)]
         assert values is not None
@@ -60,17 +60,17 @@ class ColumnAggregate:
     def running(
         self, keys: Keys, lifted: Sequence[Array], before: Sequence[Array], is_new: Array
     ) -> list[Array]:
-        """What is kept after each value, given what was kept of each key."""
+        """The state after each value, given the state of each key before."""
         return self._each(_Running(keys), keys, lifted, before, is_new)
 
     def folded(
         self, keys: Keys, lifted: Sequence[Array], before: Sequence[Array], is_new: Array
     ) -> list[Array]:
-        """What is kept of each key after all values."""
+        """The state of each key after all values."""
         return self._each(_Folding(keys), keys, lifted, before, is_new)
 
     def shown(self, kept: Sequence[Array]) -> Array:
-        """The value that the aggregate emits, from what is kept."""
+        """The value that the aggregate emits, from its state."""
         if self.verb != "mean":
             return kept[0]
         total, count = kept
@@ -103,7 +103,7 @@ class ColumnAggregate:
         return [how.extreme(self.verb, values, start)]
 
     def _bounded(self, how: _Running | _Folding, values: Array, start: Array) -> Array:
-        """The values, if their sums fit into 64 bits."""
+        """The values; raises `StepError` if a sum of them does not fit into 64 bits."""
         if values.dtype.kind == "i":
             most = _magnitude(values) * len(values) + _magnitude(start)
             if most > _LARGEST and not _has_whole_sums(how, values, start):
@@ -131,7 +131,7 @@ class _Running:
         return values
 
     def picked(self, pick: Callable[[Any, Any], Any], values: Array, start: Array) -> Array:
-        """One by one, as `pick` says: where numbers are not all told apart by ``<``."""
+        """One by one by `pick`, for values that ``<`` does not distinguish (0.0 and -0.0)."""
         kept, found = start.tolist(), []
         for key, value in zip(self._keys.of.tolist(), values.tolist(), strict=True):
             kept[key] = pick(kept[key], value)
@@ -163,7 +163,7 @@ class _Folding:
 
 
 def _has_no_plain_order(values: Array) -> bool:
-    """Are there values which a comparison does not tell apart, or that are no numbers?"""
+    """Are there values that ``<`` does not distinguish, or that are not numbers?"""
     if values.dtype.kind == "O":
         return True
     if values.dtype.kind != "f":
@@ -172,7 +172,7 @@ def _has_no_plain_order(values: Array) -> bool:
 
 
 def _has_whole_sums(how: _Running | _Folding, values: Array, start: Array) -> bool:
-    """Does every sum fit into 64 bits? Its halves are summed apart, so that they do."""
+    """Does every sum fit into 64 bits? Sums high and low halves apart, which cannot overflow."""
     low = how.sum(values & _LOW_HALF, start & _LOW_HALF)
     high = how.sum(values >> 32, start >> 32) + (low >> 32)
     return bool(np.all((high >= -(1 << 31)) & (high < 1 << 31)))
@@ -193,7 +193,7 @@ def _too_large(name: str) -> Problem:
 def column_aggregate(
     number: int, name: str, aggregate: Aggregate, fields: Mapping[str, Any]
 ) -> ColumnAggregate | None:
-    """The aggregate for whole columns; None if it has to take values one by one."""
+    """The aggregate for whole columns; None if it must process values one by one."""
     verb, field = aggregate.name, aggregate.field
     if verb == "count":
         return ColumnAggregate(number, name, verb, None, ("int",), is_orderless=True)

@@ -1,4 +1,4 @@
-"""The work of a segment that is a running aggregate: columns in, columns kept, columns out."""
+"""The work of a segment that is a running aggregate: input, state and output are columns."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _unpack = msgspec.msgpack.Decoder(tuple[list[bytes], bytes, list[bytes]]).decode
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Running aggregates over whole columns; worked out once for a job."""
+    """Running aggregates over whole columns; made once per job."""
 
     segment: Segment
     step: s.AggregateAll
     aggregates: tuple[ColumnAggregate, ...]
     is_folded_early: bool
-    """Are values of one key folded before they are sent?"""
+    """Are the values of a key pre-aggregated before the shuffle?"""
 
     @property
     def is_per_epoch(self) -> bool:
@@ -45,7 +45,7 @@ class Aggregation:
 
     @cached_property
     def columns(self) -> dict[str, StateColumn]:
-        """The columns of what is kept."""
+        """The columns of the state."""
         codec = self._key_codec
         kept = {
             name: StateColumn(kind)  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ class Aggregation:
         return {_KEY: StateColumn("object", codec.encode, codec.decode), **kept}
 
     def converted(self, kept: dict[str, Any]) -> dict[str, list[Any]]:
-        """What an earlier flow kept, whose fields were of other kinds."""
+        """Convert the state of an earlier flow, whose fields were of other kinds."""
         return {name: kept[name] for name in self.columns}
 
     @cached_property
@@ -75,7 +75,7 @@ class Aggregation:
     # --- before the exchange -------------------------------------------------------------------
 
     def lifted(self, batch: EventBatch) -> EventBatch:
-        """What the aggregates keep of each event alone; whatever it is can be packed."""
+        """The state of each event alone, ready to be packed; raises if a key cannot be encoded."""
         assert batch.keys is not None
         columns = {_KEY: objects(batch.keys)}
         self.columns[_KEY].to_bytes(columns[_KEY])
@@ -85,14 +85,14 @@ class Aggregation:
 
     @property
     def numbered_by(self) -> str | None:
-        """The field that is the key, if it is one: where its values are numbered, keys are."""
+        """The field that is the key, if one is: dictionary-encoding it encodes the keys."""
         step = self.segment.steps[0]
         if not (self.is_folded_early and isinstance(step, s.KeyBy) and len(step.fields) == 1):
             return None
         return step.fields[0]
 
     def folded_by_number(self, batch: EventBatch) -> EventBatch | None:
-        """A value for each key of events without keys; None if theirs are not numbered."""
+        """One state per key, from the dictionary-encoded key field; None if it is not encoded."""
         values, field = batch.values, self.numbered_by
         if not isinstance(values, Records) or field is None or field not in values.numberings:
             return None
@@ -102,7 +102,7 @@ class Aggregation:
         return self._folded(batch, found, keys, objects(numbering.values))
 
     def folded(self, batches: Sequence[EventBatch]) -> EventBatch:
-        """A value for each key of such batches: what the aggregates keep of all its events."""
+        """One state per key: of all its events in batches of `lifted` or folded states."""
         batch = joined(batches)
         found, of = number_keys(batch.key_bytes)
         keys = Keys(of, len(found))
@@ -118,14 +118,14 @@ class Aggregation:
         return EventBatch([], found, Records(self._partial, columns))
 
     def pack(self, batch: EventBatch) -> bytes:
-        """Such values as a body."""
+        """States of keys as a body."""
         assert isinstance(batch.values, Records)
         columns = batch.values.columns
         kept = [column.to_bytes(columns[name]) for name, column in self.columns.items()]
         return _pack((batch.key_bytes, kept[0], kept[1:]))
 
     def unpack(self, bodies: Sequence[bytes]) -> EventBatch:
-        """The values of bodies."""
+        """The states in bodies."""
         return joined(map(self._unpacked, bodies))
 
     def _unpacked(self, body: bytes) -> EventBatch:
@@ -141,7 +141,7 @@ class Aggregation:
     # --- in a bucket ---------------------------------------------------------------------------
 
     def work(self, batch: EventBatch, table: StateTable, label: int) -> EventBatch:
-        """What events cause; the table becomes what is kept after them."""
+        """The output of events; updates the table."""
         found, of = number_keys(batch.key_bytes)
         keys = Keys(of, len(found))
         slots = table.slots(found)
@@ -172,7 +172,7 @@ class Aggregation:
     def _per_epoch(
         self, batch: EventBatch, found: list[bytes], keys: Keys, records: Records, label: int
     ) -> EventBatch:
-        """What the end of the epoch causes: a record for each key, at the time of its last one."""
+        """The output at the end of the epoch: a record per key, with the time of its last event."""
         order = order_bytes((AFTER_DATA, self.segment.stage, 0))
         last = keys.last(np.arange(len(batch))).tolist()
         times = None if batch.times is None else [batch.times[i] for i in last]
@@ -190,7 +190,7 @@ class Aggregation:
         return Records(self.layout, {name: _as_kind(kind, c) for (name, kind), c in found})
 
     def _names(self, batch: EventBatch, indices: Any) -> Any:
-        """The keys of some events."""
+        """The keys of the events at these indices."""
         values = batch.values
         if isinstance(values, Records) and values.layout is self._partial:
             return values.columns[_KEY][indices]
@@ -202,7 +202,7 @@ class Aggregation:
         return objects(map(self.segment.key, some))
 
     def _lifted(self, batch: EventBatch) -> list[tuple[ColumnAggregate, list[Any]]]:
-        """What each aggregate keeps of each event."""
+        """The state of each event, for each aggregate."""
         values = batch.values
         if isinstance(values, Records) and values.layout is self._partial:
             return [(a, [values.columns[name] for name in a.columns]) for a in self.aggregates]
@@ -232,7 +232,7 @@ def _as_kind(kind: str, column: Any) -> Any:
 
 
 def aggregation_of(segment: Segment, *, is_timed: bool) -> Aggregation | None:
-    """The running aggregate that a segment is, if whole columns can be worked on."""
+    """The running aggregate of a segment; None if it must be processed event by event."""
     steps = [part.step for part in segment.parts]
     if len(steps) != 1 or not isinstance(steps[0], s.AggregateAll):
         return None
@@ -255,5 +255,5 @@ def aggregation_of(segment: Segment, *, is_timed: bool) -> Aggregation | None:
 
 
 def _has_plain_keys(segment: Segment) -> bool:
-    """Is there but one way to write each key, so that it does not matter which one is kept?"""
+    """Are equal keys identical, so that it does not matter which of them is stored?"""
     return all(plain_type(tp) in (str, int, bool, bytes) for _, tp in segment.output.key or ())

@@ -86,10 +86,10 @@ class LateFilteredSource:
         body = self.time.encode(newest)
         return [(label, self.target, NEWEST, body) for label in self._job.addresses.labels]
 
-    # --- behind it -----------------------------------------------------------------------------
+    # --- in the late filter -----------------------------------------------------------------------
 
     def send(self, bodies: Sequence[bytes], newest: Any | None, shuffle: ShuffleWriter) -> None:
-        """Send on what is not late, by what was complete when the epoch began."""
+        """Forward the rows that are not late, by the watermark at the start of the epoch."""
         sender = Sender(self._job, self._segment, shuffle)
         is_timed = self._segment.number in self._job.requirements.times
         for body in bodies:
@@ -98,7 +98,7 @@ class LateFilteredSource:
             sender.through(batch)
 
     def completed(self, newest: Any | None) -> Any | None:
-        """What is complete with this newest time; None: nothing."""
+        """The watermark for this newest time; None: no time is complete."""
         rule = self._step.watermark
         return None if newest is None or rule is None else rule.watermark(newest)
 

@@ -1,10 +1,10 @@
 """Runs one stateful operator on one bucket for one epoch; both engines use it.
 
-Level n is the n-th stateful operator behind the sources.
+Level n is the n-th stateful operator after the sources.
 
 A control row carries a watermark or the end of the input to every bucket of every level that needs
 it: it is applied after the epoch's data and passed on. An epoch's barrier matters only to keys that
-the epoch touched, so it comes to a bucket with its events.
+the epoch touched, so it reaches a bucket with its events.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The work of a segment whose only state is that of one task: where most flows spend their time.
 
-Nothing in it minds watermarks, barriers or the end, and what it emits has the time and the key of
-its cause; so values go in and out without an event around each, and the states that an epoch
-needs are decoded before and encoded after, all together.
+No step of it reacts to watermarks, barriers or the end of the input, and outputs have the time and
+key of their cause. So values are not wrapped in events, and the states that an epoch needs are
+decoded before it and encoded after it, all at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["TaskRunner", "only_task"]
 
 
 def only_task(segment: Segment) -> s.Apply | None:
-    """The task of a segment in which all other steps work on each value alone."""
+    """The task of a segment whose other steps are stateless; None if it is not such a segment."""
     stateful = [part.step for part in segment.parts if not is_by_value(part.step)]
     if len(stateful) == 1 and isinstance(stateful[0], s.Apply) and stateful[0].expire_after is None:
         return stateful[0]
@@ -37,7 +37,7 @@ def only_task(segment: Segment) -> s.Apply | None:
 
 
 class TaskRunner(SegmentRunner):
-    """Such a segment at work on one bucket."""
+    """Runs such a segment on one bucket."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ def _run_alone(
     states: dict[bytes, Any],
     outputs: list[Sequence[Any]],
 ) -> None:
-    """Append the outputs of a task for each value; `states` become the new ones."""
+    """Append the outputs of a task for each value, and update `states`."""
     f, name, fresh = step.task.f, step.name, fresh_copies(step.task.initial)
     state = value = None
     try:
@@ -115,7 +115,7 @@ _Run = Callable[
 
 
 def _run_among(steps: Sequence[s.Step]) -> _Run:
-    """The same for a task with other steps before and behind it."""
+    """The same for a task with other steps before and after it."""
 
     def run(
         step: s.Apply,

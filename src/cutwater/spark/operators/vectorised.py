@@ -38,7 +38,7 @@ def vectorised_task(segment: Segment) -> s.Apply | None:
 
 
 class VectorisedRunner(SegmentRunner):
-    """Such a segment at work on one bucket."""
+    """Runs such a segment on one bucket."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class VectorisedRunner(SegmentRunner):
     def _first_that_fails(
         self, states: dict[str, Any], batch: EventBatch, kind: type[BaseException]
     ) -> int:
-        """The event with which the batch fails and without which those before it do not.
+        """The first event with which the events up to it fail, and without which they do not.
 
         The end of the batch if it does not fail again.
         """
@@ -114,7 +114,7 @@ class VectorisedRunner(SegmentRunner):
     def _fails(
         self, states: dict[str, Any], batch: EventBatch, size: int, kind: type[BaseException]
     ) -> bool:
-        """Do the first so many events of a batch fail in the same way?"""
+        """Do the first `size` events of a batch raise an error of this kind?"""
         events = Records.of(self._layouts.event, batch.values[:size])
         found, of = number_keys(batch.key_bytes[:size])
         begun = {name: column[: len(found)] for name, column in states.items()}
@@ -135,7 +135,7 @@ def _keep(table: StateTable, slots: np.ndarray, outcome: BatchOutcome) -> None:
 
 
 class _Described:
-    """Words in place of a value."""
+    """A description in place of a value, for messages."""
 
     def __init__(self, words: str) -> None:
         self._words = words
@@ -157,7 +157,7 @@ def _column(kind: str, declared: Any) -> StateColumn:
 
 
 def _convert(layout: Layout) -> Any:
-    """Makes of what was kept by an earlier flow what is kept now: new fields have their default."""
+    """A function that converts the state of an earlier flow: new fields get their default."""
 
     def convert(kept: dict[str, Any]) -> dict[str, list[Any]]:
         size = len(next(values for values in kept.values() if isinstance(values, list)))

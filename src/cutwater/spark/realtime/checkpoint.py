@@ -90,7 +90,7 @@ class RealTimeCheckpoint(Checkpoint):
         return {name: self._plan(name).last_chunk for name in sources}
 
     def read_chunks(self, source: str, note: Callable[[Chunk], None]) -> None:
-        """Tell of each chunk in the plan of a source, in order."""
+        """Call `note` with each chunk in the plan of a source, in order."""
         plan = self._plan(source)
         for chunk in plan.chunks_through(plan.newest):
             note(chunk)

@@ -2,8 +2,8 @@
 
 The ledgers drop a replayed tick, so different rows would go unnoticed, and a different state would
 carry on from there. A tick that is not in the log and comes before one that is had no rows, and has
-none in a replay either. Digests are not synced: they survive a kill of the process, and what comes
-behind the first damaged one, after a power loss, is not compared.
+none in a replay either. Digests are not synced: they survive a kill of the process, and after
+a power loss, ticks after the first damaged one are not compared.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class DigestLog:
             self._expected.popleft()
 
     def pass_over(self, tick: int) -> None:
-        """Refuse if one that was not compared, up to this tick, was released with rows."""
+        """Refuse if a tick up to this one was released with rows and has not been compared."""
         if self._expected and self._expected[0] <= tick:
             raise RefusedError(not_the_same(self._expected[0]))
 
@@ -121,7 +121,7 @@ def _sum(tick: int, digest: int) -> int:
 
 
 def _read(path: Path) -> Iterator[tuple[int, int]]:
-    """The records before the first damaged one: behind it, one that is missing may be lost."""
+    """The records before the first damaged one; after it, a missing one may have been lost."""
     data = path.read_bytes() if path.exists() else b""
     for tick, digest, total in _RECORD.iter_unpack(
         data[: len(data) // _RECORD.size * _RECORD.size]

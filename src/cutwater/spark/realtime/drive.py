@@ -46,7 +46,7 @@ SETTINGS = {
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
     "spark.python.udf.pipelined.enabled": "true",
     # Send each row at once, not when a batch or a buffer is full. The shuffle's buffer is smaller
-    # than any row: with 64 bytes, an empty row behind a large one waited there for the next tick.
+    # than any row: with 64 bytes, an empty row after a large one waited there for the next tick.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     "spark.sql.execution.pandas.udf.buffer.size": "64",
     "spark.shuffle.streaming.networkBufferSize": "1",
@@ -54,7 +54,7 @@ SETTINGS = {
 """Settings of a session for real-time runs, in addition to the usual ones."""
 
 RESTARTS = 5
-"""How often the query is restarted without a snapshot in between."""
+"""How many times the query is restarted without a snapshot in between."""
 _REPORT_S = 1.0
 _DEATHS = re.compile(
     r"Python worker (exited|failed)|crashed|EOFException|Connection reset|Broken pipe|ExecutorLost"

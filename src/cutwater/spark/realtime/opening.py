@@ -276,7 +276,7 @@ def _inherit(before: Opening, folder: Path) -> _Inherited:
 
 
 def _plans_to_replay(job: Job, found: _Inherited, released: int) -> dict[str, TickPlan]:
-    """For each source, what is behind the snapshot and may have been released (rules 5, 11)."""
+    """For each source, what comes after the snapshot and may have been released (rules 5, 11)."""
     return {
         source: TickPlan(
             tuple(source_plan(job, source).condensed(plan.chunks_through(found.common))),

@@ -271,6 +271,7 @@ class OperatorTask:
         side_outputs: list[SideOutputRow],
     ) -> None:
         self._snapshots.drop_after(before)  # leftovers of a failed snapshot
+        # Side outputs come first: a snapshot that counts without their rows would lose them.
         store_side_outputs(self._snapshots.folder, tick, side_outputs)
         self._snapshots.store(tick, changes, is_full=is_full)
         self._snapshots.drop_before(self._opening.snapshots.common())

@@ -100,7 +100,9 @@ def _read(path: Path) -> tuple[TickPlan, int]:
             record = _parsed(line)
             if record is None:
                 if number == 0 or (line.endswith(b"\n") and file.read(1)):
-                    raise damaged(path, WHAT, ValueError(f"line {number + 1} is not what it was"))
+                    raise damaged(
+                        path, WHAT, ValueError(f"line {number + 1} does not match its checksum")
+                    )
                 break
             size += len(line)
             try:
@@ -118,9 +120,9 @@ def _planned(record: dict[str, Any]) -> PlannedTick:
 
 
 def parse_line(line: bytes) -> PlannedTick:
-    """The tick of a whole line that is not the first."""
+    """The tick of an intact line that is not the first."""
     record = _parsed(line)
-    assert record is not None, "a line that is decided is whole"
+    assert record is not None, "the line of a decided tick is intact"
     return _planned(record)
 
 

@@ -7,7 +7,7 @@ for a snapshot (P2): the rows of a tick are a function of the plan, which is dur
 rule  what it says                                                  where
 ====  ============================================================  ==============================
 1     a start replays planned ticks up to R (rule 11) as planned;   `opening.open_generation`,
-      new ticks come behind K, the largest in any plan, snapshot    `readers.reader_task`
+      new ticks come after K, the  largest in any plan, snapshot    `readers.reader_task`
       or ledger, and K never falls
 2     the barrier of a tick is sent when its entry is durable       `plan_log.PlanLog.append`
 3     a snapshot counts, and the plan before it may go, when every  `snapshots.Snapshots.common`,
@@ -29,9 +29,9 @@ rule  what it says                                                  where
 10    only the flow that planned a tick replays it, once a sink     `recovery` (the fingerprint of
       has released rows after the snapshot; a replay that has       the flow), `digests.DigestLog`
       other rows than were released stops the run
-11    ticks behind R, the newest that a sink may have released or   `unreleased`,
+11    ticks after R, the newest that a sink may have released or    `unreleased`,
       that a snapshot has, are forgotten in all plans at once when  `opening.open_generation`
-      a generation opens; their input is planned anew
+      a generation opens; their input is planned again
 ====  ============================================================  ==============================
 """
 

@@ -32,6 +32,7 @@ __all__ = [
 SLOTS_WAIT_S = 120.0
 """How long to wait for slots: executors come late, or are replaced."""
 SLOTS_POLL_S = 1.0
+"""How often slots are counted meanwhile."""
 
 _OTHER = 'run it on the micro-batch engine: mode = "microbatch", which is the default'
 
@@ -47,7 +48,7 @@ def unsupported(
         if not isinstance(source, SourceConnector):
             yield _refused(f"source '{name}' is a DataFrame, which only Spark can read", _OTHER)
         elif source.idle_after is not None:
-            message = f"source '{name}' has idle_after, and its readers do not follow one another"
+            message = f"source '{name}' has idle_after, and in real time no source follows another"
             yield _refused(message, f"leave idle_after out, or {_OTHER}")
     for name, sink in sinks.items():
         if "early" not in sink.releases:

@@ -4,11 +4,11 @@
 
     snapshots/
       3.1/                    task 1 of level 3
-        500-1500.full         all it had at tick 500, and it did not change up to tick 1500
+        500-1500.full         its full state at tick 500, unchanged up to tick 1500
         2000-2000.500.delta   what changed since the file that begins at tick 500
 
-A start goes to the newest tick that every task has (rule 5). What a task has of later ticks is
-void then: another run may come to other states, since ticks that no sink released may be others.
+A start resumes from the newest tick that every task has (rule 5). Files of later ticks are void
+then: ticks that no sink released may be planned again, so the next run may reach other states.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Stored:
 
     @staticmethod
     def of(name: str) -> Stored | None:
-        """The file of a name; None if it is another's."""
+        """The file with this name; None if it is not the name of a snapshot."""
         found = _NAME.fullmatch(name)
         if found is None:
             return None
@@ -113,7 +113,7 @@ class TaskSnapshots:
         self.folder = folder
 
     def stored(self) -> list[Stored]:
-        """The files there are, in order."""
+        """The stored files, in order."""
         paths = self.folder.iterdir() if self.folder.is_dir() else iter(())
         return sorted(found for found in (Stored.of(path.name) for path in paths) if found)
 
@@ -133,7 +133,7 @@ class TaskSnapshots:
         return list(self.folder.glob(f"*{SIDE_OUTPUT_SUFFIX}"))
 
     def load(self, tick: int | None = None) -> Changes:
-        """The state after all that is stored, or at a tick of which there is one."""
+        """The newest stored state, or that at a tick that has one."""
         state: Changes = {}
         for each in self.needed(tick):
             for label, changes in read_changes(self.folder / each.name).items():
@@ -156,7 +156,7 @@ class TaskSnapshots:
         write_summed(self.folder / Stored(tick, tick, is_full, after).name, _pack(changes))
 
     def drop_before(self, common: int) -> None:
-        """Remove what no start needs that goes to a tick, or to a later one."""
+        """Remove what a start that resumes from this tick, or from a later one, does not need."""
         found = self.stored()
         fulls = [each for each in found if each.is_full and each.tick <= common]
         for each in found:
@@ -164,7 +164,7 @@ class TaskSnapshots:
                 (self.folder / each.name).unlink()
 
     def needed(self, tick: int | None = None) -> list[Stored]:
-        """The last full one and what follows it, up to a tick; refused if a file is missing."""
+        """The last full snapshot and its deltas up to a tick; refused if a file is missing."""
         found = [each for each in self.stored() if tick is None or each.tick <= tick]
         start = max((n for n, each in enumerate(found) if each.is_full), default=0)
         before = _NOTHING
@@ -208,7 +208,7 @@ class Snapshots:
         self._task_ids = [(level, p) for level in range(levels) for p in range(partitions)]
 
     def of(self, level: int, partition: int) -> TaskSnapshots:
-        """Those of one task."""
+        """The snapshots of one task."""
         return TaskSnapshots(self._folder / f"{level}.{partition}")
 
     def common(self) -> int:
@@ -220,16 +220,16 @@ class Snapshots:
         return all(any(s.is_at(tick) for s in self.of(*task).stored()) for task in self._task_ids)
 
     def tasks(self) -> Iterator[TaskSnapshots]:
-        """Those of each task."""
+        """The snapshots of each task."""
         return (self.of(*task) for task in self._task_ids)
 
     def all_stored(self) -> Iterator[Stored]:
-        """What all tasks have stored."""
+        """The files of all tasks."""
         for task in self._task_ids:
             yield from self.of(*task).stored()
 
     def size(self) -> int:
-        """How many bytes there are; files may come and go meanwhile."""
+        """The size of all files in bytes; files may be added and removed meanwhile."""
         total = 0
         for path in self._folder.glob("*/*"):
             with suppress(FileNotFoundError):
@@ -245,7 +245,7 @@ class Snapshots:
 
 
 def read_changes(path: Path) -> Changes:
-    """What a file has; refused if that is not what was written."""
+    """The changes in a file; refused if it is damaged."""
     return _unpack(read_summed(path))
 
 
@@ -255,11 +255,11 @@ def write_summed(path: Path, data: bytes) -> None:
 
 
 def read_summed(path: Path) -> bytes:
-    """What `write_summed` wrote; refused if the file is something else now."""
+    """What `write_summed` wrote; refused if it does not match its checksum."""
     data = path.read_bytes()
     total, body = data[:8], data[8:]
     if total != xxhash.xxh64_digest(body):
-        message = f"{path} is not what was written: its sum is another"
+        message = f"{path} does not match its checksum"
         raise RefusedError(Problem("damaged-snapshot", message, _RESTORE))
     return body
 

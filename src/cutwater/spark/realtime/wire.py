@@ -54,7 +54,7 @@ def unpack_rows(bodies: Iterable[bytes]) -> Iterator[ShuffleRow]:
 
 
 def _batch(sender: int, tick: int, bodies: list[bytes], nudges: int = 0) -> pa.RecordBatch:
-    """A row for each receiver, and behind them an empty one for each.
+    """A row for each receiver, followed by an empty one for each.
 
     All in one batch: each batch costs a message to the JVM, and a wake-up there.
     """

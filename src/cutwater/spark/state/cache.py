@@ -102,7 +102,7 @@ class CachedState:
 class StateCache:
     """The cached states of one worker process.
 
-    Eviction is random: a worker visits its buckets in turns, so the least recently used one is
+    Eviction is random: a worker visits its buckets in turn, so the least recently used one is
     exactly the one that is needed next.
     """
 

@@ -102,7 +102,7 @@ class WorkingSet:
         return due is None or bool(due <= time)
 
     def _note(self, key_bytes: bytes) -> bytes | None:
-        """The entry of a key for later watermarks; None: nothing waits there."""
+        """The note on a key for later watermarks; None: the key waits for none."""
         if not self._is_busy(key_bytes):
             return None
         due = self._due(key_bytes)

@@ -55,7 +55,7 @@ SYNC_LOG = "CUTWATER_SYNC_LOG"
 def write_file(path: Path, data: bytes, *, is_new: bool = False) -> None:
     """Write a file atomically and durably.
 
-    One that must be new and exists already is not changed: `FileExistsError`.
+    With `is_new`, raises `FileExistsError` and changes nothing if it exists already.
     """
     fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
     with create_file(fresh) as file:
@@ -108,7 +108,7 @@ def _without_sum(noted: Any) -> Any:
     elif isinstance(noted, list) and noted and _is_note(noted[-1]):
         value, note = noted[:-1], noted[-1][_SUM]
     if note != _sum(value):
-        raise ValueError("its content is not what was written")
+        raise ValueError("its content does not match its checksum")
     return value
 
 

@@ -23,7 +23,7 @@ def not_local(what: str, path: str | Path) -> Problem:
     """The problem of a URL where only a local path is possible."""
     return Problem(
         "not-a-local-path",
-        f"{what} is {path}; it is a path of this machine's file systems, and a URL would become a "
-        "folder of that name",
-        "give a path without a scheme; mount what is elsewhere",
+        f"{what} is {path}; it must be a path on this machine: a URL would become a folder of "
+        "that name",
+        "give a path without a scheme; mount remote storage",
     )

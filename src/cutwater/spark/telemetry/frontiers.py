@@ -64,11 +64,11 @@ class Position:
     newest: Any = None
     """Its newest time; None: it has had no record, or no step uses times."""
     completed: Any = None
-    """The time up to which nothing more comes; None: none."""
+    """The time up to which nothing more can arrive; None: none."""
     last_input: float | None = None
     """When its input was last planned, in seconds of the wall clock; None: never."""
     follows: bool = False
-    """Is it idle, and completes what the other sources have?"""
+    """Is it idle, so that it follows the watermark of the other sources?"""
     is_loop: bool = False
     """Is it a loop, by its name, in which something circulates?"""
 
@@ -93,7 +93,7 @@ class StepFrontier:
     waits: bool
     """Does it act when times are complete?"""
     completed: Any
-    """The time up to which all has come, by several clocks a `Product`; None: none."""
+    """The time up to which everything has arrived, a `Product` of several clocks; None: none."""
     next_end: Any
     """The end of its next window; None: it has none, or that depends on events."""
     asked: Any
@@ -169,7 +169,7 @@ class FrontierTracker:
         steps: Sequence[StepFrontier],
         asked: str | None = None,
     ) -> tuple[StepFrontier, ...]:
-        """The frontiers of steps, those behind a loop with something in it held by the loop.
+        """The frontiers of steps; a loop that is not empty holds those of steps downstream of it.
 
         Sources are at `released`: where they were when the newest input epoch that left was read.
         """
@@ -406,6 +406,6 @@ def _no_such_time(text: str, topology: FlowShape) -> Problem:
     kinds = sorted({times.kind for times in topology.sources.values() if times.kind})
     return Problem(
         "not-a-time",
-        f"{text!r} is not a time of any source; their times are: {', '.join(kinds) or 'not known'}",
-        "type a time as the input has it, 2024-05-01T12:05:00Z for example",
+        f"{text!r} is not a time of any source; their types are: {', '.join(kinds) or 'not known'}",
+        "write a time as in the input, 2024-05-01T12:05:00Z for example",
     )

@@ -38,7 +38,9 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._epochs = self._counter("epochs", "Epochs that this run has finished")
         self._epoch = self._gauge("epoch", "The newest epoch that was finished")
-        self._finished = self._gauge("epoch_finished_seconds", "When it was, in seconds since 1970")
+        self._finished = self._gauge(
+            "epoch_finished_seconds", "When that epoch was finished, in seconds since 1970"
+        )
         self._duration = Histogram(
             "cutwater_epoch_duration_seconds",
             "How long epochs took, from plan to commit",
@@ -58,18 +60,18 @@ class Metrics:
         )
         self._frontier_lag = self._gauge(
             "frontier_lag_seconds",
-            "How far what is complete at each step is behind the clock now, and what holds it",
+            "How far the frontier of each step is behind the clock now, and what holds it back",
             "step",
             "holder",
         )
-        self._late = self._counter("late_events", "Events that came too late")
+        self._late = self._counter("late_events", "Late events")
         self._bad = self._counter(
             "bad_records", "Records that were written to a side output (dead letters)"
         )
         self._state = self._gauge("state_bytes", "The files of the state")
         self._memory = self._gauge("state_memory_bytes", "What the state stores hold in memory")
         self._snapshot_age = self._gauge(
-            "snapshot_age_seconds", "In real time: how old the newest whole snapshot is now"
+            "snapshot_age_seconds", "In real time: the age of the newest snapshot of all tasks"
         )
         self._snapshot_failures = self._counter(
             "snapshot_failures", "In real time: snapshots that a task could not store"

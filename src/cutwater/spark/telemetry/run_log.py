@@ -63,7 +63,7 @@ def logging_to(path: str | Path, flow: str) -> Iterator[RunLog]:
     try:
         yield RunLog(file, flow)
     finally:
-        with suppress(OSError):  # what could not be written then cannot be written now
+        with suppress(OSError):  # closing flushes a failed write again
             file.close()
 
 
@@ -75,6 +75,6 @@ def _writing(path: str | Path) -> Iterator[None]:
         problem = Problem(
             "unwritable-log",
             f"the log {path} cannot be written: {error.strerror}",
-            "choose another file, or make room",
+            "choose another file, or free disk space",
         )
         raise kind_of_errno(error.errno)(problem) from None

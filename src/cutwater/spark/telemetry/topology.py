@@ -53,7 +53,7 @@ class SourceTimes:
     kind: str = ""
     """The type of its times; empty: no step uses them, or they are of a user's type."""
     delay: Any = None
-    """That of its watermark, as JSON has it; None: it has no watermark."""
+    """The delay of its watermark, as JSON; None: it has no watermark."""
     is_numbered: bool = False
     """Are its records numbered, since they have no times?"""
     is_ours: bool = True

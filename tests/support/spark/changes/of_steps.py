@@ -244,8 +244,8 @@ STATEFUL_STEPS: dict[str, list[Any]] = {
             waiting(large),
             changed_step(
                 "batch",
-                "what waits at step 'batch' was noted with 'batch', no keys, times as int | float "
-                "| Decimal and is noted with 'large', no keys, times as int | float | Decimal",
+                "step 'batch' stored pending times with 'batch', no keys, times as int | float | "
+                "Decimal and stores them with 'large', no keys, times as int | float | Decimal",
             ),
         ),
     ],
@@ -266,7 +266,7 @@ STATEFUL_STEPS: dict[str, list[Any]] = {
         refused(
             beside(count, total),
             changed(
-                "step 'total' was forgotten and is back; what it kept would be out of date",
+                "step 'total' was forgotten and is back; its old state is out of date",
                 f"give the step another name, or {ANEW}",
             ),
         ),
@@ -275,14 +275,14 @@ STATEFUL_STEPS: dict[str, list[Any]] = {
         runs(counting(), A),
         refused(
             counting(),
-            "[cannot-forget] step 'total' is to be forgotten, but the checkpoint holds nothing of "
-            "it\n  hint: steps that keep a state there: count",
+            "[cannot-forget] step 'total' cannot be forgotten: the checkpoint has no state of it\n"
+            "  hint: steps with a state there: count",
             forget=["total"],
         ),
         refused(
             counting(),
-            "[cannot-forget] step 'count' is to be forgotten, but the flow has a step of that "
-            "name; what the old one kept would be taken for its state\n"
+            "[cannot-forget] step 'count' cannot be forgotten: the flow has a step of that "
+            "name, which would start with the old state\n"
             "  hint: give the step another name",
             forget=["count"],
         ),

@@ -234,9 +234,9 @@ WHOLE: dict[str, list[Any]] = {
         runs(counting(), A),
         refused(
             counting(),
-            "[other-partitions] the checkpoint has 2 partitions and 4 are asked for; a run does "
-            "not move the state\n  hint: leave the number out, or stop the flow and move it: "
-            "cutwater checkpoint rescale CHECKPOINT --partitions 4",
+            "[other-partitions] the checkpoint has 2 partitions, and 4 were asked for; a run "
+            "does not rescale the state\n  hint: leave the number out, or stop the flow and "
+            "rescale: cutwater checkpoint rescale CHECKPOINT --partitions 4",
             partitions=4,
         ),
         runs(counting(), A, shows=[a(2)], partitions=2),

@@ -108,8 +108,8 @@ def test_everything_that_is_wrong_at_once(cli, asked, tmp_path):
     path.write_text(CONFIG.replace("[run]", "[run]\nutil = 3").replace('"folder"', '"foldr"'))
     done = cli("run", "job.py:flow", "--config", path)
     assert (done.code, done.out, asked) == (2, "", [])
-    assert f"error: [unknown-setting] {path}:3: 'util' is no setting" in done.err
-    assert f"[unknown-kind] {path}:15: sink 'sums' has kind 'foldr'" in done.err
+    assert f"error: [unknown-setting] {path}:3: 'util' is not a setting" in done.err
+    assert f"[unknown-kind] {path}:15: sink 'sums' has the unknown kind 'foldr'" in done.err
 
 
 def test_no_checkpoint_is_a_sentence(cli, asked):

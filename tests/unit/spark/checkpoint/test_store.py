@@ -69,7 +69,7 @@ def test_a_difference_is_a_sentence(changed, words):
 def test_another_number_of_partitions_names_the_command_that_changes_it():
     (problem,) = differences(identity(two_levels()), identity(two_levels(), partitions=4))
     assert problem.code == "other-partitions"
-    assert "has 2 partitions and 4 are asked for" in problem.message
+    assert "has 2 partitions, and 4 were asked for" in problem.message
     assert "cutwater checkpoint rescale CHECKPOINT --partitions 4" in problem.hint
 
 

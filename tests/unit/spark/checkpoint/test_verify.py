@@ -138,14 +138,14 @@ def test_a_file_that_is_not_what_was_written(checkpoint, file, harm):
 SST = "spark/state/0/0/SSTs/8-x.sst"
 MISSING = {
     "spark/offsets/1": "Spark's log of offsets spark/offsets/1 is missing",
-    "spark/offsets/3": "Spark's offset log spark/offsets/3 is missing: the epoch is finished",
+    "spark/offsets/3": "Spark's offset log spark/offsets/3 is missing; the epoch is finished",
     "spark/commits/1": "Spark's log of commits spark/commits/1 is missing",
-    "sources/items/0/4.json": "the log of a source sources/items ends with entry 3, and an epoch "
-    "has read up to 4",
+    "sources/items/0/4.json": "the log of a source sources/items ends with entry 3, but an epoch "
+    "has read up to entry 4",
     "spark/state/0/0/4_id3.changelog": "the file of a state spark/state/0/0/4_id3.changelog is "
     "missing: partition 0 needs it for epoch 3",
     SST: f"the snapshot of a state spark/state/0/0/2_id1.zip is damaged: {SST}, which it needs, is "
-    "missing or of another length",
+    "missing or has another length",
 }
 
 
@@ -161,7 +161,7 @@ def test_the_newest_commit_may_be_missing_and_the_epoch_is_done_again(checkpoint
     remove(checkpoint.spark / "commits" / "2")
     assert (
         problems(checkpoint)[0][1]
-        == "Spark's commit log spark/commits/2 is missing: epoch 3 has begun"
+        == "Spark's commit log spark/commits/2 is missing; epoch 3 has begun"
     )
 
 
@@ -225,9 +225,7 @@ def test_a_file_without_sums_is_read(checkpoint):
     (checkpoint.spark / "offsets" / ".2.crc").unlink()
     assert problems(checkpoint) == []
     (checkpoint.spark / "offsets" / "2").write_text("v1\n{}\n{nonsense")
-    assert (
-        "spark/offsets/2 is damaged: it does not say what it should" in problems(checkpoint)[0][1]
-    )
+    assert "spark/offsets/2 is damaged: its content is invalid" in problems(checkpoint)[0][1]
 
 
 def test_ledgers_belong_to_it(checkpoint, tmp_path):
@@ -252,6 +250,6 @@ def test_a_long_file_is_compared_block_by_block(tmp_path):
     put(path, b"x" * 2000)
     assert why_altered(path) is None
     path.write_bytes(b"x" * 1100 + b"y" + b"x" * 899)
-    assert why_altered(path) == "its bytes from 1024 on are not those that were written"
+    assert why_altered(path) == "its bytes from offset 1024 on do not match their checksum"
     path.write_bytes(b"x" * 1000)
     assert "it has 1000 bytes" in why_altered(path)

@@ -257,7 +257,7 @@ def test_an_empty_place_in_a_field_that_has_none_is_said():
         read(size=pa.array([None], pa.int64()))
     assert str(error.value) == (
         "[null-in-a-field] source 'in' has a row without 'size', which is declared int\n"
-        "  hint: declare it int | None, or leave such rows out before"
+        "  hint: declare it int | None, or filter such rows out before"
     )
 
 
@@ -276,7 +276,8 @@ def test_what_is_no_value_of_its_type_is_said(columns, said):
     (name,) = columns
     (problem,) = error.value.problems
     assert problem.code == "bad-record"
-    assert problem.message.startswith(f"column '{name}' of source 'in' has a row that is no ")
+    expected = f"column '{name}' of source 'in' has a row that does not fit "
+    assert problem.message.startswith(expected)
     assert said in problem.message
 
 

@@ -194,7 +194,7 @@ def test_a_row_without_a_place_is_said(monkeypatch, columns):
     batch = batch_of([((None,), Item("a", 0, 0))], columns)
     assert sentence(counting(), monkeypatch, batch, [name]) == (
         f"[null-in-an-order] source 'items' has a row without '{name}', which is the position of a "
-        "row\n  hint: leave such rows out before, or name other columns in order"
+        "row\n  hint: filter such rows out before, or name other columns in order"
     )
 
 
@@ -202,7 +202,7 @@ def test_a_row_without_a_field_is_said(monkeypatch):
     batch = batch_of([((1,), Item(None, 0, 0))], NUMBERED)
     assert sentence(counting(), monkeypatch, batch, ["offset"]) == (
         "[null-in-a-field] source 'items' has a row without 'name', which is declared str\n"
-        "  hint: declare it str | None, or leave such rows out before"
+        "  hint: declare it str | None, or filter such rows out before"
     )
 
 

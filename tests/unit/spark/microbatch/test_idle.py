@@ -340,12 +340,12 @@ def test_times_that_do_not_compare_are_a_sentence(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
 def test_a_time_that_is_none_is_refused(tmp_path, seconds):
-    assert "[idle-at-once] source 'items' is idle after" in refusal(tmp_path, seconds, rule=True)
+    assert "[idle-at-once] source 'items' has idle_after=" in refusal(tmp_path, seconds, rule=True)
 
 
 def test_a_source_without_a_watermark_is_refused(tmp_path):
     message = refusal(tmp_path, 5, rule=False)
-    assert "[idle-without-watermark] source 'items' is idle after 5 seconds, but" in message
+    assert "[idle-without-watermark] source 'items' has idle_after=5, but" in message
     assert "watermark=bounded_delay(DELAY)" in message
 
 

@@ -87,7 +87,7 @@ def test_a_damaged_side_output_is_found_and_never_published(made):
             codes = [problem.code for problem in verify(made.checkpoint.root).problems]
             assert codes == ([] if data == before else ["damaged-snapshot"])
             if data != before:
-                with pytest.raises(CutwaterError, match="is not what was written"):
+                with pytest.raises(CutwaterError, match="does not match its checksum"):
                     read_side_outputs(path)
     finally:
         path.write_bytes(before)

@@ -26,7 +26,7 @@ def whole_bytes(path: Path) -> bytes:
 def check_whole(path: Path) -> None:
     """Raise `DamagedStateError` if a file is missing or does not match its checksums."""
     if not path.exists():
-        raise DamagedStateError(f"{path} is not there")
+        raise DamagedStateError(f"{path} is missing")
     altered = why_altered(path)
     if altered:
         raise DamagedStateError(f"{path} is damaged: {altered}")

@@ -1,4 +1,4 @@
-"""Records that are too large: each is a bad record, of which the beginning is kept."""
+"""Records that are too large: each is a bad record; only its beginning is kept."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ MAX_RECORD_BYTES = 16 << 20
 RUN_BYTES = 4 << 20
 """Bytes that are decoded and sent together, approximately."""
 SHOWN_BYTES = 200
+"""Bytes of a record that is too long, kept for people."""
 
 
 class LongRecord(bytes):

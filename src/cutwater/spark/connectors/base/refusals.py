@@ -45,12 +45,12 @@ def other_format(
 
 
 def damaged_staging(sink: str, path: object, error: Exception) -> ResourceError:
-    """Staged rows that are not what a task wrote; a start stages them again."""
+    """Staged rows that were damaged after a task wrote them; a start stages them again."""
     return ResourceError(
         Problem(
             "damaged-staging",
             f"sink '{sink}': the staged rows in {path} are damaged: {error}",
-            "see to the disk and run again: the epoch is staged anew",
+            "check the disk and run again: the epoch is staged again",
         )
     )
 

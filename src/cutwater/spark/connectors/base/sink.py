@@ -210,7 +210,7 @@ class SinkConnector(ABC):
         Called after `claim`, so earlier generations can release nothing more. Rows whose fate is
         unknown count as released, and so does a call that has begun.
         """
-        return "rows that it does not count"
+        return "an unknown number of rows"
 
     @abstractmethod
     def row_count(self, claim: Claim) -> int:
@@ -227,8 +227,8 @@ def refuse_if_claimed(location: str, claim: Claim, held: Mapping[str, Any]) -> N
 def already_claimed(location: str, claim: Claim, newest: int) -> FencedError:
     """The error of a run that claims a sink after a newer run has claimed it."""
     return FencedError.because(
-        f"sink '{claim.sink}': generation {claim.generation} cannot take {location}: generation "
-        f"{newest} has it now"
+        f"sink '{claim.sink}': generation {claim.generation} cannot claim {location}: generation "
+        f"{newest} has claimed it"
     )
 
 

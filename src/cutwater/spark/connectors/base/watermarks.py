@@ -303,7 +303,7 @@ def misplaced(time: Any, reference: Any | None) -> str:
     'its time, 2024-01-01 00:00:00, has no time zone, and the times before it have one'
     """
     if not is_time(time):
-        return f"its time, {time}, has no place in an order or more than 64 bits"
+        return f"its time, {time}, has no order, or more than 64 bits"
     if reference is None or are_comparable(reference, time):
         return ""
     if isinstance(time, dt.datetime) and isinstance(reference, dt.datetime):

@@ -8,10 +8,10 @@
                                    begun-<n>.json for each bucket, since tasks do not wait there
       calls/<sink>/bucket-<n>.json   the newest epoch that the function returned from, and rows
 
-What the function does with the rows cannot be undone. The notes in the checkpoint prevent that a
-call which returned is repeated, and that an earlier generation makes a call. The begin of a call is
-noted before the fence is checked: a newer generation that has fenced this run either finds the
-note, or the call does not happen.
+What the function does with the rows cannot be undone. With the notes in the checkpoint no call that
+returned is repeated, and a fenced generation makes no call. The beginning of a call is noted before
+the fence is checked: a newer generation that has fenced this run either finds the note, or the call
+does not happen.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Callback(SinkConnector):
             yield Problem(
                 "no-function",
                 f"sink '{name}' calls {_named(self.function)} with an epoch, a bucket and a list "
-                "of rows, which it does not take",
-                f"define it so: def {getattr(self.function, '__name__', 'send')}"
+                "of rows, which it does not accept",
+                f"define it as def {getattr(self.function, '__name__', 'send')}"
                 "(epoch, bucket, rows)",
             )
 

@@ -83,10 +83,10 @@ def _arrow_type(tp: DataType) -> pa.DataType | None:
 
 
 _WAYS_ROUND = {
-    "VariantType": "to_json({column}) makes text of it, variant_get a part of it",
-    "GeometryType": "st_asbinary({column}) makes bytes of it",
-    "GeographyType": "st_asbinary({column}) makes bytes of it",
-    "YearMonthIntervalType": "cast({column} as int) makes a number of months of it",
+    "VariantType": "to_json({column}) converts it to text, variant_get extracts a part",
+    "GeometryType": "st_asbinary({column}) converts it to bytes",
+    "GeographyType": "st_asbinary({column}) converts it to bytes",
+    "YearMonthIntervalType": "cast({column} as int) is its number of months",
     "CalendarIntervalType": "select days, or a day-time interval, which becomes a timedelta",
     "NullType": "cast it to the intended type: cast({column} as string)",
 }

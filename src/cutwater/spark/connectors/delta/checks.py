@@ -24,7 +24,7 @@ def schema_problems(
             yield Problem(
                 "missing-column",
                 f"{owner} has no column '{name}'; it has: {', '.join(found)}",
-                f"add it as {field.type}, or map the records to the columns that there are",
+                f"add it as {field.type}, or map the records to these columns",
             )
         elif str(found[name].type) != str(field.type):
             yield Problem(
@@ -49,8 +49,8 @@ def hindrances(sink: str, table: DeltaTable, path: str) -> Iterator[Problem]:
     if metadata.partition_columns:
         yield Problem(
             "partitioned-table",
-            f"{owner} is partitioned by {', '.join(metadata.partition_columns)}; rows are added "
-            "to tables without partitions only",
+            f"{owner} is partitioned by {', '.join(metadata.partition_columns)}; only "
+            "tables without partitions are supported",
             "choose a table without partitions",
         )
     settings = metadata.configuration

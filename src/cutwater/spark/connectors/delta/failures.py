@@ -1,4 +1,4 @@
-"""What a failure of deltalake means: it passes on numbers of other systems only within its text."""
+"""Classifies errors of deltalake, which gives status codes and errnos only within its messages."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _ERRNO = re.compile(r"\(os error (\d+)\)")
 def kind_of_delta(error: Exception) -> type[CutwaterError]:
     """The class of an error: by the number that it quotes, else by its own class.
 
-    What is neither a lost race nor a failed request is a log that cannot be read or a feature that
-    is not supported.
+    Without a number, a `DeltaError` other than a lost race is a log that cannot be read or an
+    unsupported feature.
     """
     text = _COLOURS.sub("", str(error))
     if isinstance(error, OSError) and error.errno is not None:

@@ -51,7 +51,7 @@ class Files(Protocol):
         """The address of the table as it is without what a power loss tore; raises if damaged."""
 
     def set_aside_torn(self) -> None:
-        """Move away what a power loss tore of the log; raises if it is damaged."""
+        """Move files of the log that a power loss tore out of it; raises if it is damaged."""
 
     def newest_compaction(self) -> Compaction | None:
         """The compaction that is the newest version, if a crash may have come before its sync."""

@@ -85,7 +85,7 @@ class DeltaLog:
             self._files.sync_log(self._files.sync_checkpoint())
 
     def _undo_torn_compaction(self) -> None:
-        """Return to the files before a compaction whose own a power loss tore: they are kept."""
+        """Undo a compaction whose files a power loss tore: those that it replaced are kept."""
         made = self._files.newest_compaction()
         if made is not None and not self._files.sync_whole(made.names):
             self._table().restore(made.version - 1, post_commithook_properties=_NO_HOOKS)
@@ -140,7 +140,7 @@ class DeltaLog:
         self._synced(attempt)
 
     def take_over(self, claim: Claim, *, keep: bool) -> None:
-        """Write another checkpoint to the metadata, and what is left for `claim` to do."""
+        """Write this checkpoint to the metadata, and what remains for `claim` to do."""
 
         def attempt(table: DeltaTable) -> None:
             held = _ledger_of(table) or {}
@@ -276,7 +276,7 @@ class DeltaLog:
 
     @contextmanager
     def _looking(self) -> Iterator[DeltaTable]:
-        """The table without what a power loss tore, to look at; changes nothing."""
+        """The table without what a power loss tore, for reading; changes nothing."""
         with self._speaking(), self._files.view() as path:
             yield DeltaTable(path, storage_options=self._options)
 
@@ -309,7 +309,7 @@ def _ledger_of(table: DeltaTable) -> dict[str, Any] | None:
     try:
         ledger = parse_json(text)
         if not isinstance(ledger, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
         is_known = ledger.get("format") == DELTA_LEDGER_FORMAT
         if is_known and not isinstance(ledger.get("generation"), int):
             raise ValueError("it names no generation")

@@ -36,7 +36,7 @@ def kept_epochs(table: DeltaTable, query_id: str, committed: int) -> KeptEpochs:
             return found
         if limit is None or len(history) < limit:
             return _after_the_log(history, query_id, committed)
-    raise AssertionError("the last look is at all there is")
+    raise AssertionError("the last search covers the whole log")
 
 
 def _by_newest_kept(history: Sequence[Mapping[str, Any]], query_id: str) -> KeptEpochs | None:

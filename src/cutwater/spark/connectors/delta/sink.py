@@ -57,7 +57,7 @@ __all__ = ["Delta", "StagedFile"]
 _SECRET = re.compile(r"secret|password|token|key|credential|signature|sas", re.IGNORECASE)
 _STORES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss")
 _OF_A_LOG = ("_delta_log", "_torn")
-"""What a table consists of whose creation was interrupted, or torn by a power loss."""
+"""What is in the folder of a table whose creation was interrupted or torn by a power loss."""
 _NOT_SECRET = re.compile(r"_file$|_env$", re.IGNORECASE)
 
 
@@ -124,7 +124,7 @@ class Delta(SinkConnector):
             if value < 0:
                 yield Problem(
                     "negative-setting",
-                    f"{setting} of sink '{name}' is {value}; it is an integer, at least 0",
+                    f"{setting} of sink '{name}' is {value}; it must be an integer, at least 0",
                     "0 for compact_every is never; 0 for keep_hours is until the next compaction",
                 )
         for option in self.storage_options:
@@ -132,7 +132,7 @@ class Delta(SinkConnector):
                 yield Problem(
                     "secret-in-a-setting",
                     f"storage_options of sink '{name}' has '{option}', which is a secret; "
-                    "settings are seen by many",
+                    "settings are logged and stored",
                     f"set it in the environment of driver and workers: {option.upper()}=…",
                 )
         yield from parquet_column_problems(name, record)
@@ -249,7 +249,7 @@ def _ledger_problems(
 def _no_store(sink: str, path: str) -> Problem:
     return Problem(
         "unknown-store",
-        f"sink '{sink}' goes to {path}, which is no address of an object store that is supported",
+        f"sink '{sink}' goes to {path}, which is not the address of a supported object store",
         f"write it as SCHEME://BUCKET/PATH with one of {', '.join(_STORES)}; or give a path "
         "without a scheme",
     )

@@ -1,14 +1,14 @@
 """Finds what a power loss tore of a table's log, and what is damaged in another way.
 
 deltalake syncs nothing: a version becomes visible first, and we sync it after that. So a machine
-that dies may leave the newest versions empty, cut or zeroed, without a name, or whole behind one
+that dies may leave the newest versions empty, cut or zeroed, without a name, or whole after one
 that is torn. The same holds for the newest checkpoint of the log. These files may be set aside,
 since nothing relies on them yet:
 
-- a run goes on to the next epoch only when the version of this one is synced; else Spark replays it
+- a run begins the next epoch only when the version of this one is synced; else Spark replays it
 - the log before a checkpoint is deleted only when that checkpoint is synced
 
-All else that cannot be read is damage: garbage, a missing version, a torn one behind which an epoch
+All else that cannot be read is damage: garbage, a missing version, a torn one after which an epoch
 was published.
 """
 
@@ -163,7 +163,7 @@ def _refuse_published(log: Path, version: int, behind: list[str]) -> None:
 
 
 def _is_redone(actions: _Actions) -> bool:
-    """Does a start do again what the version did: a claim, or maintenance? It has no rows."""
+    """Would a start repeat what the version did: a claim, or maintenance? It has no rows."""
     about = _about(actions)
     return (
         str(about.get("operation", "")).startswith("VACUUM")
@@ -200,9 +200,9 @@ def _parsed(name: str, lines: list[bytes]) -> Iterator[dict[str, Any]]:
         except ValueError as error:
             if number == len(lines) and line.startswith(b"{"):
                 raise _Torn from None
-            raise DamagedLog(f"line {number} of {name} is no JSON: {error}") from None
+            raise DamagedLog(f"line {number} of {name} is not JSON: {error}") from None
         if not isinstance(action, dict):
-            raise DamagedLog(f"line {number} of {name} is no action: {json.dumps(action):.60}")
+            raise DamagedLog(f"line {number} of {name} is not an action: {json.dumps(action):.60}")
         yield action
 
 

@@ -68,15 +68,15 @@ def check_unchanged(chunk: Chunk) -> None:
 def changed(path: str, size: int, size_now: int, *, grows: bool = False) -> Problem:
     """The message for a file that has changed."""
     rule = (
-        "a file of a source that grows is only appended to"
+        "a file of a source that grows must only be appended to"
         if grows
-        else "a file of a source does not change once it is there"
+        else "a file of a source must not change once it appears"
     )
     return Problem(
         "changed-file",
         f"{path} has changed since it was first seen ({size} bytes then, {size_now} now); {rule}",
-        "put it back as it was, with its time; or, if it is read already, move it out of the "
-        "folder and bring what is new under another name; logs that are appended to: grows=True",
+        "restore it with its modification time; or, if it was read already, move it out of the "
+        "folder and add the new content under another name; for logs that grow, set grows=True",
     )
 
 
@@ -85,6 +85,6 @@ def cannot_be_read(path: str, error: OSError) -> CutwaterError:
     problem = Problem(
         "unreadable-file",
         f"{path} cannot be read: {error.strerror or error}",
-        "put it back, or start with a new checkpoint; files stay until they are read",
+        "put it back, or start with a new checkpoint; files must stay until they are read",
     )
     return kind_of_errno(error.errno, InputError)(problem)

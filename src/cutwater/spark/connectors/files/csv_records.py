@@ -35,6 +35,7 @@ _LONGEST_FIELD = (1 << 31) - 1
 LONGEST_OPEN = 1 << 20
 """Bytes after which an open quote in a growing file is no longer awaited: the record is bad."""
 _PIECE = 1 << 20
+"""Bytes of a line that are in memory at a time, if it is too long."""
 _STRETCH = re.compile(rb'([^"\r\n])[^"\r\n]+([^"\r\n])')
 _CYCLE = 60
 _REPEATED = re.compile(rb'((?:"[^"\r\n]{0,2}){1,2})\1{%d,}' % (2 * _CYCLE))
@@ -49,7 +50,7 @@ def csv_reader(lines: Any, delimiter: str) -> Any:
 def records_until(
     path: str, start: int, end: int, amount: int, delimiter: str, longest: int
 ) -> tuple[int, int]:
-    """The end of the first records that have at least `amount` bytes, and the begin of the last."""
+    """The end of the first records with at least `amount` bytes, and where the last begins."""
     if start + amount < end:
         line_end = end_of_line(path, start + amount - 1, end)
         if not has_quotes(path, start, line_end):
@@ -105,7 +106,7 @@ def has_quotes(path: str, start: int, end: int) -> bool:
 
 
 def _records(file: BinaryIO, delimiter: str, longest: int) -> Iterator[tuple[int, int]]:
-    """The begin and end of each record; one with an unclosed quote ends with the file."""
+    """The beginning and end of each record; one with an unclosed quote ends with the file."""
     offset = begin = 0
 
     def lines() -> Iterator[str]:

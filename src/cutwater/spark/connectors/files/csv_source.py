@@ -100,8 +100,8 @@ class Csv(TextSource):
         if not (len(self.delimiter) == 1 and self.delimiter.isascii()) or self.delimiter in '"\r\n':
             yield Problem(
                 "not-a-delimiter",
-                f"the delimiter of source '{name}' is {self.delimiter!r}; it is one ASCII "
-                "character, and neither a quote nor a line end",
+                f"the delimiter of source '{name}' is {self.delimiter!r}; it must be one "
+                "ASCII character, neither a quote nor a line end",
                 "leave delimiter out for a comma, or use ';' or '\\t'",
             )
         fields = _fields_of(step.type)
@@ -116,7 +116,7 @@ class Csv(TextSource):
             if _scalar(field.type) is None:
                 yield Problem(
                     "no-column-type",
-                    f"field '{field.encode_name}' of {typename(step.type)} is no number, text, "
+                    f"field '{field.encode_name}' of {typename(step.type)} is not a number, text, "
                     f"time or other single value, so no column of CSV (source '{name}') can hold "
                     "it",
                     "give it such a type, or None as well; for nested records use JSON lines",

@@ -53,7 +53,7 @@ class FileSource(SourceConnector):
 
     @abstractmethod
     def within_rows(self, chunk: Chunk, rows: int) -> tuple[Chunk, int]:
-        """The beginning of a chunk with at most about `rows` rows; and how many it has."""
+        """The beginning of a chunk with about `rows` rows at most, and how many it has."""
 
     def end_of(self, chunk: Chunk) -> Any:
         """The position up to which the file of a chunk can be read."""
@@ -86,14 +86,14 @@ class FileSource(SourceConnector):
                 yield Problem(
                     "no-progress",
                     f"source '{name}' may read {getattr(self, limit)} {what} in an epoch; "
-                    "an epoch reads at least one",
+                    "an epoch must read at least one",
                     f"leave {limit} out, or make it larger",
                 )
         if not self.recheck_every > 0:
             yield Problem(
                 "not-a-duration",
-                f"recheck_every of source '{name}' is {self.recheck_every}; it is a number of "
-                "seconds larger than 0",
+                f"recheck_every of source '{name}' is {self.recheck_every}; it must be a number "
+                "of seconds larger than 0",
                 "leave recheck_every out for a minute",
             )
 
@@ -119,7 +119,7 @@ class FileSource(SourceConnector):
 class FilesPlanner(Planner):
     """Plans the rest of partly read files, then new files by name.
 
-    Known files are checked in turns, so that none changes unnoticed.
+    Known files are checked in turn, so that none changes unnoticed.
     """
 
     def __init__(self, source: FileSource, tp: Any, now: Callable[[], float]) -> None:

@@ -79,7 +79,7 @@ class Parquet(FileSource):
             yield Problem(
                 "cannot-grow",
                 f"source '{name}' reads Parquet with grows=True; a Parquet file cannot be "
-                "appended to: its end says what is in it",
+                "appended to: its footer describes all of its content",
                 "leave grows out, and add files; for logs use JSON lines or CSV",
             )
 

@@ -364,8 +364,8 @@ def _refuse_of_another(claim: Claim, folder: Path) -> None:
         raise RefusedError(
             Problem(
                 ANOTHER_CHECKPOINT,
-                f"sink '{claim.sink}' has an epoch for {folder}, which another checkpoint has "
-                "written meanwhile",
+                f"sink '{claim.sink}' cannot publish {folder}: another checkpoint has published "
+                "an epoch there meanwhile",
                 f"stop the run of the other checkpoint, move {folder.name} away, and run again",
             )
         )

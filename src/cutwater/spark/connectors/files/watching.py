@@ -1,7 +1,7 @@
 """Watches a folder without a stat of every file at each poll.
 
 A folder is listed again only if its modification time says that names were added or removed. Known
-files are checked in turns: each within a given time, the newest ones at every poll.
+files are checked in turn: each within a given time, the newest ones at every poll.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ GENERATOR_BATCH_ROWS = 20_000
 
 @dataclass(frozen=True)
 class Generated(SourceConnector):
-    """Records that a function makes of the numbers 0, 1, 2, …; the same for a number each time."""
+    """Records computed from the numbers 0, 1, 2, … by a function that must be deterministic."""
 
     record_of: Callable[[int], Any]
-    """Makes the record of a number, or a dict of its fields."""
+    """Returns the record of a number, or a dict of its fields."""
     total: int | None = None
     """The number of records; None: endless, limited only by the rate."""
     rows_per_second: float | None = None
@@ -50,7 +50,7 @@ class Generated(SourceConnector):
         if self.total is None and self.rows_per_second is None:
             yield Problem(
                 "endless-generator",
-                f"source '{name}' is generated without an end, all of it at once",
+                f"source '{name}' has neither a total nor a rate, so an epoch would never end",
                 "give it a total, or rows_per_second",
             )
         for setting in ("total", "rows_per_second", "max_rows_per_epoch"):
@@ -58,15 +58,15 @@ class Generated(SourceConnector):
             if value is not None and not value > 0:
                 yield Problem(
                     "no-progress",
-                    f"{setting} of source '{name}' is {value}; it is larger than 0",
+                    f"{setting} of source '{name}' is {value}; it must be larger than 0",
                     f"leave {setting} out, or make it larger",
                 )
 
     def replay(self) -> Replay:
         return Replay(
             True,
-            "each row is made of its number",
-            "the function makes the same of a number each time",
+            "each row is a function of its number",
+            "the function returns the same for a number each time",
         )
 
     def planner(self, tp: Any, now: Callable[[], float]) -> Planner:

@@ -15,6 +15,7 @@ from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 __all__ = ["Topic", "Topics", "topics_of"]
 
 _CALL_S = 30
+"""Timeout of a single call to the brokers, in seconds."""
 
 
 @dataclass(frozen=True)

@@ -109,14 +109,14 @@ def failure(who: str, cluster: Cluster, topic: str, error: Any) -> Problem:
         return Problem(
             "kafka-login",
             f"{who}: {cluster.servers} refused the login: {error.str()}",
-            "see to security.protocol, sasl.mechanism and sasl.username in settings, and to the "
+            "check security.protocol, sasl.mechanism and sasl.username in settings, and the "
             "password that password_env or password_file names",
         )
     if _is(error, _UNREACHABLE):
         return Problem(
             "kafka-unreachable",
             f"{who}: no broker of {cluster.servers} answers: {error.str()}",
-            "see that the brokers run and that their advertised addresses can be reached from here",
+            "check that the brokers run and that their advertised addresses are reachable",
         )
     if _is(error, _FORBIDDEN):
         return Problem(
@@ -127,13 +127,13 @@ def failure(who: str, cluster: Cluster, topic: str, error: Any) -> Problem:
     if _is(error, _UNKNOWN):
         return Problem(
             "unknown-topic",
-            f"{who}: topic '{topic}' is not there, or not all of it: {error.str()}",
+            f"{who}: topic '{topic}' does not exist, or lacks partitions: {error.str()}",
             "create it; if it was deleted while the flow ran, start with a new checkpoint",
         )
     if _is(error, _TOO_LARGE):
         return Problem(
             "row-too-large",
-            f"{who}: a row is larger than topic '{topic}' or the client takes: {error.str()}",
+            f"{who}: a row is larger than topic '{topic}' or the client allows: {error.str()}",
             "raise max.message.bytes of the topic and 'message.max.bytes' in settings, or make "
             "rows smaller",
         )
@@ -161,12 +161,12 @@ def overdue(who: str, cluster: Cluster, topic: str, epoch: int) -> Problem:
     limit = cluster.transaction_timeout_ms
     return Problem(
         "transaction-timeout",
-        f"{who}: to send epoch {epoch} to topic '{topic}' took longer than "
+        f"{who}: sending epoch {epoch} to topic '{topic}' took longer than "
         f"transaction.timeout.ms={limit} ({limit / 1000:g} s), after which {cluster.servers} "
         "aborts a transaction; no row of the epoch becomes visible",
         "set a longer 'transaction.timeout.ms' in settings (the broker's "
         "transaction.max.timeout.ms is its limit, 15 minutes unless set) and run again; smaller "
-        "epochs, by max_rows_per_epoch of the source, take less",
+        "epochs (max_rows_per_epoch of the source) take less time",
     )
 
 
@@ -176,9 +176,9 @@ def failed(who: str, cluster: Cluster, topic: str, error: Any) -> CutwaterError:
 
 
 def patiently(who: str, cluster: Cluster, topic: str, look: Callable[[], _T]) -> _T:
-    """Retry a look until a broker answers, as after a restart of all; then raise.
+    """Retry a read-only request until a broker answers, or raise when patience is over.
 
-    An error that a retry does not help with is raised at once.
+    All brokers may be restarting. An error that a retry cannot cure is raised at once.
     """
     # By hand: tenacity would still need the deadline, and `is_hopeless` to choose what to retry.
     kafka = client_module()

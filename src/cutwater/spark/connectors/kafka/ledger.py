@@ -1,4 +1,4 @@
-"""The ledger of topics: who owns each, and how far it is; a compacted topic of one partition.
+"""The ledger of topics: their owners and progress, in a compacted topic of one partition.
 
 ==================================  ==============================================================
 key                                 value
@@ -45,7 +45,7 @@ _PATIENCE_S = 120
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 _FIELDS: dict[str, tuple[type, ...]] = {"owner": (), "writer": (int, str), "slot": (str,)}
-"""What the key of a record has behind its account and its kind."""
+"""The fields of a record's key after its account and its kind."""
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -104,7 +104,7 @@ class KafkaLedger:
     reached: int = 0
     _records: dict[tuple[Any, ...], bytes] = field(default_factory=dict)
     _strange: dict[bytes | None, str] = field(default_factory=dict)
-    """Why records are none of a ledger, by key; a later one with the same key replaces it."""
+    """Why records are not ledger entries, by key; a later record with the key replaces it."""
 
     # --- contents --------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class KafkaLedger:
     def read(self, *, to_end: bool = True) -> KafkaLedger:
         """Read on to the end of the ledger, and return it.
 
-        An open transaction hides everything behind it from read_committed readers. With `to_end`
+        An open transaction hides everything after it from read_committed readers. With `to_end`
         this waits until it is decided, or raises `ConnectorError`; without, hidden entries are left
         for the next call.
         """
@@ -195,7 +195,7 @@ class KafkaLedger:
             consumer.close()
 
     def _note(self, key: bytes | None, value: bytes | None) -> None:
-        """Take in a record, which replaces the one with the same key."""
+        """Apply a record, which replaces the one with the same key."""
         self._strange.pop(key, None)
         try:
             name = _name_of(key)
@@ -208,7 +208,7 @@ class KafkaLedger:
                 self._strange[key] = str(error)
 
     def _refuse_strange(self) -> None:
-        """Raise `RefusedError` if there is a record that no flow has written."""
+        """Raise `RefusedError` if something other than a flow has written a record."""
         for key, why in self._strange.items():
             raise RefusedError(_damaged(self.who, self.name, key, why))
 
@@ -241,7 +241,7 @@ def _check_value(kind: str, value: bytes) -> None:
 def _damaged(who: str, ledger: str, key: bytes | None, why: str) -> Problem:
     return Problem(
         "damaged-ledger",
-        f"{who}: the ledger '{ledger}' has a record that no flow has written, with the key "
+        f"{who}: the ledger '{ledger}' has a record that was not written by a flow, with the key "
         f"{key!a:.100}: {why}",
         "let nothing else write to this topic, and write a tombstone with that key (a record "
         "without a value); if a record of a flow was overwritten, start with a new topic and a new "
@@ -252,8 +252,8 @@ def _damaged(who: str, ledger: str, key: bytes | None, why: str) -> Problem:
 def _held_up(who: str, ledger: str, reached: int, end: int) -> Problem:
     return Problem(
         "ledger-held-up",
-        f"{who}: a transaction in the ledger '{ledger}' stays open, and hides what comes after "
-        f"it: in {_PATIENCE_S} s offset {reached} was reached, and {end} is the end",
-        "run again: the broker ends the transaction after the transaction.timeout.ms of the flow "
-        "that has it open, or that flow does when it starts again",
+        f"{who}: a transaction in the ledger '{ledger}' stays open and hides the records "
+        f"after it: offset {reached} of {end} was reached after {_PATIENCE_S} s",
+        "run again: the broker aborts the transaction after the transaction.timeout.ms of the flow "
+        "that opened it, or that flow does when it starts again",
     )

@@ -36,7 +36,7 @@ OURS = frozenset(
         "transactional.id",
     }
 )
-"""Client settings that the guarantee rests on: Cutwater sets them, users must not."""
+"""Client settings that the guarantee depends on: Cutwater sets them, users must not."""
 
 _TIMEOUT = "transaction.timeout.ms"
 _TIMEOUT_MS = 300_000
@@ -105,7 +105,7 @@ class Cluster:
                 raise RefusedError(
                     Problem(
                         "no-password",
-                        f"the password for Kafka is looked for in the environment variable "
+                        f"the password for Kafka is read from the environment variable "
                         f"{self.password_env}, which is not set",
                         "set it for every process of the run, workers too; or use password_file",
                     )
@@ -117,7 +117,7 @@ class Cluster:
                 raise RefusedError(
                     Problem(
                         "no-password",
-                        f"the password for Kafka is looked for in {self.password_file}, which "
+                        f"the password for Kafka is read from {self.password_file}, which "
                         f"cannot be read: {error.strerror}",
                         "put it there on every machine of the run, or use password_env",
                     )
@@ -130,8 +130,8 @@ class Cluster:
             shown = self.servers.rpartition("@")[2]
             yield Problem(
                 "bad-servers",
-                f"{who} has servers {shown!r}; they are written HOST:PORT, with commas between "
-                "them, and nothing else: a user and a password do not belong there",
+                f"{who} has servers {shown!r}; they must be HOST:PORT, separated by commas, "
+                "without a user or a password",
                 "servers='kafka-1:9092,kafka-2:9092'; a user goes to settings "
                 "{'sasl.username': ...}, a password is named by password_env or password_file",
             )
@@ -140,7 +140,7 @@ class Cluster:
                 yield Problem(
                     "secret-in-settings",
                     f"{who} has a setting {name!r}, which holds a secret; settings are shown and "
-                    "travel to every process",
+                    "sent to every process",
                     "name the secret by password_env or password_file (it becomes sasl.password), "
                     "or a key by ssl.key.location",
                 )
@@ -154,14 +154,14 @@ class Cluster:
             elif name == _TIMEOUT and not (str(value).isdigit() and int(value) >= 1000):
                 yield Problem(
                     "kafka-settings",
-                    f"{who} has {name}={value!r}; it is an integer of milliseconds, at least 1000",
+                    f"{who} has {name}={value!r}; it must be at least 1000, in whole milliseconds",
                     f"{name}={_TIMEOUT_MS} is the default",
                 )
         if self.password_env is not None and self.password_file is not None:
             yield Problem(
                 "two-passwords",
                 f"{who} has both password_env={self.password_env!r} and "
-                f"password_file={self.password_file!r}; a password is in one place",
+                f"password_file={self.password_file!r}; only one of them can be used",
                 "leave one of them out",
             )
 

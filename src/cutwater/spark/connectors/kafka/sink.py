@@ -144,7 +144,7 @@ class KafkaTopic(SinkConnector):
         if self.release not in ("commit", "early"):
             yield Problem(
                 "unknown-release",
-                f"{who} has release={self.release!r}; rows are released by 'commit' or 'early'",
+                f"{who} has release={self.release!r}; it must be 'commit' or 'early'",
                 "use one of the two",
             )
         fields = fields_of(record)
@@ -157,7 +157,7 @@ class KafkaTopic(SinkConnector):
         if self.partitions < 1:
             yield Problem(
                 "no-partitions",
-                f"{who} makes a topic of {self.partitions} partitions; it has at least one",
+                f"{who} has partitions={self.partitions}; a topic has at least one",
                 "leave partitions out, or make it larger",
             )
         if self.ledger == self.topic:
@@ -326,7 +326,7 @@ class KafkaTopic(SinkConnector):
         if not buckets:
             return None
         is_whole = WHOLE_EPOCH in buckets
-        return "all of it" if is_whole else f"what {many(len(buckets), 'bucket')} had for it"
+        return "all of it" if is_whole else f"the rows of {many(len(buckets), 'bucket')}"
 
     def row_count(self, claim: Claim) -> int:
         """The number of rows of this checkpoint that readers see."""
@@ -398,7 +398,7 @@ def _slot_of_task(buckets: Sequence[BucketRows]) -> str:
 def _is_in_the_way(
     account: Account, owner: Mapping[str, Any], sink: str, query_id: str | None
 ) -> bool:
-    """Is it the same sink of another checkpoint, which has not been taken over for good?"""
+    """Does it block this sink: another checkpoint's account that was not taken over for good?"""
     is_anothers = account.sink == sink and account.query_id != query_id
     return is_anothers and owner.get("state") != "gone"
 
@@ -435,7 +435,7 @@ def _never_deleted(sink: str, topic: str, policy: str) -> Problem:
     return Problem(
         "compacted-topic",
         f"sink '{sink}': fresh deletes all messages of topic '{topic}', which has "
-        f"cleanup.policy={policy}; of such a topic none can be deleted",
+        f"cleanup.policy={policy}, so none can be deleted",
         "take it over with --adopt, or use a new topic",
     )
 

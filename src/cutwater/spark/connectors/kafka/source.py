@@ -47,7 +47,9 @@ _T = TypeVar("_T")
 
 KAFKA_BATCH_ROWS = 20_000
 _SAMPLE_ROWS = 200
+"""Rows whose size is measured to estimate that of a row; a smaller backlog is not sampled."""
 _SAMPLE_EVERY = 100
+"""Polls that share an estimate: a sample needs a consumer of its own, which takes about 20 ms."""
 
 
 @dataclass(frozen=True)
@@ -103,15 +105,15 @@ class KafkaMessages(SourceConnector):
         if self.begin not in ("earliest", "latest"):
             yield Problem(
                 "unknown-begin",
-                f"source '{name}' has begin={self.begin!r}; it begins with the 'earliest' message "
-                "or after the 'latest'",
+                f"source '{name}' has begin={self.begin!r}; it must be 'earliest' or 'latest'",
                 "use one of the two",
             )
         for setting in ("max_rows_per_epoch", "max_bytes_per_epoch", "max_record_bytes"):
             if getattr(self, setting) < 1:
                 yield Problem(
                     "no-progress",
-                    f"{setting} of source '{name}' is {getattr(self, setting)}; it is at least 1",
+                    f"{setting} of source '{name}' is {getattr(self, setting)}; it must be at "
+                    "least 1",
                     f"leave {setting} out, or make it larger",
                 )
 
@@ -134,7 +136,7 @@ class KafkaMessages(SourceConnector):
             return Replay(
                 False,
                 f"topic '{self.topic}' has cleanup.policy={policy}: a message that a newer one of "
-                "its key replaced may be gone when an epoch is read again",
+                "its key replaced may be deleted when an epoch is replayed",
                 remedy="as a topic with cleanup.policy=delete",
             )
         return Replay(
@@ -270,7 +272,7 @@ class _Positions(Planner):
                 number = shrunk[0]
                 before, now = self._ends_before[number], ends.get(number, 0)
                 raise InputError(_shrunk(self._source, number, before, now))
-            time.sleep(0.1)
+            time.sleep(0.1)  # a broker that has just started catches up
 
     def _looked_up(self) -> dict[int, int]:
         name = self._source.topic
@@ -294,7 +296,7 @@ class _Positions(Planner):
 
 
 def _fair(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
-    """Max-min fair shares of a limit: what small backlogs leave is split among the others.
+    """Max-min fair shares of a limit: what small backlogs do not use is split among the others.
 
     >>> _fair({0: 5, 1: 100, 2: 100}, 65)
     {0: 5, 1: 30, 2: 30}
@@ -407,7 +409,7 @@ def _consumer(source: KafkaMessages, chunk: Chunk) -> Any:
 
 
 def _reached_at(source: KafkaMessages, chunk: Chunk, message: Any) -> int:
-    """The offset that is reached if the consumer reports the end of the partition; 0: none.
+    """The offset reached, if the consumer reports the end of the partition; 0: it does not.
 
     Raises if the consumer failed. The end must count, since the last offsets of a chunk may belong
     to aborted messages and transaction markers, which are never delivered.
@@ -430,7 +432,7 @@ def _same_topic(source: KafkaMessages, found: Topic | None, identity: str | None
         raise InputError(
             Problem(
                 "unknown-topic",
-                f"topic '{source.topic}' is not there any more at {source.servers}",
+                f"topic '{source.topic}' does not exist any more at {source.servers}",
                 "if it was deleted, start with a new topic and a new checkpoint",
             )
         )
@@ -461,14 +463,14 @@ def _shrunk(source: KafkaMessages, partition: int, before: int, now: int) -> Pro
         "messages-lost",
         f"topic '{source.topic}', partition {partition}: it ended at offset {before} and ends at "
         f"{now} now; {source.servers} has lost messages that it had acknowledged",
-        "see why (an unclean election of a leader?); start with a new checkpoint",
+        "find out why (an unclean leader election?); start with a new checkpoint",
     )
 
 
 def _no_progress(source: KafkaMessages, chunk: Chunk, reached: int) -> Problem:
     return Problem(
         "kafka-unreachable",
-        f"topic '{source.topic}', partition {chunk.number}: nothing came from {source.servers} for "
-        f"{PATIENCE_S} seconds at offset {reached}; {chunk.end} is the end",
-        "see that the brokers run; start again, and the same offsets are read",
+        f"topic '{source.topic}', partition {chunk.number}: {source.servers} sent nothing for "
+        f"{PATIENCE_S} seconds at offset {reached}; the chunk ends at {chunk.end}",
+        "check that the brokers run; start again, and the same offsets are read",
     )

@@ -53,11 +53,14 @@ _PATIENCE_S = 120
 _OTHER_S = 30
 """Seconds for which a fenced attempt waits for the attempt that fenced it."""
 _CALL_S = 30
+"""Timeout of a single call to the brokers, in seconds."""
 DRIVER = "driver"
 """The slot of epochs that the driver publishes."""
 WHOLE_EPOCH = -1
 """Stands for all buckets of an epoch, in place of a label."""
 _QUEUE = 50_000
+"""Messages that are queued in the client at a time. Its own limits are off: beyond them
+`produce_batch` would refuse messages."""
 _RETRY_MS = 250
 _REPEATS_AFTER_S = 0.8 * _RETRY_MS / 1000
 """The client retries a request after its back-off, which jitter shortens by at most a fifth.
@@ -218,7 +221,7 @@ def _end_all(scope: WriteScope, writers: Sequence[tuple[int, str]]) -> None:
 
 
 def _end(scope: WriteScope, generation: int, slot: str) -> None:
-    """Abort what is open under an id; earlier producers with this id are fenced."""
+    """Abort the open transaction of an id; earlier producers with this id are fenced."""
     _producer(scope, scope.transactional_id(generation, slot), LastError())
 
 
@@ -401,7 +404,7 @@ def _taken_over(scope: WriteScope, newest: int) -> FencedError:
 def _released_early(scope: WriteScope, epoch: int) -> Problem:
     return Problem(
         "released-early",
-        f"{scope.who}: some rows of epoch {epoch} are in topic '{scope.account.topic}' already, by "
-        "release='early'; the whole epoch would duplicate them",
-        "run with release='early' until that epoch is finished, then change it",
+        f"{scope.who}: some rows of epoch {epoch} are in topic '{scope.account.topic}' already, "
+        "released early; publishing the whole epoch would duplicate them",
+        "run with release='early' until that epoch is finished, then change the setting",
     )

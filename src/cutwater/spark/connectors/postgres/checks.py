@@ -28,8 +28,8 @@ def missing_table(sink: str, name: TableName, definition: str) -> Problem:
     """The table does not exist."""
     return Problem(
         "missing-table",
-        f"sink '{sink}' goes to {name}, and there is no such table, or this role cannot see it",
-        f"create it, or pass create=True, which does: {definition}",
+        f"sink '{sink}' goes to {name}, which does not exist, or which this role cannot see",
+        f"create it, or pass create=True, which runs: {definition}",
     )
 
 

@@ -55,7 +55,7 @@ _CONNECTION_DEFAULTS = {
 """Default settings of a connection, which a dsn may override."""
 
 _SESSION = [
-    # Spark moves on once a transaction is committed, so the server must not lose it after that.
+    # Spark begins the next epoch once a transaction is committed, so the server must not lose it.
     ("synchronous_commit", "off", "on"),
     # A process that is paused in the middle of a transaction must not block its successor.
     ("idle_in_transaction_session_timeout", "0", "60s"),
@@ -67,7 +67,7 @@ _TOO_MANY = ("too many", "connection slots")
 
 
 class Connection(psycopg.Connection[Any]):
-    """A connection with a timeout for answers."""
+    """A connection with a response timeout."""
 
     answer_s = _ANSWER_S
     """The timeout in seconds."""
@@ -178,14 +178,14 @@ def _accepts_connections(conninfo: str) -> bool:
 def persist(database: Database, owner: str, doing: str, work: Callable[[Connection], _T]) -> _T:
     """Retry idempotent work with back-off while the server is unavailable.
 
-    Raises `ConnectorError` when all attempts failed, and at once what another error implies.
+    Raises `ConnectorError` when all attempts failed; an error that no retry can cure, at once.
 
     Parameters
     ----------
     owner
-        Whose work it is, for messages: ``sink 'total'``.
+        The sink or source, for messages: ``sink 'total'``.
     doing
-        What is done, for messages: ``write epoch 3 to public.total``.
+        The operation, for messages: ``write epoch 3 to public.total``.
     """
     started = time.monotonic()
     for attempt, pause in enumerate((*PAUSES_S, None), 1):
@@ -255,5 +255,5 @@ def _unavailable(
         "database-unavailable",
         f"{owner} could not {doing}: {server_message(error)} (tried {many(attempts, 'time')} in "
         f"{seconds:.0f} s)",
-        "see that the server runs and can be reached, and run it again: nothing is lost",
+        "check that the server runs and can be reached, and run it again: nothing is lost",
     )

@@ -155,7 +155,7 @@ def _first_unwritable(write: Callable[[Any], str], values: Sequence[Any]) -> Unw
             text = "" if value is None else write(value)
             text.encode()
         except UnicodeEncodeError:
-            return Unwritable(index, "its text has a lone surrogate, which is no character")
+            return Unwritable(index, "its text has a lone surrogate, which is not a character")
         except (ValueError, TypeError, AttributeError) as error:
             return Unwritable(index, f"it is {_short(value)}: {error}")
         if "\0" in text:

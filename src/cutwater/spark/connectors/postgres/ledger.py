@@ -142,7 +142,7 @@ class PostgresLedger:
                 raise _taken(self._target, claim, self.read(connection))
 
     def take_over(self, connection: Connection, claim: Claim, emptied: TableName | None) -> None:
-        """Write another checkpoint, and delete the rows of `emptied`, in one transaction.
+        """Make a checkpoint the owner, and delete the rows of `emptied`, in one transaction.
 
         Waits for open transactions of the previous owner, which is then fenced. Does nothing if the
         table belongs to this checkpoint already.
@@ -203,7 +203,7 @@ class PostgresLedger:
 def _taken(target: str, claim: Claim, held: LedgerHeader | None) -> FencedError:
     by = "another one" if held is None else f"generation {held.generation} of flow '{held.flow}'"
     return FencedError.because(
-        f"sink '{claim.sink}' cannot take table {target} as generation {claim.generation}: {by} "
-        "has taken it meanwhile",
+        f"sink '{claim.sink}' cannot claim table {target} as generation {claim.generation}: {by} "
+        "has claimed it meanwhile",
         "another run is active; stop one of the two",
     )

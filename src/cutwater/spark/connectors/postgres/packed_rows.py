@@ -20,7 +20,9 @@ from cutwater.spark.storage.durable import create_file
 __all__ = ["RowBatch", "read_row_batches", "row_batches_of", "stage_row_batches"]
 
 _MAX_ROWS = 5_000
+"""Rows of one statement."""
 _MAX_BYTES = 32 << 20
+"""Bytes of one statement, which client and server hold in memory."""
 
 
 class RowBatch(msgspec.Struct, frozen=True):
@@ -92,7 +94,7 @@ def _unwritable(owner: str, field: Field, row: Any, error: Unwritable) -> Proble
     return Problem(
         "unwritable-row",
         f"{owner} cannot write the row {shown}: {field.column}: {error}",
-        "correct it in a step before the sink, or leave such rows out there",
+        "correct it in a step before the sink, or filter such rows out",
     )
 
 
@@ -101,7 +103,7 @@ _decode = msgspec.msgpack.Decoder(list[RowBatch]).decode
 
 
 def stage_row_batches(folder: Path, epoch: int, batches: Iterable[RowBatch]) -> Path:
-    """Write rows to a new file that only this user can read.
+    """Write rows to a new file, readable by its owner only.
 
     The file is not synced: an epoch that was not published is repeated after a crash.
     """

@@ -95,7 +95,7 @@ class RowsPlanner(Planner):
 
     def _ask(self, work: Callable[[Connection], _T]) -> _T:
         return persist(
-            self._source.database, f"source {self._source.name}", "see what is new", work
+            self._source.database, f"source {self._source.name}", "look for new rows", work
         )
 
     def _end(self, connection: Connection) -> _Position:
@@ -185,7 +185,7 @@ class RowsReader(RecordReader):
         self._limit = _ROWS_PER_CHUNK
 
     def batches(self, chunk: Chunk) -> Iterator[RawBatch]:
-        """Rows in pieces of about `RUN_BYTES`; raises `InputError` if their number has changed."""
+        """Rows, about `RUN_BYTES` at a time; raises `InputError` if their number has changed."""
         begin, count, is_over = self._query.at_or_after(chunk.start), 0, False
         while not is_over:
             piece, is_over = self._piece(begin, chunk)
@@ -336,7 +336,7 @@ def _another_table(source: PostgresRows, chunk: Chunk) -> Problem:
     return Problem(
         "another-table",
         f"the checkpoint has read {chunk.about['table']} up to {_position(chunk.end)}, and the "
-        f"source is bound to {source.name}; what was read of one table says nothing of another",
+        f"source is bound to {source.name}; positions in one table mean nothing in another",
         "bind the source to the table it had, or start with a new checkpoint",
     )
 
@@ -345,9 +345,9 @@ def _changed(source: PostgresRows, chunk: Chunk, found: int) -> Problem:
     return Problem(
         "changed-table",
         f"{source.name} had {chunk.about['rows']} rows from {_position(chunk.start)} to before "
-        f"{_position(chunk.end)} when its epoch was planned, and has {found}; rows of a source do "
-        "not change before they are read",
-        "put them back, or start with a new checkpoint; delete rows only behind what was read",
+        f"{_position(chunk.end)} when its epoch was planned, and has {found}; rows of a source "
+        "must not change before they are read",
+        "put them back, or start with a new checkpoint; delete only rows that were read",
     )
 
 
@@ -367,7 +367,7 @@ def source_table_problems(source: PostgresRows, name: str, tp: Any) -> list[Prob
         return [*_column_problems(owner, source, table), *_field_problems(owner, table, tp)]
 
     try:
-        return persist(source.database, owner, f"look at {source.name}", look)
+        return persist(source.database, owner, f"read the catalog of {source.name}", look)
     except RefusedError as error:
         return list(error.problems)
 
@@ -375,8 +375,8 @@ def source_table_problems(source: PostgresRows, name: str, tp: Any) -> list[Prob
 def _missing_table(owner: str, source: PostgresRows) -> Problem:
     return Problem(
         "missing-table",
-        f"{owner} reads {source.name}, and there is no such table, or this role cannot see it",
-        "correct the name, or make the table",
+        f"{owner} reads {source.name}, which does not exist, or which this role cannot see",
+        "correct the name, or create the table",
     )
 
 
@@ -394,8 +394,8 @@ def _column_problems(owner: str, source: PostgresRows, table: Table) -> Iterator
     elif not {frozenset([source.key]), frozenset([source.key, source.transaction])} & table.unique:
         yield Problem(
             "source-key",
-            f"{owner} reads {source.name} by '{source.key}', which nothing makes unique, so rows "
-            "have no order",
+            f"{owner} reads {source.name} by '{source.key}', which no constraint makes unique, so "
+            "rows have no order",
             f"ALTER TABLE {source.name} ADD UNIQUE ({source.key}), or name the primary key",
         )
     if source.transaction is not None:
@@ -407,8 +407,8 @@ def _transaction_problems(owner: str, source: PostgresRows, table: Table) -> Ite
     if column is None or column.base != "xid8" or not column.is_required or not column.has_default:
         yield Problem(
             "source-transaction",
-            f"{owner} reads {source.name} by '{source.transaction}', which is no column of type "
-            "xid8 that is NOT NULL and filled by default",
+            f"{owner} reads {source.name} by '{source.transaction}', which is not a column of "
+            "type xid8 that is NOT NULL and filled by default",
             f"ALTER TABLE {source.name} ADD {source.transaction} xid8 NOT NULL DEFAULT "
             "pg_current_xact_id()",
         )

@@ -86,7 +86,7 @@ class Database:
                 yield Problem(
                     "secret-in-settings",
                     f"{owner} has a {name} in its dsn; settings are kept in checkpoints and logs",
-                    "take it out, and name a variable or a file that holds it: password_env= or "
+                    "remove it, and name a variable or a file that holds it: password_env= or "
                     "password_file=",
                 )
 

@@ -175,7 +175,7 @@ class PostgresTable(SinkConnector):
     def _looked(self, name: str, look: Callable[[Connection], Iterable[Problem]]) -> list[Problem]:
         """The problems that a query finds; retries if the server is unavailable, then raises."""
         try:
-            return self._persist(name, f"look at {self.name}", lambda c: list(look(c)))
+            return self._persist(name, f"read the catalog of {self.name}", lambda c: list(look(c)))
         except RefusedError as error:
             return list(error.problems)
 
@@ -185,7 +185,7 @@ class PostgresTable(SinkConnector):
             fields = fields_of_record(record) or []
             self._persist(
                 name,
-                f"make table {self.name}",
+                f"create table {self.name}",
                 lambda connection: create_table(connection, self.name, fields, self.keys),
             )
 
@@ -209,7 +209,7 @@ class PostgresTable(SinkConnector):
         """Write this generation to the ledger, which fences earlier ones; delete staged files."""
         self._persist(
             claim.sink,
-            f"take table {self.name}",
+            f"claim table {self.name}",
             lambda connection: self.ledger.claim(connection, claim),
         )
         for orphan in claim.staging.glob("*.rows"):
@@ -263,7 +263,7 @@ class PostgresTable(SinkConnector):
         if not count:
             return None
         buckets = many(count, "bucket")
-        return "all of it" if self.release == "commit" else f"what {buckets} had for it"
+        return "all of it" if self.release == "commit" else f"the rows of {buckets}"
 
     def row_count(self, claim: Claim) -> int:
         """The number of rows written, by the ledger."""

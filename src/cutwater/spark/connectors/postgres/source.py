@@ -89,7 +89,7 @@ class PostgresRows(SourceConnector):
         if self.max_record_bytes < 1:
             yield Problem(
                 "no-progress",
-                f"max_record_bytes of {owner} is {self.max_record_bytes}; it is at least 1",
+                f"max_record_bytes of {owner} is {self.max_record_bytes}; it must be at least 1",
                 "leave max_record_bytes out, or make it larger",
             )
 

@@ -34,8 +34,8 @@ def known_table(database: Database, name: TableName, claim: Claim) -> Table:
         raise RefusedError(
             Problem(
                 "missing-table",
-                f"{owner} goes to {name}, and that table is not there any more",
-                "restore it with its rows, which the ledger has",
+                f"{owner} goes to {name}, and that table does not exist any more",
+                "restore it with its rows: the ledger counts them as written",
             )
         )
     return found

@@ -1,11 +1,11 @@
-"""Is a checkpoint of the real-time engine whole? Every file of it is looked at, without Spark.
+"""Is a checkpoint of the real-time engine intact? Checks every file of it, without Spark.
 
 =============================  =================================================================
-``cutwater.json``              is what was written, by its sum
-``realtime/*/opening.json``    is what was written, and one generation is open
-``realtime/*/plan/``           each source has a plan whose lines are whole; the last one may have
-                               been cut off
-``realtime/*/snapshots/``      files are what was written; each task has what the newest common
+``cutwater.json``              matches its checksum
+``realtime/*/opening.json``    matches its checksum, and one generation is open
+``realtime/*/plan/``           each source has a plan whose lines are intact; the last one may be
+                               torn
+``realtime/*/snapshots/``      files match their checksums; each task has what the newest common
                                tick needs, without a gap
 ledgers                        belong to this checkpoint, and are neither ahead of it nor behind
 =============================  =================================================================
@@ -71,5 +71,5 @@ def _look(looking: Looking, path: Path, read: Callable[[], object]) -> object:
     except CutwaterError as error:
         looking.problems += error.problems
     except (msgspec.MsgspecError, ValueError, KeyError, TypeError, OSError) as error:
-        looking.damage(path, _SNAPSHOT, f"does not say what it should: {error}")
+        looking.damage(path, _SNAPSHOT, f"has invalid content: {error}")
     return None

@@ -28,6 +28,7 @@ __all__ = ["FollowerTask", "PlanTail"]
 _POLL_S = 0.001
 """How often a follower polls the position of the first reader, by reading a file."""
 _IDLE_POLL_S = 0.005
+"""The same after a poll that found nothing, to leave the CPU to the operators."""
 
 
 class PlanTail:

@@ -13,9 +13,11 @@ from cutwater.spark.realtime.protocol import AHEAD, LONGEST_TICK_S, TICK_S
 __all__ = ["Pace"]
 
 _GROWTH = 1.5
+"""The factor by which a tick becomes longer under load, and shorter after it."""
 _POLL_S = 0.002
 """How often a reader polls for input, if polling is cheap and there was input recently."""
 _CHEAP_S = 0.0005
+"""A poll that takes less is cheap: every 2 ms it takes at most a quarter of a core."""
 _LIVELY_S = 1.0
 """Input within this many seconds counts as recent."""
 

@@ -33,6 +33,7 @@ __all__ = ["ReaderTask", "reader"]
 
 _BATCH = "streaming.sql.batchId"
 _NUDGE_S = 0.05
+"""How often a reader that stops repeats its last barrier, until the driver has seen the end."""
 _LARGE_PLAN = 1 << 20
 """A plan larger than this many bytes is compacted to the ticks that no snapshot has."""
 

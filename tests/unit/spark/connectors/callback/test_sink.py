@@ -82,7 +82,7 @@ def test_an_earlier_generation_calls_no_more(sink, given, tmp_path):
 def test_a_run_that_wakes_after_a_newer_one_took_the_sink_is_refused(sink, given, tmp_path):
     living = claim(2, checkpoint=tmp_path)
     sink.claim(living)
-    with pytest.raises(RunError, match=r"fenced.*generation 1 .* generation 2 has it"):
+    with pytest.raises(RunError, match=r"fenced.*generation 1 .* generation 2 has claimed it"):
         sink.claim(claim(1, checkpoint=tmp_path))
     write(sink, living, 0, (1, [Mean("a", 1.0)]))
     assert len(given) == 1

@@ -187,7 +187,7 @@ def test_a_change_of_the_table_by_others_is_only_tried_again(table, monkeypatch)
 
 def test_an_older_generation_cannot_take_the_table_back(table):
     take(table, 2)
-    with pytest.raises(RunError, match="generation 1 cannot take"):
+    with pytest.raises(RunError, match="generation 1 cannot claim"):
         table.claim(claim(1))
     assert table.generation("means") == 2
 

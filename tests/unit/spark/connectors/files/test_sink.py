@@ -101,7 +101,7 @@ def test_only_the_newest_generation_publishes(out, generation, query_id):
 def test_a_run_that_wakes_after_a_newer_one_took_the_output_is_refused(out):
     out.claim(claim(2))
     part = stage(out, 0, "living")
-    with pytest.raises(RunError, match=r"fenced.*generation 1 .* generation 2 has it"):
+    with pytest.raises(RunError, match=r"fenced.*generation 1 .* generation 2 has claimed it"):
         out.claim(claim(1))
     assert out.generation("means") == 2
     out.publish(claim(2), 0, [part])
@@ -307,7 +307,7 @@ def test_a_ledger_that_was_altered_is_a_sentence(out):
     out.claim(claim(1))
     path = out.root / "_cutwater" / "ledger.json"
     path.write_text(path.read_text().replace('"generation": 1', '"generation": 7'))
-    with pytest.raises(RunError, match="damaged: its content is not what was written"):
+    with pytest.raises(RunError, match="damaged: its content does not match its checksum"):
         out.check("means", "q", 0)
 
 

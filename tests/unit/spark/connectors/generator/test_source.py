@@ -122,7 +122,7 @@ def test_settings_that_cannot_work_are_refused_before():
 def test_it_can_be_replayed_if_its_function_can():
     replay = Generated(item, total=1).replay()
     assert replay.is_replayable
-    assert replay.provided == "the function makes the same of a number each time"
+    assert replay.provided == "the function returns the same for a number each time"
 
 
 @pytest.mark.parametrize("order", [(), ("partition", "offset")])

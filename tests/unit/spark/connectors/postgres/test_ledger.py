@@ -9,10 +9,10 @@ from cutwater.spark.connectors.postgres.ledger import LedgerHeader, _taken
 @pytest.mark.parametrize(
     ("held", "said"),
     [
-        (None, "another one has taken it meanwhile"),
+        (None, "another one has claimed it meanwhile"),
         (
             LedgerHeader(1, "plant", "means", "q", 4, newest_epoch=7),
-            "generation 4 of flow 'plant' has taken it meanwhile",
+            "generation 4 of flow 'plant' has claimed it meanwhile",
         ),
     ],
 )

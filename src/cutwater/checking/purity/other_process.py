@@ -90,7 +90,7 @@ def call_elsewhere(
             asked[-1].ask(data)
         return [each for interpreter in asked for each in interpreter.answer()]
     except (pickle.PickleError, EOFError, OSError):
-        for interpreter in asked:  # an unread answer would be taken for that to the next request
+        for interpreter in asked:  # an unread answer would be read as that to the next request
             interpreter.end()
         return None
 

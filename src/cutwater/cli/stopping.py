@@ -60,6 +60,7 @@ class Stops:
 
     def _cut(self, code: int) -> None:
         """End the run; exit the process with a code if it is still alive after a while."""
+        # The timer first, in case cutting off blocks.
         threading.Thread(target=self._end, args=[code], daemon=True).start()
         self._cut_off()
 

@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 HASH_SEEDS = (1, 2, 3, 4)
+"""Fixed, so that a check is reproducible; several, since two may order a small set alike."""
 _PATIENCE_S = 600
 """How long to wait for all results. Python calls that hang are interrupted much earlier."""
 HANGS = b'"does not return"'

@@ -30,6 +30,7 @@ _THEN = 1_704_110_400.0
 _TICK_S = 0.001
 """How far the clock runs each time it is read: a loop that waits for a deadline ends."""
 _LATER_S = 86_400.0 * 400 + 3_600 * 7 + 61
+"""How much later other surroundings are: in year, month, weekday, hour, minute and second."""
 _TAKING_NOTHING = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 _OF_A_TIME = ("localtime", "gmtime", "ctime")
 _OF_A_STRUCT = ("strftime", "asctime")

@@ -97,7 +97,7 @@ class KilledRun:
         source.mkdir(parents=True, exist_ok=True)
         lines = [json.dumps(vars(each), separators=(",", ":")) + "\n" for each in clicks]
         hidden = source / f".{self.fed:09}.jsonl"
-        hidden.write_text("".join(lines))
+        hidden.write_text("".join(lines))  # a source must never see half a file
         hidden.rename(source / f"{self.fed:09}.jsonl")
 
     def feed_ahead(self, epochs: int) -> None:

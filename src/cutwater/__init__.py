@@ -10,11 +10,12 @@ The layers, each depending only on those above it::
     operators/     pure operators (initial, step, finish) and their composition
     flow/          the definition: builder, validation, fusing into segments, drawing
     semantics/     what a flow means, executable, without a JVM
-    checking/      a model checker, and what is claimed of operators, protocols and flows
+    checking/      a model checker, and checks of operators, protocols and flows
     spark/         a flow on Structured Streaming; the only place that imports pyspark
     observers/     what sinks show, read from outside; needs no Spark
-    report/        what was found as text and as one self-contained page
-    cli/           one file per verb;  testing.py is the pytest plugin
+    report/        results as text and as one self-contained page
+    cli/           one file per verb
+    testing/       the pytest plugin, and a conformance kit for connectors
 
 ``semantics`` and ``spark`` never import each other. ``import cutwater`` needs no JVM.
 """

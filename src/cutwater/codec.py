@@ -275,7 +275,7 @@ def _to_plain(value: Any) -> Any:
         raise InputError(
             Problem(
                 "key-without-a-type",
-                f"the key {value!r} is a {kind.__name__}, and what makes it does not say so",
+                f"the key {value!r} is a {kind.__name__}, and its type is not declared",
                 "annotate what the function of key_by returns",
             )
         )

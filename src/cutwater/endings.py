@@ -103,7 +103,7 @@ _KAFKA: dict[type[CutwaterError], str] = {
 """Names of Kafka's error codes; all others are failures of the brokers or of the network."""
 
 _HTTP_AGAIN = (408, 409, 412, 425, 429)
-"""Statuses below 500 that a later attempt may not meet: timeouts, lost races, limits of a rate."""
+"""Statuses below 500 that may not recur on a retry: timeouts, lost races, rate limits."""
 
 
 def exit_code(error: BaseException) -> int:
@@ -157,14 +157,14 @@ def of_machine(error: OSError) -> CutwaterError:
     message = f"{where}{error.strerror or error or type(error).__name__}"
     kind = kind_of_errno(error.errno)
     if error.errno in _NO_ROOM:
-        hint = "make room, and run it again: nothing is lost"
+        hint = "free some space, and run it again: nothing is lost"
         return kind(Problem("no-room", f"the disk is full: {message}", hint))
     name = errno.errorcode.get(error.errno or 0, type(error).__name__)
-    hint = "see to the path and the rights of this user" if kind is RefusedError else ""
+    hint = "check the path and the permissions of this user" if kind is RefusedError else ""
     problem = Problem(
         "machine-failed",
         f"the operating system refused a call with {name}: {message}",
-        hint or "see to the disk, the network and the memory; run it again: nothing is lost",
+        hint or "check the disk, the network and the memory, then run it again: nothing is lost",
     )
     return kind(problem)
 
@@ -180,8 +180,8 @@ def of_unexpected(error: Exception) -> CutwaterError:
         return ResourceError(
             Problem(
                 "no-memory",
-                f"this process has no memory left: {message}",
-                "give it more, or let epochs be smaller; run it again: nothing is lost",
+                f"this process is out of memory: {message}",
+                "give it more, or make epochs smaller, then run it again: nothing is lost",
             )
         )
     return CutwaterError(Problem("unexpected", message, "see where with --debug"))

@@ -105,17 +105,17 @@ class StepError(RunError):
 
     def came_from(self, origin: str) -> StepError:
         """The same error, with the location the value came from."""
-        return self._saying(f"it came from {origin}")
+        return self._with_more(f"it came from {origin}")
 
     def of_key(self, key: object) -> StepError:
         """The same error, with the key whose state was passed to the function."""
-        return self._saying(f"the key is {key!r:.200}")
+        return self._with_more(f"the key is {key!r:.200}")
 
     def called_since(self, why: str) -> StepError:
         """The same error, with why the function was called, if not for an event."""
-        return self._saying(f"it was called since {why}")
+        return self._with_more(f"it was called since {why}")
 
-    def _saying(self, more: str) -> StepError:
+    def _with_more(self, more: str) -> StepError:
         return StepError([replace(p, message=f"{p.message}; {more}") for p in self.problems])
 
 

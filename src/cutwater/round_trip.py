@@ -47,7 +47,7 @@ class Loss:
     back: Any
     """The part after it; None if there is a `reason`."""
     reason: str = ""
-    """Why nothing comes back; empty: something else does."""
+    """Why it is lost; empty: something else comes back."""
 
     @property
     def found(self) -> str:
@@ -56,7 +56,7 @@ class Loss:
 
     def __str__(self) -> str:
         if self.reason:
-            return f"{self.found}, and nothing comes back: {self.reason}"
+            return f"{self.found}, which is lost: {self.reason}"
         return f"{self.found}, and comes back as {_formatted(self.back)}"
 
 
@@ -364,14 +364,14 @@ def _shared(value: Any, path: str, seen: dict[int, str]) -> tuple[str, str] | No
 
 
 _BITS = "whole numbers have at most 64 bits"
-_UNICODE = "text is Unicode, and a lone surrogate is none"
+_UNICODE = "text is Unicode, and a lone surrogate is not"
 
 
 def unencodable_part(value: Any) -> Loss | None:
     """The first part that no encoding takes; None if there is none, or it is nested too deeply.
 
     >>> print(unencodable_part(["a", "\\ud800"]))
-    '[1]' is '\\ud800' (str), and nothing comes back: text is Unicode, and a lone surrogate is none
+    '[1]' is '\\ud800' (str), which is lost: text is Unicode, and a lone surrogate is not
     """
     try:
         found = _unencodable_leaf(value, "", ())

@@ -149,12 +149,12 @@ def read_trace(path: str | Path) -> Trace:
 def _parse(lines: Iterable[bytes], path: str) -> Trace:
     numbered = enumerate(lines, 1)
     first = next(numbered, (1, b""))[1]
-    header = _decoded(_HEADER, first, path, 1, "no header of a trace")
+    header = _decoded(_HEADER, first, path, 1, "not the header of a trace")
     if header.trace != FORMAT:
         raise _damaged(path, 1, f"a trace of format {header.trace}; this version reads {FORMAT}")
     text = _header_problem(header)
     if text:
-        raise _damaged(path, 1, f"no header of a trace: {text}")
+        raise _damaged(path, 1, f"not the header of a trace: {text}")
     return Trace(header, tuple(_steps(numbered, header, path)))
 
 
@@ -176,7 +176,7 @@ def _header_problem(header: Header) -> str | None:
     if len({len(epochs) for epochs in header.inputs.values()}) > 1:
         return "its inputs do not have the same number of epochs"
     if not known.issuperset(stream for streams in header.sinks.values() for stream in streams):
-        return "a sink of a stream that is not there"
+        return "a sink of an unknown stream"
     return None
 
 
@@ -184,7 +184,7 @@ def _steps(numbered: Iterator[tuple[int, bytes]], header: Header, path: str) -> 
     tasks = {task.name for task in header.tasks}
     streams = set(header.streams)
     for number, line in numbered:
-        step = _decoded(_STEP, line, path, number, "no step of a trace")
+        step = _decoded(_STEP, line, path, number, "not a step of a trace")
         if step.rule == "recover" and step.task is not None:
             raise _damaged(path, number, f"a recovery of {step.task!r}; it is of all tasks at once")
         if step.rule != "recover" and step.task not in tasks:

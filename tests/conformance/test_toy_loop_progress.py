@@ -192,7 +192,7 @@ def test_what_people_are_told_of_a_loop(toy):
     assert "the loop 'descend', which runs one iteration per epoch, is in round 1" in told
     told = shown("frontier", toy.job.checkpoint)
     assert "'descend' is in round 1: its output is complete when no" in told
-    assert "windows waits" not in told, "no record would let it go"
+    assert "windows waits" not in told, "no record would release it"
 
 
 def test_what_people_are_told_of_a_time_in_a_loop(toy):

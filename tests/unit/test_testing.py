@@ -29,7 +29,7 @@ def test_the_failure_shows_the_shrunk_counterexample():
     text = str(caught.value)
     assert "purity of 'counts_calls'" in text
     assert "# or any other value" in text
-    assert text.endswith("to see it again: seed=7")
+    assert text.endswith("to reproduce it: seed=7")
 
 
 SUITE = """
@@ -63,5 +63,5 @@ def test_pytest_finds_the_plugin_and_shows_the_counterexample_alone(tmp_path):
     )
     assert done.returncode == 1
     assert "purity of 'counts'" in done.stdout
-    assert "to see it again: seed=3" in done.stdout
+    assert "to reproduce it: seed=3" in done.stdout
     assert "flows.py" not in done.stdout  # no frames of ours

@@ -1,8 +1,8 @@
-"""Commands that call the user's functions, in a process that can be ended.
+"""Runs commands that call the user's functions in a process that can be killed.
 
-A call that gives no control back to the interpreter cannot be interrupted from within. So a command
-runs in a forked process, with a watchdog and a bound on its memory; this one waits for it, and says
-which function it was.
+A call that never returns control to the interpreter cannot be interrupted from within. So a command
+runs in a forked process, with a watchdog and a bound on its memory; this one waits for it, and
+names the function that hung.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def overseen(run: Callable[[], None]) -> None:
             return
         code = _ended(child)
         report.seek(0)
-        said = report.read()
-    if said:
-        raise StepError(_problem(said))
+        dump = report.read()
+    if dump:
+        raise StepError(_problem(dump))
     if code < 0:
         with suppress(OSError):  # SIGKILL has no handler to reset
             signal.signal(-code, signal.SIG_DFL)
@@ -84,18 +84,18 @@ def most_memory() -> int:
 
 
 def _bound_memory() -> None:
-    """End a function that collects without end by a `MemoryError`, not by the machine's end."""
+    """Stop endless allocation by a `MemoryError`, before the machine runs out of memory."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     held = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_DATA, (min([most_memory(), *held]), hard))
 
 
-def _problem(said: bytes) -> Problem:
-    """What the watchdog wrote: a problem, or the stacks of all threads, innermost call first."""
+def _problem(dump: bytes) -> Problem:
+    """The problem that the watchdog wrote, or that its dump of all threads' stacks shows."""
     with suppress(msgspec.DecodeError):
-        return msgspec.json.decode(said, type=Problem)
-    stacks = said.decode(errors="replace").split("(most recent call first):")
+        return msgspec.json.decode(dump, type=Problem)
+    stacks = dump.decode(errors="replace").split("(most recent call first):")
     frames = next(
         (found for stack in stacks if _is_ours(found := _FRAME.findall(stack))),
         [],
@@ -103,7 +103,7 @@ def _problem(said: bytes) -> Problem:
     inner = [frame for n, frame in enumerate(frames) if not _is_ours(frames[: n + 1])]
     what = f"{inner[-1][2]} ({_where(inner[-1])})" if inner else "a function"
     at = f"; it is at {_where(inner[0])}" if inner else ""
-    more = f"it gives no control back to the interpreter, so that it cannot be interrupted{at}"
+    more = f"it never returns control to the interpreter, so it cannot be interrupted{at}"
     return hanging_problem(what, more)
 
 

@@ -1,4 +1,4 @@
-"""What ``cutwater run`` shows while it runs: a table on a terminal, else a line now and then."""
+"""The display of ``cutwater run``: a table on a terminal, else a line every few seconds."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class RunView:
         return self._per_second(lambda p: sum(p.rows.values()))
 
     def read_per_second(self, source: str) -> float:
-        """What is read of a source, in its unit."""
+        """What is read of a source per second, in its unit."""
         return self._per_second(lambda p: p.sources[source].read if source in p.sources else 0)
 
     def _per_second(self, amount: Callable[[RunProgress], float]) -> float:
         reports = [progress for _, progress in self._newest]
         first, last = (self._newest[0][0], self._newest[-1][0]) if reports else (0.0, 0.0)
-        if last > first:  # what the first of them had came before
+        if last > first:  # the rows of the first came before its report
             return sum(map(amount, reports[1:])) / (last - first)
         worked = sum(progress.duration_ms for progress in reports) / 1000
         return sum(map(amount, reports)) / worked if worked else 0.0
@@ -105,9 +105,9 @@ def _snapshot(snapshot: SnapshotProgress) -> str:
 
 
 def _held(progress: RunProgress) -> list[str]:
-    """Which step is furthest behind, and what holds it: only where several things may, or a loop.
+    """The step furthest behind and its holder, if there are several candidates or a loop holds it.
 
-    Steps that a loop holds are named even if their times are none of the clock.
+    Steps that a loop holds are named even if their times are not clock times.
     """
     may_hold = sum(len(source.positions) for source in progress.sources.values())
     lags = {
@@ -156,7 +156,7 @@ def _picture(view: RunView, words: str) -> Group:
         style = "bold red" if _is_trouble(last.snapshot) else ""
         message = _snapshot(last.snapshot).removeprefix("snapshot ")
         shown.add_row("snapshot", f"tick {last.snapshot.tick:,}", Text(message, style))
-    shown.add_row("aside", f"{view.late:,} late", f"{view.bad_records:,} bad")
+    shown.add_row("side outputs", f"{view.late:,} late", f"{view.bad_records:,} bad")
     return Group(Text(words), shown)
 
 

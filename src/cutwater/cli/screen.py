@@ -30,7 +30,7 @@ _UNSAFE = re.compile(
 
 
 def safe(text: str) -> str:
-    r"""Text that does nothing to a terminal: what would is shown as Python writes it.
+    r"""Text that does nothing to a terminal: control characters become Python escapes.
 
     >>> safe("\x1b[2Ja\u202eb")
     '\\x1b[2Ja\\u202eb'
@@ -54,7 +54,7 @@ errors = _Screen(stderr=True)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output; what has no form in JSON is shown as Python does."""
+    """One JSON document on standard output; a value without a form in JSON is its repr."""
     try:
         encoded = msgspec.json.encode(value, enc_hook=repr)
     except (TypeError, ValueError, OverflowError) as error:
@@ -83,7 +83,7 @@ def _cell(value: Any) -> str:
 
 
 class Live:
-    """One line that says what is going on, on a terminal; nothing elsewhere."""
+    """One line of progress on a terminal; nothing elsewhere."""
 
     def __init__(self, status: Any | None) -> None:
         self._status = status

@@ -1,8 +1,9 @@
-"""SIGTERM and Ctrl-C: the epoch that is running is finished, within a time limit.
+"""SIGTERM and Ctrl-C: the running epoch is finished, within a time limit.
 
-The first signal asks. The second Ctrl-C, or the end of `stop_timeout`, kills the JVM of the run:
-whatever waits for it then fails at once, also where the JVM is frozen. All that is done by threads
-and handlers that never call into the JVM, and a process that is still there after that is ended.
+The first signal requests the stop. A second Ctrl-C, or the end of `stop_timeout`, kills the JVM of
+the run: whatever waits for it then fails at once, even if the JVM is frozen. This is done by
+threads and handlers that never call into the JVM, and a process that is still alive afterwards
+ends itself.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Stops:
         """Was it cut off by a second Ctrl-C?"""
 
     def is_asked(self) -> bool:
-        """Is the run to end?"""
+        """Was the run asked to end?"""
         return self._asked.is_set()
 
     def ask(self, name: str) -> None:
@@ -59,6 +60,7 @@ class Stops:
 
     def _cut(self, code: int) -> None:
         """End the run; exit the process with a code if it is still alive after a while."""
+        # The timer first, in case cutting off blocks.
         threading.Thread(target=self._end, args=[code], daemon=True).start()
         self._cut_off()
 
@@ -94,9 +96,9 @@ def stops_asked_for(
     stop_timeout_s: float,
     cut_off: Callable[[], object] = lambda: None,
 ) -> Iterator[Stops]:
-    """What the process is asked for by signals, while something runs.
+    """Handles SIGTERM and Ctrl-C while something runs.
 
-    `cut_off` ends what runs without its help.
+    `cut_off` ends it without its cooperation.
     """
     stops = Stops(notify, stop_timeout_s, cut_off)
     if threading.current_thread() is not threading.main_thread():

@@ -170,7 +170,7 @@ def load_module(module_path: str) -> ModuleType:
         raise TargetError(
             Problem(
                 "target-does-not-import",
-                f"{module_path} does not import: {type(error).__name__}: {error}{where}",
+                f"{module_path} cannot be imported: {type(error).__name__}: {error}{where}",
                 "run it with python to see the whole error, or add --debug",
             )
         ) from error
@@ -199,7 +199,7 @@ def _import_file(path: Path) -> ModuleType:
         raise TargetError(Problem("no-such-file", f"{path} is not a file", "correct the path"))
     loaded = sys.modules.get(path.stem)
     if loaded is not None and getattr(loaded, "__file__", None) == str(path.absolute()):
-        return loaded  # run twice, its classes would not be the same classes
+        return loaded  # running it again would create its classes again
     spec = importlib.util.spec_from_file_location(path.stem, path.absolute())
     assert spec is not None
     assert spec.loader is not None

@@ -95,6 +95,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, flows: dict[str, Any]) -> None:
     path.parent.mkdir(exist_ok=True)
+    # Replaced atomically: another check or run may read the file at any time.
     fresh = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     fresh.write_text(json.dumps({"format": _FORMAT, "flows": flows}, indent=1) + "\n")
     fresh.replace(path)

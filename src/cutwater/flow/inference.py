@@ -155,7 +155,7 @@ def _source(step: s.Source, problems: list[Problem], numbered: Any) -> StreamTyp
         problems.append(
             Problem(
                 "unknown-late-policy",
-                f"{step.title} has late={step.late!r}; late events are kept, dropped, or end a run",
+                f"{step.title} has late={step.late!r}; late events are kept, dropped or fatal",
                 "use late='keep', late='drop' or late='fail'",
             )
         )

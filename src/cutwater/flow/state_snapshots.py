@@ -83,8 +83,8 @@ def not_kept(step: s.Step, tp: Any, message: object) -> Problem:
     """The problem of a state that a snapshot does not restore unchanged."""
     return Problem(
         "lost-in-a-snapshot",
-        f"{step.title} keeps a state, declared as {typename(tp)}, that a snapshot does not give "
-        f"back as it was: {message}",
+        f"{step.title} keeps a state, declared as {typename(tp)}, that a snapshot does not "
+        f"restore unchanged: {message}",
         "correct what the step keeps, or its annotation",
     )
 

@@ -84,7 +84,7 @@ def user_modules(things: Iterable[Any], files: Iterable[str]) -> UserModules:
     """The modules of functions and types, those in files, and everything these import.
 
     Imports are found in the source code, so an import inside a function counts too, and so does one
-    of which only a constant is used.
+    that only provides a constant.
     """
     held = list(things)
     waiting = [(name, _file_of(name)) for name in own_modules(held)]

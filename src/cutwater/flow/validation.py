@@ -99,7 +99,7 @@ def _why_no_name(name: str) -> str | None:
     """Why a name cannot name a folder, a topic or a row of a ledger; None if it can."""
     size = len(name.encode("utf-8", "surrogatepass"))
     if size > _LONGEST_NAME:
-        return f"is {size} bytes long; {_LONGEST_NAME} are the most"
+        return f"is {size} bytes long; at most {_LONGEST_NAME} are allowed"
     if name[0] == ".":
         return "begins with a dot"
     if name != name.strip():
@@ -127,9 +127,9 @@ def _bad_name(title: str, why: str) -> Problem:
 def _own_name(title: str, prefix: str) -> Problem:
     return Problem(
         "bad-name",
-        f"the name of {title} begins with '{prefix}', as the sinks and logs do that a run adds to "
-        "a flow",
-        "choose another name; bad records and late events are kept in the checkpoint by themselves",
+        f"the name of {title} begins with '{prefix}', which names sinks and logs that a "
+        "run adds to a flow",
+        "choose another name; a run keeps bad records and late events in the checkpoint anyway",
     )
 
 

@@ -1,4 +1,4 @@
-"""Observers: what a sink shows, read from outside as any reader of that system would.
+"""Observers: the content of a sink, read from outside as any other reader of that system reads it.
 
 Imports the systems' clients and `errors`, nothing of `spark`. Begin with `observer`.
 """

@@ -1,4 +1,4 @@
-"""What a Delta table shows to those who read it."""
+"""The observer of a Delta table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DeltaObserver:
     path
         The table: its folder, or its address in an object store.
     storage_options
-        How the store is reached, as ``deltalake`` takes it.
+        The options of the object store, as ``deltalake`` takes them.
     """
 
     def __init__(self, path: str | Path, storage_options: dict[str, str] | None = None) -> None:
@@ -26,19 +26,19 @@ class DeltaObserver:
         self._options = storage_options
 
     def rows(self) -> list[dict[str, Any]]:
-        """All rows; a table has no order, so they come as its files do."""
+        """All rows, in the order of the files: a table has no order."""
         table = self._table().to_pyarrow_table()
         rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
         return rows
 
     def epochs(self) -> dict[int, int]:
-        """How many rows each epoch has brought, as far back as the table's log goes."""
+        """The number of rows of each epoch, as far back as the table's log goes."""
         infos = [commit.get("cutwater") for commit in self._table().history()]
         shown = [commit for commit in infos if commit and "rows" in commit]
         return {commit["epoch"]: commit["rows"] for commit in reversed(shown)}
 
     def files(self) -> int:
-        """How many files the newest version is made of."""
+        """The number of files of the newest version."""
         return len(self._table().file_uris())
 
     def _table(self) -> DeltaTable:

@@ -1,4 +1,4 @@
-"""What a folder of JSON lines or Parquet shows to those who read it."""
+"""The observer of a folder of JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["FolderObserver"]
 
 
 class FolderObserver:
-    """Reads the files in the folders ``epoch=N``, as they are named.
+    """Reads the files in the folders ``epoch=N``, in the order of their names.
 
     Parameters
     ----------
@@ -23,11 +23,11 @@ class FolderObserver:
         self._root = Path(path)
 
     def rows(self) -> list[dict[str, Any]]:
-        """All rows, epoch by epoch; what has no fields is in a column ``value``."""
+        """All rows, epoch by epoch; a value without fields is in a column ``value``."""
         return [row for rows in self.epochs().values() for row in rows]
 
     def epochs(self) -> dict[int, list[dict[str, Any]]]:
-        """The rows of each epoch that is there."""
+        """The rows of each published epoch."""
         found = self._root.iterdir() if self._root.is_dir() else iter(())
         folders = {int(path.name[6:]): path for path in found if _is_epoch(path)}
         return {epoch: _rows_in(folder) for epoch, folder in sorted(folders.items())}

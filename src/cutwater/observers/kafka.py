@@ -1,4 +1,4 @@
-"""What a topic of Kafka shows to those who read it."""
+"""The observer of a Kafka topic."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Seen:
 
 
 class KafkaObserver:
-    """Reads a topic from its beginning to where it ends now.
+    """Reads a topic from its beginning to its current end.
 
     Parameters
     ----------
     servers, topic
         What to read.
     is_committed
-        True: only what is committed, up to the first transaction that is open. False: all that
-        is there, also what was or will be aborted.
+        True: only committed messages, up to the first open transaction. False: all messages,
+        including those that were or will be aborted.
     settings
         More settings of the client.
     """
@@ -87,7 +87,7 @@ class KafkaObserver:
     def wait_until_decided(self) -> None:
         """Wait until no transaction is open that began before this call.
 
-        A commit is final when the producer has the answer; readers see it a moment later.
+        A commit is final when the producer gets the response; readers see it a moment later.
         """
         deadline = time.monotonic() + _PATIENCE_S
         given = self._ends(is_committed=False)

@@ -1,4 +1,4 @@
-"""What every observer can be asked."""
+"""The interface of every observer."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ class Observer(Protocol):
     """Reads what a sink shows; knows nothing of the flow, of its checkpoint or of Spark."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """All that a reader sees now, in the order in which it sees it."""
+        """All rows that a reader sees now, in the order in which it sees them."""

@@ -1,4 +1,4 @@
-"""What a table of PostgreSQL shows to those who read it."""
+"""The observer of a PostgreSQL table."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class PostgresObserver:
     Parameters
     ----------
     dsn
-        Where the database is, as libpq takes it.
+        The connection string, as libpq takes it.
     table
         ``total`` or ``sales.total``; a name without a schema is in ``public``.
     order_by
-        The column to sort by. Without it rows come in the order of the table, which is the order
-        in which they were added as long as none is deleted or replaced.
+        The column to sort by. Without it rows come in physical order, which is the order of
+        insertion as long as none is deleted or updated.
     ledger_schema
         The schema of the ledger; default: that of the table.
     """
@@ -38,12 +38,12 @@ class PostgresObserver:
         self._ledger_schema = ledger_schema or self._schema
 
     def rows(self) -> list[dict[str, Any]]:
-        """All rows that are committed."""
+        """All committed rows."""
         query = SQL("SELECT * FROM {} ORDER BY {}")
         return self._read(query.format(Identifier(self._schema, self._name), self._order))
 
     def count(self) -> int:
-        """How many rows are committed."""
+        """The number of committed rows."""
         query = SQL("SELECT count(*) AS n FROM {}")
         return int(self._read(query.format(Identifier(self._schema, self._name)))[0]["n"])
 

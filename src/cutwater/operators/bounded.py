@@ -45,8 +45,7 @@ def _endless(step: str, most: str) -> StepError:
     return StepError(
         Problem(
             "endless-outputs",
-            f"{step} emitted more than {most} for one event, the most that are waited for; "
-            "it may never end",
+            f"{step} emitted more than {most} for one event, which is the limit; it may never end",
             "return a list that ends",
         )
     )

@@ -204,7 +204,7 @@ class _Iteration:
 
     def __init__(self, body: Body, state: LoopState) -> None:
         self._body, self._state = body, state
-        # what a snapshot restored was made without the functions that run here, watched ones say
+        # a restored state was made without the functions that run here, such as watched ones
         for node, held in zip(body.nodes, state.held, strict=True):
             held.op = node.operator
         self._readers = body.readers

@@ -256,7 +256,7 @@ def _uneven(start: str, location: str, one: int, other: int) -> FlowError:
     return FlowError(
         Problem(
             "uneven-loops",
-            f"by one way {location!r} is {many(one, 'loop')} deeper than {start!r}, by another "
+            f"by one path {location!r} is {many(one, 'loop')} deeper than {start!r}, by another "
             f"{many(other, 'loop')}; a location is always in the same loops",
             "let every way into a loop be an ingress, and every way out an egress",
         )

@@ -214,7 +214,7 @@ def _fewer_than_none(location: str, time: Any, before: int, change: int) -> Inpu
     return InputError(
         Problem(
             "fewer-than-none",
-            f"{location!r} has {before} at {time!r}, and {-change} were to go",
+            f"{location!r} has {before} at {time!r}, fewer than the {-change} to be removed",
             "count what is sent before it is received",
         )
     )

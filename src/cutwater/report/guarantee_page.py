@@ -21,8 +21,8 @@ from cutwater.report.templates import asset, filled
 __all__ = ["render_guarantees"]
 
 _WORDS = {
-    "holds": "exactly-once on commit, in whatever order sources come",
-    "order": "depends on order: exactly-once if sources come again in the same order",
+    "holds": "exactly-once on commit, in every order of the sources",
+    "order": "depends on order: exactly-once if sources are replayed in the same order",
     "weak": "at-least-once, or less",
 }
 _TINT = {"yes": "order", "maybe": "order", "no": "holds"}

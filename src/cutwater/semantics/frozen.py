@@ -126,7 +126,7 @@ def _form_of_object(value: Any) -> Hashable:
 def _without_form(value: Any, reason: str) -> Problem:
     return Problem(
         "not-a-value",
-        f"a {type(value).__name__} is on a stream or in a state; what is there can be kept and "
+        f"a {type(value).__name__} is on a stream or in a state, where values are kept and "
         f"compared: {reason}",
         "emit dataclasses or builtin values",
     )

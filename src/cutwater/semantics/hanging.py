@@ -5,9 +5,9 @@ A timer ticks while a flow is simulated or checked. A function that is in the sa
 stack shows which call it is, of a step or of any other code of the user's. Outside the main thread,
 or if the timer is already in use, nothing is interrupted.
 
-A call that never returns to the interpreter, such as ``sum(itertools.repeat(1))``, notices no
-tick, and one may catch what interrupts it. Only the end of the process ends these: a `watchdog`,
-which the command line has, and a caller's own process has not.
+A call that never returns to the interpreter, such as ``sum(itertools.repeat(1))``, notices no tick,
+and another may catch what interrupts it. Only ending the process stops these: the command line has
+a `watchdog` for that, a caller's own process has none.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WATCH_TICK_S = 1.0
 PATIENCE = 30
 """How many ticks one call may last."""
 TRIES = 3
-"""How often a call is interrupted that catches it, before a watchdog ends the process."""
+"""How often a call that catches the interrupt gets it before a watchdog ends the process."""
 _GRACE_TICKS = 3
 
 
@@ -52,7 +52,7 @@ def longest_call_s() -> float:
 class HangingError(BaseException):
     """Raised in a call that did not return in time.
 
-    No `Exception`: neither user code nor a check that goes on after an error may swallow it.
+    Not an `Exception`: neither user code nor a check that continues after an error may swallow it.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -113,7 +113,7 @@ class _Watch:
         self._ticks = 0
 
     def begin(self) -> None:
-        """Let the watchdog bite unless there is a tick again."""
+        """Let the watchdog end the process unless another tick comes."""
         if self._dog:
             self._dog.expect_within(longest_call_s() + _GRACE_TICKS * WATCH_TICK_S)
 
@@ -157,7 +157,7 @@ def hanging_problem(what: str, more: str) -> Problem:
     """The problem of a function that does not return, with what is known of it."""
     return Problem(
         "hanging-function",
-        f"{what} has not returned after {longest_call_s():g} s, the most that is waited for; "
+        f"{what} has not returned after {longest_call_s():g} s, the longest a call may take; "
         f"{more}",
         "let it return: look for a loop that does not end, or for what it waits for",
     )

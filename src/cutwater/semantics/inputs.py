@@ -210,7 +210,7 @@ class SourceReader:
                 Problem(
                     "late-event",
                     f"{self.source.title} was given {event.value!r} at time {event.time!r}, which "
-                    "was complete; late events end a run of this source",
+                    "was complete; late events fail a run of this source",
                     "allow a longer delay, or declare late='keep' or late='drop'",
                 )
             )

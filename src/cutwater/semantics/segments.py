@@ -1,4 +1,4 @@
-"""A segment at work: what it makes of the rows it is sent, in the total order of the run."""
+"""A running segment: it processes its input rows in the total order of the run."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ AFTER_KEYS = b"\xff"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An event on its way between segments."""
+    """An event between segments."""
 
     order: RowOrder
-    """Its place in the total order of the epoch."""
+    """Its position in the total order of the epoch."""
     key: Any
     key_bytes: bytes
     event: Event
 
 
 def last_row(segment: Segment, time: Any) -> Row:
-    """A watermark of a source's own rule, as a sink sees it at the end of an epoch."""
+    """A watermark derived by a source's rule, as a sink sees it at the end of an epoch."""
     return Row((AFTER_DATA, segment.stage, 1, AFTER_KEYS), None, NO_KEY, Watermark(time))
 
 
@@ -48,13 +48,13 @@ class SegmentState:
     Parameters
     ----------
     segment
-        What it does.
+        The segment.
     ports
-        By which input each stream comes that it is sent; each has a watermark of its own.
+        For each incoming stream the inputs it feeds; each has its own watermark.
     owns
         Which keys are its own, by their canonical bytes; default: all.
     on_loss
-        What is done about an event or a state that its codec does not give back as it was.
+        Called for an event or a state that its codec does not round-trip unchanged.
     sinks
         The sinks that it feeds.
     """
@@ -77,13 +77,13 @@ class SegmentState:
         self._snapshots = SnapshotCodecs(segment, on_loss, sinks)
 
     def copy(self) -> SegmentState:
-        """One that goes its own way from here."""
+        """An independent copy."""
         other = copy.copy(self)
         other.keyed = self.keyed.copy()
         return other
 
     def take(self, number: int, port: int, row: Row) -> list[Row]:
-        """What a row causes that came on a stream, by one of the segment's inputs."""
+        """The outputs of a row that arrived on a stream, by one of the segment's inputs."""
         if isinstance(row.event, Watermark):
             return self._watermark(number, row, row.event.time)
         return self._data(port, row, row.event)
@@ -95,7 +95,7 @@ class SegmentState:
         if segment.key is not None:
             key = segment.key(event.value)
             key_bytes = key_bytes_of(segment.steps[0], key)
-        elif segment.placement != "by key":  # keyed streams may have met others
+        elif segment.placement != "by key":  # keyed rows may have been merged with others
             key, key_bytes = None, NO_KEY
         if self._owns is not None and not self._owns(key_bytes):
             return []
@@ -108,7 +108,7 @@ class SegmentState:
     def _watermark(self, number: int, row: Row, time: Any) -> list[Row]:
         """A watermark among the events: what it completes, key by key, and then itself."""
         rank = self.segment.rank
-        # within a chain it is still the watermark that came to the chain
+        # in an unfused chain the watermark keeps the order in which it entered
         cause = row.order[:-4] if self.segment.depth else row.order
         rows: list[Row] = []
         for index, completed in enumerate(self._common(number, time)):
@@ -119,7 +119,7 @@ class SegmentState:
         return rows
 
     def end_epoch(self, advances: Iterable[tuple[int, Any]]) -> tuple[list[Row], list[Any]]:
-        """What the barrier causes, then the watermarks that sources derived by their rules.
+        """The outputs of the barrier, then the watermarks that sources derived by their rules.
 
         Also returns the watermarks that all inputs have reached.
         """
@@ -134,11 +134,11 @@ class SegmentState:
         return rows, common
 
     def snapshot(self) -> None:
-        """Go on with the states as a snapshot keeps them."""
+        """Replace the states by what a snapshot of them restores."""
         self.keyed.snapshot(self._snapshots.state)
 
     def finish(self) -> list[Row]:
-        """What the end of the input causes."""
+        """The outputs of the end of the input."""
         return self._rows((AFTER_DATA + 1, self.segment.stage, 0), self.keyed.finish())
 
     def _rows(self, order: RowOrder, emitted: Iterable[Emitted], first: int = 0) -> list[Row]:
@@ -153,7 +153,7 @@ class SegmentState:
         return rows
 
     def _common(self, number: int, time: Any) -> list[Any]:
-        """What is complete at all inputs now that one has a watermark."""
+        """The watermarks that all inputs have reached now that one has advanced."""
         try:
             self.frontier, common = self.frontier.advance(number, [time])
         except TypeError as error:

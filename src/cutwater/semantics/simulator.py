@@ -1,11 +1,11 @@
 """The meaning of a flow, run in memory: no JVM, no clock, one result.
 
-Each epoch runs the segments one after the other. A segment sorts the events it was sent by the
-total order (``order.py``), works on them, and sends on what they cause; then comes the epoch's
-barrier. Watermarks that a source derives by its own rule take effect once, after the barrier, so
-that the result does not depend on how sources are split and nothing comes too late; watermarks
-among the events take effect at their position. The end of the input is an epoch of its own, in
-which every operator finishes.
+Each epoch runs the segments one after the other. A segment sorts its input events by the total
+order (`ordering`), processes them, and forwards its outputs; then comes the epoch's barrier.
+Watermarks that a source derives by its own rule take effect once, after the barrier, so that the
+result does not depend on how sources are split and no event becomes late; watermarks among the
+events take effect at their position. The end of the input is an epoch of its own, in which every
+operator finishes.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ __all__ = ["Simulation", "events_of_epochs", "simulate"]
 
 @dataclass(frozen=True)
 class Simulation:
-    """What a simulated run showed, by sink and epoch; epochs count from 1.
+    """The outputs of a simulated run, by sink and epoch; epochs count from 1.
 
-    The last epoch is the end of the input; it has what operators held back till then.
+    The last epoch is the end of the input; it has what operators held back until then.
     """
 
     epochs: int
-    """How many epochs there were, the end of the input included."""
+    """The number of epochs, including the end of the input."""
     events: Mapping[str, Sequence[Sequence[Event]]]
-    """For each sink and epoch the events it saw, watermarks among them."""
+    """For each sink and epoch the events it saw, including watermarks."""
     late: Mapping[str, int] = field(default_factory=dict)
-    """For each source how many events were left out as late."""
+    """For each source the number of events left out as late."""
     late_events: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """For each source that keeps them the values of its late events."""
     trace: Trace | None = None
-    """The run step by step, if it was asked for or had crashes."""
+    """The run step by step, if it was requested or had crashes."""
 
     def __getitem__(self, sink: str) -> list[Any]:
         """All values a sink saw, in order."""
@@ -83,17 +83,17 @@ def simulate(
     inputs
         For each source its values, or events (`Data`, `Watermark`), or both. `BARRIER` ends an
         epoch. Plain values get their time from the source's ``time=`` field, else 0, 1, 2, …
-        Where a source reaches `CRASH`, every step loses what it has not snapshot, and all go
-        back to the last barrier they all passed; ``crash("step")`` is the crash of one step.
+        Where a source reaches `CRASH`, every step crashes, and all restore their snapshots of the
+        last barrier they all passed; ``crash("step")`` is the crash of one step.
     epoch_size
-        Where there are no barriers, how many items an epoch has; None: one epoch for all.
+        The number of items per epoch, for inputs without barriers; None: one epoch for all.
     fuse
         Whether steps are fused into segments; the result is the same.
     trace
         Whether to keep the run step by step, by the rules of barrier snapshots; the result is
         the same. A run with crashes always has a trace.
     instances
-        For a trace: how many instances a keyed step has.
+        For a trace: the number of instances of a keyed step.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def _traced(
 
 
 class _Node:
-    """A segment at work, and what it was sent."""
+    """A running segment, and its pending input."""
 
     def __init__(self, segment: Segment, sinks: Sequence[Sink]) -> None:
         self.segment = segment

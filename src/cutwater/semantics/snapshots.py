@@ -1,8 +1,8 @@
-"""States at a barrier and events at an exchange, as they come back through their codecs.
+"""Round trips of states at barriers, and of events at exchanges, through their codecs.
 
-An engine encodes what it keeps in a snapshot and what it sends to a stateful step, by the declared
-type, and what it writes to a sink. The model does the same: what comes back different, or cannot be
-written, is a loss, in words that name the step.
+An engine encodes the states in a snapshot and the events for a stateful step, by their declared
+types, and what it writes to a sink. The model does the same: a value that comes back different, or
+cannot be written, is a loss, reported with the name of the step.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ __all__ = ["OnLoss", "SnapshotCodecs", "refuse"]
 _json = msgspec.json.Encoder().encode
 
 OnLoss = Callable[[Problem], None]
-"""What is done about a value that does not come back as it was."""
+"""Called with the problem of a value that does not survive its round trip."""
 
 
 def refuse(problem: Problem) -> None:
-    """End the run with a sentence."""
+    """End the run with the problem."""
     raise StepError(problem)
 
 
 class SnapshotCodecs:
-    """What a segment is sent and what it keeps, through the codecs of the declared types.
+    """The inputs and states of a segment, passed through the codecs of the declared types.
 
     Parameters
     ----------
     segment
-        Whose.
+        The segment.
     on_loss
-        Called with the sentence for what does not come back; if it returns, the value stays as it
-        was.
+        Called with the problem of a value that does not survive; if it returns, the value is kept
+        unchanged.
     sinks
         The sinks that it feeds.
     """
@@ -66,14 +66,14 @@ class SnapshotCodecs:
         self._states = [one for one in kept if one is not None]
 
     def event(self, port: int, event: Data) -> Data:
-        """An event as it arrives; what comes to a segment without state is not encoded."""
+        """An event as it arrives; the input of a segment without state is not encoded."""
         if not self._is_exchange or not self._events:
             return event
         value = self._events[port].through(event.value)
         return event if value is event.value else Data(event.time, value)
 
     def emitted(self, event: Event) -> None:
-        """Look at what the segment emits: does its annotation allow it, can a sink write it?"""
+        """Check the outputs: does the annotation allow them, and can a sink write them?"""
         if not isinstance(event, Data):
             return
         if self._made is not None:
@@ -82,7 +82,7 @@ class SnapshotCodecs:
             self._written.look(event.value)
 
     def state(self, state: Any) -> Any:
-        """The state of a key as it is after a snapshot."""
+        """The state of a key as a snapshot restores it."""
         if not self._states:
             return state
         parts = [state] if self._is_single else list(state)
@@ -110,11 +110,11 @@ class _Codec:
                 self._is_usable = False
                 self._on_loss(self._problem(error.problems[0].message))
                 return value
-        if self._is_exact(value):  # what shares a part with another has one of its own now
+        if self._is_exact(value):  # encode anyway: a snapshot does not preserve shared parts
             return self._codec.decode(self._codec.encode(value))
         try:
             back, loss = round_trip(value, self._codec)
-        except InputError:  # a time or a key of which no annotation says what it is
+        except InputError:  # a time or a key without a declared type
             return value
         if loss is None:
             return back
@@ -123,7 +123,7 @@ class _Codec:
 
 
 class _Made:
-    """Whether the outputs of a function are of the type that it declares."""
+    """Checks that the outputs of a function have the type that it declares."""
 
     def __init__(self, step: s.Step, tp: Any, on_loss: OnLoss) -> None:
         self._step, self._type, self._on_loss = step, tp, on_loss
@@ -137,7 +137,7 @@ class _Made:
 
 
 class _Written:
-    """Whether a sink can write what comes to it."""
+    """Checks that a sink can write its input."""
 
     def __init__(self, segment: Segment, sink: s.Sink, on_loss: OnLoss) -> None:
         self._step, self._sink, self._on_loss = segment.steps[-1], sink, on_loss
@@ -174,7 +174,7 @@ class _Exchange:
             return Problem(
                 "lost-in-an-exchange",
                 f"{sender.title} sends {typename(edge.value)} to {reader.title}, which does not "
-                f"arrive as it was: {message}",
+                f"arrive unchanged: {message}",
                 "correct what the step returns, or its annotation",
             )
 
@@ -202,7 +202,7 @@ class _Kept:
 
 
 class _KeptBeside(_Kept):
-    """The same, of a state that is kept with times beside it."""
+    """The same, for a state that is kept together with times."""
 
     def through(self, state: Any) -> Any:
         if self._is_blank(state) or state[0] is None:
@@ -221,5 +221,5 @@ def _kept(number: int, part: Part, on_loss: OnLoss) -> _Kept | None:
 
 
 def _with_times(stream: StreamType) -> StreamType:
-    """Times of which nothing is known say themselves what they are."""
+    """Times of unknown type are encoded self-describing."""
     return replace(stream, time=Plain) if stream.time is Any else stream

@@ -1,8 +1,8 @@
-"""Ends this process where a function of the user's cannot be interrupted; another one reports it.
+"""Ends this process if a user's function cannot be interrupted; another process reports it.
 
 The interpreter runs handlers of signals, and other threads, only between its own instructions. So
-a thread that needs no interpreter (`faulthandler`) waits, writes down where the process is, and
-ends it. `keep_watchdog` is for a process that somebody waits for and reads what was written.
+a thread that needs no interpreter (`faulthandler`) waits, dumps the stacks of the process, and ends
+it. `keep_watchdog` is for a process whose parent waits for it and reads the dump.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["CallWatchdog", "keep_watchdog", "watchdog"]
 
 
 class CallWatchdog:
-    """Ends the process, after it wrote why into a file.
+    """Ends the process, after writing the reason to a file.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class CallWatchdog:
         faulthandler.dump_traceback_later(seconds, file=self._file, exit=True)
 
     def rest(self) -> None:
-        """End nothing until something is expected again."""
+        """End nothing until `expect_within` is called again."""
         faulthandler.cancel_dump_traceback_later()
 
     def bite(self, problem: Problem) -> NoReturn:
@@ -53,10 +53,10 @@ _kept: list[CallWatchdog] = []
 
 
 def keep_watchdog(dog: CallWatchdog) -> None:
-    """Have this process ended by a watchdog."""
+    """Give this process a watchdog."""
     _kept[:] = [dog]
 
 
 def watchdog() -> CallWatchdog | None:
-    """The watchdog of this process; None: nobody waits for it, and nothing may end it."""
+    """The watchdog of this process; None: no parent waits for it, so nothing may end it."""
     return _kept[0] if _kept else None

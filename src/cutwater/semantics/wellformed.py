@@ -1,4 +1,4 @@
-"""Which configurations are valid to start from, and what every later one keeps (P1, section 6).
+"""Valid initial configurations, and the invariant of all later ones (P1, section 6).
 
 =====================================  =====================================================
 P1                                     here
@@ -45,8 +45,8 @@ def _circles(tasks: Sequence[Task]) -> Iterable[Problem]:
         circle = " → ".join(error.args[1])
         yield Problem(
             "cyclic-graph",
-            f"the tasks {circle} read one another in a circle; graphs are acyclic here",
-            "cut the circle",
+            f"the tasks {circle} read one another in a cycle; graphs are acyclic here",
+            "break the cycle",
         )
 
 

@@ -1,6 +1,6 @@
 """Testing flows and connectors with pytest: a plugin, and a conformance kit.
 
-`plugin` has `assert_transparent`, whose failure is a counterexample; pytest finds it by itself.
+`plugin` has `assert_transparent`, whose failure is a counterexample; pytest loads it automatically.
 `connectors` has the laws that sources and sinks keep, and kills them as ours are killed. Imports
 everything. Begin with `plugin`.
 """

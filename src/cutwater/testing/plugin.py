@@ -1,7 +1,7 @@
 """Testing flows with pytest: a counterexample is the text of the failure.
 
-Installed with the package: pytest finds it by itself. ``--cutwater-seed`` draws other inputs and
-other random runs.
+Installed with the package: pytest loads it automatically. ``--cutwater-seed`` draws other inputs
+and other random runs.
 
 .. code-block:: python
 
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Note the options of the plugin."""
+    """Store the options of the plugin."""
     _settings["seed"] = config.getoption("--cutwater-seed")
 
 
@@ -50,7 +50,7 @@ def assert_transparent(
     """Fail unless no crash of a flow can be seen; the failure shows the shrunk counterexample.
 
     Parameters and options are those of `cutwater.check`; the seed is that of the command line.
-    Returns the report, which says how far was looked.
+    Returns the report, which says how far the search went.
 
     Examples
     --------
@@ -68,5 +68,5 @@ def assert_transparent(
     if report.is_interrupted:
         raise KeyboardInterrupt
     if not report.holds:
-        raise AssertionError(f"{report}\nto see it again: seed={drawn}")
+        raise AssertionError(f"{report}\nto reproduce it: seed={drawn}")
     return report

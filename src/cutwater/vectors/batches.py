@@ -198,7 +198,7 @@ def _not_a_result(name: str, result: Any) -> InputError:
         Problem(
             "vector-result",
             f"'{name}' returned {got}; it returns a state and outputs, both as arrays, and third, "
-            "if keys go, which",
+            "if keys lose their state, which",
             "return state, None  where there is nothing to emit",
         )
     )

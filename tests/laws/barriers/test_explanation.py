@@ -315,8 +315,8 @@ def test_the_reason_names_what_is_wrong(trace, at, change, reason):
     ("change", "reason"),
     [
         ({"n": 1}, "'a' is at 0 of 'x', not at 1"),
-        ({"event": 7}, "message 0 of 'x' is another one"),
-        ({"epoch": 2}, "message 0 of 'x' is another one"),
+        ({"event": 7}, "message 0 of 'x' differs"),
+        ({"epoch": 2}, "message 0 of 'x' differs"),
         ({"stream": "z"}, "'a' does not read 'z'"),
     ],
 )
@@ -347,7 +347,7 @@ def test_a_task_that_is_no_function_is_found(trace):
     refusal = explain(msgspec.structs.replace(trace, steps=tuple(steps))).refusal
     assert refusal.step == again
     assert refusal.reason == (
-        "'a' was given the same events again and produced ['another'] after "
+        "'a' was given the same events again and produced ['another'] instead of "
         "[(1, 2)]: it depends on more than its state and its events"
     )
 
@@ -400,7 +400,7 @@ def test_what_each_commit_adds_is_compared(mine, other, step):
     shown = [explanation._Replayed(commits, {}, None, 10) for commits in (mine, other)]
     found = explanation._difference(*shown)
     assert found.step == step
-    assert found.reason == "commit 2 adds something else without failures"
+    assert found.reason == "commit 2 adds different output without failures"
     assert explanation._difference(shown[0], shown[0]) is None
 
 

@@ -189,7 +189,7 @@ def test_proposition_6_it_is_transitive(recursion, seed):
         ([("in", "out"), ("out", "c")], ["c"], "an edge of the body leaves 'out'; only returns do"),
         ([("in", "out"), ("c", "out")], ["c"], "'call-c' cannot be reached from 'in'"),
         ([("in", "out"), ("in", "c")], ["c"], "'out' cannot be reached from 'call-c'"),
-        ([("in", "c"), ("c", "out")], ["c"], "every way through the body calls it"),
+        ([("in", "c"), ("c", "out")], ["c"], "every path through the body calls it"),
     ],
 )
 def test_what_is_no_body(edges, calls, message):

@@ -79,7 +79,7 @@ WHOLE = {
     "its body stays with its key": looping(keyed, before=lambda n: n.key_by(parity)),
     "'pairs' in its body depends on event times": looping(joined),
     "'by time' in its body depends on event times": looping(timed),
-    "of a type that cannot be kept": looping(untyped),
+    "a type that cannot be serialised": looping(untyped),
     "'merge' behind it also reads 'numbers', in another epoch": looping(
         halving, behind=lambda left, numbers: left.merge(numbers)
     ),

@@ -30,7 +30,7 @@ def test_every_problem_of_a_graph_is_listed():
 def test_a_location_is_always_in_the_same_loops():
     [found] = problems(lambda: Graph([Edge("deep", "a", "b", (INGRESS,)), Edge("flat", "a", "b")]))
     assert found == (
-        "[uneven-loops] by one way 'deep' is 1 loop deeper than 'a', by another 0 loops; "
+        "[uneven-loops] by one path 'deep' is 1 loop deeper than 'a', by another 0 loops; "
         "a location is always in the same loops\n"
         "  hint: let every way into a loop be an ingress, and every way out an egress"
     )

@@ -184,8 +184,8 @@ def test_incomparable_times_are_held_one_by_one():
 @pytest.mark.parametrize(
     ("location", "time", "change", "sentence"),
     [
-        ("in", 3, -1, r"\[fewer-than-none\] 'in' has 1 at 3, and 2 were to go"),
-        ("out", 3, -1, r"\[fewer-than-none\] 'out' has 0 at 3, and 1 were to go"),
+        ("in", 3, -1, r"\[fewer-than-none\] 'in' has 1 at 3, fewer than the 2 to be removed"),
+        ("out", 3, -1, r"\[fewer-than-none\] 'out' has 0 at 3, fewer than the 1 to be removed"),
         ("next", 3, 1, r"\[wrong-depth\] 'next' is in 1 loop, and 3 has 0 rounds"),
         ("in", r(3, 1), 1, r"\[wrong-depth\] 'in' is in 0 loops, and .* has 1 round\n"),
         ("nowhere", 3, 1, r"\[unknown-location\] there is no location 'nowhere'"),

@@ -154,7 +154,7 @@ def test_another_order_does_no_harm_where_nothing_shows_it(tmp_path):
     found = one_task(weighed, Reordered, tmp_path)
     assert (found["commit"].kind, found["commit"].relies_on) == ("exactly-once", ("weighed",))
     assert str(found["commit"]) == (
-        "out: exactly-once: `orders` may come in another order when it is replayed, because it has "
+        "out: exactly-once: `orders` may be replayed in another order, because it has "
         "no order, which nothing on the way to `out` shows, `weighed` claims to be commutative, "
         "which it relies on (not tested: cutwater check TARGET), `weighed` is taken to be "
         "deterministic (not checked: cutwater check TARGET), `out` publishes an epoch by renaming "
@@ -180,7 +180,7 @@ def test_early_rows_need_the_order_even_so(tmp_path):
     assert (early.kind, early.relies_on) == ("at-least-once", ())
     (weak,) = early.weaknesses
     assert str(weak) == (
-        "`orders` may come in another order when it is replayed, because it has no order, so that "
+        "`orders` may be replayed in another order, because it has no order, so that "
         "replayed rows cannot be told from new ones; `orders` with order=[…]: "
         "exactly-once"
     )

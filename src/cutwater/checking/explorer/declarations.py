@@ -1,4 +1,4 @@
-"""Whether what a class declares of its actions applies to a model of that class, or of a subclass.
+"""Does a declaration of a class about its actions hold for a model of it, or of a subclass?
 
 ``independent``, ``ample`` and ``is_acyclic`` are claims about code. A subclass that replaces a
 part of that code, be it a helper that ``step`` calls, is another model, of which the claims may be
@@ -21,8 +21,8 @@ _ABOUT_LOOKUP = {"__getattr__", "__getattribute__", "__call__"}
 def is_said_of(model: Any, claim: str) -> bool:
     """Does a model make a claim, and is no method overridden below the class that makes it?
 
-    A claim about ``ample`` is about what is observed, too; the others only if their class uses
-    ``observation``. Parameters, which are not methods, may be overridden.
+    A claim about ``ample`` also depends on ``observation``; the others only if their class uses it.
+    Parameters, which are not methods, may be overridden.
     """
     if not hasattr(model, claim):
         return False

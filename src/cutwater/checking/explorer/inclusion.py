@@ -71,7 +71,7 @@ def shown_only_by(model: Any, other: Any) -> tuple[Path[Any, Any] | None, Checke
 
     Both have ``observation(state)``; steps that do not change it are stuttering and always allowed.
     """
-    claim = always("is shown by the other", lambda beside: bool(beside.others))
+    claim = always("the other model shows the same", lambda beside: bool(beside.others))
     found = check_model(_Product(model, other), [claim])
     if claim.name not in found.discoveries:
         return None, found

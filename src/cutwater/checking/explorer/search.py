@@ -189,12 +189,12 @@ def check_model(
 def _refuse_symmetry(properties: Sequence[Property], search: Search) -> None:
     used = [claim.name for claim in properties if claim.kind == "eventually"]
     if used or search == "random":
-        what = f"the claim '{used[0]}', which is of eventually" if used else "a random search"
+        what = f"the claim '{used[0]}', made by eventually" if used else "a random search"
         raise InputError(
             Problem(
                 "no-symmetry",
                 f"symmetric= cannot be combined with {what}",
-                "leave symmetric= out, or ask in another check",
+                "leave symmetric= out, or check it separately",
             )
         )
 

@@ -2,7 +2,7 @@
 
 A run records the events of each key, in order. Then they are replayed: all in one batch, and in
 random batches of some of the keys, with events of different keys interleaved differently; those of
-one key keep their order. A key only ever gets what it gets in a run, so a task that relies on an
+one key keep their order. A key only receives what it received in a run, so a task that relies on an
 invariant of its stream is not blamed.
 """
 
@@ -44,7 +44,7 @@ def check_batches(
 ) -> Iterator[Finding]:
     """A finding for each vectorised task whose result depends on how its events are batched.
 
-    And one for the rest.
+    Plus one for all others together.
     """
     steps = vectorised_steps(flow)
     clean = compared = 0

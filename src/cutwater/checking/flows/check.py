@@ -105,7 +105,7 @@ def check_flow(
         crashes=crashes, instances=instances, max_states=max_states, samples=samples, walks=walks
     )
     flow.validate()
-    sent = _travel(flow)  # as a run does, before a call has opened what it keeps
+    sent = _travel(flow)  # before any call, as in a run: a call may open a connection
     losses, calls = Losses(), Calls()
     scenarios = [
         Scenario(flow, sample, epoch_size, instances, observe, calls.watch, losses)
@@ -133,7 +133,7 @@ def _silent(_text: str) -> None:
 
 @dataclass(frozen=True)
 class _Check:
-    """What one call of `check_flow` looks at, and how far."""
+    """The subject and the limits of one call of `check_flow`."""
 
     scenarios: Sequence[Scenario]
     calls: Calls
@@ -155,7 +155,7 @@ def _findings(check: _Check) -> Iterator[Finding]:
         yield from _findings_after(seen, check)
     except HangingError as error:  # one is enough: every further run might meet the same call
         problem = str(error.problem)
-        yield Finding("every call returns", "not looked at any further", "violated", (problem,))
+        yield Finding("every call returns", "not checked any further", "violated", (problem,))
 
 
 def _findings_after(seen: Sequence[EpochValues], check: _Check) -> Iterator[Finding]:
@@ -202,7 +202,7 @@ def _findings_after(seen: Sequence[EpochValues], check: _Check) -> Iterator[Find
 
 
 def _if_pure(finding: Finding, is_impure: bool) -> Finding:
-    """The finding, no more than "not refuted" if a function is impure: a search calls it once."""
+    """The finding, at most "not refuted" if a function is impure: a search calls it once."""
     if not is_impure or finding.verdict == "violated":
         return finding
     extent = f"{finding.extent}, as if every function were pure"
@@ -210,12 +210,12 @@ def _if_pure(finding: Finding, is_impure: bool) -> Finding:
 
 
 def _if_anything(finding: Finding, sent: Finding) -> Finding:
-    """The finding on inputs without an event: what holds of nothing is said to be nothing."""
+    """The finding; a note if the inputs have no event, since it would hold vacuously."""
     if finding is sent or finding.verdict not in ("holds", "not refuted"):
         return finding
     why = ("these inputs have no event: pass inputs that do",)
     return replace(
-        finding, check=f"{finding.check}: nothing was looked at", verdict="note", details=why
+        finding, check=f"{finding.check}: nothing was checked", verdict="note", details=why
     )
 
 
@@ -258,7 +258,7 @@ def _purity(calls: Calls) -> Iterator[Finding]:
             yield Finding(f"purity: no impurity found{whose}", message + hint, "not refuted")
         else:
             why = ("no event of these inputs reached a function: pass inputs that do",)
-            yield Finding("purity: nothing was looked at", message, "note", why)
+            yield Finding("purity: nothing was checked", message, "note", why)
     cut = [result for result in clean if result.calls < result.distinct]
     if cut:
         details = [f"'{r.step}': {r.calls:,} of {many(r.distinct, 'different call')}" for r in cut]
@@ -268,7 +268,7 @@ def _purity(calls: Calls) -> Iterator[Finding]:
     if warned:
         details = [f"'{r.step}' names {', '.join(r.warnings)}" for r in warned]
         yield Finding(
-            "purity: names to look at", many(len(warned), "function"), "note", tuple(details)
+            "purity: names to review", many(len(warned), "function"), "note", tuple(details)
         )
 
 
@@ -278,7 +278,7 @@ def _extent(result: PurityResult) -> str:
 
 def _travel(flow: Flow) -> Finding:
     """Can the functions be pickled? An engine sends them to its workers, with their variables."""
-    check, extent = "functions can be sent to an engine", "what they name was pickled"
+    check, extent = "functions can be sent to an engine", "what they reference was pickled"
     try:
         dump_whole(flow, flow)
     except RefusedError as error:
@@ -291,7 +291,7 @@ def _order(scenarios: Sequence[Scenario], seed: int, notify: Callable[[str], Non
     extent = f"{many(compared, 'pair')} of neighbours swapped"
     if not compared:
         why = ("no two inputs of an epoch can be swapped: pass inputs with more events",)
-        return Finding("order of inputs: nothing was looked at", extent, "note", why)
+        return Finding("order of inputs: nothing was checked", extent, "note", why)
     if found:
         details = tuple(str(dependence) for dependence in found)
         return Finding("outputs that depend on the order of inputs", extent, "note", details)
@@ -309,7 +309,7 @@ def _watermarks(scenarios: Sequence[Scenario], seed: int) -> Finding:
     extent = f"{many(streams, 'stream')} followed"
     if not streams:
         why = ("no step has inputs that are followed to its output",)
-        return Finding("watermarks: nothing was looked at", extent, "note", why)
+        return Finding("watermarks: nothing was checked", extent, "note", why)
     if silent and not scenarios[0].has_watermarks:
-        extent += f"; nothing is complete of {', '.join(silent)} before the end"
+        extent += f"; no time of {', '.join(silent)} is complete before the end"
     return Finding(check, extent, "violated" if broken else "not refuted", tuple(broken))

@@ -161,7 +161,7 @@ def coverage(scenarios: Sequence[Scenario], seed: int) -> Iterator[Finding]:
     steps = len({gap.step for gap in gaps})
     every = sum(not isinstance(step, s.Enter) for step in with_bodies(flow.steps))
     extent = f"{many(steps, 'step')} of {every}"
-    yield Finding("never looked at on these inputs", extent, "note", tuple(details))
+    yield Finding("never exercised by these inputs", extent, "note", tuple(details))
 
 
 def gaps_of(flow: Flow, scenarios: Iterable[Scenario]) -> list[Gap]:
@@ -245,7 +245,7 @@ def _gaps(around: _Around, step: s.Step, held_by: Sequence[str]) -> Iterator[Gap
         return
     if not count.received:
         if around.is_first(step):
-            yield Gap(step.name, "received", f"no event came to {step.verb} '{step.name}'")
+            yield Gap(step.name, "received", f"no event reached {step.verb} '{step.name}'")
     elif isinstance(step, _CHOOSING) and not count.emitted:
         what = "let nothing through" if isinstance(step, s.Filter) else "emitted nothing"
         yield Gap(step.name, "emitted", f"{step.verb} '{step.name}' {what}")

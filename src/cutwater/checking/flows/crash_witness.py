@@ -44,7 +44,7 @@ def crash_witness(
 ) -> Finding:
     """Compare runs of the flow with a crash at some position of its input to one without.
 
-    `first` is what the first run of each input showed.
+    `first` holds what the sinks showed in the first run of each input.
     """
     check = "failure transparency, the flow itself"
     drawn = random.Random(seed)
@@ -131,7 +131,7 @@ def _seen(check: str, scenario: Scenario, seed: int) -> Finding:
     crashed = _with_crash(inputs, position) if position else inputs
     with_crash = _events(scenario, crashed)
     details = (
-        "with a crash a sink shows something else",
+        "a sink shows different values after a crash",
         f"without failures: {_events(scenario, inputs)!r}",
         f"with the crash:   {with_crash!r}",
     )

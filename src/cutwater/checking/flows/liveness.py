@@ -24,7 +24,7 @@ def liveness(
     scenario: Scenario, crashes: int, max_states: int, notify: Callable[[str], None]
 ) -> Finding:
     """Check every fair run, with at most `crashes`, of as much input as can be exhausted."""
-    subject = "liveness: every epoch is committed in the end"
+    subject = "liveness: every epoch is eventually committed"
     try:
         return _searched(subject, scenario, crashes, max_states, notify)
     except CutwaterError as error:
@@ -47,7 +47,7 @@ def _searched(
     path = found.discoveries[_CLAIM].path
     tasks = part.tasks()
     model = part.model(crashes, tasks)
-    note = "this run goes on for ever or stops before all is committed"
+    note = "this run never ends, or stops before everything is committed"
     trace = part.trace(tasks, model, path.actions, note)
     details = ("a fair run never commits an epoch of its input",)
     return Finding(subject, extent, "violated", details, part.inputs, trace=trace)

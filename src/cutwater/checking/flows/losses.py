@@ -31,11 +31,11 @@ class Losses:
 
     def finding(self, flow: Flow, calls: Calls) -> Finding:
         """The finding over all runs of a flow, and over the recorded calls."""
-        check = "states and events come back"
+        check = "states and events survive encoding"
         for problem in _sharing(calls):
             self(problem)
         unknown = _of_unknown_types(flow)
-        hint = f"; not judged, since nothing says what it is: {', '.join(unknown)}"
+        hint = f"; not checked, for lack of a declared type: {', '.join(unknown)}"
         extent = "at every barrier, exchange and sink" + (hint if unknown else "")
         found = tuple(str(problem) for problem in self._noted.values())
         return Finding(check, extent, "violated" if found else "not refuted", found)
@@ -77,7 +77,7 @@ def _shared_state_problem(
     return Problem(
         "lost-in-a-snapshot",
         f"{step.title} keeps a state in which '{parts[0]}' and '{parts[1]}' are one object, and "
-        f"depends on that; a snapshot restores two: given {shown(plain(state))} as it comes back, "
+        f"depends on that; a snapshot restores two: given {shown(plain(state))} as restored, "
         "it gives another result",
         "keep it once, or copy it where it is changed",
     )

@@ -101,8 +101,8 @@ class _Again:
             Problem(
                 "another-flow",
                 f"the trace of '{trace.header.flow}' is not one of the flow '{flow.name}': its "
-                "tasks or inputs are others",
-                "give the flow that was run, as it was, and its inputs",
+                "tasks or inputs differ",
+                "give the flow that was run, unchanged, and its inputs",
             )
         )
 
@@ -124,7 +124,7 @@ class _Again:
         """Repeat a step; returns what is different, or None."""
         move = _move(self.here, step)
         if move is None:
-            return "the flow has no such message to take"
+            return "the flow has no such message to consume"
         try:
             there = self.protocol.step(self.here, move)
         except ValueError:
@@ -171,7 +171,7 @@ def _difference(recorded: TraceStep, made: TraceStep) -> str | None:
     for what in ("consumed", "produced", "state"):
         one, two = getattr(recorded, what), getattr(made, what)
         if one is not msgspec.UNSET and _encode(one) != _encode(two):
-            verb = {"consumed": "took", "produced": "produced", "state": "came to"}[what]
+            verb = {"consumed": "consumed", "produced": "produced", "state": "reached"}[what]
             then, now = _formatted(one), _formatted(two)
             return f"'{recorded.task}' {verb} {then}; its function now gives {now}"
     return None

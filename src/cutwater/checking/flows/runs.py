@@ -44,8 +44,8 @@ class Remembered:
 
 def failing(check: str, error: CutwaterError) -> Finding:
     """The finding that a step fails in a run other than the input's own."""
-    message = "in another order of events than that of a run a step fails"
-    return Finding(check, "not looked at any further", "note", (message, str(error)))
+    message = "a step fails if the events arrive in another order"
+    return Finding(check, "not checked any further", "note", (message, str(error)))
 
 
 def search(
@@ -94,7 +94,7 @@ def _shrunk(
     trace = scenario.trace(tasks, model, found.actions, "no run explains this one")
     details = ("an observer can tell this run from every run without failures",)
     if result.checked.holds:
-        details = ("what is observed is taken back in the last step of this run",)
+        details = ("the last step of this run retracts what was observed",)
     return Finding(check, extent, "violated", details, inputs, free, trace)
 
 
@@ -160,7 +160,7 @@ def _explained_walks(
 def _distinguishable(check: str, count: int) -> Finding:
     """A note: this check compares more than is observed, so a difference may be invisible."""
     message = (
-        "the sinks show something else after a crash; whether it is observed was not looked at"
+        "the sinks show different values after a crash; whether an observer sees it was not checked"
     )
     return Finding(check, f"run {count}", "note", (message,))
 

@@ -82,7 +82,7 @@ def inputs_to_try(
         raise InputError(
             Problem(
                 "crash-in-inputs",
-                "the inputs of a check have a crash in them; check tries every crash itself",
+                "the inputs contain a crash; check tries every crash itself",
                 "leave it out, or use simulate",
             )
         )
@@ -161,7 +161,7 @@ def _no_sample(tp: Any) -> InputError:
     return InputError(
         Problem(
             "no-sample",
-            f"no {typename(tp)} can be made up to check the flow with",
+            f"no {typename(tp)} can be generated as an input",
             "pass inputs",
         )
     )

@@ -1,7 +1,7 @@
 """Events in batches: ways to split a history, and ways to shrink a split.
 
-The events of one key keep their order, and only the last of them are removed: a key always gets a
-prefix of what it gets in a run.
+The events of one key keep their order, and only the last of them are removed: a key always receives
+a prefix of what it received in a run.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from cutwater.flow.timely import with_bodies
 
 __all__ = ["check_claims", "claiming_steps"]
 
-_NOTHING_TRIED = "nothing was tried: no key is given events by which it could be refuted"
+_NOTHING_TRIED = "nothing was tried: no key gets events that could refute it"
 
 
 def claiming_steps(flow: Flow) -> list[Apply]:

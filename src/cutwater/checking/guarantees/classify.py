@@ -300,7 +300,7 @@ def each_alone(model: Delivering, flaw: Flaw, **options: Any) -> tuple[SenseVerd
     reference = Reference(model, flaw, **bounds)
     judging = _Judging(model, reference)
     by_state = always("each output is consistent", lambda judged: judged.is_consistent)
-    at_rest = always("nothing is lost or too much", judging.is_quiescent_alike)
+    at_rest = always("the final outputs are those of a reference run", judging.is_quiescent_alike)
     claims = [by_state, at_rest] if reference.is_exhaustive else []
     checked = check_model(judging, claims, **options)
     both = reference.is_exhaustive and checked.is_exhaustive

@@ -63,7 +63,7 @@ class Swap:
 
     step: Apply
     before: tuple[Any, ...]
-    """What the key is given first, from its initial state."""
+    """The earlier events of the key, from its initial state."""
     first: Any
     second: Any
     outcomes: tuple[_Outcome, _Outcome]
@@ -91,7 +91,7 @@ class Repetition:
 
     step: Apply
     before: tuple[Any, ...]
-    """What the key is given first, from its initial state."""
+    """The earlier events of the key, from its initial state."""
     event: Any
     outcomes: tuple[_Outcome, _Outcome]
     """The outcome of the event, and that of its repetition."""
@@ -100,7 +100,7 @@ class Repetition:
         event = _formatted(self.event)
         return "\n".join(
             [
-                f"{_subject(self.step)}: an event that comes again changes something",
+                f"{_subject(self.step)}: a repeated event changes something",
                 *_prefix(self.before),
                 f"  {event}:  {self.outcomes[0]}",
                 f"  {event}  once more:  {self.outcomes[1]}",

@@ -62,7 +62,7 @@ def _run(op: Operator, inputs: Iterable[Event]) -> _Run:
 
 
 def _fed(inputs: Sequence[Event], closing: Sequence[Event], lag: int) -> list[Event]:
-    """The inputs, watermarks that complete them, and `lag` more of those: needs no end."""
+    """The inputs, watermarks that complete them, and `lag` more of those: no end is needed."""
     return [*inputs, *closing, *islice(cycle(closing), lag)]
 
 
@@ -217,10 +217,10 @@ def _call_twice(name: str, call: Callable[[Any], _Outcome], state: Any) -> _Outc
     if changed:
         raise _ImpureError(f"{name} changed the state that it was given")
     if _differ(first, second):
-        raise _ImpureError(f"{name} gave something else when it was called again")
+        raise _ImpureError(f"{name} returned something else when it was called again")
     for output in outputs:
         if not isinstance(output, Data | Watermark):
-            raise _ImpureError(f"{name} emitted {output!r}, which is no event")
+            raise _ImpureError(f"{name} emitted {output!r}, which is not an event")
     return later, outputs
 
 

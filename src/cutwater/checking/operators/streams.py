@@ -70,7 +70,7 @@ def require_hypothesis() -> None:
         raise CutwaterError(
             Problem(
                 "hypothesis-missing",
-                "check_operator makes and shrinks streams with hypothesis, which is not installed",
+                "check_operator draws and shrinks streams with hypothesis, which is not installed",
                 "pip install 'cutwater[dev]'",
             )
         ) from None
@@ -117,7 +117,7 @@ class StreamSearch:
         except NoSuchExample:
             return None
         except Flaky:
-            # Bad once but not again is a counterexample, too; it only cannot be shrunk.
+            # A failure that does not recur is a counterexample, too, but cannot be shrunk.
             return min(found, key=len)
 
     def _simplest(self, stream: list[Event], is_bad: Callable[[list[Event]], bool]) -> list[Event]:

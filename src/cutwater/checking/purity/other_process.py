@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 HASH_SEEDS = (1, 2, 3, 4)
+"""Fixed, so that a check is reproducible; several, since two may order a small set alike."""
 _PATIENCE_S = 600
 """How long to wait for all results. Python calls that hang are interrupted much earlier."""
 HANGS = b'"does not return"'
@@ -90,7 +91,7 @@ def call_elsewhere(
             asked[-1].ask(data)
         return [each for interpreter in asked for each in interpreter.answer()]
     except (pickle.PickleError, EOFError, OSError):
-        for interpreter in asked:  # an unread answer would be taken for that to the next request
+        for interpreter in asked:  # an unread answer would be read as that to the next request
             interpreter.end()
         return None
 

@@ -30,10 +30,11 @@ _THEN = 1_704_110_400.0
 _TICK_S = 0.001
 """How far the clock runs each time it is read: a loop that waits for a deadline ends."""
 _LATER_S = 86_400.0 * 400 + 3_600 * 7 + 61
+"""How much later other surroundings are: in year, month, weekday, hour, minute and second."""
 _TAKING_NOTHING = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 _OF_A_TIME = ("localtime", "gmtime", "ctime")
 _OF_A_STRUCT = ("strftime", "asctime")
-"""They take a broken-down time last; by default that of now."""
+"""Their last argument is a `struct_time`; by default the current time."""
 _KEPT = ("PATH", "LD_", "PYTHON", "VIRTUAL_ENV", "CUTWATER", "COVERAGE")
 _ELSEWHERE = "another environment"
 _FOLDERS = {"HOME": "/another home", "TMPDIR": tempfile.gettempdir() + os.sep + os.curdir}
@@ -69,7 +70,7 @@ def another_clock(now: Callable[[], float]) -> Iterator[None]:
 
 
 def _clocks(real: dict[str, Any], now: Callable[[], float]) -> dict[str, Any]:
-    """What stands in for the functions of `time`."""
+    """Replacements for the functions of `time`."""
 
     def now_ns() -> int:
         return int(now() * 1e9)
@@ -195,7 +196,7 @@ def _is_asked_by_the_user() -> bool:
 
 @contextmanager
 def reproducible(seed: int) -> Iterator[None]:
-    """A fixed clock and random seed in this process, which gets its own back."""
+    """A fixed clock and random seed in this process, restored afterwards."""
     numbers = sys.modules.get("numpy.random")
     state, bits = random.getstate(), os.urandom
     drawn = numbers.get_state() if numbers else None

@@ -179,5 +179,5 @@ def _difference(original: _Replayed, constructed: _Replayed) -> NotExplained | N
     ):
         if mine != other:
             step = (mine or other or (0, 0, {}))[0]
-            return NotExplained(step, f"commit {index + 1} adds something else without failures")
+            return NotExplained(step, f"commit {index + 1} adds different output without failures")
     return None

@@ -179,10 +179,10 @@ def refuse_no_order(order: ObservationOrder, observed: Iterable[Hashable]) -> No
 def _problems(values: Sequence[Hashable], above: dict[Hashable, set[Hashable]]) -> Iterable[str]:
     for a in values:
         if a not in above[a]:
-            yield f"{a!r} is not up to itself (reflexivity)"
+            yield f"{a!r} does not precede itself (reflexivity)"
         for b in above[a]:
             if b != a and a in above[b]:
-                yield f"{a!r} and {b!r} are each up to the other (antisymmetry)"
+                yield f"{a!r} and {b!r} precede each other (antisymmetry)"
             if not above[b] <= above[a]:
                 c = next(iter(above[b] - above[a]))
-                yield f"{a!r} is up to {b!r} and that up to {c!r}, but not {a!r} (transitivity)"
+                yield f"{a!r} precedes {b!r} and {b!r} {c!r}, but not {a!r} {c!r} (transitivity)"

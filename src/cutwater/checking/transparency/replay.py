@@ -132,7 +132,7 @@ class Replayer:
         if at >= len(messages):
             return f"'{message.stream}' has no message {at} yet"
         if not _is_same(messages[at], message):
-            return f"message {at} of '{message.stream}' is another one"
+            return f"message {at} of '{message.stream}' differs"
         if message.epoch != self.epoch[name]:
             return f"'{name}' in epoch {self.epoch[name]} takes a message of {message.epoch}"
         positions[message.stream] = at + 1
@@ -205,9 +205,9 @@ class _Functions:
         if before == produced and state_before == state:
             return None
         one, two = (before, produced) if before != produced else (state_before, state)
-        verb = "produced" if before != produced else "came to the state"
+        verb = "produced" if before != produced else "reached the state"
         return (
-            f"'{task}' was given the same events again and {verb} {_text(two)} after "
+            f"'{task}' was given the same events again and {verb} {_text(two)} instead of "
             f"{_text(one)}: it depends on more than its state and its events"
         )
 

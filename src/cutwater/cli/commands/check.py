@@ -29,7 +29,7 @@ def check(
         str | None,
         typer.Option(
             help="A dict from source to values: module:name; default: 'inputs' beside the flow, "
-            "else made up from the types of the sources"
+            "else generated from the types of the sources"
         ),
     ] = None,
     samples: Annotated[
@@ -43,7 +43,7 @@ def check(
     observe: Annotated[
         str | None,
         typer.Option(
-            help="What is looked at: module:name of a function of a dict from sink to the values "
+            help="The observer: module:name of a function of a dict from sink to the values "
             "it shows; default: all of them"
         ),
     ] = None,
@@ -107,7 +107,7 @@ def _show(report: FlowReport, verbose: bool) -> None:
 
 
 def _note(flow: Flow, report: FlowReport) -> None:
-    """Note beside the flow that it was checked, for `run` to say so; a counterexample undoes it."""
+    """Record the check beside the flow, for `run` to report; a counterexample deletes it."""
     try:
         if not report.holds:
             forget_check(flow)
@@ -119,7 +119,7 @@ def _note(flow: Flow, report: FlowReport) -> None:
 
 
 def _write(violations: tuple[Finding, ...], trace: Path | None, html: Path | None) -> None:
-    """The first counterexample that is a run, in the files that were asked for."""
+    """Write the first counterexample that is a run to the requested files."""
     run = next((finding.trace for finding in violations if finding.trace is not None), None)
     if run is None:
         if trace is not None or html is not None:

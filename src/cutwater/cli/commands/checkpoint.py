@@ -100,7 +100,7 @@ def _show(found: CheckpointSummary) -> None:
     _say(f"{found.flow}: {runs}{on}; the next {unit} is {found.next_epoch}")
     _say(f"{found.buckets} buckets on {found.partitions} partitions")
     if found.rescaling_to is not None:
-        _say(f"its state was being moved to {found.rescaling_to} partitions; that is not finished")
+        _say(f"rescaling to {found.rescaling_to} partitions is not finished")
     elif found.ticks:
         _say(_snapshot(found.ticks))
     elif found.is_mid_epoch:

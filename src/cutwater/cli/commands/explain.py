@@ -1,4 +1,4 @@
-"""``cutwater explain``: a run with failures, and the run without that shows the same."""
+"""``cutwater explain``: a run with failures, and a failure-free run that shows the same."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _show(found: Frontiers, steps: list[StepFrontier]) -> None:
 
 
 def _iterating(found: Frontiers, loop: str) -> Iterator[str]:
-    """Which times are in which round of a loop, or where the time is that was asked for."""
+    """Which times are in which round of a loop, or the round of the requested time."""
     asked = next((each.asked for each in found.steps if each.step == loop), None)
     for each in found.iterating:
         where = f"input epoch {each.number} is in round {each.round}"
@@ -101,7 +101,7 @@ def _iterating(found: Frontiers, loop: str) -> Iterator[str]:
 
 def _times_of(inputs: IteratingInput) -> str:
     if inputs.newest is None:
-        return "times that are not known"
+        return "unknown times"
     after = "" if inputs.after is None else f" after {inputs.after}"
     return f"times{after} up to {inputs.newest}"
 
@@ -184,9 +184,9 @@ def _way_out(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator
         of_it = " of its clock" if len(step.clocks) > 1 else ""
         yield f"nothing else moves it: it is the only source{of_it}"
     elif limit is None:
-        yield f"--idle-after {holder.source}=60 would let it go after a minute without input"
+        yield f"--idle-after {holder.source}=60 would release it after a minute without input"
     elif not holder.follows:
-        yield f"it is let go after {duration(limit)} without input while others have some"
+        yield f"it is released after {duration(limit)} without input while others have some"
 
 
 def _say(text: str) -> None:

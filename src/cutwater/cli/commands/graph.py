@@ -45,7 +45,7 @@ def draw(flow: Flow, format: str) -> str:
 
 
 def on_engine(flow: Flow, drawn: str, format: str, mode: str) -> str:
-    """The picture with the engine that is to run the flow; what that cannot run is refused."""
+    """The picture, with the engine in its title; refuses a flow that the engine cannot run."""
     if mode not in _ENGINES:
         known = " or ".join(map(repr, _ENGINES))
         raise RefusedError(

@@ -31,7 +31,7 @@ def guarantee(
         str | None,
         typer.Option(
             help="A dict from source to values: module:name; default: 'inputs' beside the flow, "
-            "else made up from the types of the sources"
+            "else generated from the types of the sources"
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of inputs and pairs")] = 0,
@@ -77,7 +77,7 @@ def _settings(flow: Flow, config: Path | None, found: Sensitivity) -> list[Setti
     bound = spark_package().load_config(config, flow)
     from cutwater.spark.end_to_end import bound_setting
 
-    title = f"as {config.name} says"
+    title = f"as in {config.name}"
     return [
         bound_setting(flow, bound.sources, bound.sinks, title, refuted=found.refuted, impure=impure)
     ]

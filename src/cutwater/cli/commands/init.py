@@ -138,7 +138,7 @@ def init(
         _make_folder(path.parent)
         write_text(path, text)
     message = [
-        f"made {', '.join(_FILES)} in {folder}; go on with",
+        f"created {', '.join(_FILES)} in {folder}; continue with",
         f"  cd {shlex.quote(str(folder))}",
         "  cutwater simulate flow.py:flow               # what it means, in memory",
         "  cutwater check flow.py:flow                  # every crash of a small input",
@@ -156,7 +156,7 @@ def _make_folder(folder: Path) -> None:
         raise RefusedError(
             Problem(
                 "unwritable-folder",
-                f"{folder} cannot be made: {error.strerror}",
+                f"{folder} cannot be created: {error.strerror}",
                 "choose a folder that you may write to",
             )
         ) from None

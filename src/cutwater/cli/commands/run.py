@@ -187,7 +187,7 @@ def _run(order: _Order, explain: bool) -> RunResult:
                     **order.run,
                 )
             except Exception as error:
-                if stops.is_interrupted:  # which made everything else fail
+                if stops.is_interrupted:  # killing the JVM made everything else fail
                     raise KeyboardInterrupt from None
                 ending = stops.late() if stops.is_late else of_unexpected(error)
                 if log:

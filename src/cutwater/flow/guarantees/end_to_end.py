@@ -74,7 +74,7 @@ class Weakness:
     part: str
     """The name of a source, a step or the sink."""
     why: str
-    """Completes "``orders`` …": "may come in another order when it is replayed"."""
+    """Completes "``orders`` …": "may be replayed in another order"."""
     remedy: str
     """What it would have to be, as a phrase that follows its name."""
     kind: str
@@ -209,7 +209,7 @@ def _weaknesses(
 def _why_weak(part: SourcePart, order: Order) -> str:
     if not part.is_reordered:
         return f"is not replayable, because {part.because}"
-    why = f"may come in another order when it is replayed, because {part.because}"
+    why = f"may be replayed in another order, because {part.because}"
     if order.reasons:
         return f"{why}, and {order.reasons[0]}"
     return f"{why}, so that replayed rows cannot be told from new ones"
@@ -221,7 +221,7 @@ def _not_replayable(part: SourcePart) -> str:
 
 def _harmless(part: SourcePart, sink: str) -> str:
     return (
-        f"`{part.name}` may come in another order when it is replayed, because {part.because}, "
+        f"`{part.name}` may be replayed in another order, because {part.because}, "
         f"which nothing on the way to `{sink}` shows"
     )
 

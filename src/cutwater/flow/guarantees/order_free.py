@@ -36,7 +36,7 @@ class Reason:
 
     step: str
     why: str
-    """Completes "``totals`` …": "adds floats, and another order rounds otherwise"."""
+    """Completes "``totals`` …": "adds floats, which round differently in another order"."""
 
     def __str__(self) -> str:
         return f"`{self.step}` {self.why}"
@@ -141,15 +141,15 @@ def why_order_matters(step: s.Step, stream: StreamType) -> str | None:
         case s.AggregateWindows():
             return _why_aggregates(step.aggregates, stream)
         case s.Histogram():  # counts are equal, but later functions see their listing order
-            return "lists what it counts in the order in which it came"
+            return "lists values in arrival order"
         case s.Batch() | s.Accumulate():
-            return "shows values in the order in which they came"
+            return "collects values in arrival order"
         case s.Skip():
-            return "leaves out the values that came first"
+            return "drops the values that came first"
         case s.Bulk():
-            return "makes runs of values in the order in which they came"
+            return "groups values in arrival order"
         case s.OnComplete() | s.Operate():
-            return "is made of functions of which nothing is known"
+            return "runs functions about which nothing is known"
         case s.Iterate():
             return "is a loop"
     return None
@@ -181,11 +181,11 @@ def _why_aggregate(verb: str, tp: Any) -> str | None:
         kinds = set(members(plain_type(tp)))
         if kinds <= {int, bool}:
             return None
-        return f"a {verb} of {_type(tp)}, which another order may round otherwise"
+        return f"a {verb} of {_type(tp)}, which may round differently in another order"
     if verb in ("min", "max"):
         if _is_one_way(tp):
             return None
-        return f"a {verb} of {_type(tp)}, of which equal values may look different"
+        return f"a {verb} of {_type(tp)}, whose equal values may look different"
     return f"a {verb}, which is the order of events"
 
 

@@ -189,10 +189,10 @@ def _edge(
     reordered = [p for p in parts if p.is_reordered]
     if order.reasons and reordered:
         name, why = reordered[0].name, order.reasons[0]
-        return EdgeVerdict("weak", f"{why}, and `{name}` may come in another order again")
+        return EdgeVerdict("weak", f"{why}, and `{name}` may be replayed in another order")
     if order.reasons:
         return EdgeVerdict(
             "order", f"{order.reasons[0]}; exactly-once, as sources keep their order"
         )
     claims = "".join(f", as `{name}` claims to be commutative" for name in order.claims)
-    return EdgeVerdict("holds", f"the same in whatever order its sources come{claims}")
+    return EdgeVerdict("holds", f"the same in every order of its sources{claims}")

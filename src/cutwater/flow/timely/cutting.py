@@ -159,12 +159,12 @@ def _beside(steps: Sequence[s.Step], number: int) -> Iterator[tuple[s.Step, s.St
 
 
 def _unkept(step: s.Iterate, stream: StreamType) -> str:
-    """What of a loop has no codec for a log or an exchange, as a clause; empty if all has."""
+    """The part of a loop that a log or an exchange has no codec for, as a clause; or empty."""
     types = loop_types(step, stream)[0]
     for inner, stream in zip(step.body, types, strict=True):
         if not _has_codec(stream.value):
-            return f"what '{inner.name}' in its body emits is of a type that cannot be kept"
-    return "" if _has_codec(stream.time) else "its times are of a type that cannot be kept"
+            return f"what '{inner.name}' in its body emits has a type that cannot be serialised"
+    return "" if _has_codec(stream.time) else "its times have a type that cannot be serialised"
 
 
 def _has_codec(tp: Any) -> bool:

@@ -56,7 +56,7 @@ def _states_that_wait(step: s.Iterate) -> Iterator[Problem]:
             yield Problem(
                 "state-ends-too-early",
                 f"{inner.title} is in the body of {step.title}, and waits until times are "
-                "complete; with state_per_epoch what it keeps ends with the epoch, before that",
+                "complete; with state_per_epoch its state ends with the epoch, before that",
                 "leave state_per_epoch out, or let the step read the loop's output",
             )
 
@@ -66,7 +66,7 @@ def body_problems(step: s.Iterate) -> Iterator[Problem]:
     if step.again < 0 or step.out < 0:
         yield Problem(
             "not-a-body",
-            f"the body of {step.title} returned something that it did not make of its stream; it "
+            f"the body of {step.title} returned something not derived from its stream; it "
             "returns one stream, or two: the feedback, and the output",
             "for example iterate(lambda stream: (stream.filter(is_open), stream.filter(is_done)))",
         )
@@ -74,7 +74,7 @@ def body_problems(step: s.Iterate) -> Iterator[Problem]:
     if step.again == 0:
         yield Problem(
             "endless-loop",
-            f"{step.title} feeds back all that it gets, unchanged, so nothing in it ever ends",
+            f"{step.title} feeds back everything it receives, unchanged, so it never ends",
             "let its body feed back what has changed: a filter, a flat_map or a task",
         )
     rounds = step.max_rounds

@@ -2,7 +2,7 @@
 
 A function of the user's own module is pickled by value, with the globals, closure and defaults
 it references, and so are the functions that these reference; a referenced module is sent whole.
-Whether all of it can be pickled is for `dump_whole` to say; what it fails at is found here.
+`dump_whole` decides whether all of it can be pickled; this module finds what it failed at.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ _OF_AN_ABC = "_abc_impl"
 
 
 def _functions_in(value: Any) -> list[FunctionType]:
-    """The functions behind a method, a property or another descriptor; none if it is no such."""
+    """The functions behind a method, a property or another descriptor; none if it is not one."""
     if isinstance(value, property):
         held = [value.fget, value.fset, value.fdel]
     elif isinstance(value, (classmethod, staticmethod)):

@@ -1,4 +1,4 @@
-"""A flow as bytes, with the user's own modules by value; or the sentences why that cannot be."""
+"""A flow as bytes, with the user's own modules by value; or the problems that prevent it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["dump_whole"]
 def dump_whole(value: Any, flow: Flow, bound: Iterable[Any] = ()) -> bytes:
     """Pickle a value that holds a flow, for processes that cannot import the user's modules.
 
-    `bound` are the sources and sinks that it holds besides. Raises `RefusedError`, with one problem
+    `bound` are the sources and sinks that it holds, too. Raises `RefusedError`, with one problem
     for each variable that cannot be sent where such variables are found.
     """
     try:

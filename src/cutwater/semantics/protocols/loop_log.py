@@ -17,7 +17,7 @@ rule  what it says (``docs/protocols.md``)      here                    engine
 8     a restart replays an epoch that is        `start`,                Spark; its state store
       planned and not committed, on the states  `epoch_to_run`,
       of the epoch before                       `states_before`
-9     cleaned is what neither the next epoch    `needed_of_log`,        ``loop_plan.Logs.clean``,
+9     drop only what neither the next epoch     `needed_of_log`,        ``loop_plan.Logs.clean``,
       nor a replay of the newest can read       `needed_of_results`     ``feedback._left``
 ====  ========================================  ======================  ===========================
 
@@ -29,8 +29,8 @@ After a power loss, the newest commit and the plan after it may be gone: Spark d
 logs. The engine syncs them when the tasks of an epoch begin.
 
 Not modelled: zombies and other code (they meet the fences of `microbatch`, since a log is a sink
-and a source like others); watermarks and the end of the input; `max_rounds`; several buckets, but
-for the order in which their rows come to stand in a log.
+and a source like others); watermarks and the end of the input; `max_rounds`; several buckets,
+except for the order of their rows in a log.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class LoopLog:
     # -- planning
 
     def is_sealed(self, w: LoopWorld) -> bool:
-        """Rule 1: every planned epoch is committed, so nothing more comes into the log."""
+        """Rule 1: every planned epoch is committed, so the log gets no more rows."""
         return w.finished == len(w.plans)
 
     def inside(self, w: LoopWorld, run: LoopRun) -> tuple[int, ...]:
@@ -83,7 +83,7 @@ class LoopLog:
         return newest.inside if newest.reads < 0 else (*newest.inside, newest.reads)
 
     def next_round(self, w: LoopWorld, run: LoopRun) -> tuple[int, int]:
-        """Rule 2: the epochs to read: from the first that is not read, through the newest."""
+        """Rule 2: the epochs to read: from the first unread one to the newest."""
         return (w.plans[-1].end if w.plans else 0), len(w.plans)
 
     def room(self) -> int:
@@ -138,7 +138,7 @@ class LoopLog:
         return _SHARED if self.case.is_state_shared else number
 
     def run_tasks(self, w: LoopWorld, is_reversed: bool) -> LoopWorld | None:
-        """Run the body on each event of the round; rows come to stand in the logs in any order."""
+        """Run the body on each event of the round; rows reach the logs in any order."""
         # PREMISE
         epoch = self.epoch_to_run(w)
         if w.run is None or w.run.work is not None or epoch < 0:
@@ -201,7 +201,7 @@ class LoopLog:
         return any(written.epoch == epoch for written in (w.log if what == "log" else w.results))
 
     def finish(self, w: LoopWorld) -> LoopWorld | None:
-        """Take the next step of an epoch whose tasks are done; what is published is left alone."""
+        """Take the next step of an epoch whose tasks are done; skip what is already published."""
         # PREMISE
         if w.run is None or w.run.work is None:
             return None
@@ -225,11 +225,11 @@ class LoopLog:
     # -- cleaning
 
     def needed_of_log(self, w: LoopWorld) -> int:
-        """Rule 9: what the newest epoch read is kept, since a power loss may take its commit."""
+        """Rule 9: keep what the newest epoch read, since a power loss may lose its commit."""
         return w.plans[-1].start
 
     def needed_of_results(self, w: LoopWorld) -> int:
-        """Rule 9: results are kept from when the oldest input epoch entered that is not out."""
+        """Rule 9: keep results since the oldest unreleased input epoch entered."""
         newest = w.plans[-1]
         present = (newest.leaves, *newest.inside, newest.reads)
         oldest = next((number for number in present if number >= 0), -1)
@@ -248,7 +248,7 @@ class LoopLog:
     # -- starting and failing
 
     def start(self, w: LoopWorld) -> LoopWorld | None:
-        """Rule 8: a run starts; all that it knows of the loop is in the checkpoint."""
+        """Rule 8: a run starts; it knows of the loop only what is in the checkpoint."""
         # PREMISE
         if w.run is not None:
             return None
@@ -265,7 +265,7 @@ class LoopLog:
         return replace(w, run=None, crashes=w.crashes - 1)
 
     def lose_power(self, w: LoopWorld) -> LoopWorld | None:
-        """The machine goes down: of Spark's logs only what was synced is there."""
+        """The machine goes down: only the synced part of Spark's logs survives."""
         # PREMISE
         if w.run is None or not w.losses:
             return None
@@ -276,7 +276,7 @@ class LoopLog:
 
 
 def _rows_of(log: Sequence[WrittenRows], row: type[_Row], start: int, end: int) -> list[_Row]:
-    """The rows of some epochs, as they stand in a log."""
+    """The rows of some epochs, in the order of the log."""
     return [
         each
         for written in log

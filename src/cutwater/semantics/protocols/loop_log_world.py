@@ -1,7 +1,7 @@
 """The world of a loop that feeds back through a log: durable state, a run, and the bounds.
 
 The body of the loop appends the name of each event to a state, and emits the whole state. So any
-event that is lost, doubled, out of order or on a wrong state shows in what is released.
+event that is lost, duplicated, reordered or processed on a wrong state shows in the output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 States = tuple[tuple[int, str], ...]
-"""The state of each input epoch in the loop, by its number; of a shared state the number is -1."""
+"""The state of each input epoch in the loop, by its number; a shared state has the number -1."""
 Released = tuple[tuple[int, tuple[str, ...]], ...]
 """What readers see: input epochs, in order, each with its outputs."""
 
@@ -55,7 +55,7 @@ class LoopOutput(msgspec.Struct, frozen=True, order=True):
 
 
 class WrittenRows(msgspec.Struct, frozen=True):
-    """What an epoch published to a log; the rows stand in the order in which they were written."""
+    """What an epoch published to a log; its rows are in the order in which they were written."""
 
     epoch: int
     rows: tuple[FedBack, ...] | tuple[LoopOutput, ...]
@@ -67,9 +67,9 @@ class RoundPlan(msgspec.Struct, frozen=True):
     reads: int
     """The input epoch that enters; -1: none."""
     start: int
-    """The first epoch of which it reads what was fed back."""
+    """The first epoch whose feedback it reads."""
     end: int
-    """The first epoch of which it does not."""
+    """The first epoch after those."""
     leaves: int
     """The input epoch that is released; -1: none."""
     inside: tuple[int, ...]
@@ -106,11 +106,11 @@ class LoopWorld(msgspec.Struct, frozen=True, cache_hash=True):
     finished: int
     """Length of Spark's commit log."""
     synced: int
-    """How many epochs had their offsets synced to disk, as tasks began."""
+    """The number of epochs whose offsets were synced to disk, as their tasks began."""
     log: tuple[WrittenRows, ...]
-    """What epochs fed back, as far as it was not cleaned."""
+    """What epochs fed back, as far as it was not removed."""
     results: tuple[WrittenRows, ...]
-    """What left the body, as far as it was not cleaned."""
+    """What left the body, as far as it was not removed."""
     states: tuple[States, ...]
     """For each epoch whose tasks have run, the states after it."""
     shown: Released

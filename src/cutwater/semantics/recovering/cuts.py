@@ -1,20 +1,20 @@
-"""Taking a snapshot of processes that exchange messages, and going back to it (P1, Fig. 3).
+"""Three ways to take a snapshot of communicating processes and to restore it (P1, Fig. 3).
 
 =====================================  =====================================================
 P1, section 3.2                        here
 =====================================  =====================================================
 processes p1 → p2 → p3                 `PIPELINE`; `MEETING` has two sources
 a snapshot without coordination (3a)   `Uncoordinated`; not consistent
-Chandy and Lamport's snapshot (3b)     `ChandyLamport`; with messages that were under way
+Chandy and Lamport's snapshot (3b)     `ChandyLamport`; with messages in flight
 asynchronous barriers (3c)             `Barriers`; without
 m sent, but not received               ``Process.under_way``
 causally consistent                    `is_consistent`
 recovery from a snapshot               ``CutModel.step`` of a `Crash`
 =====================================  =====================================================
 
-Every process keeps what it received, in order, and sends it on; a source sends what is in its log.
-Channels keep the order of what is sent. A snapshot is taken once, and once more after a crash, from
-which all processes go back at once; how they do so one by one is `one_by_one`.
+Every process keeps what it received, in order, and forwards it; a source sends its log. Channels
+are FIFO. One snapshot is taken, and one more after a crash, from which all processes recover at
+once; in `one_by_one` they recover one after another.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ __all__ = [
 ]
 
 MARKER = "|"
-"""What separates the messages before a snapshot from those after it."""
+"""The marker between the messages before a snapshot and those after it."""
 
 
 class System(msgspec.Struct, frozen=True):
-    """Which processes there are, and who sends to whom."""
+    """The processes, and the channels between them."""
 
     logs: tuple[tuple[str, ...], ...]
-    """For each source what it sends; sources are the first processes."""
+    """The log of each source; sources are the first processes."""
     channels: tuple[tuple[int, int], ...]
     """For each channel its sender and its receiver."""
 
@@ -66,48 +66,48 @@ class System(msgspec.Struct, frozen=True):
         return 1 + max(receiver for _, receiver in self.channels)
 
     def into(self, process: int) -> list[int]:
-        """The channels that a process receives by."""
+        """The channels that a process reads."""
         return [n for n, (_, receiver) in enumerate(self.channels) if receiver == process]
 
     def out_of(self, process: int) -> list[int]:
-        """The channels that a process sends by."""
+        """The channels that a process writes."""
         return [n for n, (sender, _) in enumerate(self.channels) if sender == process]
 
 
 PIPELINE = System((("a", "b", "c"),), ((0, 1), (1, 2)))
 """P1's three processes."""
 MEETING = System((("a", "b"), ("x", "y")), ((0, 2), (1, 2), (2, 3)))
-"""Two sources that meet, so that one marker comes before the other."""
+"""Two sources with one reader, so that one marker arrives before the other."""
 
 Received = tuple[tuple[int, str], ...]
-"""What came by which channel, in order."""
+"""Messages with the channels they arrived on, in order."""
 
 
 class Process(msgspec.Struct, frozen=True):
-    """A process, and what it has put into the snapshot."""
+    """A process, and its part of the snapshot."""
 
     received: Received = ()
-    """Its state: all that it received; of a source, all that it sent."""
+    """Its state: everything it received; for a source, everything it sent."""
     recorded: Received | None = None
     """Its state in the snapshot; None: not yet taken."""
     marked: tuple[int, ...] = ()
-    """The channels whose marker has come."""
+    """The channels whose marker has arrived."""
     under_way: Received = ()
-    """What was sent before the snapshot of the sender and received after that of the receiver."""
+    """Messages in flight: sent before the sender's snapshot, received after the receiver's."""
 
 
 class World(msgspec.Struct, frozen=True):
-    """All processes and what is between them."""
+    """All processes, and the messages in flight."""
 
     processes: tuple[Process, ...]
     channels: tuple[tuple[str, ...], ...]
-    """For each channel what was sent and not yet received, oldest first."""
+    """For each channel the messages in flight, oldest first."""
     crashes: int
-    """How many may still come."""
+    """How many more crashes are allowed."""
 
 
 class Take(msgspec.Struct, frozen=True):
-    """A source sends what is next in its log, or a process takes what is next on a channel."""
+    """A source sends its next message, or a process takes the next one of a channel."""
 
     process: int
     channel: int = -1
@@ -119,7 +119,7 @@ class Take(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A process takes its snapshot without having got a marker."""
+    """A process takes its snapshot without a marker."""
 
     process: int
 
@@ -128,17 +128,17 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Crash(msgspec.Struct, frozen=True):
-    """All processes lose their states and go back to the snapshot, or to the start."""
+    """All processes lose their states and restore the snapshot, or their initial states."""
 
     def __str__(self) -> str:
-        return "a crash; all go back"
+        return "a crash; all recover"
 
 
 Move = Take | Mark | Crash
 
 
 class Snapshotting:
-    """What a way of taking snapshots does, rule by rule. To break one, override a method."""
+    """The rules of a way to take snapshots; override a method to break one."""
 
     sends_markers = True
 
@@ -147,7 +147,7 @@ class Snapshotting:
         return process < len(system.logs)
 
     def is_blocked(self, process: Process, channel: int) -> bool:
-        """Does the process leave what is next on a channel where it is?"""
+        """Is a channel blocked, so that its next message stays on it?"""
         return False
 
     def is_due(self, system: System, number: int, process: Process) -> bool:
@@ -155,11 +155,11 @@ class Snapshotting:
         raise NotImplementedError
 
     def keeps(self, process: Process, channel: int) -> bool:
-        """Does a message that is received now belong to the snapshot, as one under way?"""
+        """Does a message received now belong to the snapshot, as one in flight?"""
         return False
 
     def is_whole(self, system: System, world: World) -> bool:
-        """Is the snapshot complete, so that a crash goes back to it?"""
+        """Is the snapshot complete, so that a recovery restores it?"""
         return all(
             process.recorded is not None and set(process.marked) == set(system.into(number))
             for number, process in enumerate(world.processes)
@@ -167,7 +167,7 @@ class Snapshotting:
 
 
 class ChandyLamport(Snapshotting):
-    """The first marker takes the snapshot; until the last one comes, messages are kept with it.
+    """The first marker triggers the snapshot; messages join it until the last marker arrives.
 
     Any process may begin, as in the figure, where p3 is ahead of p2.
     """
@@ -181,15 +181,15 @@ class ChandyLamport(Snapshotting):
         return process.recorded is None
 
     def keeps(self, process: Process, channel: int) -> bool:
-        """What comes between the snapshot and the marker of its channel was under way."""
+        """A message between the snapshot and the marker of its channel was in flight."""
         return process.recorded is not None and channel not in process.marked
 
 
 class Barriers(Snapshotting):
-    """The last marker takes the snapshot; a channel whose marker has come waits for the others."""
+    """The last marker triggers the snapshot; a channel is blocked after its marker."""
 
     def is_blocked(self, process: Process, channel: int) -> bool:
-        """Behind its marker a channel waits until the snapshot is taken."""
+        """After its marker, until the snapshot is taken."""
         return channel in process.marked and process.recorded is None
 
     def is_due(self, system: System, number: int, process: Process) -> bool:
@@ -198,7 +198,7 @@ class Barriers(Snapshotting):
 
 
 class Uncoordinated(Snapshotting):
-    """Every process takes its snapshot when it likes."""
+    """Every process takes its snapshot at any time."""
 
     sends_markers = False
 
@@ -219,7 +219,7 @@ class CutModel:
     >>> model = CutModel(Barriers())
     >>> (world,) = model.initial_states()
     >>> [str(move) for move in model.actions(world)]
-    ['p1 sends', 'p1 takes its snapshot', 'a crash; all go back']
+    ['p1 sends', 'p1 takes its snapshot', 'a crash; all recover']
     """
 
     def __init__(self, way: Snapshotting, system: System = PIPELINE, crashes: int = 1) -> None:
@@ -231,7 +231,7 @@ class CutModel:
         return (World(processes, ((),) * len(self.system.channels), self.crashes),)
 
     def actions(self, state: World) -> list[Move]:
-        """What may happen: sending, taking, beginning a snapshot, a crash."""
+        """The possible moves: send, take, begin a snapshot, crash."""
         moves: list[Move] = []
         for number, process in enumerate(state.processes):
             if number < len(self.system.logs):
@@ -293,7 +293,7 @@ class CutModel:
         return self._sent(state, number, MARKER) if self.way.sends_markers else state
 
     def _recovered(self, state: World) -> World:
-        """Go back to the snapshot if it is whole, else to the start; another one may be taken."""
+        """Restore the snapshot if complete, else the initial states; another may be taken."""
         is_whole = self.way.is_whole(self.system, state)
         processes: list[Process] = []
         channels: list[tuple[str, ...]] = [()] * len(self.system.channels)
@@ -310,7 +310,7 @@ class CutModel:
 
 
 def is_consistent(model: CutModel, state: World) -> bool:
-    """Is in a whole snapshot everything sent that was received, and nothing lost?"""
+    """Was everything received in a complete snapshot also sent in it, and is nothing lost?"""
     if not model.way.is_whole(model.system, state):
         return True
     return all(
@@ -320,7 +320,7 @@ def is_consistent(model: CutModel, state: World) -> bool:
 
 
 def has_only_what_was_sent(model: CutModel, state: World) -> bool:
-    """Has no process of a whole snapshot received what its sender had not sent (P1, Fig. 3a)?"""
+    """Was everything received in a complete snapshot also sent in it (P1, Fig. 3a)?"""
     if not model.way.is_whole(model.system, state):
         return True
     return all(
@@ -331,12 +331,12 @@ def has_only_what_was_sent(model: CutModel, state: World) -> bool:
 
 
 def has_messages_under_way(state: World) -> bool:
-    """Has the snapshot messages in it that were sent and not received (P1, Fig. 3b)?"""
+    """Does the snapshot contain messages in flight (P1, Fig. 3b)?"""
     return any(process.under_way for process in state.processes)
 
 
 def has_each_once(model: CutModel, state: World) -> bool:
-    """Once nothing can happen any more: has the sink everything, once?"""
+    """At rest: does the sink have everything exactly once?"""
     if any(not isinstance(move, Crash) for move in model.actions(state)):
         return True
     return sorted(model.observation(state)) == sorted(w for log in model.system.logs for w in log)
@@ -347,7 +347,7 @@ def _sent_by(process: Process) -> list[str]:
 
 
 def _received_by(process: Process, channel: int) -> list[str]:
-    """What came by a channel according to the snapshot, and what was under way on it."""
+    """The messages received on a channel in the snapshot, and those in flight on it."""
     every = [*(process.recorded or ()), *process.under_way]
     return [word for by, word in every if by == channel]
 

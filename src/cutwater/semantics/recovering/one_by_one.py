@@ -1,10 +1,10 @@
-"""Recovery that is not atomic: tasks go back one by one (P1, section 4.3).
+"""Recovery that is not atomic: tasks recover one by one (P1, section 4.3).
 
 P1's F-Recover is one step of the whole system. "In practice, it may be implemented as an
 asynchronous atomic step, which allows tasks to start processing before all have been recovered."
-Here it is: a coordinator that does not fail, a failure detector that finds what crashed and may be
-wrong about what did not, and tasks that hear of a recovery one after another, while messages and
-snapshots of the time before are still under way.
+Here it is so: a coordinator that does not fail, a failure detector that finds every crash and may
+also suspect live tasks, and tasks that learn of a recovery one after another, while messages and
+snapshots from before it are still in flight.
 
 =====================================  =====================================================
 P1, section 4.3                        here
@@ -13,7 +13,7 @@ the implicit coordinator               `Coordinator`
 an eventually perfect failure          `Suspect`, of a task that has crashed, or (``mistakes``
 detector                               times) of one that has not
 durable snapshot storage               ``World.stored``
-a replayable input                     ``RecoveryCase.epochs``: a source goes back to an offset
+a replayable input                     ``RecoveryCase.epochs``: a source seeks to an offset
 recovery, task by task                 `Recover`
 output, by epoch                       ``World.published``
 =====================================  =====================================================
@@ -21,17 +21,17 @@ output, by epoch                       ``World.published``
 What makes it correct is one number, the **generation**, which the coordinator raises with each
 recovery:
 
-- a task sends with its generation (`RecoveryRules.stamp`), and drops what is older; what is newer
-  waits until the task has recovered too (`RecoveryRules.verdict`);
-- an epoch is committed when all tasks have stored it in the generation that holds
+- a task stamps messages with its generation (`RecoveryRules.stamp`) and drops older ones; newer
+  ones wait until the task has recovered too (`RecoveryRules.verdict`);
+- an epoch is committed when all tasks have stored it in the valid generation
   (`RecoveryRules.counts`);
-- all tasks recover, those that did not crash too (`RecoveryRules.must_recover`).
+- all tasks recover, including those that did not crash (`RecoveryRules.must_recover`).
 
-A task that recovers is the same process as before. A process that was taken for dead and goes on
-beside its successor is in `protocols.microbatch` and `protocols.realtime`.
+A task that recovers is the same process as before. A zombie, presumed dead but running beside its
+successor, is in `protocols.microbatch` and `protocols.realtime`.
 
-The graph is two sources, a task that sends each word on with the one it had before it, so that the
-order in which the sources meet can be seen, and a sink.
+The graph has two sources, a task that forwards each word with the one before it, so that the order
+in which it reads the sources is visible, and a sink.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ RecoveryVerdict = Literal["take", "drop", "wait"]
 
 
 class RecoveryCase(msgspec.Struct, frozen=True):
-    """What is explored."""
+    """The bounds of an exploration."""
 
     epochs: tuple[tuple[str | None, str | None], ...] = (("a", "x"), ("b", None))
     """For each epoch what each source reads; None: nothing."""
@@ -85,15 +85,15 @@ class Message(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class TaskState(msgspec.Struct, frozen=True, cache_hash=True):
-    """A task, as far as it is volatile."""
+    """The volatile state of a task."""
 
     generation: int = 1
-    """The recovery that it has heard of."""
+    """The newest recovery it has learned of."""
     epoch: int = 0
     """The epoch that it is in."""
     state: Any = ()
-    """Of a source: has it read the word of the epoch? Of the middle: the word that it had last. Of
-    the sink: the words of the epoch."""
+    """For a source: has it read the word of the epoch? For the middle task: its last word. For the
+    sink: the words of the epoch."""
     is_up: bool = True
 
 
@@ -103,7 +103,7 @@ class StoredSnapshot(msgspec.Struct, frozen=True, cache_hash=True):
     task: int
     epoch: int
     generation: int
-    """The one that the task was in."""
+    """The generation that the task was in."""
     state: Any
 
 
@@ -112,9 +112,9 @@ class Coordinator(msgspec.Struct, frozen=True, cache_hash=True):
 
     generation: int = 1
     committed: int = 0
-    """So many epochs are complete."""
+    """The number of committed epochs."""
     cuts: tuple[int, ...] = ()
-    """For each of them the generation whose snapshots are those of the epoch."""
+    """For each of them the generation of its snapshots."""
 
 
 class World(msgspec.Struct, frozen=True, cache_hash=True):
@@ -125,7 +125,7 @@ class World(msgspec.Struct, frozen=True, cache_hash=True):
     stored: frozenset[StoredSnapshot]
     coordinator: Coordinator
     published: tuple[tuple[str, ...], ...]
-    """For each committed epoch what the sink had in it."""
+    """For each committed epoch the words at the sink."""
     crashes: int
     mistakes: int
 
@@ -156,10 +156,10 @@ _FAULTS = ("crash", "suspect")
 
 
 class RecoveryRules:
-    """What makes a recovery task by task correct. To break a rule, override it."""
+    """The rules that make recovery task by task correct; override one to break it."""
 
     def stamp(self, task: TaskState) -> int:
-        """The generation that a task sends with."""
+        """The generation that a task stamps its messages with."""
         return task.generation
 
     def verdict(self, task: TaskState, message: Message) -> RecoveryVerdict:
@@ -204,7 +204,7 @@ class RecoveryModel:
         return False if number in _SOURCES else "" if number == _MIDDLE else ()
 
     def actions(self, state: World) -> list[RecoveryMove]:
-        """What may happen, what goes wrong last."""
+        """The possible moves, faults last."""
         moves = [move for n in range(len(_TASKS)) for move in self._moves(state, n)]
         if self._committable(state):
             moves.append(RecoveryMove("commit"))
@@ -248,11 +248,11 @@ class RecoveryModel:
         return len(who) == len(_TASKS)
 
     def step(self, state: World, action: RecoveryMove) -> World:
-        """The world after a step, and after all has been dropped that can be."""
+        """The world after a step, without the messages that can be dropped."""
         return self._without_dropped(self._after(state, action))
 
     def _without_dropped(self, state: World) -> World:
-        """No other step can tell when a message is dropped, so it is at once."""
+        """Drop messages at once: no other step can tell when that happens."""
         for channel, (_, receiver) in enumerate(_CHANNELS):
             task, waiting = state.tasks[receiver], state.channels[channel]
             while task.is_up and waiting and self.rules.verdict(task, waiting[0]) == "drop":
@@ -313,7 +313,7 @@ class RecoveryModel:
         return state
 
     def _committed(self, state: World) -> World:
-        """The coordinator commits an epoch: what the sink stored of it can be seen."""
+        """The coordinator commits an epoch: what the sink stored of it becomes visible."""
         known = state.coordinator
         counted = [
             stored
@@ -335,7 +335,7 @@ class RecoveryModel:
         return replace(state, coordinator=known, mistakes=state.mistakes - is_mistake)
 
     def _recovered(self, state: World, number: int) -> World:
-        """One task goes back to the newest committed epoch."""
+        """One task restores the newest committed epoch."""
         known = state.coordinator
         kept = self._first(number)
         if number == _MIDDLE and known.committed:
@@ -344,7 +344,7 @@ class RecoveryModel:
         return _with_task(state, number, back)
 
     def _stored(self, state: World, number: int) -> StoredSnapshot:
-        """The snapshot that a task goes back to: of the newest committed epoch."""
+        """The snapshot that a task restores: that of the newest committed epoch."""
         known = state.coordinator
         found = [s for s in state.stored if (s.task, s.epoch) == (number, known.committed - 1)]
         of_cut = [s for s in found if s.generation == known.cuts[-1]]
@@ -355,12 +355,12 @@ class RecoveryModel:
         return state.published
 
     def is_at_rest(self, state: World) -> bool:
-        """Can nothing happen any more but what goes wrong?"""
+        """Can only faults still happen?"""
         return all(move.rule in _FAULTS for move in self.actions(state))
 
 
 def is_explained(case: RecoveryCase, published: Sequence[Sequence[str]]) -> bool:
-    """Is what is published that of a run without failures (P1, Definition 5.2)?
+    """Is the published output that of a run without failures (P1, Definition 5.2)?
 
     Each epoch has its words once, and each word says which came before it.
     """
@@ -377,9 +377,9 @@ def is_explained(case: RecoveryCase, published: Sequence[Sequence[str]]) -> bool
 
 
 def is_all_published(model: RecoveryModel, state: World) -> bool:
-    """Once nothing can happen any more but what goes wrong: is every epoch published?
+    """At rest: is every epoch published?
 
-    A task that crashed is suspected some time, so it is not at rest while one is down.
+    A crashed task is eventually suspected, so nothing is at rest while one is down.
     """
     is_down = any(not task.is_up for task in state.tasks)
     return is_down or not model.is_at_rest(state) or len(state.published) == len(model.case.epochs)

@@ -24,17 +24,17 @@ InitProp, ISpec                        `model.TimelyModel`
 §3.4, recursion                        `recursion.Recursion`
 =====================================  =====================================================
 
-Where we read the paper our way (2026-11-18):
+Where we interpret the paper (2026-11-18):
 
 - T, M and the local states are finite here. ⤳¹ is taken from the states that are reachable under
-  every event, requested or not, as Definition 1 has it; Definition 3 from the reachable pairs of a
-  state and the requests that stand.
+  every event, requested or not, as in Definition 1; Definition 3 from the reachable pairs of a
+  state and its pending requests.
 - Definition 2 is computed along simple paths. As a closure it would always be transitive, and
   Theorem 1 would say nothing.
-- Clock is the fixed point Close↑. Proposition 8 then needs Condition 1 alone; what breaks only
-  Condition 2 shows against the clock of Proposition 3's formula (`clock.ReachedClock`).
+- Clock is the fixed point Close↑. Proposition 8 then needs Condition 1 alone; a violation of
+  Condition 2 alone shows with the clock of Proposition 3's formula (`clock.ReachedClock`).
 - One Inp adds one message here, at the end of a queue; several are several steps. The function
-  `actions.change_inputs` has the paper's premise whole.
+  `actions.change_inputs` has the paper's full premise.
 - The first-difference test of §3.4 is incomplete where a call lies on a cycle of the body; see
   `recursion`.
 """

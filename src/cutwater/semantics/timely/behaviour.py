@@ -17,7 +17,7 @@ from cutwater.semantics.timely.dataflow import Dataflow, Notified, Processor, Ti
 __all__ = ["Request", "one_step", "requested"]
 
 _MOST_STATES = 10_000
-"""A processor with more local states is taken for infinite."""
+"""A processor with more local states counts as infinite."""
 _S = TypeVar("_S", bound=Hashable)
 
 

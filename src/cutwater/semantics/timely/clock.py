@@ -1,4 +1,4 @@
-"""Where work may remain: P3's Clock, and what may stand for it (sections 3.3 and 4.2)."""
+"""Where work may remain: P3's Clock, and substitutes for it (sections 3.3 and 4.2)."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def close(relation: CouldResultIn, stamps: Iterable[Pointstamp]) -> frozenset[Po
 
 
 def reached(relation: CouldResultIn, stamps: Iterable[Pointstamp]) -> frozenset[Pointstamp]:
-    """Proposition 3's formula: what could come of some pointstamp; `close` under Condition 2."""
+    """Proposition 3's formula: what some pointstamp could result in; `close` under Condition 2."""
     return frozenset(there for stamp in stamps for there in relation.after(stamp))
 
 
 def least(relation: CouldResultIn, stamps: Iterable[Pointstamp]) -> list[Pointstamp]:
     """The minimal pointstamps, one of each class of equivalent ones.
 
-    Under Condition 2 they may stand for all: `reached` from them is `reached` from all. Without it
-    what they could result in may be less.
+    Under Condition 2 they represent all: `reached` from them is `reached` from all. Without it they
+    may reach less.
     """
     found: list[Pointstamp] = []
     for stamp in dict.fromkeys(stamps):
@@ -60,7 +60,7 @@ class Clock:
         return self._known[stamps]
 
     def of(self, stamps: frozenset[Pointstamp]) -> frozenset[Pointstamp]:
-        """The clock that these pointstamps make; a variant overrides it."""
+        """The clock of these pointstamps; a variant overrides it."""
         return close(self.relation, stamps)
 
 
@@ -68,14 +68,14 @@ class ReachedClock(Clock):
     """The clock by Proposition 3's formula, which is P3's only under Condition 2."""
 
     def of(self, stamps: frozenset[Pointstamp]) -> frozenset[Pointstamp]:
-        """What could come of these pointstamps in one proof."""
+        """What these pointstamps could result in, each in one proof."""
         return reached(self.relation, stamps)
 
 
 class TrackedClock:
     """The clock that `Progress` keeps from the summaries of the edges: P3's, conservatively.
 
-    It goes from the configuration it was asked for last to the next by the pointstamps that differ.
+    It is updated by the pointstamps that changed since the configuration of the last call.
     """
 
     def __init__(self, dataflow: Dataflow) -> None:
@@ -84,7 +84,7 @@ class TrackedClock:
         self._live: Counter[Pointstamp] = Counter()
 
     def __call__(self, c: Configuration) -> frozenset[Pointstamp]:
-        """The pointstamps for which work may remain, as far as summaries tell."""
+        """The pointstamps for which work may remain, as far as summaries show."""
         live = Counter(pointstamps(self.dataflow, c))
         for stamp in live.keys() | self._live.keys():
             if change := live[stamp] - self._live[stamp]:

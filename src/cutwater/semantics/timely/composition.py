@@ -151,7 +151,7 @@ class Composite:
     """The composite of two graphs as a model (P3: Spec₁₂).
 
     A state is a configuration of the whole graph; the queues of connecting edges are shared. A step
-    is at once a step of each graph, or nothing, and not both act. What is observed is what is
+    is at once a step of each graph, or a stutter, and not both act. What is observed is what is
     observed of the whole: its input and output edges.
 
     `arriving` are messages that Inp may add, each once, at any moment: at the end of its edge.
@@ -200,7 +200,7 @@ class Composite:
         )
 
     def _candidates(self, part: Dataflow, state: _Joint) -> list[_Candidate]:
-        """What a graph may do of its own accord, and nothing; what follows is for the other."""
+        """The steps a graph may take by itself, and none; the other graph has to allow them."""
         c = state.configuration
         view = self._view(part, c)
         own = [view, *_own_steps(part, view, lambda _: self.clock(c)), *self._removals(part, view)]
@@ -223,7 +223,7 @@ class Composite:
         )
 
     def _view(self, part: Dataflow, c: Configuration) -> Configuration:
-        """The part of a configuration that a graph speaks of."""
+        """The part of a configuration that belongs to a graph."""
         nodes = [self.whole.number[processor.name] for processor in part.processors]
         edges = [self.whole.edge_number[edge.name] for edge in part.edges]
         return Configuration(
@@ -235,7 +235,7 @@ class Composite:
     def _merged(
         self, state: Configuration, views: tuple[Configuration, ...]
     ) -> Configuration | None:
-        """The configuration in which both changes have come about; None if they contradict."""
+        """The configuration after both changes; None if they contradict each other."""
         changed: dict[str, tuple[Message, ...]] = {}
         for part, view in zip(self.parts, views, strict=True):
             for edge, queue in zip(part.edges, view.queues, strict=True):

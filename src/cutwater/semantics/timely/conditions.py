@@ -46,16 +46,16 @@ class PastRequest:
 
 @dataclass(frozen=True)
 class PastMessage:
-    """What comes to a node and may come back to it at a time that is not the same or later."""
+    """An event at a node that may come back to it at a time that is not the same or later."""
 
     node: str
     time: Any
     back_at: Any
     """When it comes back."""
     path: tuple[str, ...]
-    """From the node round to the edge on which it comes back."""
+    """From the node around to the edge on which it comes back."""
     sender: str
-    """The node on the path that sends into the past; where times along the path are of several
+    """The node on the path that sends into the past; if the times along the path have several
     domains and none can be blamed, the last one that sends."""
 
     @property
@@ -66,7 +66,7 @@ class PastMessage:
             f"what comes to {self.node!r} at {self.time!r} may come back to it at "
             f"{self.back_at!r}, along {' → '.join(self.path)} → {self.node}: {self.sender!r} sends "
             "into the past; round a cycle times must not decrease",
-            f"let {self.sender!r} send at the time of what it got, or later",
+            f"let {self.sender!r} send at the time of its event, or later",
         )
 
 

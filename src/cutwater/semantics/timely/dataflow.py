@@ -106,19 +106,19 @@ class Processor:
     g1: Callable[[Any, TimelyEvent], Reaction]
     """``(state, event) -> reaction``; pure."""
     initial: tuple[tuple[Any, frozenset[Any]], ...] = ((None, frozenset()),)
-    """The states it may start in, each with the notifications it asks for at first."""
+    """The states it may start in, each with its initial notification requests."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dataflow:
-    """A graph of processors over a finite set of times and messages; two are equal if one.
+    """A graph of processors over a finite set of times and messages; compared by identity.
 
     Raises `FlowError` for what `Graph` refuses, and for an edge that names no processor.
     """
 
     processors: tuple[Processor, ...]
     edges: tuple[Edge, ...]
-    """Their summaries are what is claimed of their sources; the model itself looks at g₁."""
+    """Their summaries are claims about their sources; the model itself uses g₁."""
     times: tuple[Any, ...]
     """T, finite: all times at which anything may happen."""
     messages: tuple[Message, ...]
@@ -142,12 +142,12 @@ class Dataflow:
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """The place of each processor by its name."""
+        """The index of each processor, by name."""
         return {processor.name: i for i, processor in enumerate(self.processors)}
 
     @cached_property
     def edge_number(self) -> dict[str, int]:
-        """The place of each edge by its name."""
+        """The index of each edge, by name."""
         return {edge.name: i for i, edge in enumerate(self.edges)}
 
     @cached_property
@@ -186,7 +186,7 @@ class History:
     state: Any
     """The state it started in."""
     requests: frozenset[Any]
-    """What it asked for at first."""
+    """Its initial notification requests."""
     events: tuple[TimelyEvent, ...] = ()
 
 
@@ -196,13 +196,13 @@ class LocalResult:
 
     state: Any
     requests: frozenset[Any]
-    """The notifications that are asked for and have not come."""
+    """The pending notification requests."""
     sent: Mapping[str, tuple[Message, ...]]
     """All messages so far, for every edge that was written."""
 
 
 def local_result(processor: Processor, history: History) -> LocalResult:
-    """g(p): the state, the standing requests and all messages sent after a local history."""
+    """g(p): the state, the pending requests and all messages sent after a local history."""
     state, requests = history.state, history.requests
     sent: dict[str, tuple[Message, ...]] = {}
     for event in history.events:

@@ -72,8 +72,8 @@ class Point(msgspec.Struct, frozen=True, cache_hash=True):
     arriving: tuple[tuple[str, Message], ...]
     """What may still be added to input edges."""
     left: frozenset[Pointstamp]
-    """The pointstamps of edges that were once not in the clock. As long as the clock only shrinks
-    (Proposition 8) these are all that are not in it, and there are no more states for it."""
+    """The pointstamps of edges that were once outside the clock. While the clock only shrinks
+    (Proposition 8) these are all that are outside it, so they add no states."""
 
 
 class TimelyModel:
@@ -82,7 +82,7 @@ class TimelyModel:
     Parameters
     ----------
     dataflow, inputs
-        What is explored, and what is on the input edges at first.
+        The dataflow to explore, and the initial messages on its input edges.
     clock
         Where work may remain; P3's by default. It is a parameter, as in §4.3.
     is_reordering
@@ -133,7 +133,7 @@ class TimelyModel:
         ]
 
     def actions(self, state: Point) -> list[Move]:
-        """What may happen: messages, then notifications, then changes from outside."""
+        """The possible moves: messages, then notifications, then changes from outside."""
         c = state.configuration
         candidates: list[Move] = []
         for edge, queue in zip(self.dataflow.edges, c.queues, strict=True):
@@ -193,7 +193,7 @@ class TimelyModel:
                 return change_outputs(self.dataflow, c, {edge: rest})
 
     def _is_allowed(self, c: Configuration, there: Configuration) -> bool:
-        """Does an input not make the clock grow, where that is asked for?"""
+        """If inputs are guarded: does this one not make the clock grow?"""
         if not self.is_guarded:
             return True
         before, after = self.clock(c), self.clock(there)

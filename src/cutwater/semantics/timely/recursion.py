@@ -8,7 +8,7 @@ call-c, ret-c                          ``Recursion.split``: the nodes ``call-c``
 (p, f) ⤳ (p', f'), rules 1 to 3        ``Recursion.steps``; their closure is the relation
 alternative modified graph             ``Recursion.has_path``
 decision by the first difference       ``Recursion.first_difference``: the paper's test, word by
-                                       word; ``Recursion.could_result_in``: the one that is right
+                                       word; ``Recursion.could_result_in``: the correct one
 ⪯_p, T_p, [f]_p                        `CallTime`: tagged, equivalent stacks are equal
 Clock                                  `CallClock`, conservatively
 =====================================  =====================================================
@@ -83,7 +83,7 @@ class Recursion:
             if not self.has_path(node, self.exit):
                 yield _problem(f"{self.exit!r} cannot be reached from {node!r}")
         if self.exit not in _reached({self.entry}, self.split):
-            yield _problem("every way through the body calls it; no call would ever return")
+            yield _problem("every path through the body calls it; no call would ever return")
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
@@ -279,5 +279,5 @@ def _reached(found: set[str], edges: Iterable[tuple[str, str]]) -> set[str]:
 
 def _problem(message: str) -> Problem:
     return Problem(
-        "recursive-body", message, "a body leads from in to out, also by a way without calls"
+        "recursive-body", message, "a body leads from in to out, also by a path without calls"
     )

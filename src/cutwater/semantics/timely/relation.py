@@ -59,11 +59,11 @@ class CouldResultIn:
         return None
 
     def embedding(self) -> dict[Pointstamp, UniversalTime] | None:
-        """Proposition 2: a mapping into one partial order that says the same; None without any.
+        """Proposition 2: a mapping into one partial order that represents ⤳; None if there is none.
 
         A pointstamp is mapped to the set of what it could result in, and these are ordered by
-        inclusion. That takes ⤳ to be reflexive, which it is, and transitive, without which no
-        mapping can exist.
+        inclusion. That requires ⤳ to be reflexive, which it is, and transitive, without which no
+        mapping exists.
         """
         if self.intransitive is not None:
             return None

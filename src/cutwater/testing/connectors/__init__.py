@@ -1,8 +1,8 @@
 """A conformance kit for connectors: the laws that ours keep, and the kills they survive, for yours.
 
-Subclass `SinkLaws` or `SourceLaws` in a test module of pytest, make the connector and say what a
-reader sees; then the same with `KilledSink` or `KilledSource`, which run it on embedded Spark, in
-processes that are killed (`docs/connectors.md`). Imports the contract of connectors and the
+Subclass `SinkLaws` or `SourceLaws` in a test module of pytest, create the connector and read it as
+a reader does; then do the same with `KilledSink` or `KilledSource`, which run it on embedded Spark,
+in processes that are killed (`docs/connectors.md`). Imports the contract of connectors and the
 runtime. Begin with `sink_laws`.
 """
 

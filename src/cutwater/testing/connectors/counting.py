@@ -1,9 +1,8 @@
-"""A flow whose output shows from outside whether anything was lost, doubled or reordered.
+"""A flow whose output shows from outside whether anything was lost, duplicated or reordered.
 
 Every event has a key and a position; every row has the key, how many of that key there were so
-far, and the position. A row that is lost leaves a gap in the numbers of its key, a state that goes
-back or runs ahead gives a number twice or leaves one out, and a row that is written twice is there
-twice.
+far, and the position. A lost row leaves a gap in the numbers of its key, a state that goes back or
+runs ahead repeats or skips a number, and a row that is written twice appears twice.
 """
 
 from __future__ import annotations

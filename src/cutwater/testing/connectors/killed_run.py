@@ -1,4 +1,4 @@
-"""Runs of the counting flow as processes of their own, and what a reader must see of them."""
+"""Runs of the counting flow as separate processes, and what a reader must see."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class KilledRun:
     read: Callable[[], Iterable[Mapping[str, Any]]]
     """What a reader of the output sees."""
     has_order: bool = True
-    """Does a reader see the rows of a key in an order?"""
+    """Does a reader see the rows of a key in order?"""
     source: SourceConnector | None = None
     """The source; None: files in the folder ``in``."""
     more_sources: dict[str, SourceConnector] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class KilledRun:
     """Adds records to such a source."""
     master: str = "local[2]"
     conf: dict[str, str] = field(default_factory=dict)
-    """Settings of a session that is passed to the run; without any the run makes its own."""
+    """Settings of a session that is passed to the run; without any the run creates its own."""
     asked: dict[str, Any] = field(default_factory=dict)
     """Further options of a start, such as ``adopt``."""
     fed: int = 0
@@ -97,11 +97,11 @@ class KilledRun:
         source.mkdir(parents=True, exist_ok=True)
         lines = [json.dumps(vars(each), separators=(",", ":")) + "\n" for each in clicks]
         hidden = source / f".{self.fed:09}.jsonl"
-        hidden.write_text("".join(lines))
+        hidden.write_text("".join(lines))  # a source must never see half a file
         hidden.rename(source / f"{self.fed:09}.jsonl")
 
     def feed_ahead(self, epochs: int) -> None:
-        """Add input so that at least so many epochs follow those that have begun."""
+        """Add input for at least this many epochs after those that have begun."""
         begun = (len(self.offsets()) and self.offsets()[-1] + 1) * ROWS_PER_EPOCH
         missing = epochs - (self.fed - begun) // ROWS_PER_EPOCH
         if missing > 0:
@@ -149,12 +149,12 @@ class KilledRun:
         return refusal_of(self.start("caught-up", environment=environment))
 
     def kill_at(self, point: str) -> None:
-        """Run into a trap and be killed there."""
+        """Start a run, and kill it at a point."""
         self.feed_ahead(4)
         self.kill_in(self.trap(point))
 
     def kill_in(self, trap: Trap) -> None:
-        """Run into a trap and be killed in it."""
+        """Start a run with a trap, and kill it there."""
         process = self.start(trap=trap)
         try:
             wait_until(process, lambda: trap.is_reached)
@@ -162,7 +162,7 @@ class KilledRun:
             kill_all(process)
 
     def kill_at_random(self, rng: random.Random) -> str:
-        """Run and be killed, some epochs later, somewhere in an epoch or while starting."""
+        """Start a run, and kill it somewhere in an epoch or while it starts."""
         self.feed_ahead(5)
         epochs, part = rng.randrange(4), rng.random()
         before = self.generation()
@@ -175,7 +175,7 @@ class KilledRun:
                 wait_until(process, lambda: self.next_epoch() >= goal - 1)
                 began = time.monotonic()
                 wait_until(process, lambda: self.next_epoch() >= goal)
-            # Where in an epoch it is cut is drawn from how long the last one took.
+            # The point of the kill is a random share of the time that the last epoch took.
             time.sleep(part * min(time.monotonic() - began, 3.0))
         finally:
             kill_all(process)
@@ -192,7 +192,7 @@ class KilledRun:
         return numbered_files(self.checkpoint / "spark" / "commits")
 
     def next_epoch(self) -> int:
-        """The first epoch that is not planned."""
+        """The first epoch that is not yet planned."""
         return max(self.offsets(), default=-1) + 1
 
     def generation(self) -> int:

@@ -1,7 +1,8 @@
 """Connectors on embedded Spark, in processes that are killed with SIGKILL, as ours are killed.
 
-The flow counts per key, so a row that is lost leaves a gap, a row that is doubled is there twice,
-and a state that goes back or runs ahead shows (`counting`). A reader looks after every kill.
+The flow counts per key, so a lost row leaves a gap, a duplicated row appears twice, and a state
+that goes back or runs ahead repeats or skips a number (`counting`). The output is read after every
+kill.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class KilledSink:
     """Kills runs that write to a sink; a subclass makes it and reads it, as for `SinkLaws`."""
 
     has_order = True
-    """Does a reader see the rows of a key in an order?"""
+    """Does a reader see the rows of a key in order?"""
     points: Sequence[str] = ("before-write", "some-buckets", "before-publish", "after-publish")
     """Where runs are killed, one after another (`traps`); then once at random."""
     seed: int | None = None
@@ -114,7 +115,7 @@ class KilledSource:
         raise NotImplementedError
 
     def append(self, source: SourceConnector, clicks: Sequence[Click]) -> None:
-        """Add records behind those that are there, as the outside world does."""
+        """Append records, as a writer outside does."""
         raise NotImplementedError
 
     @pytest.fixture

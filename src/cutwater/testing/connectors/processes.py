@@ -1,4 +1,4 @@
-"""Processes that are watched, paused and killed, with all that they have started."""
+"""Processes that are watched, paused and killed, with all their descendants."""
 
 from __future__ import annotations
 

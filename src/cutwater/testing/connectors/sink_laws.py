@@ -1,12 +1,12 @@
-"""What every exactly-once sink does, tried without Spark: the calls of the runtime, in odd orders.
+"""The laws of an exactly-once sink, tested without Spark: the calls of the runtime, in odd orders.
 
 ==============================  ==============================================================
 what happens to a run           what the runtime then calls
 ==============================  ==============================================================
 a task is retried               `write` again, with the same rows; one receipt reaches `publish`
 the run dies after `publish`    `claim` by a higher generation; `write` and `publish` again
-a run is taken for dead         `claim` by a higher generation; the old one goes on calling
-another checkpoint comes        `check`, which refuses it; `take_over` if the user says so
+a run is presumed dead          `claim` by a higher generation; the old one continues to call
+another checkpoint starts       `check`, which refuses it; `take_over` if the user says so
 ==============================  ==============================================================
 """
 
@@ -53,7 +53,7 @@ class SinkLaws:
     """
 
     has_order = True
-    """Does a reader see the rows of a bucket in an order?"""
+    """Does a reader see the rows of a bucket in order?"""
 
     def make_sink(self, folder: Path) -> SinkConnector:
         """A new, empty sink; `folder` is empty and may be used."""
@@ -166,7 +166,7 @@ class SinkLaws:
         output.show(output.second, 0, {1: [1]})
         output.must_show([1])
 
-    # --- what the ledger says --------------------------------------------------------------------
+    # --- what the ledger records -----------------------------------------------------------------
 
     def test_the_ledger_says_how_far_the_output_is(self, output: _Output) -> None:
         """A start compares it with its checkpoint."""
@@ -193,7 +193,7 @@ class SinkLaws:
         assert output.sink.check(_NAME, query_id, 0) != []
 
     def test_another_checkpoint_is_refused(self, output: _Output) -> None:
-        """By one that exists and by one that does not exist yet."""
+        """Both one that exists and one that does not exist yet."""
         output.show(output.first, 0, {1: [1]})
         assert output.sink.check(_NAME, "another", 0) != []
         assert output.sink.check(_NAME, None, 0) != []
@@ -210,7 +210,7 @@ class SinkLaws:
         output.show(other, 0, {1: [2]})
         output.must_show([1, 2] if keep else [2])
 
-    # --- it travels ------------------------------------------------------------------------------
+    # --- serialisation ---------------------------------------------------------------------------
 
     def test_it_can_be_serialised(self, output: _Output) -> None:
         """It is sent to every worker."""

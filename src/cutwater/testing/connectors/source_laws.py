@@ -1,10 +1,10 @@
-"""What every source that can be replayed does, tried without Spark.
+"""The laws of a replayable source, tested without Spark.
 
 ==============================  ==============================================================
 what happens to a run           what the source then shows
 ==============================  ==============================================================
-an epoch is planned             `poll` gives chunks, `advance` says that they are in the log
-an epoch is replayed            a reader gives the same records of the same chunks, at any time
+an epoch is planned             `poll` returns chunks, `advance` confirms them in the log
+an epoch is replayed            a reader returns the same records for a chunk, at any time
 the run starts again            a new planner that has advanced over the log plans the rest
 the epoch is read by n tasks    chunks that are cut give the same records
 ==============================  ==============================================================
@@ -49,7 +49,7 @@ class SourceLaws:
         raise NotImplementedError
 
     def append(self, source: SourceConnector, clicks: Sequence[Click]) -> None:
-        """Add records behind those that are there, as the outside world does."""
+        """Append records, as a writer outside does."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -156,7 +156,7 @@ class SourceLaws:
                 json.dumps(input.source.coordinates(chunk, position))
                 json.dumps(input.source.readable_coordinates(chunk, position))
 
-    # --- it travels ------------------------------------------------------------------------------
+    # --- serialisation ---------------------------------------------------------------------------
 
     def test_it_can_be_serialised(self, input: _Input) -> None:
         """It is sent to every worker."""
@@ -206,7 +206,7 @@ class _Input:
         return {value for _, _, value in self.read(chunks)}
 
     def must_be_whole(self, found: Sequence[_Found]) -> None:
-        """Every record is there once; those of a chunk number are in the order they came."""
+        """Every record occurs once; those of a chunk number are in the order they came."""
         seen = [value.position for _, _, value in found]
         assert sorted(seen) == [one.position for one in self.appended]
         for number in {number for number, _, _ in found}:
@@ -220,7 +220,7 @@ def _plan_all(planner: Planner) -> list[Chunk]:
     while chunks := planner.poll():
         for chunk in chunks:
             assert not chunk.is_decision, f"an empty chunk was planned: {chunk}"
-            assert chunk not in found, f"{chunk} was planned again after `advance` was given it"
+            assert chunk not in found, f"{chunk} was planned again after `advance` confirmed it"
             planner.advance(chunk)
         found += chunks
     return found

@@ -1,7 +1,7 @@
-"""Traps: places in a run at which something happens to it, once.
+"""Traps: points in a run at which a fault is injected, once.
 
-A trap is laid by the variable ``CUTWATER_TRAP``, which only this file reads, in whatever process
-comes by. `Trapped` wraps a sink; nothing in the package knows of it.
+The variable ``CUTWATER_TRAP`` sets a trap; only this file reads it, in any process of the run.
+`Trapped` wraps a sink; nothing in the package knows of it.
 
 ==================  ==================================================================
 point               what happens there
@@ -17,7 +17,7 @@ twice-at-once       another process hands the same rows to the sink at the same 
 slow-after-write    hangs once rows were handed to the sink, until another attempt did so
 ==================  ==================================================================
 
-What hangs has written the id of its process to ``reached``, and goes on once there is a ``go``.
+A process that hangs has written its id to ``reached``, and continues once the file ``go`` exists.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def test_a_crash_that_can_be_seen_is_shrunk_to_the_least_input_and_can_be_replay
     report = cw.check(flow, inputs, walks=0)
     itself = findings(report)["failure transparency, the flow itself"]
     assert itself.details == (
-        "with a crash a sink shows something else",
+        "a sink shows different values after a crash",
         "without failures: {'out': [[1], [2], []]}",
         "with the crash:   {'out': [[1], [3], []]}",
     )
@@ -192,7 +192,7 @@ def test_an_observer_that_takes_back_is_told():
     found = findings(cw.check(flow, given, crashes=0, walks=0, observe=flips))
     finding = found["failure transparency, all runs"]
     assert finding.verdict == "violated"
-    assert finding.details == ("what is observed is taken back in the last step of this run",)
+    assert finding.details == ("the last step of this run retracts what was observed",)
     grows = findings(cw.check(flow, given, crashes=0, walks=0, observe=lambda sinks: len(sinks)))
     assert grows["failure transparency, all runs"].verdict == "holds"
 
@@ -265,7 +265,7 @@ def test_interrupting_a_check_keeps_what_was_found():
     report = cw.check(averages.flow, averages.inputs, progress=stop)
     assert [f.check for f in report.findings] == [
         "failure transparency, all runs",
-        "liveness: every epoch is committed in the end",
+        "liveness: every epoch is eventually committed",
         "failure transparency, random runs",
         "failure transparency, the flow itself",
         "purity: no impurity found",

@@ -28,7 +28,7 @@ def pair(left: Click, right: Click) -> int:
 def notes(flow, inputs=None):
     """What a check says it never looked at."""
     report = cw.check(flow, inputs, crashes=1, max_states=500, walks=2)
-    found = [f for f in report.findings if f.check == "never looked at on these inputs"]
+    found = [f for f in report.findings if f.check == "never exercised by these inputs"]
     return [line for finding in found for line in finding.details]
 
 
@@ -102,7 +102,7 @@ def test_nothing_to_swap_is_not_called_independence_of_order():
     flow.sink("sizes", clicks(flow).map(lambda click: click.size))
     report = cw.check(flow, {"clicks": [Click("a", 0, 0)]})
     (found,) = (f for f in report.findings if "order" in f.check)
-    assert (found.check, found.verdict) == ("order of inputs: nothing was looked at", "note")
+    assert (found.check, found.verdict) == ("order of inputs: nothing was checked", "note")
 
 
 def test_the_same_seed_finds_the_same_inputs():
@@ -241,5 +241,5 @@ def test_what_holds_of_no_event_is_not_said_to_hold():
     passed = {f.check for f in report.findings if f.verdict in ("holds", "not refuted")}
     assert passed == {"functions can be sent to an engine"}
     said = [f.check for f in report.findings if f.verdict == "note"]
-    assert "failure transparency, all runs: nothing was looked at" in said
+    assert "failure transparency, all runs: nothing was checked" in said
     assert report.holds

@@ -75,7 +75,7 @@ def test_a_value_is_of_its_type(tp):
 def test_a_type_of_which_nothing_is_known_is_a_sentence_that_names_the_source():
     flow = cw.Flow("opaque")
     flow.source("things", Opaque).sink("out")
-    with pytest.raises(cw.InputError, match=r"source 'things' .* no Opaque can be made up"):
+    with pytest.raises(cw.InputError, match=r"source 'things' .* no Opaque can be generated"):
         sample_inputs(flow)
 
 

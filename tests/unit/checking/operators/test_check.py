@@ -162,9 +162,9 @@ def test_where_an_operator_is_not_pure_nothing_else_is_said():
     ("name", "reason"),
     [
         ("mutates", "step changed the state that it was given"),
-        ("counts calls", "step gave something else when it was called again"),
+        ("counts calls", "step returned something else when it was called again"),
         ("raises", "step raised ValueError('substring not found')"),
-        ("emits no event", "step emitted 3, which is no event"),
+        ("emits no event", "step emitted 3, which is not an event"),
     ],
 )
 def test_why_an_operator_is_not_pure(name, reason):
@@ -197,7 +197,7 @@ def test_what_differs_for_a_while_only_is_a_counterexample_too():
         return state, [event, Data(event.time, len(calls))] if is_fickle else [event]
 
     found = check_operator(Operator(None, step)).failures
-    assert found["purity"].reason == "step gave something else when it was called again"
+    assert found["purity"].reason == "step returned something else when it was called again"
 
 
 def test_a_state_without_equality_is_no_reason_to_call_an_operator_impure():

@@ -44,7 +44,7 @@ def test_a_counterexample_is_shown_and_is_exit_code_1(cli, write):
     write(IMPURE)
     done = cli("check", "job.py:flow")
     assert done.code == 1
-    shown = re.sub(r"\[\d+\] after \[\d+\]", "[N] after [M]", done.out)
+    shown = re.sub(r"\[\d+\] instead of \[\d+\]", "[N] instead of [M]", done.out)
     assert_pinned(SNAPSHOTS / "check-violated.txt", shown)
 
 
@@ -151,7 +151,7 @@ def test_an_explanation_is_a_page_and_data(cli, trace):
     [
         (lambda text: "", "line 1 of run.jsonl is empty"),
         (lambda text: text[:-20], "cut off before its end"),
-        (lambda text: text.replace('"fail"', '"fall"'), "is no step of a trace"),
+        (lambda text: text.replace('"fail"', '"fall"'), "is not a step of a trace"),
     ],
 )
 def test_a_damaged_trace_is_a_sentence_that_names_the_line(cli, trace, damage, said):

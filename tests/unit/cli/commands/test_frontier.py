@@ -110,7 +110,7 @@ def test_a_partition_that_is_behind_is_named_with_a_way_out(cli, make):
         "hourly waits for 2024-05-01 12:00:00+00:00: partition 3 of source 'clicks' is at "
         "2024-05-01 11:58:00+00:00, its last record came 40 min ago; a record of "
         "2024-05-01 12:05:00+00:00 or later would complete it (the delay is 0:05:00); "
-        "--idle-after clicks=60 would let it go after a minute without input"
+        "--idle-after clicks=60 would release it after a minute without input"
     ) in told
 
 
@@ -124,7 +124,7 @@ def test_a_time_that_is_asked_for(cli, make):
     told = words(cli("frontier", checkpoint, "hourly", "--time", "2024-05-01T12:20:00Z"))
     assert "partition 3 of source" in told
     assert "partition 0 of source" not in told
-    assert "it is let go after 5 min without input while others have some" in told
+    assert "it is released after 5 min without input while others have some" in told
     held = json.loads(
         cli("frontier", checkpoint, "hourly", "--time", "2024-05-01T13:00", "--json").out
     )

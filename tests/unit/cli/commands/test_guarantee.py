@@ -184,7 +184,7 @@ def test_a_configuration_says_what_there_is(cli, write):
     config.write_text(CONFIG)
     done = cli("guarantee", f"{path}:flow", "--config", config, "--json")
     (setting,) = json.loads(done.out)["settings"]
-    assert (done.code, setting["title"]) == (0, "as run.toml says")
+    assert (done.code, setting["title"]) == (0, "as in run.toml")
     mailed, *latest = setting["end_to_end"]
     assert (mailed["sink"], mailed["release"], mailed["guarantee"]) == (
         "totals",
@@ -198,6 +198,6 @@ def test_a_configuration_says_what_there_is(cli, write):
         ("early", "exactly-once"),
     ]
     assert (
-        "as run.toml says: from end to end"
+        "as in run.toml: from end to end"
         in cli("guarantee", f"{path}:flow", "--config", config).out
     )

@@ -71,7 +71,7 @@ def changed(*pairs):
 
 def test_a_file_that_does_not_import(refuse):
     message = refuse(*GOOD, flow="flow = undefined\n")
-    assert "[target-does-not-import] job.py does not import: NameError" in message
+    assert "[target-does-not-import] job.py cannot be imported: NameError" in message
 
 
 def test_a_name_that_is_no_flow(refuse):

@@ -74,19 +74,19 @@ SHOWN = {
     ),
     "floats": (
         lambda s: s.aggregate(emit="epoch", total=cw.agg.sum("weight")),
-        "`aggregate` shows `total`, a sum of float, which another order may round otherwise",
+        "`aggregate` shows `total`, a sum of float, which may round differently in another order",
     ),
     "decimals": (
         lambda s: s.window(cw.tumbling(3)).aggregate(mean=cw.agg.mean("price")),
-        "`window` shows `mean`, a mean of Decimal, which another order may round otherwise",
+        "`window` shows `mean`, a mean of Decimal, which may round differently in another order",
     ),
     "the largest float": (
         lambda s: s.window(cw.tumbling(3)).aggregate(top=cw.agg.max("weight")),
-        "`window` shows `top`, a max of float, of which equal values may look different",
+        "`window` shows `top`, a max of float, whose equal values may look different",
     ),
     "the newest instant": (
         lambda s: s.window(cw.tumbling(3)).aggregate(top=cw.agg.max("when")),
-        "`window` shows `top`, a max of datetime, of which equal values may look different",
+        "`window` shows `top`, a max of datetime, whose equal values may look different",
     ),
     "the first": (
         lambda s: s.window(cw.tumbling(3)).aggregate(one=cw.agg.first("size")),
@@ -98,12 +98,12 @@ SHOWN = {
     ),
     "a histogram": (
         lambda s: s.map(size_of).histogram(),
-        "`histogram` lists what it counts in the order in which it came",
+        "`histogram` lists values in arrival order",
     ),
-    "a batch": (lambda s: s.batch(), "`batch` shows values in the order in which they came"),
+    "a batch": (lambda s: s.batch(), "`batch` collects values in arrival order"),
     "notification": (
         lambda s: s.on_complete(asked, lambda state, _: (state, []), initial=0, name="late"),
-        "`late` is made of functions of which nothing is known",
+        "`late` runs functions about which nothing is known",
     ),
     "times of a task": (
         lambda s: s.apply(claiming).window(cw.tumbling(3)).aggregate(n=cw.agg.count()),

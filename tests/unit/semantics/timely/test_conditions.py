@@ -53,7 +53,7 @@ def test_a_loop_into_the_past_is_named_with_its_path_and_sender():
         "[message-in-the-past] what comes to 'work' at 1 may come back to it at 0, along "
         "work → there → again → back → work: 'again' sends into the past; "
         "round a cycle times must not decrease\n"
-        "  hint: let 'again' send at the time of what it got, or later"
+        "  hint: let 'again' send at the time of its event, or later"
     )
 
 

@@ -160,7 +160,7 @@ class _Written:
         return Problem(
             "lost-in-a-sink",
             f"{self._step.title} sends what {self._sink.title} cannot write: {message}",
-            "map it to text that is Unicode, and to values that are not nested as deep",
+            "map it to valid Unicode text, and to values that are not nested too deeply",
         )
 
 

@@ -128,7 +128,9 @@ def test_a_run_that_requires_more_is_refused_and_writes_nothing(flow, tmp_path):
         run(Passing(str(tmp_path)), "exactly-once")
     assert [p.code for p in refused.value.problems] == ["guarantee-too-low"] * 2
     assert "sink 'lefts' has at-least-once: `left` is not replayable" in str(refused.value)
-    with pytest.raises(RunError, match="require is 'twice'; it is 'exactly-once' or 'at-least-on"):
+    with pytest.raises(
+        RunError, match="require is 'twice'; it must be 'exactly-once' or 'at-least-on"
+    ):
         run(JsonLines(str(tmp_path)), "twice")
     assert list(tmp_path.iterdir()) == []
 

@@ -38,8 +38,12 @@ _PACKAGE = str(Path(__file__).parents[1])
 def overseen(run: Callable[[], None]) -> None:
     """Run a command in a process of its own, and end with its exit code.
 
-    Raises `StepError` if a function did not return and could not be interrupted.
+    Raises `StepError` if a function did not return and could not be interrupted. Where the system
+    cannot say who sent a signal, as on macOS, the command runs in this process.
     """
+    if not hasattr(signal, "sigwaitinfo"):
+        run()
+        return
     with tempfile.TemporaryFile() as report:
         parent = os.getpid()
         signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON | {signal.SIGCHLD})

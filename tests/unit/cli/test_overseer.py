@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from cutwater.cli.overseer import most_memory
+from cutwater.cli.overseer import most_memory, overseen
 
 FLOWS = """
 import itertools, os, resource, signal, time
@@ -161,3 +161,10 @@ def test_the_command_ends_as_its_process_does(tmp_path):
     assert cutwater(tmp_path, "check", "flows.py:killed").returncode == -signal.SIGKILL
     assert cutwater(tmp_path, "check", "flows.py:fine").returncode == 0
     assert cutwater(tmp_path, "check", "flows.py:none").returncode == 2
+
+
+def test_a_system_without_senders_of_signals_runs_the_command_here(monkeypatch):
+    monkeypatch.delattr(signal, "sigwaitinfo")
+    ran = []
+    overseen(lambda: ran.append(os.getpid()))
+    assert ran == [os.getpid()]

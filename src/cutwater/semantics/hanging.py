@@ -107,19 +107,19 @@ def _can_tick() -> bool:
 
 
 class _Watch:
-    def __init__(self, dog: CallWatchdog | None) -> None:
-        self._dog = dog
+    def __init__(self, given: CallWatchdog | None) -> None:
+        self._watchdog = given
         self._call: FrameType | None = None
         self._ticks = 0
 
     def begin(self) -> None:
         """Let the watchdog end the process unless another tick comes."""
-        if self._dog:
-            self._dog.expect_within(longest_call_s() + _GRACE_TICKS * WATCH_TICK_S)
+        if self._watchdog:
+            self._watchdog.expect_within(longest_call_s() + _GRACE_TICKS * WATCH_TICK_S)
 
     def end(self) -> None:
-        if self._dog:
-            self._dog.rest()
+        if self._watchdog:
+            self._watchdog.rest()
 
     def tick(self, _number: int, frame: FrameType | None) -> None:
         call = call_under(frame) or _call_outside_steps(frame)
@@ -128,8 +128,8 @@ class _Watch:
         self.begin()
         if call is None or self._ticks < PATIENCE:
             return
-        if self._dog and self._ticks >= PATIENCE + TRIES:
-            self._dog.bite(_problem(call, frame))
+        if self._watchdog and self._ticks >= PATIENCE + TRIES:
+            self._watchdog.end_with(_problem(call, frame))
         raise HangingError(_problem(call, frame))
 
 

@@ -24,7 +24,7 @@ class CallWatchdog:
     Parameters
     ----------
     file
-        An open file that another process reads: what `bite` writes, or a stack.
+        An open file that another process reads: what `end_with` writes, or a stack.
     parent
         The process that waits for this one; without it this one ends, too.
     """
@@ -42,7 +42,7 @@ class CallWatchdog:
         """End nothing until `expect_within` is called again."""
         faulthandler.cancel_dump_traceback_later()
 
-    def bite(self, problem: Problem) -> NoReturn:
+    def end_with(self, problem: Problem) -> NoReturn:
         """End the process now, with a problem."""
         self.rest()
         os.write(self._file.fileno(), msgspec.json.encode(problem))
@@ -52,9 +52,9 @@ class CallWatchdog:
 _kept: list[CallWatchdog] = []
 
 
-def keep_watchdog(dog: CallWatchdog) -> None:
+def keep_watchdog(given: CallWatchdog) -> None:
     """Give this process a watchdog."""
-    _kept[:] = [dog]
+    _kept[:] = [given]
 
 
 def watchdog() -> CallWatchdog | None:

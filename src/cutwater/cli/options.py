@@ -43,7 +43,13 @@ def with_options(*groups: type) -> Callable[[Callable[..., None]], Callable[...,
 def _parameter(name: str, tp: Any, option: Option) -> inspect.Parameter:
     flag = f"--{'no-' if _is_on(option) else ''}{name.replace('_', '-')}"
     flags = [flag] if tp is bool else []
-    made = typer.Option(*flags, help=option.help, min=option.least, show_default=False)
+    made = typer.Option(
+        *flags,
+        help=option.help,
+        min=option.least,
+        show_default=False,
+        rich_help_panel=option.group,
+    )
     optional = _on_the_command_line(tp) | None
     annotation: Any = Annotated[optional, made]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -16,6 +16,10 @@ from cutwater.errors import Problem, RefusedError, did_you_mean
 
 __all__ = ["Option", "ProcessOptions", "RunOptions", "declared", "settled"]
 
+_RESTARTING = "After a crash or a change"
+_REAL_TIME = "In real time"
+_OPERATING = "Monitoring and stopping"
+
 
 @dataclass(frozen=True)
 class Option:
@@ -30,6 +34,8 @@ class Option:
     """The value must be a number of seconds greater than this."""
     example: str = ""
     """A valid value to suggest in place of a wrong one, and what it means."""
+    group: str | None = None
+    """Under which heading ``--help`` lists it; None: with the main ones."""
     is_for_one_start: bool = False
     """Does it answer what one start has found? A configuration file outlives that start, so it has
     no such key."""
@@ -70,7 +76,7 @@ class RunOptions(TypedDict, total=False):
     counted and kept as dead letters under ``checkpoint/bad-records``."""
     forget: Annotated[
         Collection[str],
-        Option((), "A removed step whose state may be dropped; once for each"),
+        Option((), "A removed step whose state may be dropped; once for each", group=_RESTARTING),
     ]
     """Steps that the flow no longer has, and whose states in the checkpoint may be lost. Their
     names cannot be reused in that checkpoint."""
@@ -80,6 +86,7 @@ class RunOptions(TypedDict, total=False):
             False,
             "Append to sinks that belong to another checkpoint",
             is_for_one_start=True,
+            group=_RESTARTING,
         ),
     ]
     """Take over sinks that belong to another checkpoint, and append to their output; refused
@@ -91,6 +98,7 @@ class RunOptions(TypedDict, total=False):
             False,
             "Delete the output of sinks that belong to another checkpoint",
             is_for_one_start=True,
+            group=_RESTARTING,
         ),
     ]
     """Take over sinks that belong to another checkpoint, and delete their output; refused
@@ -101,6 +109,7 @@ class RunOptions(TypedDict, total=False):
             (),
             "A sink whose output lost rows, to continue without them; once for each",
             is_for_one_start=True,
+            group=_RESTARTING,
         ),
     ]
     """Sinks whose output lacks rows that this checkpoint has released, because it was restored from
@@ -110,6 +119,7 @@ class RunOptions(TypedDict, total=False):
         Option(
             False,
             "Finish an epoch that another version of the flow has released in part",
+            group=_RESTARTING,
         ),
     ]
     """Let this flow finish an epoch that another flow began and has released in part;
@@ -129,7 +139,12 @@ class RunOptions(TypedDict, total=False):
     master: Annotated[str, Option("local[*]", "Where Spark runs; default: local[*]")]
     """The master of the embedded session."""
     fsync: Annotated[
-        bool, Option(True, "Do not sync Spark's files; after a power loss a start may be refused")
+        bool,
+        Option(
+            True,
+            "Do not sync Spark's files; after a power loss a start may be refused",
+            group=_RESTARTING,
+        ),
     ]
     """Sync Spark's checkpoint files before each epoch, so that the same command recovers after a
     power loss. Without it an epoch is some milliseconds shorter; after a power loss, and only then,
@@ -141,6 +156,7 @@ class RunOptions(TypedDict, total=False):
             "Seconds without progress after which the run is ended; default: 1800",
             above=0,
             example="1800, half an hour; infinity waits forever",
+            group=_OPERATING,
         ),
     ]
     """The watchdog's timeout: end the run if no task finished and nothing was planned for this many
@@ -151,9 +167,10 @@ class RunOptions(TypedDict, total=False):
         float,
         Option(
             5.0,
-            "Real time: seconds between snapshots, which delay no row; default: 5",
+            "Seconds between snapshots, which delay no row; default: 5",
             above=0,
             example="5, which is what a restart replays",
+            group=_REAL_TIME,
         ),
     ]
     """Real time only: seconds between snapshots of the state. No row waits for a snapshot; a
@@ -162,9 +179,10 @@ class RunOptions(TypedDict, total=False):
         int,
         Option(
             1,
-            "Real time: tasks that read each source and share its partitions; default: 1",
+            "Tasks that read each source and share its partitions; default: 1",
             least=1,
             example="1, or 2 for a topic whose records one task cannot decode in time",
+            group=_REAL_TIME,
         ),
     ]
     """Real time only: how many tasks read each source. Its partitions or files are assigned to them
@@ -173,9 +191,10 @@ class RunOptions(TypedDict, total=False):
         float,
         Option(
             600.0,
-            "Real time: length of a Spark batch in seconds; default: 600",
+            "Length of a Spark batch in seconds; default: 600",
             least=5,
             example="600, ten minutes",
+            group=_REAL_TIME,
         ),
     ]
     """Real time only: the length of a Spark batch in seconds, at least 5. Output pauses briefly at
@@ -185,12 +204,16 @@ class RunOptions(TypedDict, total=False):
 class ProcessOptions(TypedDict, total=False):
     """What the process of ``cutwater run`` does besides the run; in Python, callbacks do it."""
 
-    log: Annotated[str | None, Option(None, "A file to append a JSON object per epoch to")]
+    log: Annotated[
+        str | None, Option(None, "A file to append a JSON object per epoch to", group=_OPERATING)
+    ]
     metrics_port: Annotated[
-        int | None, Option(None, "Serve metrics for Prometheus on this port", least=0)
+        int | None,
+        Option(None, "Serve metrics for Prometheus on this port", least=0, group=_OPERATING),
     ]
     metrics_host: Annotated[
-        str, Option("127.0.0.1", "The address to serve them on; default: 127.0.0.1")
+        str,
+        Option("127.0.0.1", "The address to serve them on; default: 127.0.0.1", group=_OPERATING),
     ]
     stop_timeout: Annotated[
         float,
@@ -198,6 +221,7 @@ class ProcessOptions(TypedDict, total=False):
             240.0,
             "Seconds that the last epoch may take after a stop is requested; default: 240",
             least=0,
+            group=_OPERATING,
         ),
     ]
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_OF_EACH_SOURCE = "Of each --source"
+
 
 @with_options(RunOptions, ProcessOptions)
 def run(
@@ -48,24 +50,29 @@ def run(
     ] = None,
     max_bytes_per_epoch: Annotated[
         int | None,
-        typer.Option(help="Most bytes that an epoch reads from each --source", min=1),
+        typer.Option(help="Most bytes that an epoch reads", min=1, rich_help_panel=_OF_EACH_SOURCE),
     ] = None,
     max_rows_per_epoch: Annotated[
         int | None,
-        typer.Option(help="Most rows that an epoch reads from each --source", min=1),
+        typer.Option(help="Most rows that an epoch reads", min=1, rich_help_panel=_OF_EACH_SOURCE),
     ] = None,
     max_files_per_epoch: Annotated[
         int | None,
-        typer.Option(help="Most files that an epoch reads from each --source", min=1),
+        typer.Option(help="Most files that an epoch reads", min=1, rich_help_panel=_OF_EACH_SOURCE),
     ] = None,
     max_record_bytes: Annotated[
         int | None,
-        typer.Option(help="Longest line of a --source; a longer one is a bad record", min=1),
+        typer.Option(
+            help="Longest line; a longer one is a bad record",
+            min=1,
+            rich_help_panel=_OF_EACH_SOURCE,
+        ),
     ] = None,
     idle_after: Annotated[
         Bindings | None,
         typer.Option(
-            help="SOURCE=SECONDS without input after which it no longer holds back watermarks"
+            help="SOURCE=SECONDS without input after which it no longer holds back watermarks",
+            rich_help_panel=_OF_EACH_SOURCE,
         ),
     ] = None,
     explain: Annotated[

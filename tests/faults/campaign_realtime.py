@@ -37,27 +37,30 @@ FREEZE_SECONDS = 3
 
 def a_task_at_random(run, _server, rng):
     time.sleep(0.2 * rng.random())
-    run.kill(run.task(rng.choice([OPERATOR, READER]), rng))
+    run.kill_task(rng.choice([OPERATOR, READER]), rng)
 
 
 def a_task_while_the_run_recovers(run, _server, rng):
     """Once the next generation is open, and once when a reader has its plan open."""
     for _ in range(2):
         before = run.opened()
-        run.kill(run.task(rng.choice([OPERATOR, READER]), rng))
+        run.kill_task(rng.choice([OPERATOR, READER]), rng)
         run.wait_until(lambda before=before: run.opened() > before)
-    run.kill(run.task(READER, rng))
+    run.kill_task(READER, rng)
 
 
 def a_task_with_a_snapshot_half_written(run, _server, rng):
     """A task is stopped; if a file of it has not got its name yet, it is killed."""
     partition = rng.randrange(2)
-    pid = run.task(f"/positions/snapshot-0.{partition}", rng)
-    folder = run.checkpoint / "realtime" / str(run.opened()) / "snapshots" / f"0.{partition}"
+
+    def is_writing():
+        folder = run.checkpoint / "realtime" / str(run.opened()) / "snapshots" / f"0.{partition}"
+        return any(folder.glob(".*.new"))
+
     while True:
-        run.wait_until(lambda: any(folder.glob(".*.new")))
-        os.kill(pid, signal.SIGSTOP)
-        if any(folder.glob(".*.new")):
+        run.wait_until(is_writing)
+        pid = run.signal_task(f"/positions/snapshot-0.{partition}", rng, signal.SIGSTOP)
+        if is_writing():
             return run.kill(pid)
         os.kill(pid, signal.SIGCONT)
 
@@ -65,7 +68,7 @@ def a_task_with_a_snapshot_half_written(run, _server, rng):
 def a_task_at_the_end_of_a_batch(run, _server, rng):
     ended = batches(run.checkpoint)
     run.wait_until(lambda: batches(run.checkpoint) != ended)
-    run.kill(run.task(rng.choice([OPERATOR, READER]), rng))
+    run.kill_task(rng.choice([OPERATOR, READER]), rng)
 
 
 # --- the end of all of it
@@ -78,7 +81,7 @@ def everything_at_random(run, _server, rng):
 
 def everything_while_it_recovers(run, _server, rng):
     before = run.opened()
-    run.kill(run.task(rng.choice([OPERATOR, READER]), rng))
+    run.kill_task(rng.choice([OPERATOR, READER]), rng)
     run.wait_until(lambda: run.opened() > before)
     run.kill_group()
 
@@ -152,10 +155,9 @@ def everything_pauses(run, _server, rng):
 
 def a_zombie_reader_wakes(run, _server, rng):
     """A reader sleeps while its successor is already further."""
-    sleeping = run.task(READER, rng)
-    os.kill(sleeping, signal.SIGSTOP)
+    sleeping = run.signal_task(READER, rng, signal.SIGSTOP)
     before = run.opened()
-    run.kill(run.task(OPERATOR, rng))
+    run.kill_task(OPERATOR, rng)
     run.wait_until(lambda: run.opened() > before)
     run.go_on()
     try:

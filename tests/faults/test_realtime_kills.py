@@ -19,7 +19,7 @@ def test_kills_lose_double_and_reorder_nothing(tmp_path, request):
         for part in (OPERATOR, READER):
             run.go_on()
             before = run.opened()
-            run.kill(run.task(part, random.Random(0)))
+            run.kill_task(part, random.Random(0))
             # The same process goes on: it starts the query again by itself.
             run.wait_until(lambda before=before: run.opened() > before)
         run.go_on()

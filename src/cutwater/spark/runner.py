@@ -19,6 +19,7 @@ from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Sink, Source
 from cutwater.flow.timely.cutting import loop_sentences, loop_to_cut
 from cutwater.spark.binding import bind
+from cutwater.spark.checkpoint.fencing import fenced_if_overtaken
 from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
@@ -159,9 +160,10 @@ def run(
             job = recover(store, draft, resumption, session, notify)
             write_topology(store.root, topology_of(job))
             drive = engine.drive(session, draft, job, store, asked, hooks)
-            drive.run(asked["until"])
-            if asked["close"] and not drive.is_stopped:
-                drive.close()
+            with fenced_if_overtaken(lambda: drive.job):
+                drive.run(asked["until"])
+                if asked["close"] and not drive.is_stopped:
+                    drive.close()
             return _result(drive.job, store, drive, found)
 
 

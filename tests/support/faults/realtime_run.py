@@ -135,8 +135,21 @@ class RealTimeRun:
 
     # --- what is done to it ----------------------------------------------------------------------
 
+    def signal_task(self, part: str, rng: random.Random, sent: signal.Signals) -> int:
+        """A signal to such a process, unless it ends at that moment: then to another one."""
+        while True:
+            pid = self.task(part, rng)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sent)
+                return pid
+
+    def kill_task(self, part: str, rng: random.Random) -> None:
+        """SIGKILL to such a process; the run goes on by itself."""
+        self.signal_task(part, rng, signal.SIGKILL)
+        self.kills += 1
+
     def kill(self, pid: int) -> None:
-        """SIGKILL to one process; the run goes on by itself."""
+        """SIGKILL to one process that sleeps, or that Spark does not end by itself."""
         os.kill(pid, signal.SIGKILL)
         self.kills += 1
 

@@ -76,6 +76,7 @@ from cutwater.flow.steps import FromLog
 from cutwater.flow.timely.cutting import log_name, loop_to_cut
 from cutwater.operators.loop import bound_reached
 from cutwater.ordering import order_bytes
+from cutwater.spark.checkpoint.fencing import refuse_overtaken
 from cutwater.spark.checkpoint.loop_progress import PLANNED, InputEpoch, offset_of_left
 from cutwater.spark.checkpoint.offset_log import LOG
 from cutwater.spark.checkpoint.power_loss import SparkFiles
@@ -98,7 +99,6 @@ from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.error_boundary import error_boundary
 from cutwater.spark.job.spec import Job
 from cutwater.spark.job.transport import load_job
-from cutwater.spark.microbatch.fencing import refuse_overtaken
 from cutwater.spark.microbatch.loop_plan import Logs, Planned, planned
 from cutwater.spark.operators.reading import control_rows
 from cutwater.spark.stopping import StopRequest

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from cutwater.spark.checkpoint.fencing import refuse_overtaken
 from cutwater.spark.checkpoint.offset_log import ChunkLog
 from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.connectors.base.source import Chunk, RecordReader, SourceConnector
@@ -30,7 +31,6 @@ from cutwater.spark.job.error_boundary import error_boundary
 from cutwater.spark.job.spec import Job
 from cutwater.spark.job.transport import load_job
 from cutwater.spark.microbatch import epochs
-from cutwater.spark.microbatch.fencing import refuse_overtaken
 from cutwater.spark.microbatch.idle import Patience, watermark_to_follow
 from cutwater.spark.microbatch.loop_plan import planned
 from cutwater.spark.operators.reading import Reading, control_rows, news_of

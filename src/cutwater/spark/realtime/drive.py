@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cutwater.errors import CutwaterError, Problem, RunFailure, extract, many
+from cutwater.spark.checkpoint.fencing import refuse_overtaken
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.embedded.session import make_active
 from cutwater.spark.embedded.watchdog import Watchdog
@@ -141,7 +142,7 @@ class RealTimeDrive:
 
     def close(self) -> None:
         """Run the last tick: all sources end in it, together."""
-        self.job = replace(self._claim_again(), is_ending=True)
+        self._claim_next(is_ending=True)
         self.run("caught-up")
         identity = self._checkpoint.identity()
         assert identity is not None
@@ -157,15 +158,17 @@ class RealTimeDrive:
             raise sentence_of(error, self._checkpoint) from error
         if deaths > RESTARTS:
             raise RunFailure(dies_again(cause_of(str(error)), deaths)) from error
-        self._become_next()
+        self._claim_next(is_ending=self.job.is_ending)
         self._notify(
             f"a process of Spark's died ({cause_of(str(error))}); the query starts again as "
             f"generation {self.job.generation}, {deaths} of at most {RESTARTS} times without a "
             "snapshot; nothing is lost"
         )
 
-    def _become_next(self) -> None:
-        self.job = replace(self._claim_again(), is_ending=self.job.is_ending)
+    def _claim_next(self, *, is_ending: bool) -> None:
+        """Become the next generation; a zombie whose tasks died must not fence its successor."""
+        refuse_overtaken(self.job)
+        self.job = replace(self._claim_again(), is_ending=is_ending)
 
     def _wait_for_slots(self, needed: int, waited_s: float, error: Exception) -> float:
         """Wait a moment for executors that come late or are replaced; returns the seconds."""
@@ -177,7 +180,7 @@ class RealTimeDrive:
                 f"{SLOTS_WAIT_S:.0f} s"
             )
         time.sleep(SLOTS_POLL_S)
-        self._become_next()
+        self._claim_next(is_ending=self.job.is_ending)
         return SLOTS_POLL_S
 
     def _open(self) -> Opening:

@@ -7,11 +7,12 @@ from pyspark.errors import StreamingQueryException
 from support.spark.toy_counting import flow
 from support.spark.toy_realtime import toy_job
 
-from cutwater.errors import Problem, RefusedError, RunFailure
+from cutwater.errors import FencedError, Problem, RefusedError, RunFailure
 from cutwater.spark.realtime import drive as drives
 from cutwater.spark.realtime.drive import RealTimeDrive, is_death
 from cutwater.spark.realtime.opening import open_generation
 from cutwater.spark.realtime.requirements import SLOTS_WAIT_S
+from cutwater.spark.storage.durable import write_json
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ class Cluster:
     def __init__(self, monkeypatch, refusals):
         self.refusals, self.said, self.claims, self.slept = refusals, [], 0, 0.0
         self.watchdog = drives.Watchdog(1e6, lambda: None)
-        self.job = SimpleNamespace(is_ending=False, generation=1)
+        self.job = SimpleNamespace(is_ending=False, generation=1, checkpoint="/tmp/none")
         self.is_to_stop = False
         monkeypatch.setattr(drives.time, "sleep", self._sleep)
         monkeypatch.setattr(drives, "replace", lambda job, is_ending: job)
@@ -68,7 +69,7 @@ class Cluster:
 
     def drive(self):
         return RealTimeDrive(
-            None, self.job, SimpleNamespace(root="/tmp/none"),
+            None, self.job, SimpleNamespace(root=self.job.checkpoint),
             claim_again=self._claim, on_progress=print, is_to_stop=lambda: self.is_to_stop,
             notify=self.said.append, watchdog=self.watchdog,
             snapshot_s=1.0, batch_s=60.0, readers=1,
@@ -116,3 +117,18 @@ def test_a_run_that_waits_for_slots_can_be_stopped(monkeypatch):
     drive = cluster.drive()
     drive.run("stopped")
     assert drive.is_stopped
+
+
+def overtaken(job, root):
+    """A checkpoint that the next generation of a job has taken over."""
+    write_json(root / "cutwater.json", {"generation": job.generation + 1})
+    job.checkpoint = str(root)
+
+
+def test_a_zombie_whose_tasks_died_does_not_claim_again(monkeypatch, tmp_path):
+    """It would fence its successor, which is right where it is."""
+    cluster = Cluster(monkeypatch, refusals=1)
+    overtaken(cluster.job, tmp_path)
+    with pytest.raises(FencedError, match="generation 2 has taken the checkpoint"):
+        cluster.drive().run("stopped")
+    assert cluster.claims == 0

@@ -10,6 +10,7 @@ import pytest
 import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import CutwaterError
+from cutwater.spark.checkpoint import power_loss
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -184,6 +185,18 @@ def test_the_newest_commit_deleted_shows_nothing_twice(whole, copy, spark):
     for sink in ("sums", "counts"):
         for part in whole[0].glob(f"{sink}/epoch=*/*.jsonl"):
             assert (copy / part.relative_to(whole[0])).read_bytes() == part.read_bytes()
+
+
+def test_a_reboot_after_an_orderly_end_takes_nothing_back(tmp_path, spark, monkeypatch):
+    """A closed checkpoint has no next start that would replay its last epoch."""
+    (tmp_path / "in").mkdir()
+    put(tmp_path, 0)
+    run(tmp_path, spark, close=True)
+    place = tmp_path / "state"
+    before = cutwater_spark.describe(place), cutwater_spark.read_state(place, "total")
+    assert not before[0].is_mid_epoch
+    monkeypatch.setattr(power_loss, "boot_id", lambda: "another boot")
+    assert (cutwater_spark.describe(place), cutwater_spark.read_state(place, "total")) == before
 
 
 def test_a_run_may_be_in_another_thread(tmp_path, spark):

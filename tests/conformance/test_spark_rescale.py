@@ -10,6 +10,7 @@ from support.spark.agreement import assert_agreement, expected, offsets_of
 import cutwater as cw
 from cutwater import spark as cutwater_spark
 from cutwater.errors import RunError
+from cutwater.spark.checkpoint import power_loss
 from cutwater.spark.checkpoint.lock import locked
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.storage.durable import read_json, write_json
@@ -104,6 +105,19 @@ def test_a_state_moves_to_more_and_to_fewer_partitions(moved):
         assert result.next_epoch == epoch + 1 + result.epochs
         assert moved.state_partitions() == {"0": partitions, "1": partitions}
         assert all(not (folder / f"epoch={epoch}").exists() for folder in moved.folders.values())
+    moved.assert_agreement()
+
+
+def test_a_state_moves_after_a_reboot_and_stays_where_it_is_after_another(moved, monkeypatch):
+    moved.run()
+    for boot, partitions in (("second boot", 4), ("third boot", 8)):
+        monkeypatch.setattr(power_loss, "boot_id", lambda boot=boot: boot)
+        moved.rescale(partitions)
+    monkeypatch.setattr(power_loss, "boot_id", lambda: "last boot")
+    assert moved.checkpoint.identity().partitions == 8
+    assert not moved.checkpoint.is_mid_epoch()
+    moved.run()
+    assert moved.state_partitions() == {"0": 8, "1": 8}
     moved.assert_agreement()
 
 

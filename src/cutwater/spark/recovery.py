@@ -115,7 +115,7 @@ def _settle_power_loss(checkpoint: Checkpoint, draft: Job, notify: Callable[[str
 
 def _make_durable(checkpoint: Checkpoint, job: Job) -> None:
     """Sync the files that Spark restarts from, or record that they may not survive a power loss."""
-    files = SparkFiles(checkpoint.root)
+    files = SparkFiles(checkpoint.root, job.generation)
     if job.survives_power_loss:
         files.sync_all()
     else:

@@ -80,7 +80,7 @@ def lose_unsynced(victim: CountingVictim, log: Path, rng: random.Random) -> list
     """
     places = list(filter(Path.exists, (victim.checkpoint, victim.folder / "out")))
     lost = [file for place in places for file in _lose(place, Synced(log), rng)]
-    _boot(victim.checkpoint / "synced.json")
+    _boot(victim.checkpoint)
     for place in places:
         note_synced(place, log)
     return lost
@@ -94,8 +94,8 @@ def _lose(place: Path, synced: Synced, rng: random.Random) -> list[str]:
     return lost
 
 
-def _boot(marker: Path) -> None:
+def _boot(checkpoint: Path) -> None:
     """The next start is on a machine that was booted since the last sync."""
-    found = read_json(marker, "the record of what is synced")
-    if isinstance(found, dict):
+    for marker in checkpoint.glob("synced-*.json"):
+        found = read_json(marker, "the record of what is synced")
         write_json(marker, {**found, "boot": "another boot"})

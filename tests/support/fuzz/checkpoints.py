@@ -71,7 +71,7 @@ def make_checkpoint(folder: Path) -> Made:
     _output(job)
     remember_sinks(checkpoint.root, job)
     note_released(checkpoint.root, EPOCHS - 1, ["out"])
-    SparkFiles(checkpoint.root).sync_all()
+    SparkFiles(checkpoint.root, 1).sync_all()
     write_topology(checkpoint.root, topology_of(job))
     return Made(checkpoint, job)
 

@@ -15,6 +15,7 @@ from cutwater.errors import RefusedError
 from cutwater.spark import call, folder
 from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.offset_log import ChunkLog
+from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink
 from cutwater.spark.connectors.base.sink import BucketRows
@@ -291,8 +292,7 @@ def test_a_start_notes_whether_epochs_survive_a_power_loss(tmp_path, fsync):
     world = World(tmp_path, 0)
     job = replace(world.job, fsync=fsync)
     recover(world.checkpoint, job, Resumption(), SPARK, print)
-    noted = json.loads((world.checkpoint.root / "synced.json").read_text())
-    assert (noted["epoch"] is not None) == fsync
+    assert SparkFiles(world.checkpoint.root).is_promised() == fsync
 
 
 def test_where_a_source_began_stays_decided(tmp_path):

@@ -5,12 +5,16 @@ are not: after a machine dies, an output could be ahead of its checkpoint. So:
 
 before an epoch runs
     Its offsets are written, no task has started. `SparkFiles.sync` syncs these offsets, the commit
-    and the state of the epoch before, and then writes ``synced.json``: *epoch N can be replayed*.
-    An output never shows an epoch that is not recorded there. Every start syncs what it finds.
+    and the state of the epoch before, and then writes ``synced-<generation>.json``: *epoch N can be
+    replayed*. An output never shows an epoch that is not recorded there. Every start syncs what it
+    finds, and so does a run that ends in an orderly way: a reboot after that discards nothing.
 when a run starts after a reboot
     `SparkFiles.discard_unsynced` removes everything written after the last sync, whether intact,
     torn or empty: offsets after N, commits from N on, state snapshots that are not listed. Spark
     then replays epoch N, and the ledgers of the sinks drop the rows that they already have.
+
+Each generation of runs has a record of its own, and the newest counts: the planner of a fenced run
+may wake up in the middle of a sync, and must not take back what its successor has recorded.
 
 A killed process loses nothing that the kernel has, so a start within the same boot discards
 nothing. DataFrames are planned by Spark alone: a flow that reads one is not protected. Neither is a
@@ -51,9 +55,11 @@ def boot_id() -> str:
 class SparkFiles:
     """Spark's part of a checkpoint, as far as it must survive a power loss."""
 
-    def __init__(self, checkpoint: Path) -> None:
+    def __init__(self, checkpoint: Path, generation: int = 0) -> None:
+        """A run that syncs names its generation; a reader need not."""
         self._root = checkpoint / "spark"
-        self._marker = checkpoint / "synced.json"
+        self._checkpoint = checkpoint
+        self._generation = generation
         self._synced: set[Path] = set()
         """The files that this process has synced already."""
 
@@ -75,11 +81,16 @@ class SparkFiles:
             list(pool.map(sync_folder, folders))
         self._synced = found
         lasting = sorted(str(p.relative_to(self._root)) for p in found if _is_lasting(p))
-        write_json(self._marker, {**newest, "boot": boot_id(), "lasting": lasting})
+        self._record({**newest, "boot": boot_id(), "lasting": lasting})
 
     def promise_nothing(self) -> None:
         """Record that nothing is synced from here on: sources are DataFrames, or fsync is off."""
-        write_json(self._marker, {"epoch": None})
+        self._record({"epoch": None})
+
+    def is_promised(self) -> bool:
+        """Did the newest run sync what its epochs depend on?"""
+        marker = self._read()
+        return marker is not None and marker["epoch"] is not None
 
     def durable(self) -> dict[str, int] | None:
         """The newest durable offset and commit after a power loss, by log; -1: none.
@@ -111,12 +122,28 @@ class SparkFiles:
             sync_folder(folder)
         return torn
 
+    def _record(self, marker: dict[str, Any]) -> None:
+        write_json(self._checkpoint / f"synced-{self._generation}.json", marker)
+        for generation, path in self._markers().items():
+            if generation < self._generation:
+                path.unlink(missing_ok=True)
+
     def _read(self) -> dict[str, Any] | None:
-        what = "the record of what is synced"
-        found = read_json(self._marker, what)
+        """The record of the newest generation; None if there is none."""
+        markers, what = self._markers(), "the record of what is synced"
+        if not markers:
+            return None
+        path = markers[max(markers)]
+        found = read_json(path, what)
         if found is not None and not _is_marker(found):
-            raise damaged(self._marker, what, ValueError("it has unexpected fields"))
+            raise damaged(path, what, ValueError("it has unexpected fields"))
         return found
+
+    def _markers(self) -> dict[int, Path]:
+        """The records, by generation."""
+        paths = self._checkpoint.glob("synced-*.json")
+        found = {path.stem.removeprefix("synced-"): path for path in paths}
+        return {int(number): path for number, path in found.items() if number.isdecimal()}
 
     def _newest(self, log: str) -> int:
         numbers = [int(p.name) for p in (self._root / log).glob("*") if p.name.isdigit()]

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from cutwater.errors import Problem, RefusedError
 from cutwater.spark.checkpoint.compatibility import Identity
 from cutwater.spark.checkpoint.lock import LOCK_WAIT_SECONDS, locked
+from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.relocate import relocate
 from cutwater.spark.checkpoint.store import (
     Checkpoint,
@@ -71,9 +72,13 @@ def rescale(
     with looked_after(session, scratch, is_ours=spark is None):
         check_session(session)
         with locked(store, session, LOCK_WAIT_SECONDS, notify):
+            files = SparkFiles(store.root, identity.generation)
+            files.discard_unsynced()
             identity = _movable(store, partitions)
             relocate(store)
             _move(session, store, identity, partitions)
+            if files.is_promised():
+                files.sync_all()
             store.save(replace(identity, partitions=partitions))
             return Rescaled(identity.flow, identity.partitions, partitions, store.next_epoch())
 

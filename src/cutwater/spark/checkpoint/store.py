@@ -10,7 +10,7 @@
       released.json     the newest epoch with rows for each sink
       sources/<name>/   the offset log of each source, with a folder per generation
       spark/            Spark's own checkpoint: offsets, commits, state
-      synced.json       up to which epoch spark/ survives a power loss
+      synced-<n>.json   of generation n: up to which epoch spark/ survives a power loss
       bad-records/      dead letters of --on-bad-record skip
       late-events/      events that came after their time was complete
       fed-back/, left/  the logs of a loop that runs one round per epoch

@@ -224,8 +224,9 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _sync(self, job: Job) -> None:
         """Sync the checkpoint, once per epoch: its offsets are written and no task has started."""
         if self._files is None:
-            self._files = SparkFiles(Path(job.checkpoint))
-        self._files.sync()
+            self._files = SparkFiles(Path(job.checkpoint), job.generation)
+        if job.survives_power_loss:
+            self._files.sync()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.dataframe.source import Frame
@@ -99,6 +100,8 @@ class Drive:
                 self._run(until)
         except StreamingQueryException as error:
             raise sentence_of(error, self._checkpoint) from error
+        if self.job.survives_power_loss:  # so that a reboot after this discards no commit
+            SparkFiles(self._checkpoint.root, self.job.generation).sync_all()
 
     def _run(self, until: str) -> None:
         query = self._start(self.job, until)

@@ -163,7 +163,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _sync(self, job: Job) -> None:
         """Sync the checkpoint, once per epoch: its offsets are written and no task has started."""
         if self._files is None:
-            self._files = SparkFiles(Path(job.checkpoint))
+            self._files = SparkFiles(Path(job.checkpoint), job.generation)
         if job.survives_power_loss:
             self._files.sync()
 

@@ -28,7 +28,7 @@ FILES = {
     "rows": "state/tally.json",
     "sinks": "state/sinks.json",
     "released": "state/released.json",
-    "synced": "state/synced.json",
+    "synced": "state/synced-1.json",
     "topology": "state/topology.json",
     "folder-ledger": "out/_cutwater/ledger.json",
     "folder-newest": "out/_cutwater/newest.json",
@@ -93,6 +93,6 @@ def test_a_damaged_file_is_a_sentence(made, kind):
     [{}, [], {"epoch": "x", "boot": "", "committed": 1, "lasting": []}, {"epoch": 1, "boot": ""}],
 )
 def test_a_note_of_syncs_with_other_fields_is_a_sentence(tmp_path, found):
-    write_json(tmp_path / "synced.json", found)
+    write_json(tmp_path / "synced-1.json", found)
     with pytest.raises(RefusedError, match="damaged-file"):
         SparkFiles(tmp_path).discard_unsynced()

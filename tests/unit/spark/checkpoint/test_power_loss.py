@@ -7,7 +7,7 @@ import pytest
 from cutwater.spark.checkpoint import power_loss
 from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.store import Checkpoint
-from cutwater.spark.storage.durable import SYNC_LOG
+from cutwater.spark.storage.durable import SYNC_LOG, write_json
 
 
 @pytest.fixture
@@ -153,6 +153,33 @@ def test_what_a_start_finds_finished_stays_finished(place, reboot):
     reboot()
     assert SparkFiles(place.root).discard_unsynced() == []
     assert not place.is_mid_epoch()
+
+
+def test_a_planner_that_was_fenced_during_a_sync_takes_nothing_back(place, reboot, monkeypatch):
+    """It was paused before it noted what it had synced, and the next run went on meanwhile."""
+    begin(place, 0)
+    paused = []
+    with monkeypatch.context() as patch:
+        patch.setattr(power_loss, "write_json", lambda *note: paused.append(note))
+        SparkFiles(place.root, 1).sync()
+    begin(place, 1)
+    SparkFiles(place.root, 2).sync()
+    durable = names(place)
+    write_json(*paused[0])
+    reboot()
+    SparkFiles(place.root).discard_unsynced()
+    assert names(place) == durable
+    assert place.next_epoch() == 2
+
+
+def test_the_note_of_the_newest_generation_is_the_only_one(place):
+    begin(place, 0)
+    for generation in (9, 10):
+        SparkFiles(place.root, generation).sync_all()
+    assert [path.name for path in place.root.glob("synced*")] == ["synced-10.json"]
+    SparkFiles(place.root, 11).promise_nothing()
+    assert [path.name for path in place.root.glob("synced*")] == ["synced-11.json"]
+    assert not SparkFiles(place.root).is_promised()
 
 
 def test_a_discard_that_is_cut_off_is_done_again(place, reboot, monkeypatch):

@@ -74,6 +74,7 @@ def postgres_rows(
     key: str,
     transaction: str | None = None,
     max_rows_per_epoch: int = 100_000,
+    max_bytes_per_epoch: int = 32 << 20,
     max_record_bytes: int = MAX_RECORD_BYTES,
     idle_after: float | None = None,
     password_env: str | None = None,
@@ -95,6 +96,9 @@ def postgres_rows(
         after one with a larger key is missed.
     max_rows_per_epoch
         The most rows that one epoch reads; a bucket's share of it is sorted in memory.
+    max_bytes_per_epoch
+        The same in bytes, and one row that exceeds it: of text and ``bytea`` the length, of other
+        values what they take in the table, where long ones are compressed.
     max_record_bytes
         A row whose values are larger together is a bad record.
     idle_after
@@ -110,6 +114,7 @@ def postgres_rows(
         key=key,
         transaction=transaction,
         max_rows_per_epoch=max_rows_per_epoch,
+        max_bytes_per_epoch=max_bytes_per_epoch,
         max_record_bytes=max_record_bytes,
         idle_after=idle_after,
         password_env=password_env,

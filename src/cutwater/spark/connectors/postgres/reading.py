@@ -30,6 +30,8 @@ _BEGIN = [0, None]
 """The lowest position: before every key of transaction 0."""
 
 _INTEGERS = ("int2", "int4", "int8")
+_MEASURED = ("text", "varchar", "bpchar", "bytea")
+"""Types whose length PostgreSQL knows without fetching or decompressing a long value."""
 
 _T = TypeVar("_T")
 _Position = Sequence[Any]
@@ -73,9 +75,12 @@ class _Query:
 class RowsPlanner(Planner):
     """Plans rows below the oldest transaction that is still running."""
 
-    def __init__(self, source: PostgresRows) -> None:
+    def __init__(self, source: PostgresRows, tp: Any) -> None:
         self._source = source
         self._query = _Query(source)
+        self._fields = [field.column for field in fields_of_record(tp) or []]
+        self._bytes: Composable | None = None
+        """The size of a row, as an expression."""
         self._next: _Position = _BEGIN
         self._until: _Position | None = None
 
@@ -118,13 +123,19 @@ class RowsPlanner(Planner):
         """
         query = SQL("""
             WITH unread AS (
-                SELECT {xid} AS xid, {key} AS key, row_number() OVER (ORDER BY {order}) - 1 AS n
+                SELECT {xid} AS xid, {key} AS key, row_number() OVER (ORDER BY {order}) - 1 AS n,
+                    coalesce(sum({bytes}) OVER (ORDER BY {order}
+                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
                 FROM {table}
                 WHERE {rest} AND {until} AND {xid} < pg_snapshot_xmin(pg_current_snapshot())
-                ORDER BY {order} LIMIT {limit}
+                ORDER BY {order} LIMIT {limit} + 1
+            ), fitting AS (
+                SELECT least(count(*), {limit}) AS rows FROM unread WHERE before < {max_bytes}
             )
-            SELECT xid::text, key, n, pg_snapshot_xmin(pg_current_snapshot())::text FROM unread
-            WHERE n % {size} = 0 OR n = (SELECT max(n) FROM unread) ORDER BY n
+            SELECT xid::text, key, n, n < rows, pg_snapshot_xmin(pg_current_snapshot())::text
+            FROM unread, fitting
+            WHERE n <= rows AND (n % {size} = 0 OR n = rows OR n = (SELECT max(n) FROM unread))
+            ORDER BY n
         """)
         made = query.format(
             xid=self._query.xid,
@@ -133,32 +144,49 @@ class RowsPlanner(Planner):
             table=self._query.table,
             rest=self._query.at_or_after(self._next),
             until=SQL("true") if self._until is None else self._query.before(self._until),
-            limit=self._source.max_rows_per_epoch + 1,
+            limit=self._source.max_rows_per_epoch,
+            bytes=self._size_of_row(connection),
+            max_bytes=self._source.max_bytes_per_epoch,
             size=_ROWS_PER_CHUNK,
         )
         found = [
-            (n, [int(xid), _plain(key)], int(horizon))
-            for xid, key, n, horizon in connection.execute(made)
+            (n, [int(xid), _plain(key)], is_read, int(horizon))
+            for xid, key, n, is_read, horizon in connection.execute(made)
         ]
         return self._chunks(found) if found else []
 
-    def _chunks(self, found: list[tuple[int, list[Any], int]]) -> list[Chunk]:
+    def _size_of_row(self, connection: Connection) -> Composable:
+        """How large the values of a row are that are read, without fetching long ones."""
+        if self._bytes is None:
+            table = read_table(connection, self._source.name)
+            columns = table.columns if table else {}
+            sizes = [_bytes_in(columns[name]) for name in self._fields if name in columns]
+            self._bytes = SQL("({})").format(SQL(" + ").join([SQL("0::bigint"), *sizes]))
+        return self._bytes
+
+    def _chunks(self, found: list[tuple[int, list[Any], bool, int]]) -> list[Chunk]:
         """Chunks from the positions of some rows: of the first row of each chunk, and the last."""
-        last, place, horizon = found[-1]
-        limit = self._source.max_rows_per_epoch
-        if last == limit:  # one row more than an epoch reads: the next begins there
+        last, place, is_read, horizon = found[-1]
+        rows = last + is_read
+        if not is_read:  # one row more than an epoch reads: the next begins there
             end = place
         elif self._source.transaction:
             end = [min(horizon, self._until[0]) if self._until else horizon, None]
         else:
             end = [0, place[1] + 1]
-        begins = [(n, at) for n, at, _ in found if n % _ROWS_PER_CHUNK == 0 and n < limit]
-        ends = [*begins[1:], (min(last + 1, limit), end)]
+        begins = [(n, at) for n, at, _, _ in found if n % _ROWS_PER_CHUNK == 0 and n < rows]
+        ends = [*begins[1:], (rows, end)]
         about = {"table": str(self._source.name)}
         return [
             Chunk(0, start, stop, {**about, "rows": until - first})
             for (first, start), (until, stop) in zip(begins, ends, strict=True)
         ]
+
+
+def _bytes_in(column: TableColumn) -> Composed:
+    """The size of a value: the length of text and bytes, else what it takes in the table."""
+    measure = "octet_length" if column.base in _MEASURED else "pg_column_size"
+    return SQL("coalesce({}({}), 0)").format(SQL(measure), Identifier(column.name))
 
 
 def _one(connection: Connection, query: SQL | Composed) -> Any:

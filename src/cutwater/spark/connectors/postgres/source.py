@@ -39,6 +39,7 @@ class PostgresRows(SourceConnector):
     key: str
     transaction: str | None = None
     max_rows_per_epoch: int = 100_000
+    max_bytes_per_epoch: int = 32 << 20
     max_record_bytes: int = MAX_RECORD_BYTES
     idle_after: float | None = None
     password_env: str | None = None
@@ -79,13 +80,15 @@ class PostgresRows(SourceConnector):
     def problems(self, name: str, step: Source) -> Iterator[Problem]:
         owner = f"source '{name}'"
         yield from self.database.problems(owner)
-        if self.max_rows_per_epoch < 1:
-            yield Problem(
-                "no-progress",
-                f"{owner} may read {self.max_rows_per_epoch} rows in an epoch; an epoch reads at "
-                "least one",
-                "leave max_rows_per_epoch out, or make it larger",
-            )
+        for what in ("rows", "bytes"):
+            limit = f"max_{what}_per_epoch"
+            if getattr(self, limit) < 1:
+                yield Problem(
+                    "no-progress",
+                    f"{owner} may read {getattr(self, limit)} {what} in an epoch; an epoch reads "
+                    "at least one",
+                    f"leave {limit} out, or make it larger",
+                )
         if self.max_record_bytes < 1:
             yield Problem(
                 "no-progress",
@@ -101,7 +104,7 @@ class PostgresRows(SourceConnector):
     def planner(self, tp: Any, now: Callable[[], float]) -> Planner:
         from cutwater.spark.connectors.postgres.reading import RowsPlanner
 
-        return RowsPlanner(self)
+        return RowsPlanner(self, tp)
 
     def reader(self, tp: Any) -> RecordReader:
         from cutwater.spark.connectors.postgres.reading import RowsReader

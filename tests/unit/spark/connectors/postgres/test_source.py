@@ -392,6 +392,19 @@ class Notes(Orders):
         return [batch for chunk in self.log.read(1) for batch in self.reader.batches(chunk)]
 
 
+@pytest.mark.parametrize("rows_per_chunk", [2, 5_000])
+def test_an_epoch_has_a_limit_in_bytes(postgres, tmp_path, monkeypatch, rows_per_chunk):
+    """Long values are measured, too, which are stored apart and compressed."""
+    monkeypatch.setattr(row_reading, "_ROWS_PER_CHUNK", rows_per_chunk)
+    table = Notes(postgres, tmp_path, Note, max_bytes_per_epoch=1 << 20, max_rows_per_epoch=5)
+    table.make().add(1 << 19, 1 << 19, 10, *[1 << 21] * 2, *[10] * 7)
+    epochs = [table.epoch() for _ in range(6)]
+    assert epochs == [[0, 1], [2, 3], [4], [5, 6, 7, 8, 9], [10, 11], None]
+    assert table.log.newest == 5
+    table.open()
+    assert [table.read(number) for number in range(1, 6)] == epochs[:5]
+
+
 def test_rows_come_in_pieces_by_their_bytes(postgres, tmp_path):
     """However large they are suddenly, only a piece is in memory."""
     sizes = [10] * 50 + [1 << 20] * 12 + [10] * 50

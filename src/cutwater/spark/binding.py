@@ -32,10 +32,14 @@ def bind(
         name: value if isinstance(value, SinkConnector) else Folder(str(value))
         for name, value in sinks.items()
     }
-    problems += _shared_locations(locations)
-    for name, location in locations.items():
-        if name in names:
-            problems += sink_problems(planned, name, location)
+    own = {
+        name: list(sink_problems(planned, name, location))
+        for name, location in locations.items()
+        if name in names
+    }
+    sound = {name: locations[name] for name, found_problems in own.items() if not found_problems}
+    problems += _shared_locations(sound)
+    problems += [problem for found_problems in own.values() for problem in found_problems]
     if problems:
         raise RefusedError(problems)
     return found, locations

@@ -45,7 +45,7 @@ from cutwater.spark.storage.durable import (
     write_json,
 )
 from cutwater.spark.storage.entry_log import EntryLog, read_entry
-from cutwater.spark.storage.local_paths import is_url, not_local
+from cutwater.spark.storage.local_paths import impossible, is_url, not_local
 
 __all__ = ["Checkpoint", "half_rescaled", "no_checkpoint", "refuse_real_time"]
 
@@ -68,6 +68,8 @@ class Checkpoint:
         """The checkpoint at a path that a user gives; a URL is refused."""
         if is_url(path):
             raise RefusedError(not_local("the checkpoint", path))
+        if problems := list(impossible("the checkpoint", path)):
+            raise RefusedError(problems)
         return Checkpoint(Path(path).absolute())
 
     @staticmethod

@@ -26,7 +26,7 @@ from cutwater.spark.job.spec import REALTIME
 from cutwater.spark.realtime.opening import Opening, newest_opening
 from cutwater.spark.realtime.plan_log import TickPlan, read_plan
 from cutwater.spark.storage.durable import read_json
-from cutwater.spark.storage.local_paths import is_url, not_local
+from cutwater.spark.storage.local_paths import impossible, is_url, not_local
 
 __all__ = ["RealTimeCheckpoint", "is_real_time"]
 
@@ -52,6 +52,8 @@ class RealTimeCheckpoint(Checkpoint):
         """The checkpoint that a user names; a URL is refused."""
         if is_url(path):
             raise RefusedError(not_local("the checkpoint", path))
+        if problems := list(impossible("the checkpoint", path)):
+            raise RefusedError(problems)
         return RealTimeCheckpoint(Path(path).absolute())
 
     def next_epoch(self) -> int:

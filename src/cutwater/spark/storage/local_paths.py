@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from cutwater.errors import Problem
 
-__all__ = ["is_url", "not_local"]
+__all__ = ["impossible", "is_url", "not_local"]
 
 
 def is_url(path: str | Path) -> bool:
@@ -27,3 +29,17 @@ def not_local(what: str, path: str | Path) -> Problem:
         "that name",
         "give a path without a scheme; mount remote storage",
     )
+
+
+def impossible(what: str, path: str | Path) -> Iterator[Problem]:
+    """The problem of a path with a character that no path can have; none for any other."""
+    try:
+        is_possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        is_possible = False
+    if not is_possible:
+        yield Problem(
+            "not-a-local-path",
+            f"{what} is {str(path)!r}; no path has such a character",
+            "correct the path",
+        )

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from cutwater.endings import kind_of_errno
 from cutwater.errors import CutwaterError, Problem, RefusedError
-from cutwater.spark.storage.local_paths import is_url, not_local
+from cutwater.spark.storage.local_paths import impossible, is_url, not_local
 from cutwater.spark.telemetry.progress import RunProgress
 
 __all__ = ["RunLog", "logging_to"]
@@ -54,6 +54,8 @@ def logging_to(path: str | Path, flow: str) -> Iterator[RunLog]:
     """Append to a file, for its owner only if it is new."""
     if is_url(path):
         raise RefusedError(not_local("the log", path))
+    if problems := list(impossible("the log", path)):
+        raise RefusedError(problems)
     with _writing(path):
         target = Path(path)
         is_new = not target.exists()

@@ -55,6 +55,25 @@ def test_a_checkpoint_or_log_that_is_a_url_is_refused(work, url):
     assert url in str(refused.value)
 
 
+@pytest.mark.parametrize("path", ["a\0b", "\ud800"])
+def test_a_path_that_no_file_can_have_is_refused_as_such(folder, path):
+    bound = {"sources": {"items": path}, "sinks": {"out": path}, "checkpoint": "state"}
+    for given in (bound, bound | {"sinks": {"out": cutwater_spark.delta_table(path)}}):
+        with pytest.raises(RunError) as refused:
+            cutwater_spark.run(copying(), **given)
+        assert [problem.code for problem in refused.value.problems] == 2 * ["not-a-local-path"]
+    for work in (cutwater_spark.describe, lambda path: logging_to(path, "flow").__enter__()):
+        with pytest.raises(RefusedError, match="not-a-local-path"):
+            work(path)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_path_need_not_be_unicode(folder):
+    """A name of other bytes, as the file system gives it."""
+    with pytest.raises(RefusedError, match="no-checkpoint"):
+        cutwater_spark.describe("in\udcff")
+
+
 def copying():
     flow = cw.Flow("copy")
     flow.sink("out", flow.source("items", int))

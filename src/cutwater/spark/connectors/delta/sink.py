@@ -47,7 +47,7 @@ from cutwater.spark.connectors.base.sink import (
 )
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.storage.durable import make_folder, why_unwritable
-from cutwater.spark.storage.local_paths import is_url
+from cutwater.spark.storage.local_paths import impossible, is_url
 
 if TYPE_CHECKING:
     from cutwater.spark.connectors.delta.ledger import DeltaLog
@@ -117,6 +117,7 @@ class Delta(SinkConnector):
             )
         if not self.is_local and self.path.partition("://")[0] not in _STORES:
             yield _no_store(name, self.path)
+        yield from impossible(f"the table of sink '{name}'", self.path)
         for setting, value in (
             ("compact_every", self.compact_every),
             ("keep_hours", self.keep_hours),

@@ -23,7 +23,7 @@ from cutwater.spark.connectors.files.changes import (
     file_state_of,
 )
 from cutwater.spark.connectors.files.watching import FolderWatch, RollingLook, files_in
-from cutwater.spark.storage.local_paths import is_url, not_local
+from cutwater.spark.storage.local_paths import impossible, is_url, not_local
 
 __all__ = ["FileSource", "FilesPlanner"]
 
@@ -72,8 +72,11 @@ class FileSource(SourceConnector):
         return replace(self, path=str(Path(self.path).absolute()))  # type: ignore[type-var]
 
     def problems(self, name: str, step: Source) -> Iterator[Problem]:
+        characters = list(impossible(f"the folder of source '{name}'", self.path))
         if is_url(self.path):
             yield not_local(f"the folder of source '{name}'", self.path)
+        elif characters:
+            yield from characters
         elif not Path(self.path).is_dir():
             yield Problem(
                 "missing-folder",

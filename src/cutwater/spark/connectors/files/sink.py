@@ -61,7 +61,7 @@ from cutwater.spark.storage.durable import (
     why_unwritable,
     write_json,
 )
-from cutwater.spark.storage.local_paths import is_url
+from cutwater.spark.storage.local_paths import impossible, is_url
 from cutwater.spark.storage.notes import read_note, write_note
 
 __all__ = ["FOLDER_LEDGER_FORMAT", "Folder", "StagedPart"]
@@ -108,6 +108,7 @@ class Folder(SinkConnector):
         """Why it cannot work: an object store, an unknown format, records without columns."""
         if is_url(self.path):
             yield _object_store(name, self.path)
+        yield from impossible(f"the folder of sink '{name}'", self.path)
         if self.format not in _SUFFIXES:
             yield _unknown_format(name, self.format)
         if self.format == "parquet":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,10 @@ from typing import Any
 
 from cutwater.errors import Problem, RefusedError
 
-__all__ = ["OURS", "Cluster", "client_module"]
+__all__ = ["OURS", "Cluster", "client_module", "topic_problems"]
+
+_LONGEST_TOPIC = 249
+_TOPIC = re.compile(rf"(?!\.{{1,2}}$)[a-zA-Z0-9._-]{{1,{_LONGEST_TOPIC}}}")
 
 OURS = frozenset(
     {
@@ -164,6 +168,18 @@ class Cluster:
                 f"password_file={self.password_file!r}; only one of them can be used",
                 "leave one of them out",
             )
+
+
+def topic_problems(who: str, setting: str, name: str) -> Iterator[Problem]:
+    """Why a setting cannot be the name of a topic; a broker would name neither setting nor rule."""
+    if not _TOPIC.fullmatch(name):
+        shown = name if len(name) <= _LONGEST_TOPIC else f"{name[:80]}…"
+        yield Problem(
+            "bad-name",
+            f"{who} has {setting}={shown!r}, which is no name of a topic: it must be 1 to "
+            f"{_LONGEST_TOPIC} letters, digits, '.', '_' and '-' of ASCII, and not '.' or '..'",
+            "correct the name",
+        )
 
 
 def _setting(name: str) -> str:

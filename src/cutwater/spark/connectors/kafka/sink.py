@@ -42,7 +42,7 @@ from cutwater.spark.connectors.base.sink import (
 from cutwater.spark.connectors.kafka.checks import topics_of
 from cutwater.spark.connectors.kafka.errors import in_words, patiently
 from cutwater.spark.connectors.kafka.ledger import Account, KafkaLedger
-from cutwater.spark.connectors.kafka.settings import Cluster
+from cutwater.spark.connectors.kafka.settings import Cluster, topic_problems
 from cutwater.spark.connectors.kafka.transactions import (
     DRIVER,
     WHOLE_EPOCH,
@@ -141,6 +141,8 @@ class KafkaTopic(SinkConnector):
         """What is wrong with the settings."""
         who = f"sink '{name}'"
         yield from self.cluster.problems(who)
+        yield from topic_problems(who, "topic", self.topic)
+        yield from topic_problems(who, "ledger", self.ledger)
         if self.release not in ("commit", "early"):
             yield Problem(
                 "unknown-release",

@@ -39,7 +39,7 @@ from cutwater.spark.connectors.kafka.errors import (
     patiently,
 )
 from cutwater.spark.connectors.kafka.polling import polled
-from cutwater.spark.connectors.kafka.settings import Cluster, client_module
+from cutwater.spark.connectors.kafka.settings import Cluster, client_module, topic_problems
 
 __all__ = ["KAFKA_BATCH_ROWS", "KafkaMessages"]
 
@@ -102,6 +102,7 @@ class KafkaMessages(SourceConnector):
 
     def problems(self, name: str, step: Source) -> Iterator[Problem]:
         yield from self.cluster.problems(f"source '{name}'")
+        yield from topic_problems(f"source '{name}'", "topic", self.topic)
         if self.begin not in ("earliest", "latest"):
             yield Problem(
                 "unknown-begin",

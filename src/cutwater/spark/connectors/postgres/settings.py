@@ -9,9 +9,10 @@ from pathlib import Path
 
 from cutwater.errors import Problem, RefusedError
 
-__all__ = ["Database", "TableName"]
+__all__ = ["Database", "TableName", "name_problems"]
 
 _SECRET = ("password", "sslpassword")
+_LONGEST_NAME = 63
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,33 @@ class TableName:
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
+
+
+def name_problems(owner: str, table: str, ledger_schema: str | None = None) -> Iterator[Problem]:
+    """Why settings cannot name a table and a schema.
+
+    PostgreSQL cuts longer names off, so that two could be the same.
+    """
+    name = TableName.of(table)
+    if table.count(".") > 1 or not (_is_name(name.schema) and _is_name(name.name)):
+        yield Problem(
+            "table-name",
+            f"{owner} has table={table!r}, which is not the name of a table: "
+            f"it must have at most {_LONGEST_NAME} bytes of UTF-8",
+            "write it as table or schema.table",
+        )
+    if ledger_schema and not _is_name(ledger_schema):
+        yield Problem(
+            "table-name",
+            f"{owner} has ledger_schema={ledger_schema!r}, which is not the name of a schema: "
+            f"it must have at most {_LONGEST_NAME} bytes of UTF-8",
+            "leave ledger_schema out for the schema of the table",
+        )
+
+
+def _is_name(name: str) -> bool:
+    data = name.encode(errors="ignore")
+    return 0 < len(data) <= _LONGEST_NAME and "\0" not in name and data.decode() == name
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from cutwater.spark.connectors.postgres.packed_rows import (
     row_batches_of,
     stage_row_batches,
 )
-from cutwater.spark.connectors.postgres.settings import Database, TableName
+from cutwater.spark.connectors.postgres.settings import Database, TableName, name_problems
 from cutwater.spark.connectors.postgres.tables import read_table
 from cutwater.spark.connectors.postgres.transactions import (
     create_table,
@@ -103,12 +103,7 @@ class PostgresTable(SinkConnector):
     def problems(self, name: str, record: Any) -> Iterator[Problem]:
         """Why the settings cannot work with records of a type; makes no connection."""
         owner = _owner(name)
-        if self.table.count(".") > 1 or not self.name.name:
-            yield Problem(
-                "table-name",
-                f"{owner} goes to '{self.table}', which is not a table name",
-                "write it as table or schema.table",
-            )
+        yield from name_problems(owner, self.table, self.ledger_schema)
         for setting, value, known in (
             ("mode", self.mode, get_args(_Mode)),
             ("release", self.release, get_args(Release)),

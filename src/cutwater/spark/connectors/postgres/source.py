@@ -23,7 +23,7 @@ from cutwater.spark.connectors.base.source import (
     Replay,
     SourceConnector,
 )
-from cutwater.spark.connectors.postgres.settings import Database, TableName
+from cutwater.spark.connectors.postgres.settings import Database, TableName, name_problems
 
 __all__ = ["PostgresRows"]
 
@@ -80,6 +80,7 @@ class PostgresRows(SourceConnector):
     def problems(self, name: str, step: Source) -> Iterator[Problem]:
         owner = f"source '{name}'"
         yield from self.database.problems(owner)
+        yield from name_problems(owner, self.table)
         for what in ("rows", "bytes"):
             limit = f"max_{what}_per_epoch"
             if getattr(self, limit) < 1:

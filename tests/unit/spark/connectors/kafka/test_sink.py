@@ -591,6 +591,9 @@ def test_an_end_that_comes_late_does_not_end_the_next_transaction(
 # --- without a broker ---------------------------------------------------------------------------
 
 
+NO_TOPICS = ["", ".", "..", "a b", "a/b", "a\0b", "ä", "x" * 250, "a\n", "\ud800"]
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -602,6 +605,7 @@ def test_an_end_that_comes_late_does_not_end_the_next_transaction(
         ({"release": "late"}, "unknown-release"),
         ({"partitions": 0}, "no-partitions"),
         ({"ledger": "t"}, "ledger-among-rows"),
+        *(({setting: name}, "bad-name") for setting in ("topic", "ledger") for name in NO_TOPICS),
         ({"password_env": "A", "password_file": "b"}, "two-passwords"),
     ],
 )

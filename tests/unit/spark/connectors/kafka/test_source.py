@@ -437,6 +437,8 @@ def test_a_broker_that_is_not_there_is_said(source, monkeypatch):
         ({"settings": {"sasl.password": "hush"}}, "secret-in-settings"),
         ({"settings": {"isolation.level": "read_uncommitted"}}, "setting-not-yours"),
         ({"begin": "now"}, "unknown-begin"),
+        ({"topic": "../a"}, "bad-name"),
+        ({"topic": ""}, "bad-name"),
         ({"max_rows_per_epoch": 0}, "no-progress"),
         ({"max_bytes_per_epoch": 0}, "no-progress"),
     ],

@@ -3,15 +3,18 @@
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from cutwater.errors import InputError
 from cutwater.spark.connectors.kafka import ledger as ledgers
+from cutwater.spark.connectors.kafka import sink as sinks
 from cutwater.spark.connectors.kafka import source as kafka_messages
 from cutwater.spark.connectors.kafka.checks import Topics
-from cutwater.spark.connectors.kafka.ledger import KafkaLedger
+from cutwater.spark.connectors.kafka.ledger import Account, KafkaLedger, slot_key
 from cutwater.spark.connectors.kafka.settings import Cluster
+from cutwater.spark.connectors.kafka.sink import KafkaTopic
 from cutwater.spark.connectors.kafka.source import KafkaMessages
 
 NOWHERE = Cluster.of("127.0.0.1:1", {}, None, None)
@@ -87,6 +90,29 @@ def test_a_topic_that_stays_smaller_has_lost_messages(monkeypatch):
     monkeypatch.setattr(kafka_messages, "PATIENCE_S", 0)
     with pytest.raises(InputError, match="messages-lost"):
         looking_up(monkeypatch, {0: 4})._ends()
+
+
+def message(offset, key=None, value=None):
+    """A record of a ledger; without a key, word that the partition ends here."""
+    end = None if key else KafkaError(KafkaError._PARTITION_EOF)
+    return SimpleNamespace(
+        error=lambda: end, offset=lambda: offset, key=lambda: key, value=lambda: value
+    )
+
+
+def test_a_ledger_is_read_to_the_end_that_is_really_there(monkeypatch):
+    """The last entry says that the output is ahead of its checkpoint."""
+    account = Account("topic", "out", "query")
+    slot = b'{"generation":1,"epoch":4,"buckets":[1],"rows":1}'
+    told = [message(3), message(3, slot_key(account, "0"), slot), message(5)]
+    topics = SimpleNamespace(ends=lambda *_, **_how: {0: 5}, find=lambda _name: "there")
+    consumer = SimpleNamespace(assign=lambda _places: None, close=lambda: None)
+    monkeypatch.setattr(sinks, "topics_of", lambda _cluster: topics)
+    monkeypatch.setattr(ledgers, "topics_of", lambda _cluster: topics)
+    monkeypatch.setattr(confluent_kafka, "Consumer", lambda _settings: consumer)
+    monkeypatch.setattr(ledgers, "polled", lambda _consumer, _seconds: [told.pop(0)])
+    sink = KafkaTopic(topic="topic", servers="127.0.0.1:1")
+    assert sink._look("out", is_committed=False).newest_epoch(account) == 4
 
 
 def test_a_ledger_that_seems_shorter_than_what_was_read_of_it_is_not_believed(monkeypatch):

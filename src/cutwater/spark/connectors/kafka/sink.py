@@ -364,10 +364,13 @@ class KafkaTopic(SinkConnector):
         )
 
     def _look(self, name: str, is_committed: bool = True, to_end: bool = False) -> KafkaLedger:
-        """The ledger as it is now; `to_end` waits for what an open transaction hides."""
+        """The ledger as it is now; `to_end` waits for what an open transaction hides.
+
+        From uncommitted entries nothing is hidden, so they are always read to the end.
+        """
         ledger = KafkaLedger(self.cluster, self.ledger, f"sink '{name}'", is_committed)
         is_there = topics_of(self.cluster).find(self.ledger) is not None
-        return ledger.read(to_end=to_end) if is_there else ledger
+        return ledger.read(to_end=to_end or not is_committed) if is_there else ledger
 
     def _speaking(self, name: str) -> Any:
         return in_words(f"sink '{name}'", self.cluster, self.topic)

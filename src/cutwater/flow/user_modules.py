@@ -35,7 +35,7 @@ class UserModules:
     """A digest of the syntax tree of each module, sorted; module names do not count, since a file
     has another name when it is run as a script."""
     packages: tuple[str, ...]
-    """The name and version of each package they import, sorted."""
+    """The name and version of each package that they import, or that an object is from, sorted."""
     sourceless: tuple[str, ...]
     """Modules without source code, as in a notebook."""
 
@@ -90,7 +90,7 @@ def user_modules(things: Iterable[Any], files: Iterable[str]) -> UserModules:
     waiting = [(name, _file_of(name)) for name in own_modules(held)]
     waiting += [(Path(path).stem, path) for path in set(files) if Path(path).is_file()]
     digests: dict[str, str] = {}
-    packages: set[str] = set()
+    packages = set(_packages_of(held))
     seen: set[str] = set()
     while waiting:
         name, path = waiting.pop()
@@ -110,6 +110,14 @@ def user_modules(things: Iterable[Any], files: Iterable[str]) -> UserModules:
         tuple(sorted(filter(None, map(_package, packages)))),
         tuple(sorted({name for name in map(_module_of, held) if _is_sourceless(name)})),
     )
+
+
+def _packages_of(things: Iterable[Any]) -> Iterator[str]:
+    """The installed packages that things are from, such as a connector that a file names."""
+    for module in set(map(_module_of, things)) & sys.modules.keys():
+        package = module.split(".")[0]
+        if package not in sys.stdlib_module_names and is_installed(module):
+            yield package
 
 
 def _named_in_full(name: str, path: str) -> str:

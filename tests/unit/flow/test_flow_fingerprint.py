@@ -118,6 +118,23 @@ def test_another_version_of_an_imported_package_is_another_fingerprint(digest, m
     user_modules._package.cache_clear()
 
 
+def test_another_version_of_a_connector_is_another_fingerprint(monkeypatch):
+    """It is bound by name in a file, so that no module of the user's imports it."""
+    name, real = "connector_of_others", user_modules.version
+    flow = cw.Flow("flow")
+    flow.sink("out", flow.source("items", int))
+    connector = type("Rows", (), {"__module__": name})()
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    found = set()
+    for number in "12":
+        user_modules._package.cache_clear()
+        versions = {name: number}
+        monkeypatch.setattr(user_modules, "version", lambda n, v=versions: v.get(n) or real(n))
+        found.add(flow_fingerprint(flow, [connector]))
+    user_modules._package.cache_clear()
+    assert len(found) == 2
+
+
 def test_modules_that_nothing_imports_do_not_count(digest, tmp_path):
     before = digest()
     (tmp_path / "unrelated.py").write_text("X = 1\n")

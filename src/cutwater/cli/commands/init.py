@@ -11,6 +11,7 @@ import typer
 from cutwater.cli.files import write_text
 from cutwater.cli.screen import output
 from cutwater.errors import Problem, RefusedError
+from cutwater.spark.storage.local_paths import is_url, not_local
 
 __all__ = ["init"]
 
@@ -124,6 +125,8 @@ def init(
 
     Example:  cutwater init means
     """
+    if is_url(folder):
+        raise RefusedError(not_local("the project", folder))
     there = [name for name in _FILES if (folder / name).exists()]
     if there:
         raise RefusedError(

@@ -50,6 +50,13 @@ def test_nothing_is_overwritten(cli, project, tmp_path):
     assert not Path("run.toml").exists()
 
 
+def test_a_url_becomes_no_folder(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = cli("init", "s3://bucket/means")
+    assert (done.code, "not-a-local-path" in done.err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_with_a_blank_in_its_name_is_quoted(cli, tmp_path):
     assert f"cd '{tmp_path / 'my means'}'" in cli("init", tmp_path / "my means").out
 

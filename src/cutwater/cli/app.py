@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from traceback import format_exception
 from typing import Annotated, NoReturn
 
 import typer
@@ -79,13 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     try:
         overseen(command) if is_own_process else command()
-    except CutwaterError as error:
-        if is_debug:
-            raise
-        _end_with(error)
     except Exception as error:
         if is_debug:
-            raise
+            errors.print("".join(format_exception(error)), end="", soft_wrap=True)
         _end_with(of_unexpected(error))
 
 
@@ -99,5 +96,5 @@ def _fix_hash_seed() -> None:
 def _end_with(error: CutwaterError) -> NoReturn:
     for problem in error.problems or (error,):
         message = f"error: {problem}"
-        errors.print(message, style="red", highlight=False, markup=False, soft_wrap=True)
+        errors.print(message, style="red", soft_wrap=True)
     sys.exit(exit_code(error))

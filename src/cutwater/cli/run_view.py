@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -143,14 +142,14 @@ def _picture(view: RunView, words: str) -> Group:
         return Group(Text(words))
     median = f"median {view.typical_ms:,} ms"
     shown.add_row(_unit(last), f"{last.epoch:,}", f"{last.duration_ms:,} ms", median)
-    by_sink = ", ".join(f"{rows:,} to {escape(sink)}" for sink, rows in last.rows.items())
+    by_sink = ", ".join(f"{rows:,} to {sink}" for sink, rows in last.rows.items())
     shown.add_row("rows", f"{view.rows_per_second:,.0f}/s", by_sink)
     for name, source in last.sources.items():
         rate = f"{view.read_per_second(name):,.0f} {source.unit}/s" if source.unit else ""
-        shown.add_row(escape(name), rate, _behind(source))
+        shown.add_row(name, rate, _behind(source))
     for name, found in last.frontiers.items():
         holders = ", ".join(each.label for each in found.holders)
-        shown.add_row(escape(name), f"to {found.completed}", f"held by {escape(holders)}")
+        shown.add_row(name, f"to {found.completed}", f"held by {holders}")
     shown.add_row("state", _size(last.state_bytes), f"{_size(last.state_memory_bytes)} in memory")
     if last.snapshot:
         style = "bold red" if _is_trouble(last.snapshot) else ""
@@ -171,7 +170,7 @@ class _Terminal:
         self.draw()
 
     def notify(self, text: str) -> None:
-        errors.print(text, highlight=False, markup=False, soft_wrap=True)
+        errors.print(text, soft_wrap=True)
 
     def draw(self) -> None:
         self._live.update(_picture(self._view, self._words))
@@ -193,7 +192,7 @@ class _Lines:
             self.notify(plain_line(self._view))
 
     def notify(self, text: str) -> None:
-        errors.print(text, highlight=False, markup=False, soft_wrap=True)
+        errors.print(text, soft_wrap=True)
 
 
 @contextmanager
@@ -201,7 +200,7 @@ def run_view(flow: str, now: Callable[[], float] = time.monotonic) -> Iterator[_
     """Show a run on standard error."""
     view = RunView(flow, now)
     if not errors.is_terminal:
-        errors.print(f"{flow}: starting", highlight=False, markup=False, soft_wrap=True)
+        errors.print(f"{flow}: starting", soft_wrap=True)
         yield _Lines(view, now)
         return
     with Live(console=errors, refresh_per_second=4, transient=True) as live:

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from cutwater.errors import CutwaterError, Problem
 
@@ -39,7 +39,10 @@ def safe(text: str) -> str:
 
 
 class _Screen(Console):
-    """A console on which only its own control codes work."""
+    """A console on which only its own control codes work; it finds no markup or emoji in text."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -71,7 +74,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     for index, column in enumerate(columns):
         is_number = all(isinstance(row[index], (int, float)) for row in rows)
         shown.add_column(
-            escape(safe(column)), justify="right" if is_number else "left", overflow="fold"
+            safe(column), justify="right" if is_number else "left", overflow="fold"
         )
     for row in rows:
         shown.add_row(*(_cell(value) for value in row))
@@ -79,7 +82,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _cell(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else escape(safe(str(value)))
+    return f"{value:,}" if isinstance(value, int) else safe(str(value))
 
 
 class Live:
@@ -91,17 +94,17 @@ class Live:
     def notify(self, text: str) -> None:
         """Replace the line."""
         if self._status is not None:
-            self._status.update(escape(text))
+            self._status.update(Text(text))
 
 
 @contextmanager
 def live(first: str) -> Iterator[Live]:
     """Show a line of progress on standard error while something takes long."""
     if not errors.is_terminal:
-        errors.print(first, highlight=False, markup=False, soft_wrap=True)
+        errors.print(first, soft_wrap=True)
         yield Live(None)
         return
-    with errors.status(escape(first)) as status:
+    with errors.status(Text(first)) as status:
         yield Live(status)
 
 

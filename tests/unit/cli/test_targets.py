@@ -48,9 +48,10 @@ def test_debug_shows_the_traceback(cli, write):
         ["simulate", "job.py:flow", "--debug"],
     ):
         done = cli(*arguments)
-        assert done.code == 1
+        assert done.code == 2
         assert "Traceback" in done.err
         assert "flow = undefined" in done.err
+        assert "error: [target-does-not-import]" in done.err
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,10 @@ def test_simulate(cli, write, more):
     assert is_dead(cli("simulate", "job.py:flow", *more))
 
 
-def test_a_message_of_an_error(cli, write):
+@pytest.mark.parametrize("more", [[], ["--debug"]])
+def test_a_message_of_an_error(cli, write, more):
     write(FLOW)
-    assert is_dead(cli("simulate", "job.py:broken"))
+    assert is_dead(cli("simulate", "job.py:broken", *more))
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
@@ -146,6 +147,29 @@ def test_a_terminal_gets_the_codes_of_rich_and_no_others(monkeypatch, capsys):
     assert "\x1b[2J" not in shown
     assert not LIVE.search(re.sub(r"\x1b\[[0-9;]*m", "", shown))
     assert safe(HOSTILE) in shown
+
+
+CODES_OF_RICH = ["10:100:20", ":smile:", "[red]a[/red]", "[/]", "a\\", "\\[bold]", "3 [link=x]"]
+
+
+@pytest.mark.parametrize("text", CODES_OF_RICH)
+def test_text_that_looks_like_markup_is_shown_as_it_is(capsys, text):
+    screen.output.print(text)
+    screen.table([text], [[text]])
+    with screen.live(text) as live:
+        live.notify(text)
+    shown = capsys.readouterr()
+    assert [line.rstrip() for line in shown.out.splitlines()] == [text] * 3
+    assert shown.err == f"{text}\n"
+
+
+@pytest.mark.parametrize("text", CODES_OF_RICH)
+def test_it_is_shown_as_it_is_on_the_line_of_progress_too(monkeypatch, capsys, text):
+    monkeypatch.setattr(screen, "errors", screen._Screen(stderr=True, force_terminal=True))
+    with screen.live(text) as live:
+        live.notify(text)
+        sys.stderr.flush()
+    assert text in capsys.readouterr().err
 
 
 def test_the_console_of_rich_alone_would_let_it_through(capsys):

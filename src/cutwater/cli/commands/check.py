@@ -103,7 +103,7 @@ def _show(report: FlowReport, verbose: bool) -> None:
     elif report.details():
         lines.append("see the inputs and runs with --verbose")
     for line in lines:
-        output.print(line, highlight=False, markup=False, soft_wrap=True)
+        output.print(line, soft_wrap=True)
 
 
 def _note(flow: Flow, report: FlowReport) -> None:
@@ -115,7 +115,7 @@ def _note(flow: Flow, report: FlowReport) -> None:
             note_check(flow, report.inputs, report.events)
     except OSError as error:
         message = f"run will not know of this check: {error.filename}: {error.strerror}"
-        errors.print(message, highlight=False, markup=False, soft_wrap=True)
+        errors.print(message, soft_wrap=True)
 
 
 def _write(violations: tuple[Finding, ...], trace: Path | None, html: Path | None) -> None:
@@ -124,7 +124,7 @@ def _write(violations: tuple[Finding, ...], trace: Path | None, html: Path | Non
     if run is None:
         if trace is not None or html is not None:
             message = "there is no counterexample that is a run: nothing was written"
-            errors.print(message, highlight=False, markup=False, soft_wrap=True)
+            errors.print(message, soft_wrap=True)
         return
     if trace is not None:
         write_trace(run, trace)

@@ -134,8 +134,8 @@ def _newest(time: object) -> str:
 
 
 def _say(text: str) -> None:
-    output.print(text, highlight=False, markup=False, soft_wrap=True)
+    output.print(text, soft_wrap=True)
 
 
 def _notify(text: str) -> None:
-    errors.print(text, highlight=False, markup=False, soft_wrap=True)
+    errors.print(text, soft_wrap=True)

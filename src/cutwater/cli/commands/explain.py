@@ -56,7 +56,7 @@ def explain(
         print_json({**_as_data(explanation), "calls": again and again.calls})
     else:
         shown = text.render_text(explanation) + _how(again)
-        output.print(shown, highlight=False, markup=False, soft_wrap=True)
+        output.print(shown, soft_wrap=True)
     raise typer.Exit(0 if explanation.holds else 1)
 
 

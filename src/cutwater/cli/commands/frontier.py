@@ -190,4 +190,4 @@ def _way_out(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator
 
 
 def _say(text: str) -> None:
-    output.print(text, highlight=False, markup=False, soft_wrap=True)
+    output.print(text, soft_wrap=True)

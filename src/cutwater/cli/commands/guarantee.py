@@ -97,4 +97,4 @@ def _show(flow: Flow, found: Sensitivity, settings: list[Setting], *, is_verbose
 
 
 def _say(text: str) -> None:
-    output.print(text, highlight=False, markup=False, soft_wrap=True)
+    output.print(text, soft_wrap=True)

@@ -149,7 +149,7 @@ def init(
         "  cutwater run flow.py:flow --config run.toml  # on Spark; results are in out/",
     ]
     for line in message:
-        output.print(line, highlight=False, markup=False, soft_wrap=True)
+        output.print(line, soft_wrap=True)
 
 
 def _make_folder(folder: Path) -> None:

@@ -259,11 +259,11 @@ def _show(result: RunResult, checkpoint: Path) -> None:
 
 
 def _say(text: str) -> None:
-    output.print(text, highlight=False, markup=False, soft_wrap=True)
+    output.print(text, soft_wrap=True)
 
 
 def _notify(text: str) -> None:
-    errors.print(text, highlight=False, markup=False, soft_wrap=True)
+    errors.print(text, soft_wrap=True)
 
 
 def _idle(values: Bindings, sources: Mapping[str, str]) -> dict[str, float]:

@@ -57,7 +57,7 @@ def _candidates(text: str) -> list[Any]:
 
 def _show(found: StepState, limit: int) -> None:
     message = f"{found.flow}: '{found.step}' at the end of {found.unit} {found.epoch}"
-    output.print(message, highlight=False, markup=False, soft_wrap=True)
+    output.print(message, soft_wrap=True)
     columns = list(dict.fromkeys(name for row in found.rows for name in row))
     if columns:
         table(columns, [[_cell(row.get(name, "")) for name in columns] for row in found.rows])

@@ -82,7 +82,7 @@ def test_a_bad_record_names_its_file_and_line_and_can_be_skipped(run, place):
     assert "Traceback" not in done.err
     assert rows(place / "out") == []
     debug = run("--debug")
-    assert debug.code == 1
+    assert debug.code == 2
     assert "Traceback" in debug.err
     done = run("--on-bad-record", "skip")
     kept = place / "state" / "bad-records" / "items"

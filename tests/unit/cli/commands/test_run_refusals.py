@@ -205,6 +205,6 @@ def test_what_is_there_cannot_be_kept_and_deleted(refuse):
 def test_debug_shows_where_it_came_from(cli, write, tmp_path):
     write()
     done = cli("--debug", "run", *GOOD)
-    assert done.code == 1
+    assert done.code == 2
     assert "Traceback" in done.err
     assert "missing-folder" in done.err

@@ -168,9 +168,10 @@ def _is_package(name: str) -> bool:
 def _read(path: str, name: str) -> tuple[str, list[str]]:
     """The digest of a module's syntax tree, and the names it may import."""
     data = Path(path).read_bytes()
-    if not path.endswith(".py"):  # compiled: the bytes are all there is
+    try:
+        digest, imports = _parsed(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # compiled, or too new
         return hashlib.sha256(data).hexdigest(), []
-    digest, imports = _parsed(data)
     package = name if _is_package(name) else name.rpartition(".")[0]
     parents = [name.rsplit(".", n)[0] for n in range(1, name.count(".") + 1)]
     return digest, [*parents, *_absolute(imports, package)]

@@ -35,6 +35,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from cutwater.endings import kind_of_errno
 from cutwater.errors import CutwaterError, Problem, RefusedError, RunError, did_you_mean
 from cutwater.flow import Flow
 from cutwater.flow import steps as s
@@ -91,7 +92,9 @@ def load_config(
         data = tomllib.loads(text)
     except OSError as error:
         message = f"the configuration {file} cannot be read: {error.strerror}"
-        raise RefusedError(Problem("no-config", message, "correct the path")) from None
+        raise kind_of_errno(error.errno)(
+            Problem("no-config", message, "correct the path")
+        ) from None
     except (ValueError, RecursionError) as error:  # also an int of too many digits
         raise RefusedError(_not_toml(file, raw, error)) from None
     reading = _Reading(file, toml_lines_of(text), flow)

@@ -9,14 +9,18 @@ from typing import Any
 __all__ = ["inline_secrets", "is_secret_name"]
 
 _SECRET = re.compile(
-    r"(^|[._-])(\w*password|passwd|pwd|passphrase|secret|token|credentials?|api[._-]?key"
+    r"(^|[._-])(\w*(password|secret|token)|passwd|pwd|passphrase|credentials?|(api|secret)[._-]?key"
     r"|(private|account|shared|encryption|provided|signing|master)[._-]?key|access[._-]?key(?![._-]?id)|sas)"
     r"s?($|[._-])",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"[._-](env|file|path|location|provider|class|uri)$", re.IGNORECASE)
+_NAMED = re.compile(r"[._-](env|file|path|location|provider|class|ur[il]|enabled?)$", re.IGNORECASE)
 _IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
-_IN_TEXT = re.compile(r"\b(password|passwd|pwd|secret)\s*=\s*[^\s;&]+", re.IGNORECASE)
+_IN_TEXT = re.compile(
+    r"\b(password|passwd|pwd|secret|accountkey|sharedaccesskey)\s*=\s*[^\s;&]+"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----",
+    re.IGNORECASE,
+)
 
 
 def is_secret_name(name: str) -> bool:

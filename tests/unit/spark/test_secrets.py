@@ -25,6 +25,12 @@ from cutwater.spark.secrets import inline_secrets
         ("fs.s3a.signing-key", "x"),
         ("parquet.encryption.key.list", "x"),
         ("master.key", "x"),
+        ("spark.kubernetes.authenticate.driver.oauthToken", "x"),
+        ("spark.hadoop.fs.oss.accessKeySecret", "x"),
+        ("spark.hadoop.fs.cosn.userinfo.secretKey", "x"),
+        ("clientSecret", "x"),
+        ("settings", {"ssl.key.pem": "-----BEGIN RSA PRIVATE KEY-----\nMIIE"}),
+        ("connection", "Endpoint=sb://x/;SharedAccessKey=y"),
     ],
 )
 def test_a_secret_is_found(name, value):
@@ -45,6 +51,9 @@ def test_a_secret_is_found(name, value):
         ("storage_options", {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_REGION": "eu"}),
         ("keys", ["tokens_used"]),
         ("use_token", True),
+        ("spark.hadoop.fs.oss.accessKeyId", "x"),
+        ("spark.security.credentials.hive.enabled", "false"),
+        ("sasl.oauthbearer.token.endpoint.url", "https://login/token"),
         ("path", "in"),
     ],
 )

@@ -16,6 +16,7 @@ from cutwater.errors import Problem
 
 __all__ = [
     "OUT_OF_MEMORY_OPTION",
+    "death_at_start",
     "death_of",
     "is_out_of_memory",
     "kill_own",
@@ -28,10 +29,15 @@ __all__ = [
 OUT_OF_MEMORY_OPTION = "-XX:+ExitOnOutOfMemoryError"
 """After that error a JVM lacks threads, and may wait for them forever."""
 
-_OUT_OF_MEMORY = ("java.lang.OutOfMemoryError", "org.apache.arrow.memory.OutOfMemoryException")
+_OUT_OF_MEMORY = (
+    "java.lang.OutOfMemoryError",
+    "org.apache.arrow.memory.OutOfMemoryException",
+    "There is insufficient memory for the Java Runtime Environment",
+)
 _EXITS_OUT_OF_MEMORY = (3, 52)
 """Of Java's option, and of Spark's own handler."""
-_ENDED_BY_SIGTERM = 128 + signal.SIGTERM
+_BY_SIGNAL = 128
+"""A shell adds it to the number of the signal that ended its program; Java does for SIGTERM."""
 _DYING_S = 5.0
 """How long a JVM may take to exit once its connection broke."""
 _TAIL = 64 << 10
@@ -109,6 +115,19 @@ def death_of(process: subprocess.Popen[bytes], scratch: Path) -> Problem | None:
     return Problem("jvm-died", f"the JVM of the run {why}{last}", hint)
 
 
+def death_at_start(process: subprocess.Popen[bytes], scratch: Path, begin: int) -> Problem | None:
+    """Why a JVM that has ended died before it answered; None if it refused its settings.
+
+    Its own output begins at this byte of the log.
+    """
+    with process, (scratch / "jvm.log").open("rb") as log:
+        log.seek(begin)
+        printed = log.read().decode("utf-8", "replace")
+    if is_out_of_memory(printed):
+        return out_of_memory(scratch)
+    return death_of(process, scratch) if _signal_of(process.returncode) else None
+
+
 def is_out_of_memory(message: str) -> bool:
     """Does an error or a log say that heap or buffers were exhausted?"""
     return any(error in message for error in _OUT_OF_MEMORY)
@@ -134,7 +153,8 @@ def _kind_of_memory(scratch: Path) -> str:
 
 def _cause(code: int, scratch: Path) -> tuple[str, str]:
     again = "run it again: nothing is lost"
-    if code == -signal.SIGKILL:
+    number = _signal_of(code)
+    if number == signal.SIGKILL:
         killer = (
             f"the kernel's OOM killer, by {_CGROUP_EVENTS}"
             if _oom_kills()
@@ -146,18 +166,24 @@ def _cause(code: int, scratch: Path) -> tuple[str, str]:
             "lower [spark] 'spark.driver.memory' and the partitions that work at once "
             f"(master 'local[N]'); {again}",
         )
-    if code in (-signal.SIGTERM, _ENDED_BY_SIGTERM):
+    if number == signal.SIGTERM:
         return (
             "was ended by SIGTERM, which reached it as well as the run",
             f"send SIGTERM to the run alone (systemd: KillMode=mixed); {again}",
         )
-    if code < 0:
+    if number:
         return (
-            f"was ended by {signal.Signals(-code).name}",
+            f"was ended by {signal.Signals(number).name}",
             f"it crashed: see hs_err_pid*.log and {scratch / 'jvm.log'}; use another Java "
             f"(JAVA_HOME, CUTWATER_JAVA) if it does so again; {again}",
         )
     return f"ended with exit code {code}", f"see {scratch / 'jvm.log'}; {again}"
+
+
+def _signal_of(code: int) -> int:
+    """The signal that ended a process; 0 if none did."""
+    number = -code if code < 0 else code - _BY_SIGNAL
+    return number if number in set(signal.Signals) else 0
 
 
 def _oom_kills() -> bool:

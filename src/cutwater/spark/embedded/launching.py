@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -16,12 +17,15 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from shlex import quote
+from traceback import walk_tb
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
+from cutwater.errors import ResourceError
 from cutwater.spark.embedded import jvm
 from cutwater.spark.embedded.fork_server import start_fork_server
 from cutwater.spark.storage.durable import create_file
@@ -40,11 +44,25 @@ def gateway_to(conf: SparkConf, scratch: Path, master: str) -> Any:
     if SparkContext._gateway is not None:
         return SparkContext._gateway
     with (scratch / "jvm.log").open("ab") as log, _compiled_pyspark(master), _settings_file(conf):
-        gateway = launch_gateway(  # type: ignore[no-untyped-call]
-            None, {"stdout": log, "stderr": log, "start_new_session": True}
-        )
+        begin = log.tell()
+        try:
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                None, {"stdout": log, "stderr": log, "start_new_session": True}
+            )
+        except PySparkRuntimeError as error:
+            process = _started_in_vain(error)
+            death = jvm.death_at_start(process, scratch, begin) if process else None
+            if death:
+                raise ResourceError(death) from error
+            raise
     jvm.set_own(gateway.proc)
     return gateway
+
+
+def _started_in_vain(error: Exception) -> subprocess.Popen[bytes] | None:
+    """The process that ended before it was a JVM; only a variable of pyspark's holds it."""
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    return next((frame.f_locals["proc"] for frame in frames if "proc" in frame.f_locals), None)
 
 
 @contextmanager

@@ -17,7 +17,13 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from cutwater.errors import CutwaterError, Problem, RefusedError, ResourceError
+from cutwater.errors import (
+    ConnectorError,
+    CutwaterError,
+    Problem,
+    RefusedError,
+    ResourceError,
+)
 from cutwater.spark.embedded import jvm
 from cutwater.spark.embedded.java import java_home
 from cutwater.spark.embedded.jvm import OUT_OF_MEMORY_OPTION
@@ -155,6 +161,8 @@ def embedded_session(
         death = jvm.death_of(process, scratch) if process else None
         if death:
             raise ResourceError(death) from error
+        if _is_stopped(error):
+            raise ConnectorError(_cluster_unavailable(master, scratch)) from error
         raise RefusedError(_not_started(error, scratch)) from error
 
 
@@ -178,6 +186,8 @@ def looked_after(session: SparkSession, scratch: Path, *, is_ours: bool) -> Iter
             raise ResourceError(death) from error
         if isinstance(error, (Py4JNetworkError, ConnectionError)):
             raise ResourceError(_gone(error)) from error
+        if _is_stopped(error):
+            raise ResourceError(_SESSION_STOPPED) from error
         raise
     finally:
         if is_ours:
@@ -193,6 +203,19 @@ def _stop(session: SparkSession, *, is_alive: bool) -> None:
     SparkSession._instantiatedSession = None
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     jvm.set_own(None)
+
+
+_SESSION_STOPPED = Problem(
+    "session-stopped",
+    "the Spark session was stopped while the run used it: its cluster gave it up, or another part "
+    "of this program stopped it",
+    "check the cluster, and run it again: nothing is lost",
+)
+
+
+def _is_stopped(error: Exception) -> bool:
+    """Did Spark stop its context by itself? It does when a cluster does not answer any more."""
+    return "stopped SparkContext" in str(error)
 
 
 def _gone(error: Exception) -> Problem:
@@ -253,6 +276,15 @@ def _not_started(error: Exception, scratch: Path) -> Problem:
         "spark-did-not-start",
         f"Spark did not start: {text.splitlines()[0]}",
         f"see {scratch / 'jvm.log'}, or run with --debug",
+    )
+
+
+def _cluster_unavailable(master: str, scratch: Path) -> Problem:
+    return Problem(
+        "cluster-unavailable",
+        f"the cluster {master} did not accept the run; Spark gave up",
+        f"check that its master runs and can be reached, see {scratch / 'spark.log'}, and run it "
+        "again: nothing is lost",
     )
 
 

@@ -132,8 +132,13 @@ def damaged(path: Path, what: str, error: Exception) -> RefusedError:
 
 
 def why_unwritable(folder: Path) -> str | None:
-    """Why a folder cannot be written to or made, as far as is known without trying."""
+    """Why a folder cannot be written to or made, as far as is known without trying.
+
+    Raises `OSError` if its file system is read-only: a disk that failed becomes so.
+    """
     there = next(path for path in (folder, *folder.parents) if path.exists())
+    if os.statvfs(there).f_flag & os.ST_RDONLY:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(there))
     if not there.is_dir():
         return "it is a file" if there == folder else f"{there} is a file"
     if not os.access(there, os.W_OK | os.X_OK):

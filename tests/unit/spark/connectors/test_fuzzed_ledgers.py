@@ -1,6 +1,7 @@
 """No ledger of a sink, however damaged, gives a traceback."""
 
 import pytest
+from deltalake import DeltaTable
 from support.connectors.delta_means import Mean, stage, take
 from support.connectors.sink_rows import bucket, claim
 from support.fuzz.mutations import mutations, tolerate
@@ -43,6 +44,13 @@ def delta(root):
     return made, who
 
 
+def delta_with_a_checkpoint(root):
+    made, who = delta(root)
+    DeltaTable(str(root / "out")).create_checkpoint()
+    made.publish(who, 1, [stage(made, 1, 2.0)])
+    return made, who
+
+
 def call(root):
     made, who = Callback(send), claim(checkpoint=str(root))
     made.claim(who)
@@ -55,6 +63,11 @@ KINDS = {
     "folder-manifest": (folder, "out/epoch=0/_manifest.json"),
     "delta-first": (delta, "out/_delta_log/00000000000000000000.json"),
     "delta-newest": (delta, "out/_delta_log/00000000000000000002.json"),
+    "delta-hint": (delta_with_a_checkpoint, "out/_delta_log/_last_checkpoint"),
+    "delta-checkpoint": (
+        delta_with_a_checkpoint,
+        "out/_delta_log/00000000000000000002.checkpoint.parquet",
+    ),
     "call-taken": (call, "calls/means/taken.json"),
     "call-note": (call, "calls/means/bucket-1.json"),
     "call-begun": (call, "calls/means/begun.json"),

@@ -25,6 +25,8 @@ def ended(script):
         ("kill -KILL $$", "jvm-died", "killed by SIGKILL", "spark.driver.memory"),
         ("kill -TERM $$", "jvm-died", "ended by SIGTERM", "KillMode=mixed"),
         ("exit 143", "jvm-died", "ended by SIGTERM", "KillMode=mixed"),
+        ("exit 137", "jvm-died", "killed by SIGKILL", "spark.driver.memory"),
+        ("exit 255", "jvm-died", "ended with exit code 255", "jvm.log"),
         ("kill -SEGV $$", "jvm-died", "ended by SIGSEGV", "hs_err_pid"),
         ("exit 1", "jvm-died", "ended with exit code 1", "jvm.log"),
         ("exit 3", "jvm-out-of-memory", "no memory left", "spark.driver.memory"),

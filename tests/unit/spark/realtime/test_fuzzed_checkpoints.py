@@ -1,13 +1,14 @@
 """No file of a real-time checkpoint, however damaged, gives a traceback, whoever reads it."""
 
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 from support.fuzz.mutations import mutations, tolerate
 from support.spark.toy_checkpoints import Checkpointed
 
-from cutwater.errors import CutwaterError
+from cutwater.errors import CutwaterError, Problem, StepError
 from cutwater.spark import describe, read_frontiers, read_state, verify
 from cutwater.spark.realtime.digests import DigestLog
 from cutwater.spark.realtime.opening import newest_opening, open_generation
@@ -24,6 +25,7 @@ FILES = {
     "snapshot": "realtime/*/snapshots/*/[0-9]*",
     "side outputs": "realtime/*/snapshots/*/*.side-output",
     "digests": "realtime/*/digests/*",
+    "failure": "realtime/*/failure",
     "position of a reader": "realtime/*/positions/reader-*",
     "position of a sink": "realtime/*/positions/released-*",
     "position of a snapshot": "realtime/*/positions/snapshot-*",
@@ -37,6 +39,7 @@ def made(tmp_path_factory):
     found.sell(0, [(name, n, n) for n, name in enumerate("abcdefgh" * 5)])
     found.run()
     leave_side_outputs(found.checkpoint.root)
+    leave_failure(found.checkpoint.root)
     return found
 
 
@@ -46,6 +49,13 @@ def leave_side_outputs(root):
     for partition in range(opening.partitions):
         task = opening.snapshots.of(opening.levels - 1, partition)
         store_side_outputs(task.folder, opening.snapshots.common(), [(3, 1, b"\x90")])
+
+
+def leave_failure(root):
+    """What a task leaves for the driver."""
+    problem = Problem("step-failed", "it failed", "correct it")
+    with suppress(StepError), newest_opening(root).noting_failure():
+        raise StepError(problem)
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +85,7 @@ def look(made):
     describe(root)
     opening = newest_opening(root)
     if opening:
+        opening.failure()
         TickReports(made.toy.job, opening, lambda _progress: None).report()
 
 

@@ -117,12 +117,13 @@ class Cluster:
         if self.password_file is not None:
             try:
                 return Path(self.password_file).read_text().rstrip("\n")
-            except OSError as error:
+            except (OSError, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) else "it is not text"
                 raise RefusedError(
                     Problem(
                         "no-password",
                         f"the password for Kafka is read from {self.password_file}, which "
-                        f"cannot be read: {error.strerror}",
+                        f"cannot be read: {why}",
                         "put it there on every machine of the run, or use password_env",
                     )
                 ) from None

@@ -137,12 +137,13 @@ class Database:
         if self.password_file:
             try:
                 return Path(self.password_file).read_text().rstrip("\r\n")
-            except OSError as error:
+            except (OSError, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) else "it is not text"
                 raise RefusedError(
                     Problem(
                         "no-password",
                         f"{owner} has its password in the file {self.password_file}, which cannot "
-                        f"be read: {error.strerror}",
+                        f"be read: {why}",
                         "correct the path, or who may read it, on every machine",
                     )
                 ) from None

@@ -19,6 +19,7 @@ import cutwater.cli.commands.run
 import cutwater.spark.connectors.kafka.errors
 import cutwater.spark.connectors.postgres.connections
 import cutwater.spark.job.spec
+import cutwater.spark.realtime.drive
 import cutwater.spark.telemetry.run_log  # noqa: F401
 from cutwater import cli
 

@@ -4,10 +4,12 @@ import errno
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 from cutwater.errors import (
     ConnectorError,
@@ -163,6 +165,78 @@ def of_a_worker(number: int) -> Callable[[], None]:
     return fail
 
 
+def of_a_query(message: str, damaged: str | None = None) -> Callable[[], None]:
+    """Let Spark end the query of a run on micro-batches; a file of its checkpoint may be damaged."""
+
+    def fail() -> None:
+        from pyspark.errors import StreamingQueryException
+        from support.fuzz.checkpoints import make_checkpoint
+
+        from cutwater.spark.query_failures import sentence_of
+
+        with tempfile.TemporaryDirectory() as folder:
+            made = make_checkpoint(Path(folder))
+            if damaged:
+                made.file(damaged).write_bytes(b"x")
+            raise sentence_of(StreamingQueryException(message), made.checkpoint)
+
+    return fail
+
+
+def of_real_time(message: str, task: CutwaterError | None = None) -> Callable[[], None]:
+    """Let Spark end the query of a real-time run at each attempt, and a task say why."""
+
+    def fail() -> None:
+        from pyspark.errors import StreamingQueryException
+
+        from cutwater.spark.checkpoint.store import Checkpoint
+        from cutwater.spark.realtime import drive as drives
+
+        def ended(*_: object) -> None:
+            raise StreamingQueryException(message)
+
+        opening = SimpleNamespace(
+            snapshots=SimpleNamespace(common=lambda: -1), failure=lambda: task, slots=3
+        )
+        drives.time = SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic)
+        with tempfile.TemporaryDirectory() as folder:
+            drive = drives.RealTimeDrive(
+                None,
+                SimpleNamespace(is_ending=False, generation=1),
+                Checkpoint(Path(folder)),
+                claim_again=lambda: None,
+                on_progress=print,
+                is_to_stop=lambda: False,
+                notify=lambda _: None,
+                watchdog=drives.Watchdog(1e6, lambda: None),
+                snapshot_s=1.0,
+                batch_s=60.0,
+                readers=1,
+            )
+            drive._open, drive._run, drive._become_next = lambda: opening, ended, lambda: None
+            drive.run("stopped")
+
+    return fail
+
+
+def of_a_start(script: str) -> Callable[[], None]:
+    """Let the program that starts Spark be a script."""
+
+    def fail() -> None:
+        from cutwater.spark.embedded import session
+
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "bin" / "spark-submit"
+            program.parent.mkdir()
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o700)
+            os.environ["SPARK_HOME"] = folder
+            session.java_home = lambda: Path(folder)
+            session.embedded_session(Path(folder))
+
+    return fail
+
+
 def of_a_log(number: int) -> Callable[[], None]:
     """Let the log of a run be on a disk that fails."""
 
@@ -197,6 +271,21 @@ KINDS: dict[str, Kind] = {
     "worker-late-event": Kind(across(_kind(RunError)), CHANGE),
     "worker-step-failed": Kind(across(_kind(StepError)), CHANGE),
     "worker-damaged-file": Kind(across(_kind(RefusedError)), CHANGE),
+    "spark-of-any-kind": Kind(of_a_query("java.lang.IllegalStateException: oops"), AGAIN),
+    "spark-no-room": Kind(of_a_query(f"java.io.IOException: {os.strerror(errno.ENOSPC)}"), AGAIN),
+    "spark-no-memory": Kind(of_a_query("java.lang.OutOfMemoryError: Java heap space"), AGAIN),
+    "spark-damaged-checkpoint": Kind(of_a_query("oops", "state/spark/offsets/1"), CHANGE),
+    "spark-bad-record": Kind(of_a_query(embed(_kind(InputError))), CHANGE),
+    "start-killed": Kind(of_a_start("kill -KILL $$"), AGAIN),
+    "start-no-memory": Kind(of_a_start("echo java.lang.OutOfMemoryError; exit 1"), AGAIN),
+    "start-refused-settings": Kind(of_a_start("echo Unrecognized option; exit 1"), CHANGE),
+    "realtime-worker-dies": Kind(of_real_time("Python worker exited unexpectedly"), AGAIN),
+    "realtime-no-slots": Kind(of_real_time("CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT"), AGAIN),
+    "realtime-no-room": Kind(of_real_time(os.strerror(errno.ENOSPC)), AGAIN),
+    "realtime-fenced": Kind(of_real_time(embed(_kind(FencedError))), AGAIN),
+    "realtime-bad-record": Kind(of_real_time(embed(_kind(InputError))), CHANGE),
+    "realtime-sink-down": Kind(of_real_time("EOFException", _kind(ConnectorError)), AGAIN),
+    "realtime-step-failed": Kind(of_real_time("EOFException", _kind(StepError)), CHANGE),
     "bug": Kind(raising(KeyError("x")), CHANGE),
     "memory": Kind(raising(MemoryError()), AGAIN),
     **{
@@ -204,7 +293,9 @@ KINDS: dict[str, Kind] = {
         for code, numbers in (
             (AGAIN, (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EROFS)),
             (AGAIN, (errno.ENOMEM, errno.EMFILE, errno.ECONNREFUSED, errno.ETIMEDOUT)),
-            (CHANGE, (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR)),
+            (CHANGE, (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR)),
+            (CHANGE, (errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.ELOOP)),
+            (CHANGE, (errno.EINVAL, errno.EXDEV, errno.EADDRINUSE, errno.EADDRNOTAVAIL)),
         )
         for number in numbers
     },
@@ -223,7 +314,10 @@ KINDS: dict[str, Kind] = {
     },
     **{
         f"delta-status-{status}": Kind(of_a_store(status), code)
-        for code, statuses in ((AGAIN, (429, 500, 503)), (CHANGE, (401, 403, 404)))
+        for code, statuses in (
+            (AGAIN, (408, 409, 412, 425, 429, 500, 503)),
+            (CHANGE, (401, 403, 404)),
+        )
         for status in statuses
     },
     "delta-garbage": Kind(of_a_delta_log(lambda log: max(log.iterdir()).write_bytes(b"x")), CHANGE),
@@ -234,8 +328,14 @@ KINDS: dict[str, Kind] = {
         for code, names in (
             (AGAIN, ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_MSG_TIMED_OUT")),
             (AGAIN, ("LEADER_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS", "COORDINATOR_NOT_AVAILABLE")),
-            (CHANGE, ("MSG_SIZE_TOO_LARGE", "_AUTHENTICATION", "TOPIC_AUTHORIZATION_FAILED")),
-            (CHANGE, ("UNKNOWN_TOPIC_OR_PART", "_INVALID_ARG")),
+            (CHANGE, ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD")),
+            (CHANGE, ("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL")),
+            (CHANGE, ("UNSUPPORTED_SASL_MECHANISM", "TOPIC_AUTHORIZATION_FAILED")),
+            (CHANGE, ("GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")),
+            (CHANGE, ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "INVALID_TRANSACTION_TIMEOUT")),
+            (CHANGE, ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")),
+            (CHANGE, ("_INVALID_ARG", "_CONFLICT", "TOPIC_EXCEPTION", "INVALID_CONFIG")),
+            (CHANGE, ("POLICY_VIOLATION", "UNSUPPORTED_VERSION")),
         )
         for name in names
     },

@@ -1,5 +1,6 @@
 """Every row of the table of exit codes, under a supervisor that restarts on 1 and gives up on 2."""
 
+import errno
 import json
 import os
 import subprocess
@@ -10,6 +11,8 @@ import pytest
 from support.endings import failing_run
 from support.endings.kinds import AGAIN, KINDS
 from support.endings.supervisor import supervise
+
+from cutwater import endings
 
 TESTS = Path(__file__).parents[2]
 FAILURES = 2
@@ -44,6 +47,14 @@ def test_a_supervisor_brings_back_what_can_come_back(kind, tmp_path, service):
     for message in supervised.said[: -1 if supervised.is_up else None]:
         assert message.count("error: [") == 1
         assert "Traceback" not in message
+
+
+def test_no_row_of_the_tables_is_without_a_kind():
+    rows = [f"errno-{errno.errorcode[number]}" for number in endings._OF_THE_USER]
+    rows += [f"postgres-{state}" for state in endings._SQLSTATES]
+    rows += [f"kafka-{name}" for names in endings._KAFKA.values() for name in names.split()]
+    rows += [f"delta-status-{status}" for status in endings._HTTP_AGAIN]
+    assert not [row for row in rows if not any(kind.startswith(row) for kind in KINDS)]
 
 
 def test_each_of_several_problems_is_an_error_of_its_own(cli, write):

@@ -73,9 +73,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for index, column in enumerate(columns):
         is_number = all(isinstance(row[index], (int, float)) for row in rows)
-        shown.add_column(
-            safe(column), justify="right" if is_number else "left", overflow="fold"
-        )
+        shown.add_column(safe(column), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         shown.add_row(*(_cell(value) for value in row))
     output.print(shown)

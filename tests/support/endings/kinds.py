@@ -166,7 +166,7 @@ def of_a_worker(number: int) -> Callable[[], None]:
 
 
 def of_a_query(message: str, damaged: str | None = None) -> Callable[[], None]:
-    """Let Spark end the query of a run on micro-batches; a file of its checkpoint may be damaged."""
+    """Let Spark end the query of a run on micro-batches, perhaps with a damaged checkpoint."""
 
     def fail() -> None:
         from pyspark.errors import StreamingQueryException

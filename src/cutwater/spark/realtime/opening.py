@@ -152,7 +152,9 @@ class Opening:
 
     def failure(self) -> CutwaterError | None:
         """Why a task failed, if it was with our own error."""
-        return extract(self._failure.read_text(errors="replace")) if self._failure.exists() else None
+        return (
+            extract(self._failure.read_text(errors="replace")) if self._failure.exists() else None
+        )
 
     @property
     def _failure(self) -> Path:

@@ -52,7 +52,9 @@ def test_one_that_refuses_its_settings_is_none_of_them(submit, tmp_path):
         submit("echo 'Unrecognized VM option'; exit 1")
 
 
-STOPPED = Py4JError("java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.")
+STOPPED = Py4JError(
+    "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
+)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The embedded session, and what is asked of a session that a user brings."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,24 @@ from cutwater.spark.embedded.session import check_session, embedded_session
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+
+
+LOOPBACK = {"0100007F", "0" * 16 + "FFFF00000100007F", "0" * 24 + "01000000"}
+"""127.0.0.1, the same as an IPv6 address, and ::1, as Linux lists them."""
+
+
+def listening(pid):
+    """The addresses on which a process accepts connections."""
+    own = set()
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since
+            own.add(str(fd.readlink()).removeprefix("socket:[").removesuffix("]"))
+    lines = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+    ]
+    return {line[1].split(":")[0] for line in lines if line[3] == "0A" and line[9] in own}
 
 
 class Session:
@@ -78,5 +97,8 @@ def test_no_setting_is_on_the_command_line_and_the_ports_want_a_secret(spark):
     assert b"spark.sql.session.timeZone" not in command
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.sparkContext.getConf().get("spark.authenticate") == "true"
+    addresses = listening(process.pid)
+    assert addresses
+    assert addresses <= LOOPBACK
     (left,) = re.findall(rb"--properties-file\0([^\0]+)", command)
     assert not Path(left.decode()).exists()

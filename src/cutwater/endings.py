@@ -37,6 +37,7 @@ from cutwater.errors import (
 __all__ = [
     "AGAIN",
     "CHANGE",
+    "OF_STORAGE",
     "exit_code",
     "kind_of_errno",
     "kind_of_http",
@@ -71,6 +72,9 @@ _OF_THE_USER = frozenset(
 """Paths, names, permissions. The rest (ENOSPC, EDQUOT, EIO, ESTALE, EROFS …) are the machine's."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+OF_STORAGE = (*_NO_ROOM, errno.EIO, errno.ESTALE, errno.EROFS, errno.EACCES, errno.EPERM)
+"""What files fail with and connections to other processes do not."""
 
 _SQLSTATES: dict[str, type[CutwaterError]] = {
     "08": ConnectorError,  # connection exception

@@ -8,7 +8,7 @@ import re
 
 from pyspark.errors import StreamingQueryException
 
-from cutwater.endings import of_machine
+from cutwater.endings import OF_STORAGE, of_machine
 from cutwater.errors import (
     CutwaterError,
     Problem,
@@ -29,7 +29,6 @@ _AROUND = re.compile(
     r"| Consider setting '.*"
 )
 """What Spark puts before a failure on the way to the driver, and advice on its own settings."""
-_OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EROFS)
 
 
 def sentence_of(error: StreamingQueryException, checkpoint: Checkpoint) -> CutwaterError:
@@ -39,7 +38,7 @@ def sentence_of(error: StreamingQueryException, checkpoint: Checkpoint) -> Cutwa
         return ours
     if is_out_of_memory(str(error)):
         return ResourceError(out_of_memory(checkpoint.root / "scratch"))
-    failed = _failure_of_the_machine(str(error), checkpoint)
+    failed = _failure_of_the_system(str(error), checkpoint)
     if failed:  # first: a failed write does not mean that the checkpoint is damaged
         return failed
     damages = verify_checkpoint(checkpoint).problems
@@ -54,13 +53,14 @@ def sentence_of(error: StreamingQueryException, checkpoint: Checkpoint) -> Cutwa
     )
 
 
-def _failure_of_the_machine(text: str, checkpoint: Checkpoint) -> CutwaterError | None:
+def _failure_of_the_system(text: str, checkpoint: Checkpoint) -> CutwaterError | None:
     """An error of the operating system; the JVM passes on its message but not its errno."""
-    found = [number for number in _OF_THE_MACHINE if os.strerror(number) in text]
+    found = [number for number in OF_STORAGE if os.strerror(number) in text]
     if not found and os.statvfs(checkpoint.root).f_bavail:
         return None
     number = found[0] if found else errno.ENOSPC
-    return of_machine(OSError(number, os.strerror(number), str(checkpoint.root)))
+    said = cause_of(text) if found else os.strerror(number)
+    return of_machine(OSError(number, said, str(checkpoint.root)))
 
 
 def cause_of(text: str) -> str:

@@ -273,6 +273,9 @@ KINDS: dict[str, Kind] = {
     "worker-damaged-file": Kind(across(_kind(RefusedError)), CHANGE),
     "spark-of-any-kind": Kind(of_a_query("java.lang.IllegalStateException: oops"), AGAIN),
     "spark-no-room": Kind(of_a_query(f"java.io.IOException: {os.strerror(errno.ENOSPC)}"), AGAIN),
+    "spark-no-permission": Kind(
+        of_a_query(f"java.io.FileNotFoundException: 1.tmp ({os.strerror(errno.EACCES)})"), CHANGE
+    ),
     "spark-no-memory": Kind(of_a_query("java.lang.OutOfMemoryError: Java heap space"), AGAIN),
     "spark-damaged-checkpoint": Kind(of_a_query("oops", "state/spark/offsets/1"), CHANGE),
     "spark-bad-record": Kind(of_a_query(embed(_kind(InputError))), CHANGE),

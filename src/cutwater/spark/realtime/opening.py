@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from cutwater.endings import OF_STORAGE, of_machine
 from cutwater.errors import CutwaterError, embed, extract
 from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.offset_log import SourcePlan
@@ -146,9 +147,16 @@ class Opening:
         try:
             yield
         except CutwaterError as error:
-            with suppress(OSError):
-                self._failure.write_text(embed(error))
+            self._note_failure(error)
             raise
+        except OSError as error:
+            if error.errno in OF_STORAGE:  # not since a neighbour is gone
+                self._note_failure(of_machine(error))
+            raise
+
+    def _note_failure(self, error: CutwaterError) -> None:
+        with suppress(OSError):
+            self._failure.write_text(embed(error))
 
     def failure(self) -> CutwaterError | None:
         """Why a task failed, if it was with our own error."""

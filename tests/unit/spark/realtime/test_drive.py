@@ -1,5 +1,6 @@
 """What the supervisor takes for the death of a process, and what for a failure of a task."""
 
+import errno
 from types import SimpleNamespace
 
 import pytest
@@ -38,9 +39,14 @@ def test_a_task_tells_why_it_failed_whatever_spark_sees_first(tmp_path):
     job = toy_job(flow(), tmp_path)
     opening = open_generation(job, partitions=1, snapshot_ticks=7, now=1000.0)
     assert opening.failure() is None
-    with pytest.raises(EOFError), opening.noting_failure():
-        raise EOFError  # its neighbour is gone
-    assert opening.failure() is None
+    for its_neighbour_is_gone in (EOFError(), BrokenPipeError(errno.EPIPE, "Broken pipe")):
+        with pytest.raises(type(its_neighbour_is_gone)), opening.noting_failure():
+            raise its_neighbour_is_gone
+        assert opening.failure() is None
+    for number, code in ((errno.ENOSPC, "no-room"), (errno.EACCES, "machine-failed")):
+        with pytest.raises(OSError, match="it is so"), opening.noting_failure():
+            raise OSError(number, "it is so")
+        assert [problem.code for problem in opening.failure().problems] == [code]
     with pytest.raises(RefusedError), opening.noting_failure():
         raise RefusedError(Problem("not-deterministic", "a tick has other rows", "none"))
     assert [problem.code for problem in opening.failure().problems] == ["not-deterministic"]

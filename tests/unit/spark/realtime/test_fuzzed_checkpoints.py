@@ -128,3 +128,12 @@ def test_a_damaged_file_is_a_sentence(made, tmp_path, kind):
                 tolerate(data, lambda: start(made, tmp_path / "copy"), CutwaterError)
     finally:
         file.write_bytes(before)
+
+
+def test_damaged_digests_are_a_sentence(made, tmp_path):
+    """Only a start reads them, and above it copies all files, so it reads fewer."""
+    before = max(made.checkpoint.root.glob(FILES["digests"]), key=lambda path: path.stat().st_size)
+    file = tmp_path / "digests"
+    for data in mutations(before.read_bytes(), seed=8):
+        file.write_bytes(data)
+        tolerate(data, lambda: DigestLog(file, -1).close(), CutwaterError)

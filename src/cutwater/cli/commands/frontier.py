@@ -144,23 +144,25 @@ def _why(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator[str
         yield "give it one in the flow: watermark=bounded_delay(...)"
     elif not times.kind:
         yield f"what {holder.title} has completed is not known: no step needs its times"
-    elif holder.last_input is None:
-        yield f"{holder.title} has had no record yet"
-        yield from _way_out(found, step, holder)
+    elif holder.follows:
+        yield f"{_reached(holder)}; it is idle and follows the other sources"
     else:
-        yield from _position(found, step, holder)
+        yield _reached(holder)
+        yield from _enough(found, step, holder)
         yield from _way_out(found, step, holder)
 
 
-def _position(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator[str]:
-    assert holder.last_input is not None
+def _reached(holder: Position) -> str:
+    if holder.last_input is None:
+        return f"{holder.title} has had no record yet"
     ago = duration(time.time() - holder.last_input)
-    yield f"{holder.title} is at {holder.newest}, its last record came {ago} ago"
-    if holder.follows:
-        yield "it is idle and follows the other sources"
-        return
+    return f"{holder.title} is at {holder.newest}, its last record came {ago} ago"
+
+
+def _enough(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator[str]:
+    """Which record would complete what the step waits for."""
     times = found.topology.sources[holder.source]
-    if times.is_numbered:
+    if holder.last_input is None or times.is_numbered:
         return
     delay = times.delay_as_time()
     if step.asked is not None:
@@ -183,9 +185,13 @@ def _way_out(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator
     if not others:
         of_it = " of its clock" if len(step.clocks) > 1 else ""
         yield f"nothing else moves it: it is the only source{of_it}"
+    elif found.unit == "tick":
+        yield "nothing else moves it: in real time no source follows another"
+    elif all(other.follows for other in others):
+        yield "nothing else moves it: the other sources are idle"
     elif limit is None:
         yield f"--idle-after {holder.source}=60 would release it after a minute without input"
-    elif not holder.follows:
+    else:
         yield f"it is released after {duration(limit)} without input while others have some"
 
 

@@ -194,7 +194,8 @@ class FrontierTracker:
 
     def _typed(self, asked: str, sources: Collection[str]) -> Any | None:
         types = {self.topology.sources[name].time_type for name in sources} - {Any}
-        known = (p.newest for p in self._positions if p.source in sources and p.newest is not None)
+        there = [p for p in self._positions if p.source in sources]
+        known = (t for p in there for t in (p.newest, p.completed) if t is not None)
         return _typed(asked, types, next(known, None))
 
     def _by_clock(self, number: int, sources: Sequence[str], asked: Any) -> _ByClock:
@@ -299,14 +300,16 @@ def _edges(topology: FlowShape) -> Iterator[Edge]:
 def _typed(text: str, types: Collection[Any], known: Any) -> Any | None:
     """A time as it is typed, as one of these types; None if it is none.
 
-    A moment without a zone is one of UTC if the times that are known have a zone.
+    A moment without a zone is one of UTC if the time that is known has a zone; None: none is.
     """
     for tp in types:
         with contextlib.suppress(msgspec.ValidationError, ValueError):
             if tp is not dt.datetime:
                 return msgspec.convert(text, tp, strict=False)
             moment = dt.datetime.fromisoformat(text)
-            has_zone = isinstance(known, dt.datetime) and known.tzinfo is not None
+            if not isinstance(known, dt.datetime):
+                return moment
+            has_zone = known.tzinfo is not None
             is_zoned = moment.tzinfo is not None
             return moment if is_zoned == has_zone else _in_utc(moment, has_zone)
     return None

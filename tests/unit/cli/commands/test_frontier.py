@@ -96,6 +96,30 @@ def _chunks(tracker, partitions):
         yield replace(chunk, newest_after=kept)
 
 
+@pytest.fixture
+def with_refunds_idle(make):
+    """Two sources: `refunds` is idle and follows `clicks`; had it a record before that?"""
+
+    def made(refunds):
+        flow = clicks_by_hour("clicks", "refunds")
+        files = {"clicks": JsonLines("c"), "refunds": JsonLines("r", idle_after=60.0)}
+        checkpoint = make(flow, files, {"clicks": {0: NOON}, "refunds": refunds})
+        job = Job(flow, files, {}, "", 1, 16, str(checkpoint))
+        trackers = {name: job.watermark_tracker_of(name) for name in files}
+        last = Checkpoint(checkpoint).last_chunks(files)
+        completed = trackers["clicks"].completed(last["clicks"].newest_after)
+        before = last["refunds"] or Chunk(-1, 0, 0)
+        after = trackers["refunds"].following(before.newest_after, completed)
+        decision = replace(before, start=before.end, newest_after=after)
+        log = EntryLog(checkpoint / "sources" / "refunds", LOG, generation=2)
+        log.append([decision.to_json()])
+        entries = [json.dumps({"entry": n}) for n in (1, 1 + bool(refunds))]
+        (checkpoint / "spark" / "offsets" / "0").write_text("\n".join(["v1", "{}", *entries]))
+        return checkpoint
+
+    return made
+
+
 def words(done):
     assert (done.code, done.err) == (0, "")
     return " ".join(done.out.split())
@@ -157,6 +181,52 @@ def test_a_source_that_is_alone_on_its_clock_has_nobody_to_follow(cli, make):
     told = words(cli("frontier", make(flow, files, {"left": {0: NOON}}), "beliefs"))
     assert "nothing else moves it: it is the only source of its clock" in told
     assert "--idle-after" not in told
+
+
+@pytest.mark.parametrize(
+    ("refunds", "where"),
+    [
+        ({}, "has had no record yet"),
+        (
+            {3: NOON - HOUR},
+            "is at 2024-05-01 11:00:00+00:00, its last record came 40 min ago",
+        ),
+    ],
+    ids=["never", "before"],
+)
+def test_an_idle_source_follows_the_others_and_releases_none_of_them(
+    cli, with_refunds_idle, refunds, where
+):
+    told = words(cli("frontier", with_refunds_idle(refunds), "hourly"))
+    assert f"source 'refunds' {where}; it is idle and follows the other sources" in told
+    assert told.count("nothing else moves it: the other sources are idle") == 1
+    assert "--idle-after" not in told
+
+
+def test_a_time_that_is_asked_for_of_a_source_without_a_record_that_follows_the_others(
+    cli, with_refunds_idle
+):
+    """Its watermark has a zone, whatever was typed; it has no newest record."""
+    checkpoint = with_refunds_idle({})
+    for typed in ("2024-05-01T11:50:00Z", "2024-05-01T11:50:00"):
+        told = words(cli("frontier", checkpoint, "--time", typed))
+        assert "refunds: 2024-05-01 11:50:00+00:00 is complete" in told
+
+
+def test_a_time_is_taken_as_it_is_typed_while_none_is_known(cli, make):
+    checkpoint = make(clicks_by_hour("clicks"), {"clicks": JsonLines("c")}, {})
+    told = words(cli("frontier", checkpoint, "hourly", "--time", "2024-05-01T12:00:00Z"))
+    assert "hourly waits for 2024-05-01 12:00:00+00:00: source 'clicks' has had no" in told
+
+
+def test_in_real_time_no_source_is_told_to_follow(cli, make, monkeypatch):
+    """A run there refuses idle_after, so the way out would be none."""
+    monkeypatch.setattr(Checkpoint, "unit", "tick")
+    files = {"left": JsonLines("l"), "right": JsonLines("r")}
+    checkpoint = make(clicks_by_hour("left", "right"), files, {"left": {0: NOON}})
+    told = words(cli("frontier", checkpoint, "hourly"))
+    assert "hourly waits: source 'right' has had no record yet; nothing else moves it: in" in told
+    assert "--idle-after right" not in told
 
 
 def test_a_source_without_a_watermark(cli, make):

@@ -101,7 +101,7 @@ class StepFrontier:
     is_complete: bool
     """Has everything arrived: up to the time that was asked for, or because the input ended?"""
     holders: tuple[Position, ...]
-    """What holds the next time, or the one that was asked for."""
+    """What holds the next time, or the one that was asked for; those that follow others last."""
     clocks: tuple[tuple[str, ...], ...]
     """Its upstream sources, by clock."""
     depth: int = 0
@@ -204,7 +204,8 @@ class FrontierTracker:
         holders: tuple[Position, ...] = ()
         if least is not None:
             moment = least if asked is None else _at(asked)
-            holders = tuple(self._holders(progress, number, moment))
+            held = self._holders(progress, number, moment)
+            holders = tuple(sorted(held, key=lambda each: each.follows))
         completed = None if least in (None, _BEFORE_ALL) else least[1]
         return _ByClock(completed, asked, holders)
 

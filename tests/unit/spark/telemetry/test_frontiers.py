@@ -63,6 +63,14 @@ def test_a_time_is_held_by_just_the_sources_that_have_not_completed_it(at, asked
     assert found["abc"].is_complete == (not behind)
 
 
+def test_a_source_that_follows_the_others_is_named_after_them():
+    """Metrics and the live view name the first holder, and only the others can move."""
+    tracker = FrontierTracker(TOPOLOGY)
+    tracker.move([Position("a", completed=3, follows=True), Position("b", completed=3)])
+    found = {f.step: f for f in tracker.steps()}
+    assert [holder.source for holder in found["ab"].holders] == ["b", "a"]
+
+
 @given(st.integers(0, 40))
 def test_the_next_end_is_that_of_the_first_window_that_is_not_complete(completed):
     tracker = FrontierTracker(TOPOLOGY)

@@ -17,7 +17,7 @@ from cutwater.cli.durations import duration
 from cutwater.cli.screen import errors
 
 if TYPE_CHECKING:
-    from cutwater.spark import RunProgress, SnapshotProgress
+    from cutwater.spark import FrontierProgress, RunProgress, SnapshotProgress
 
 __all__ = ["RunView", "plain_line", "run_view"]
 
@@ -116,8 +116,20 @@ def _held(progress: RunProgress) -> list[str]:
     }
     if not lags:
         return []
-    furthest = max(lags, key=lambda name: lags[name])
-    return [f"{furthest} held by {progress.frontiers[furthest].holders[0].label}"]
+    # a loop is as far behind as what it holds, which says more
+    furthest = max(lags, key=lambda n: (lags[n], not _iterates(n, progress.frontiers[n])))
+    return [f"{furthest} {_held_by(furthest, progress.frontiers[furthest], 1)}"]
+
+
+def _iterates(step: str, found: FrontierProgress) -> bool:
+    """Is a step a loop that holds itself?"""
+    return found.holders[0].is_loop and found.holders[0].source == step
+
+
+def _held_by(step: str, found: FrontierProgress, most: int | None = None) -> str:
+    if _iterates(step, found):
+        return "still iterates"
+    return f"held by {', '.join(each.label for each in found.holders[:most])}"
 
 
 def _behind(source: Any) -> str:
@@ -148,8 +160,8 @@ def _picture(view: RunView, words: str) -> Group:
         rate = f"{view.read_per_second(name):,.0f} {source.unit}/s" if source.unit else ""
         shown.add_row(name, rate, _behind(source))
     for name, found in last.frontiers.items():
-        holders = ", ".join(each.label for each in found.holders)
-        shown.add_row(name, f"to {found.completed}", f"held by {holders}")
+        completed = "nothing" if found.completed is None else found.completed
+        shown.add_row(name, f"to {completed}", _held_by(name, found))
     shown.add_row("state", _size(last.state_bytes), f"{_size(last.state_memory_bytes)} in memory")
     if last.snapshot:
         style = "bold red" if _is_trouble(last.snapshot) else ""

@@ -73,6 +73,34 @@ def test_a_line_says_that_a_loop_holds_a_step_even_with_one_source(lag):
     assert "held by" not in plain_line(view)
 
 
+def iterating(*steps):
+    """A run with a loop that iterates, which is the first step that waits."""
+    only, loop = spark.Position("in"), spark.Position("descend", is_loop=True)
+    frontiers = {name: spark.FrontierProgress(None, None, (loop,)) for name in ("descend", *steps)}
+    sources = {"in": spark.SourceProgress(positions=(only,))}
+    view = RunView("copy")
+    view.note(spark.RunProgress(0, 200, sources=sources, frontiers=frontiers))
+    return view
+
+
+def test_a_loop_is_not_said_to_be_held_by_itself():
+    assert ", windows held by descend, " in plain_line(iterating("windows"))
+    alone = plain_line(iterating())
+    assert ", descend still iterates, " in alone
+    assert "held by" not in alone
+
+
+def test_a_terminal_says_which_loop_iterates_and_what_it_holds(monkeypatch, capsys):
+    monkeypatch.setattr(
+        views, "errors", Console(stderr=True, force_terminal=True, width=100, color_system=None)
+    )
+    with run_view("copy") as view:
+        view.note(iterating("windows").last)
+    shown = [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()]
+    assert "descend to nothing still iterates" in shown
+    assert "windows to nothing held by descend" in shown
+
+
 def test_a_line_says_if_a_snapshot_is_old_or_fails():
     view = RunView("copy", lambda: 0.0)
     view.note(epoch(7, snapshot=spark.SnapshotProgress(5, 6.0, 5.0)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,17 +126,16 @@ class _Order:
     ) -> None:
         """Bind sources and sinks; the command line overrides the file."""
         folders, sinks = pairs("--source", source), pairs("--sink", sink)
-        idle = _idle(idle_after, folders)
         self.file: RunConfig | None = (
             self.spark.load_config(self.config, self.flow, list(folders), list(sinks))
             if self.config
             else None
         )
         lines = self.spark.json_lines
-        own = {
-            name: lines(path, idle_after=idle.get(name), **limits) for name, path in folders.items()
-        }
+        own = {name: lines(path, **limits) for name, path in folders.items()}
         self.sources: dict[str, Any] = {**(self.file.sources if self.file else {}), **own}
+        for name, seconds in _idle(idle_after, self.sources).items():
+            self.sources[name] = replace(self.sources[name], idle_after=seconds)
         self.sinks: dict[str, Any] = {**(self.file.sinks if self.file else {}), **sinks}
         self.settings = self.file.spark if self.file else {}
 
@@ -266,7 +265,7 @@ def _notify(text: str) -> None:
     errors.print(text, soft_wrap=True)
 
 
-def _idle(values: Bindings, sources: Mapping[str, str]) -> dict[str, float]:
+def _idle(values: Bindings, sources: Collection[str]) -> dict[str, float]:
     """After how many seconds each source that was named is idle."""
     option, found, problems = "--idle-after", {}, []
     for name, text in pairs(option, values, "source to seconds", "SOURCE=SECONDS").items():
@@ -276,7 +275,7 @@ def _idle(values: Bindings, sources: Mapping[str, str]) -> dict[str, float]:
             message = f"{option} for '{name}' is {text!r}; it is a number of seconds"
             problems.append(Problem("not-seconds", message, f"for example {option} {name}=30"))
         if name not in sources:
-            message = f"{option} names '{name}', to which no --source is bound"
+            message = f"{option} names '{name}', and no source of this name is bound"
             problems.append(
                 Problem("unknown-source", message, f"bound are: {', '.join(sources) or 'none'}")
             )

@@ -69,6 +69,15 @@ def test_a_file_says_it_all(cli, asked, tmp_path):
     assert arguments["settings"] == {"spark.driver.memory": "1g"}
 
 
+def test_a_source_of_the_file_may_be_idle(cli, asked, tmp_path):
+    """`cutwater frontier` suggests the option for sources of any kind, such as a Kafka topic."""
+    done = cli("run", "job.py:flow", "--config", "conf/run.toml", "--idle-after", "items=60")
+    assert (done.code, done.err.count("error")) == (0, 0)
+    (arguments,) = asked
+    assert arguments["sources"]["items"].idle_after == 60
+    assert arguments["sources"]["items"].max_bytes_per_epoch == 50
+
+
 def test_options_win(cli, asked):
     done = cli(
         "run", "job.py:flow", "--config", "conf/run.toml", "--until", "caught-up",

@@ -103,7 +103,7 @@ def test_a_name_is_bound_once(refuse):
     [
         ("items", "[not-a-binding] --idle-after is 'items'; it binds a source to seconds"),
         ("items=soon", "[not-seconds] --idle-after for 'items' is 'soon'; it is a number of"),
-        ("itms=5", "[unknown-source] --idle-after names 'itms', to which no --source is bound"),
+        ("itms=5", "[unknown-source] --idle-after names 'itms', and no source of this name is"),
         ("items=5", "[idle-without-watermark] source 'items' has idle_after=5.0, but"),
         ("items=0", "[idle-at-once] source 'items' has idle_after=0.0"),
     ],

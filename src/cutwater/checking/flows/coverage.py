@@ -274,28 +274,36 @@ def _closing(step: s.Step) -> str:
 
 
 def _why(held_by: Sequence[str]) -> str:
-    """The clause that names what holds the frontier; empty if nothing does."""
-    names = ", ".join(f"'{name}'" for name in held_by)
-    have = "has" if len(held_by) == 1 else "have"
-    return f": its frontier cannot move, since {names} {have} no watermarks" if held_by else ""
+    """The clause that says what holds the frontier; empty if nothing does."""
+    return f": its frontier cannot move, since {' and '.join(held_by)}" if held_by else ""
 
 
 def _silent_before(flow: Flow, step: s.Step, scenarios: Sequence[Scenario]) -> list[str]:
-    """The upstream sources of a step that complete nothing before they end."""
+    """Which upstream sources of a step complete nothing before they end, and why, as phrases."""
     steps, found, todo = flow.steps, set[int](), list(step.inputs)
     while todo:
         number = todo.pop()
         if number not in found:
             found.add(number)
             todo += steps[number].inputs
-    sources = [steps[n] for n in sorted(found)]
-    return [x.name for x in sources if isinstance(x, s.Source) and _is_silent(x, scenarios)]
+    silent: dict[str, list[str]] = {}
+    for source in (steps[n] for n in sorted(found)):
+        if isinstance(source, s.Source) and (what := _missing(source, scenarios)):
+            silent.setdefault(what, []).append(f"'{source.name}'")
+    return [
+        f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} no {what}"
+        for what, names in silent.items()
+    ]
 
 
-def _is_silent(source: s.Source, scenarios: Sequence[Scenario]) -> bool:
-    has_rule = source.watermark is not None or source.time is None
-    items = (item for one in scenarios for item in one.inputs.get(source.name, ()))
-    return not has_rule and not any(isinstance(item, Watermark) for item in items)
+def _missing(source: s.Source, scenarios: Sequence[Scenario]) -> str:
+    """What a source lacks, so that it completes nothing before it ends; empty: nothing."""
+    items = [item for one in scenarios for item in one.inputs.get(source.name, ())]
+    if any(isinstance(item, Watermark) for item in items):
+        return ""
+    if source.watermark is None and source.time is not None:
+        return "watermarks"
+    return "" if any(not _is_mark(item) for item in items) else "events"
 
 
 def _works(step: s.Step) -> bool:

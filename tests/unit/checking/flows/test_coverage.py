@@ -75,6 +75,29 @@ def test_a_frontier_that_cannot_move_is_said_with_the_source_that_holds_it():
     ]
 
 
+def test_a_frontier_that_a_source_without_events_holds_is_said():
+    """On Spark, too, no time is complete where a source has had no record."""
+    flow = cw.Flow("held")
+    flow.sink("batches", clicks(flow, "x").merge(clicks(flow, "y")).batch())
+    given = {"x": [Click("a", 0, 0), cw.BARRIER, Click("a", 9, 0)], "y": []}
+    assert (
+        "batch 'batch' completed nothing before the end of the input: its frontier cannot move, "
+        "since 'y' has no events"
+    ) in notes(flow, given)
+
+
+def test_every_source_that_holds_a_frontier_is_named_with_its_reason():
+    flow = cw.Flow("held")
+    merged = clicks(flow, "a", watermark=False).merge(
+        clicks(flow, "b", watermark=False), clicks(flow, "c"), clicks(flow, "d")
+    )
+    flow.sink("batches", merged.batch())
+    given = {"a": [Click("a", 0, 0)], "b": [], "c": [Click("a", 0, 0)], "d": []}
+    assert notes(flow, given)[-1].endswith(
+        "its frontier cannot move, since 'a', 'b' have no watermarks and 'd' has no events"
+    )
+
+
 def test_a_frontier_that_watermarks_among_the_inputs_move_is_not():
     flow = cw.Flow("moved")
     flow.sink("batches", clicks(flow, watermark=False).batch())

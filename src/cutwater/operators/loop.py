@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RunError, many
 from cutwater.events import Data, Event
 from cutwater.operators.keyed import Emitted, Keyed
 from cutwater.operators.operator import Operator
@@ -344,12 +344,11 @@ def _rows(
 
 def bound_reached(title: str, rounds: int, count: int, value: Any, time: Any) -> Problem:
     """The problem of `count` values still circulating; `time` is that of one, None: unknown."""
-    fed_back = "1 value" if count == 1 else f"{count} values"
     at = "" if time is None else f" at time {time!r}"
     return Problem(
         "loop-bound",
-        f"{title} has run {rounds} iterations, its max_rounds, and still feeds back {fed_back}, "
-        f"for example {value!r}{at}"[:500],
+        f"{title} has run {many(rounds, 'iteration')}, its max_rounds, and still feeds back "
+        f"{many(count, 'value')}, for example {value!r}{at}"[:500],
         "let the body filter out what need not be fed back, or allow more iterations",
     )
 

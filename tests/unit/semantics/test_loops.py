@@ -149,6 +149,15 @@ def test_a_bound_that_is_reached_is_said():
     assert "still feeds back 2 values, for example 2 at time 0" in problem.message
 
 
+def test_a_bound_of_one_iteration_is_worded_so():
+    flow = cw.Flow("once")
+    numbers = flow.source("numbers", int)
+    flow.sink("out", numbers.iterate(lambda s: s.filter(lambda n: n > 1), max_rounds=1, name="one"))
+    assert cw.simulate(flow, {"numbers": [1]})["out"] == []
+    with pytest.raises(RunError, match="has run 1 iteration, its max_rounds, and still feeds"):
+        cw.simulate(flow, {"numbers": [2, 1]})
+
+
 def test_a_loop_with_a_key_by_in_its_body_has_a_state_for_each_key_of_all_rounds():
     """Distances from a node: what is nearer goes on to the neighbours."""
     streets = {"a": {"b": 7, "c": 2}, "c": {"b": 1, "d": 9}, "b": {"d": 1}}

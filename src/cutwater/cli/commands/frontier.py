@@ -96,7 +96,9 @@ def _iterating(found: Frontiers, loop: str) -> Iterator[str]:
         elif each.may_have(asked):
             yield f"{asked} may still iterate in '{loop}': {where}, with {_times_of(each)}"
     if asked is not None and not any(each.may_have(asked) for each in found.iterating):
-        yield f"nothing of {asked} iterates in '{loop}'"
+        was_complete = any(each.was_complete(asked) for each in found.iterating)
+        late = ", unless it came late" if was_complete else ""
+        yield f"nothing of {asked} iterates in '{loop}'{late}"
 
 
 def _times_of(inputs: IteratingInput) -> str:

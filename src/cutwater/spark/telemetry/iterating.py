@@ -24,14 +24,18 @@ class IteratingInput:
     round: int
     """Its newest round."""
     after: Any
-    """What was complete before it: its times are later; None: nothing, or it is not known."""
+    """What was complete before it: its times are later, but for late events; None: nothing, or it
+    is not known."""
     newest: Any
     """The newest time when it was read: it has none later; None: not known."""
 
     def may_have(self, time: Any) -> bool:
-        """May something of this time still iterate in it?"""
-        is_later = self.after is None or not time <= self.after
-        return is_later and (self.newest is None or time <= self.newest)
+        """May something of this time that was not late still iterate in it?"""
+        return not self.was_complete(time) and (self.newest is None or time <= self.newest)
+
+    def was_complete(self, time: Any) -> bool:
+        """Would an event of this time have been late in it?"""
+        return self.after is not None and bool(time <= self.after)
 
 
 def iterating_inputs(

@@ -188,7 +188,7 @@ def _way_out(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator
         of_it = " of its clock" if len(step.clocks) > 1 else ""
         yield f"nothing else moves it: it is the only source{of_it}"
     elif found.unit == "tick":
-        yield "nothing else moves it: in real time no source follows another"
+        yield "nothing else moves it: in real time no source or partition follows another"
     elif all(other.follows for other in others):
         yield "nothing else moves it: the other sources are idle"
     elif limit is None:

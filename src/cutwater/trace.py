@@ -114,6 +114,7 @@ class Trace(msgspec.Struct, frozen=True):
     steps: tuple[TraceStep, ...]
 
 
+_WRITTEN_BY = "give a file that the option --trace of simulate or check wrote"
 _HEADER = msgspec.json.Decoder(Header)
 _STEP = msgspec.json.Decoder(TraceStep)
 
@@ -142,7 +143,7 @@ def read_trace(path: str | Path) -> Trace:
             return _parse(file, str(path))
     except OSError as error:
         raise InputError(
-            Problem("unreadable-file", f"{path} cannot be read: {error.strerror}", "give a trace")
+            Problem("unreadable-file", f"{path} cannot be read: {error.strerror}", _WRITTEN_BY)
         ) from None
 
 
@@ -211,6 +212,8 @@ def _damaged(path: str, number: int, what: str) -> InputError:
         Problem(
             "damaged-trace",
             f"line {number} of {path} is {what}",
-            "record the trace again; the lines before this one are intact",
+            "record the trace again; the lines before this one are intact"
+            if number > 1
+            else _WRITTEN_BY,
         )
     )

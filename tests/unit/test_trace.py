@@ -170,6 +170,7 @@ def test_damage_is_named_by_its_line(tmp_path, lines, number, said):
     assert problem.code == "damaged-trace"
     assert problem.message.startswith(f"line {number} of {path} is ")
     assert said in problem.message
+    assert ("wrote" if number == 1 else "the lines before this one are intact") in problem.hint
 
 
 @given(st.data())

@@ -63,6 +63,8 @@ def _options(
 
     A target is module:name or path/to/file.py:name.
     Exit codes: 0 it holds, 1 it does not (run: start it again), 2 wrong use or bad input.
+
+    Example:  cutwater init means
     """
 
 

@@ -18,8 +18,10 @@ from typing import Any
 from cutwater.endings import AGAIN
 from cutwater.errors import Problem, ResourceError
 
-__all__ = ["INTERRUPTED", "Stops", "stops_asked_for"]
+__all__ = ["EPOCH_FIRST", "INTERRUPTED", "Stops", "stops_asked_for"]
 
+EPOCH_FIRST = "the epoch that is running is finished"
+"""What a run of micro-batches does before it ends."""
 INTERRUPTED = 130
 """The exit code of a run that was cut off by a second Ctrl-C."""
 _GRACE_S = 10.0
@@ -30,9 +32,14 @@ class Stops:
     """Whether a run was asked to end, and whether it was cut off since."""
 
     def __init__(
-        self, notify: Callable[[str], None], stop_timeout_s: float, cut_off: Callable[[], object]
+        self,
+        notify: Callable[[str], None],
+        stop_timeout_s: float,
+        cut_off: Callable[[], object],
+        first: str,
     ) -> None:
         self._notify = notify
+        self._first = first
         self._stop_timeout_s = stop_timeout_s
         self._cut_off = cut_off
         self._asked = threading.Event()
@@ -50,7 +57,7 @@ class Stops:
         """Let the run end after its epoch; the time limit starts now."""
         self._asked.set()
         threading.Thread(target=self._watch, daemon=True).start()
-        self._notify(f"{name}: the epoch that is running is finished first; Ctrl-C cuts it off")
+        self._notify(f"{name}: {self._first} first; Ctrl-C cuts it off")
 
     def interrupt(self) -> None:
         """Cut the run off, as by a second Ctrl-C."""
@@ -95,12 +102,13 @@ def stops_asked_for(
     notify: Callable[[str], None],
     stop_timeout_s: float,
     cut_off: Callable[[], object] = lambda: None,
+    first: str = EPOCH_FIRST,
 ) -> Iterator[Stops]:
     """Handles SIGTERM and Ctrl-C while something runs.
 
-    `cut_off` ends it without its cooperation.
+    `cut_off` ends it without its cooperation; `first` is what happens before it ends.
     """
-    stops = Stops(notify, stop_timeout_s, cut_off)
+    stops = Stops(notify, stop_timeout_s, cut_off, first)
     if threading.current_thread() is not threading.main_thread():
         yield stops
         return

@@ -77,6 +77,14 @@ def load(module: ModuleType, module_path: str, name: str) -> Any:
     """The value of a name in a module."""
     if hasattr(module, name):
         return getattr(module, name)
+    if getattr(module, "__file__", None) is None and hasattr(module, "__path__"):
+        raise TargetError(
+            Problem(
+                "unknown-name",
+                f"{module_path} is a folder, and has no '{name}'",
+                f"name the file in it: {module_path.replace('.', '/')}/FILE.py:{name}",
+            )
+        )
     known = [n for n in vars(module) if n[0] != "_"]
     hint = did_you_mean(name, known) or _names_hint(module, Flow)
     raise TargetError(
@@ -196,7 +204,14 @@ def _import_name(name: str) -> ModuleType:
 
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise TargetError(Problem("no-such-file", f"{path} is not a file", "correct the path"))
+        here = "" if path.is_absolute() else f" in {Path.cwd()}"
+        raise TargetError(
+            Problem(
+                "no-such-file",
+                f"there is no file {path}{here}",
+                "correct the path, or change to the folder that it is relative to",
+            )
+        )
     loaded = sys.modules.get(path.stem)
     if loaded is not None and getattr(loaded, "__file__", None) == str(path.absolute()):
         return loaded  # running it again would create its classes again

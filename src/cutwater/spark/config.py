@@ -54,6 +54,16 @@ __all__ = ["RunConfig", "load_config"]
 
 
 _TABLES = ("run", "sources", "sinks", "spark")
+_OF_A_SOURCE = dict.fromkeys(
+    (
+        "idle_after",
+        "max_bytes_per_epoch",
+        "max_files_per_epoch",
+        "max_record_bytes",
+        "max_rows_per_epoch",
+    ),
+    "it is a setting of a source; move it to [sources.NAME]",
+)
 
 
 @dataclass(frozen=True)
@@ -128,7 +138,7 @@ class _Reading:
         """The table ``run``: the checkpoint, and the options of the run and of its process."""
         table = self._without_secrets(("run",), self._table(data, ("run",)))
         known = {"checkpoint": str, **_of_a_file(RunOptions), **_of_a_file(ProcessOptions)}
-        self.unknown("setting", ("run",), table, list(known))
+        self.unknown("setting", ("run",), table, list(known), hints=_OF_A_SOURCE)
         found = {
             name: self._checked(("run", name), value, known[name])
             for name, value in table.items()
@@ -309,11 +319,13 @@ class _Reading:
         table: Mapping[str, Any],
         known: Collection[str],
         code: str = "unknown-setting",
+        hints: Mapping[str, str] | None = None,
     ) -> None:
-        """Report the names in a table that are not known."""
+        """Report the names in a table that are not known; `hints` say where some of them belong."""
         for name in table:
             if name not in known:
-                hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
+                hint = (hints or {}).get(name) or did_you_mean(name, known)
+                hint = hint or f"known: {', '.join(known)}"
                 self._say((*path, name), code, f"'{name}' is not a {what}", hint)
 
     def _table(self, data: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:

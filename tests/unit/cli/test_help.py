@@ -44,6 +44,7 @@ def tidy(text):
         "checkpoint show",
         "checkpoint verify",
         "state",
+        "frontier",
         "checkpoint rescale",
     ],
 )

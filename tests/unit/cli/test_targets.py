@@ -15,6 +15,7 @@ NOT_IMPORTING = {
     "exit": ("import sys\nsys.exit(0)\n", "SystemExit"),
     "raise": ("raise KeyError('lost')\n", "KeyError: 'lost' (line 1 of job.py)"),
 }
+HERE = "<the folder of the test>"
 
 
 def assert_refused(done, code, *words):
@@ -60,7 +61,10 @@ def test_debug_shows_the_traceback(cli, write):
         ("job.py:number", "not-a-flow", "job.py:number is a int; a flow is needed"),
         ("job.py:flaw", "unknown-name", "did you mean 'flow'?"),
         ("job.py:xyz", "unknown-name", "its flows: flow"),
-        ("gone.py:flow", "no-such-file", "gone.py"),
+        ("gone.py:flow", "no-such-file", f"there is no file gone.py in {HERE}"),
+        ("/no/such/gone.py:flow", "no-such-file", "there is no file /no/such/gone.py\n"),
+        ("jobs:flow", "unknown-name", "jobs is a folder"),
+        ("jobs:flow", "unknown-name", "jobs/FILE.py:flow"),
         ("no.such.module:flow", "unknown-module", "no.such.module"),
         ("no_such_module", "unknown-module", "no_such_module"),
         ("", "unknown-module", ""),
@@ -69,11 +73,12 @@ def test_debug_shows_the_traceback(cli, write):
     ],
 )
 def test_a_target_that_leads_nowhere(cli, write, target, code, said):
-    write()
+    path = write()
+    write(name="jobs/job.py")
     done = cli("simulate", target)
     assert done.code == 2
     assert done.err.startswith(f"error: [{code}" if code else "error: [")
-    assert said in done.err
+    assert said.replace(HERE, str(path.parent)) in done.err
     assert "Traceback" not in done.err
 
 

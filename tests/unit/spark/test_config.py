@@ -110,6 +110,7 @@ BAD = """[run]
 chekpoint = "state"
 until = "never"
 partitions = "4"
+max_rows_per_epoch = 5
 password = "canary-1"
 
 [sources.items]

@@ -21,12 +21,13 @@ __all__ = ["checkpoint", "rescale", "show", "verify"]
 
 checkpoint = typer.Typer(
     no_args_is_help=True,
-    help="Show or verify a checkpoint, or repartition its state.",
+    help="Show or verify a checkpoint, or repartition its state.\n\n"
+    "Example:  cutwater checkpoint show state",
 )
 
 _Place = Annotated[
     Path,
-    typer.Argument(metavar="CHECKPOINT", help="The folder that was given to run as its checkpoint"),
+    typer.Argument(metavar="checkpoint", help="The folder that was given to run as its checkpoint"),
 ]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print the result as data")]
 

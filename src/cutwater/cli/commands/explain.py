@@ -39,10 +39,12 @@ def explain(
 ) -> None:
     """Explain a run with failures by one without, and verify it by replaying both.
 
-    Without --flow the results of each task come from the trace; with it the functions are called
-    again and must give the results in the trace. Exit code 1 if there is no explanation.
+    Without --flow the results of each task come from the trace.
+    With it the functions are called again, and must give those results.
+    Exit code 1 if there is no explanation.
 
     Example:  cutwater explain run.jsonl --html run.html
+    Example:  cutwater explain run.jsonl --flow flow.py:flow
     """
     with live(f"explaining {trace}"):
         run = read_trace(trace)

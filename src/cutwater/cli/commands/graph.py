@@ -24,6 +24,7 @@ _ENGINES = {
     "realtime": "the real-time engine: rows are released with their tick, about every 10 ms",
 }
 _FORMATS: dict[str, Callable[[Flow], str]] = {"mermaid": mermaid, "svg": svg}
+_ENDINGS = {".svg": "svg"} | dict.fromkeys(("", ".md", ".mermaid", ".mmd", ".txt"), "mermaid")
 
 
 def draw(flow: Flow, format: str) -> str:
@@ -85,7 +86,7 @@ def graph(
     Example:  cutwater graph examples/averages.py:flow --mode realtime
     """
     flow, _ = load_flow(target)
-    chosen = format or ("svg" if out and out.suffix == ".svg" else "mermaid")
+    chosen = format or _format_by_name(out)
     drawn = draw(flow, chosen)
     if mode is not None:
         drawn = on_engine(flow, drawn, chosen, mode)
@@ -93,3 +94,16 @@ def graph(
         typer.echo(safe(drawn))
         return
     write_text(out, drawn)
+
+
+def _format_by_name(out: Path | None) -> str:
+    ending = out.suffix.lower() if out else ""
+    if ending not in _ENDINGS:
+        raise CutwaterError(
+            Problem(
+                "unknown-format",
+                f"{out} ends in {ending}; a picture is written as .svg, or as .mmd (Mermaid)",
+                f"write {Path(out or '').with_suffix('.svg')}, or say --format mermaid or svg",
+            )
+        )
+    return _ENDINGS[ending]

@@ -49,7 +49,7 @@ def guarantee(
     Exit codes: 0 done, 2 wrong use or bad input.
 
     Example:  cutwater guarantee examples/averages.py:flow --html guarantee.html
-    Example:  cutwater guarantee jobs.py:flow --config run.toml
+    Example:  cutwater guarantee flow.py:flow --config run.toml
     """
     flow, module = load_flow(target)
     is_given = inputs is not None or hasattr(module, "inputs")

@@ -17,7 +17,7 @@ from cutwater.cli.options import with_options
 from cutwater.cli.pairs import Bindings, pairs
 from cutwater.cli.run_view import run_view
 from cutwater.cli.screen import errors, output, print_json, show_counts
-from cutwater.cli.stopping import INTERRUPTED, stops_asked_for
+from cutwater.cli.stopping import EPOCH_FIRST, INTERRUPTED, stops_asked_for
 from cutwater.cli.targets import load_flow, spark_package
 from cutwater.endings import of_unexpected
 from cutwater.errors import CutwaterError, Problem, RefusedError, many
@@ -86,8 +86,10 @@ def run(
     Prints what each sink guarantees before it starts. SIGTERM and Ctrl-C finish the epoch first.
     Exit codes: 0 done or stopped, 1 start it again, 2 change input, code or settings first.
 
-    Example:  cutwater run averages.py:flow --source readings=in --sink means=out --checkpoint state
-    Example:  cutwater run averages.py:flow --config run.toml --mode realtime --until stopped
+    Example:  cutwater run flow.py:flow --config run.toml
+
+    Example:  cutwater run examples/averages.py:flow --source readings=in/readings
+    --source resets=in/resets --sink means=out --checkpoint state
     """
     flow, _ = load_flow(target)
     flow.validate()
@@ -178,7 +180,9 @@ def _run(order: _Order, explain: bool) -> RunResult:
             if log:
                 log.event("notice", text=sentence)
 
-        with stops_asked_for(notify, order.process["stop_timeout"], kill_own) as stops:
+        is_real_time = order.run.get("mode") == "realtime"
+        first = "what was read is released and stored" if is_real_time else EPOCH_FIRST
+        with stops_asked_for(notify, order.process["stop_timeout"], kill_own, first) as stops:
             try:
                 result: RunResult = spark.run(
                     flow,

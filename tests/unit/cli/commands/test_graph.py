@@ -1,5 +1,7 @@
 """``cutwater graph``: to standard output or to a file, by its name."""
 
+from pathlib import Path
+
 import pytest
 from support.repo.package import ROOT
 
@@ -32,6 +34,8 @@ def test_the_picture_of_the_readme_is_what_it_makes(cli, tmp_path):
     ("arguments", "code"),
     [
         (["--format", "png"], "unknown-format"),
+        (["--out", "a.png"], "unknown-format"),
+        (["--out", "a.pdf", "--mode", "microbatch"], "unknown-format"),
         (["--out", "no/such/folder.svg"], "unwritable-file"),
         (["--out", "."], "unwritable-file"),
     ],
@@ -41,3 +45,4 @@ def test_what_cannot_be_drawn_or_written_is_a_sentence(cli, write, arguments, co
     done = cli("graph", "job.py:flow", *arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"error: [{code}]")
+    assert not list(Path().glob("a.*"))

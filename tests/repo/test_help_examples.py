@@ -19,11 +19,12 @@ def commands(command, path="cutwater"):
         yield from commands(each, f"{path} {name}")
 
 
+PATTERN = r"Example:((?:.+\n?)+?)(?=\n|Example:|\Z)"  # to the next one, or an empty line
 COMMANDS = dict(commands(typer.main.get_command(app)))
 EXAMPLES = [
     (path, " ".join(found.split()))
     for path, command in COMMANDS.items()
-    for found in re.findall(r"Example:((?:.+\n?)+?)(?=\n|Example:|\Z)", inspect.cleandoc(command.help))
+    for found in re.findall(PATTERN, inspect.cleandoc(command.help))
 ]
 
 

@@ -78,7 +78,7 @@ def plain_line(view: RunView) -> str:
     parts = [
         f"{_unit(last)} {last.epoch}",
         f"{view.rows_per_second:,.0f} rows/s",
-        f"{last.duration_ms:,} ms (median {view.typical_ms:,} ms)",
+        f"{_duration(last)} (median {view.typical_ms:,} ms)",
         *(f"{name} {_behind(source)}" for name, source in last.sources.items() if _behind(source)),
         *_held(last),
         f"state {_size(last.state_bytes)}",
@@ -91,6 +91,15 @@ def plain_line(view: RunView) -> str:
 
 def _unit(progress: RunProgress) -> str:
     return "tick" if progress.snapshot else "epoch"
+
+
+def _duration(progress: RunProgress) -> str:
+    """How long an epoch took; of a tick, the time from its plan to the release of its rows."""
+    return f"{'latency ' if progress.snapshot else ''}{progress.duration_ms:,} ms"
+
+
+def _completed(found: FrontierProgress) -> str:
+    return "nothing complete" if found.completed is None else f"complete to {found.completed}"
 
 
 def _is_trouble(snapshot: SnapshotProgress) -> bool:
@@ -153,15 +162,14 @@ def _picture(view: RunView, words: str) -> Group:
     if last is None:
         return Group(Text(words))
     median = f"median {view.typical_ms:,} ms"
-    shown.add_row(_unit(last), f"{last.epoch:,}", f"{last.duration_ms:,} ms", median)
+    shown.add_row(_unit(last), f"{last.epoch:,}", _duration(last), median)
     by_sink = ", ".join(f"{rows:,} to {sink}" for sink, rows in last.rows.items())
     shown.add_row("rows", f"{view.rows_per_second:,.0f}/s", by_sink)
     for name, source in last.sources.items():
         rate = f"{view.read_per_second(name):,.0f} {source.unit}/s" if source.unit else ""
         shown.add_row(name, rate, _behind(source))
     for name, found in last.frontiers.items():
-        completed = "nothing" if found.completed is None else found.completed
-        shown.add_row(name, f"to {completed}", _held_by(name, found))
+        shown.add_row(name, _completed(found), _held_by(name, found))
     shown.add_row("state", _size(last.state_bytes), f"{_size(last.state_memory_bytes)} in memory")
     if last.snapshot:
         style = "bold red" if _is_trouble(last.snapshot) else ""

@@ -105,6 +105,7 @@ def test_a_line_says_if_a_snapshot_is_old_or_fails():
     view = RunView("copy", lambda: 0.0)
     view.note(epoch(7, snapshot=spark.SnapshotProgress(5, 6.0, 5.0)))
     assert plain_line(view).startswith("copy: tick 7, ")
+    assert ", latency 200 ms (median 200 ms)" in plain_line(view)
     assert "snapshot" not in plain_line(view)
     view.note(epoch(8, snapshot=spark.SnapshotProgress(5, 16.0, 5.0)))
     assert plain_line(view).endswith(", snapshot 16 s old")
@@ -135,9 +136,16 @@ def test_a_terminal_has_a_table(monkeypatch, capsys):
     console = Console(stderr=True, force_terminal=True, width=100, color_system=None)
     monkeypatch.setattr(views, "errors", console)
     with run_view("[red]copy[/red]") as view:
-        view.note(epoch(41, late=1))
+        frontiers = {
+            "hourly": spark.FrontierProgress(None, None, (spark.Position("in"),)),
+            "daily": spark.FrontierProgress(7, None, (spark.Position("in"),)),
+        }
+        view.note(epoch(41, late=1, frontiers=frontiers))
         view.notify("a notice")
     shown = capsys.readouterr().err
+    assert "None" not in shown
+    for words in ("nothing complete", "complete to 7"):
+        assert words in shown
     for words in ("[red]copy[/red] is running", "41", "10 to out", "1 late", "a notice", "2 KiB"):
         assert words in shown
 

@@ -48,6 +48,14 @@ def test_without_any_extra_each_name_is_there_or_says_what_to_install():
         assert text.endswith("hint: pip install 'cutwater[spark,java]'")
 
 
+def test_the_kit_for_connectors_says_what_to_install():
+    package = "cutwater.testing.connectors"
+    code = f"import sys; sys.modules['numpy'] = None; import {package}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"[not-installed] {package} needs the package 'numpy'" in done.stderr
+    assert "hint: pip install 'cutwater[spark,java]'" in done.stderr
+
+
 @pytest.mark.parametrize("package", ["confluent_kafka", "deltalake", "psycopg"])
 def test_the_client_of_a_system_is_asked_for_when_the_system_is(package):
     assert said_without(package) == {}

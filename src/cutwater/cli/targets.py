@@ -19,6 +19,7 @@ from cutwater.errors import (
     TargetError,
     did_you_mean,
 )
+from cutwater.extras import not_installed
 from cutwater.flow import Flow
 
 __all__ = [
@@ -175,11 +176,16 @@ def load_module(module_path: str) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:
         where = _last_line(error, module_path)
+        lacking = None
+        if isinstance(error, ModuleNotFoundError):
+            lacking = not_installed(module_path, error)
         raise TargetError(
             Problem(
                 "target-does-not-import",
                 f"{module_path} cannot be imported: {type(error).__name__}: {error}{where}",
-                "run it with python to see the whole error, or add --debug",
+                lacking.problems[0].hint
+                if lacking
+                else "run it with python to see the whole error, or add --debug",
             )
         ) from error
 

@@ -138,3 +138,16 @@ def test_an_installation_without_spark_says_which_extra_it_lacks(write, command)
     assert done.returncode == 2
     assert done.stderr.startswith("error: [no-spark] this command needs the package 'numpy'")
     assert "pip install 'cutwater[spark,java]'" in done.stderr
+
+
+def test_a_file_that_imports_what_an_extra_brings_says_which(write):
+    write("import numpy\n")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, "simulate", "job.py:flow"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: [target-does-not-import] job.py cannot be imported: Mod")
+    assert "hint: pip install 'cutwater[spark,java]'" in done.stderr

@@ -122,7 +122,7 @@ def _snapshot(ticks: TickSummary) -> str:
     moment = datetime.fromtimestamp(ticks.snapshot_time, UTC).isoformat(" ", "seconds")
     return (
         f"the newest snapshot is of tick {ticks.snapshot}, {moment}; a start replays "
-        f"{many(ticks.to_replay, 'tick')} with records behind it"
+        f"{many(ticks.to_replay, 'tick')} with records after it"
     )
 
 

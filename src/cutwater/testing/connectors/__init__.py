@@ -6,10 +6,15 @@ in processes that are killed (`docs/connectors.md`). Imports the contract of con
 runtime. Begin with `sink_laws`.
 """
 
-from cutwater.testing.connectors.counting import Click, Counted, click, expected
-from cutwater.testing.connectors.kills import KilledSink, KilledSource
-from cutwater.testing.connectors.sink_laws import SinkLaws
-from cutwater.testing.connectors.source_laws import SourceLaws
+from cutwater.extras import not_installed as _not_installed
+
+try:
+    from cutwater.testing.connectors.counting import Click, Counted, click, expected
+    from cutwater.testing.connectors.kills import KilledSink, KilledSource
+    from cutwater.testing.connectors.sink_laws import SinkLaws
+    from cutwater.testing.connectors.source_laws import SourceLaws
+except ModuleNotFoundError as error:
+    raise _not_installed("cutwater.testing.connectors", error) or error from None
 
 __all__ = [
     "Click",

@@ -47,7 +47,7 @@ def test_show(cli, place):
     assert lines[0].startswith("sales: 1 run on the real-time engine; the next tick is ")
     assert lines[1] == "16 buckets on 2 partitions"
     assert lines[2].startswith("the newest snapshot is of tick ")
-    assert lines[2].endswith("a start replays 0 ticks with records behind it")
+    assert lines[2].endswith("a start replays 0 ticks with records after it")
 
 
 def test_state(cli, place):

@@ -167,6 +167,13 @@ def test_the_first_signal_asks_and_the_second_interrupt_cuts_off():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_a_stop_says_what_happens_before_the_end():
+    told = []
+    with stops_asked_for(told.append, 240.0, first="what was read is released"):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert told == ["SIGTERM: what was read is released first; Ctrl-C cuts it off"]
+
+
 def test_a_run_that_is_to_stop_is_cut_off_when_its_time_is_over():
     cut = threading.Event()
     with stops_asked_for(lambda _: None, stop_timeout_s=0.0, cut_off=cut.set) as stops:

@@ -97,8 +97,8 @@ def test_a_terminal_says_which_loop_iterates_and_what_it_holds(monkeypatch, caps
     with run_view("copy") as view:
         view.note(iterating("windows").last)
     shown = [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()]
-    assert "descend to nothing still iterates" in shown
-    assert "windows to nothing held by descend" in shown
+    assert "descend nothing complete still iterates" in shown
+    assert "windows nothing complete held by descend" in shown
 
 
 def test_a_line_says_if_a_snapshot_is_old_or_fails():

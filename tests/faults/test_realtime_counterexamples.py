@@ -17,8 +17,9 @@ from cutwater.spark.realtime import opening as openings
 from cutwater.spark.realtime.opening import newest_opening
 from cutwater.spark.realtime.operator_task import OperatorTask
 from cutwater.spark.realtime.plan_log import read_plan
+from cutwater.spark.realtime.readers import reader_task
 from cutwater.spark.realtime.readers.reader_task import ReaderTask
-from cutwater.spark.realtime.snapshots import TaskSnapshots
+from cutwater.spark.realtime.snapshots import Snapshots, TaskSnapshots
 
 
 def toy_of(folder, seed=1, levels=1, sources=2, **how):
@@ -220,3 +221,45 @@ def test_rule_5_a_snapshot_that_only_some_tasks_have_is_void(tmp_path, monkeypat
     assert max(ahead) > opening.snapshots.common()
     toy.run()
     check_whole(toy)
+
+
+def counts_by_name(toy):
+    found = {}
+    for row in rows(toy.job, "out"):
+        found.setdefault(row["name"], []).append(row["count"])
+    return found
+
+
+def test_rule_6_a_zombie_that_compacts_its_plan_while_its_successor_opens_loses_nothing(
+    tmp_path, monkeypatch
+):
+    """After the snapshots were copied, and before the plans are read: then the copy is too old."""
+    toy = toy_of(tmp_path, seed=6, sources=1, snapshot_ticks=10**6)
+    put(toy.job, toy.random, 0, 20)
+    run_killed(toy, 90)
+    zombies = newest_opening(tmp_path / "checkpoint")
+    reader, operators = tasks_of(toy, zombies)
+    replay = reader.rows(lambda: False)
+    for _, row in zip(range(80), replay, strict=False):
+        for one in (row.slice(number, 1) for number in range(row.num_rows)):
+            list(operators[0, one.column("receiver")[0].as_py()].accept(one))
+    copied_to, copies = Snapshots.copied_to, []
+
+    def copied_before_they_store(snapshots, folder):
+        copies.append(copied_to(snapshots, folder))
+        if len(copies) == 1:
+            for task in operators.values():
+                task.finish()
+                task.close()
+            reader._compact_plan()
+        return copies[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reader_task, "_LARGE_PLAN", 1)
+        patch.setattr(Snapshots, "copied_to", copied_before_they_store)
+        put(toy.job, toy.random, 1, 20)
+        toy.run()
+    replay.close()
+    assert len(copies) == 2
+    wanted = {n: list(range(1, last + 1)) for n, last in expected_counts(toy.job).items()}
+    assert counts_by_name(toy) == wanted

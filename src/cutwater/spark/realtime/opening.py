@@ -13,22 +13,23 @@ from pathlib import Path
 import msgspec
 
 from cutwater.endings import OF_STORAGE, of_machine
-from cutwater.errors import CutwaterError, embed, extract
+from cutwater.errors import CutwaterError, RefusedError, embed, extract
 from cutwater.spark.checkpoint.compatibility import identity_of
 from cutwater.spark.checkpoint.offset_log import SourcePlan
 from cutwater.spark.connectors.base.source import Chunk
 from cutwater.spark.job.spec import Job
 from cutwater.spark.realtime.digests import copy_digests
-from cutwater.spark.realtime.plan_log import PlannedTick, TickPlan, read_plan, write_plan
+from cutwater.spark.realtime.plan_log import WHAT, PlannedTick, TickPlan, read_plan, write_plan
 from cutwater.spark.realtime.positions import read_position, read_reader
 from cutwater.spark.realtime.protocol import TICK_S
-from cutwater.spark.realtime.snapshots import Snapshots
+from cutwater.spark.realtime.snapshots import COPIES, Snapshots, lacks_snapshots
 from cutwater.spark.realtime.unreleased import newest_released, without_unreleased
 from cutwater.spark.storage.durable import damaged, make_folder, read_json, sync_folder, write_json
 
 __all__ = ["Opening", "newest_opening", "open_generation", "source_plan"]
 
 _FOLDER = "realtime"
+_POSITIONS = "positions"
 _WHAT = "the beginning of a generation of a real-time run"
 
 
@@ -100,11 +101,11 @@ class Opening:
 
     def reader_position(self, number: int) -> Path:
         """Where a reader reports how far it has planned, and whether it has caught up."""
-        return self.folder / "positions" / f"reader-{number}"
+        return self.folder / _POSITIONS / f"reader-{number}"
 
     def released_position(self, partition: int) -> Path:
         """Where a task of the last level reports how far its sinks are."""
-        return self.folder / "positions" / f"released-{partition}"
+        return self.folder / _POSITIONS / f"released-{partition}"
 
     def digest_path(self, level: int, partition: int) -> Path:
         """Where a task records the digests of what it released."""
@@ -116,7 +117,7 @@ class Opening:
 
     def snapshot_position(self, level: int, partition: int) -> Path:
         """Where a task reports the progress of its snapshots."""
-        return self.folder / "positions" / f"snapshot-{level}.{partition}"
+        return self.folder / _POSITIONS / f"snapshot-{level}.{partition}"
 
     @cached_property
     def _polled(self) -> tuple[list[Path], list[Path]]:
@@ -202,14 +203,23 @@ def _generations(checkpoint: Path) -> list[int]:
 def newest_opening(checkpoint: Path) -> Opening | None:
     """The newest generation that was opened; None if there is none."""
     for generation in reversed(_generations(checkpoint)):
-        path = checkpoint / _FOLDER / str(generation) / "opening.json"
+        path = _opening_path(checkpoint, generation)
         kept = read_json(path, _WHAT)
         if kept is not None:
             try:  # the checkpoint may have been moved since
                 return msgspec.convert({**kept, "checkpoint": str(checkpoint)}, Opening)
             except (msgspec.ValidationError, TypeError) as error:
                 raise damaged(path, _WHAT, error) from None
+    for generation in _generations(checkpoint)[-1:]:
+        path = _opening_path(checkpoint, generation)
+        # Its tasks have begun, so it was open; in this order, since it may be opened meanwhile.
+        if (path.parent / _POSITIONS).is_dir() and not path.exists():
+            raise damaged(path, _WHAT, FileNotFoundError("it is missing"))
     return None
+
+
+def _opening_path(checkpoint: Path, generation: int) -> Path:
+    return checkpoint / _FOLDER / str(generation) / "opening.json"
 
 
 def open_generation(
@@ -271,18 +281,34 @@ class _Inherited:
 
 
 def _inherit(before: Opening, folder: Path) -> _Inherited:
-    """Copy the snapshots, then read the plans, each once: a zombie may still write both.
+    """Copy the snapshots, then read the plans: a zombie may still write both.
 
-    In this order the plans have every tick whose records are in a snapshot that was copied.
+    In this order the plans have every tick whose records are in a snapshot that was copied. They
+    lack a tick that is in no copy if the zombie has compacted them meanwhile; then all is copied
+    again.
     """
-    copied = before.snapshots.copied_to(folder / "snapshots")
-    plans = dict(zip(before.sources, before.plans(), strict=True))
+    for _ in range(COPIES):
+        least = before.snapshots.common()
+        copied = before.snapshots.copied_to(folder / "snapshots")
+        plans = {source: _plan_of(before, source) for source in before.sources}
+        common = copied.common()
+        if common >= max([least, *(plan.through for plan in plans.values())]):
+            break
+    else:
+        raise RefusedError(lacks_snapshots(before.snapshots.folder, common))
     stored = [each.through for each in copied.all_stored()]
     known = max([before.first_tick - 1, *(plan.newest for plan in plans.values()), *stored])
-    common = copied.common()
     for task in copied.tasks():
         task.drop_after(common)  # rule 5
     return _Inherited(plans, common, known)
+
+
+def _plan_of(opening: Opening, source: str) -> TickPlan:
+    """The plan of a source, which every generation has."""
+    path = opening.plan_path(source)
+    if not path.exists():
+        raise damaged(path, WHAT, FileNotFoundError("it is missing"))
+    return read_plan(path)
 
 
 def _plans_to_replay(job: Job, found: _Inherited, released: int) -> dict[str, TickPlan]:

@@ -27,11 +27,13 @@ from cutwater.errors import Problem, RefusedError
 from cutwater.spark.storage.durable import make_folder, sync_folder, write_file
 
 __all__ = [
+    "COPIES",
     "SIDE_OUTPUT_SUFFIX",
     "Changes",
     "Snapshots",
     "Stored",
     "TaskSnapshots",
+    "lacks_snapshots",
     "newest_common",
     "read_changes",
     "read_summed",
@@ -46,7 +48,7 @@ Changes = dict[int, dict[int, bytes | None]]
 """For each bucket, by its label, the entries of its state that changed; None: removed."""
 
 _NAME = re.compile(r"(-?\d+)-(-?\d+)(?:\.(-?\d+))?\.(full|delta)")
-_COPIES = 20
+COPIES = 20
 """How often files are copied while their task, a zombie, replaces some: each time it stores."""
 _NOTHING = -1
 """What the first delta of a task follows."""
@@ -176,7 +178,7 @@ class TaskSnapshots:
 
     def copy_to(self, folder: Path) -> None:
         """Link all files into another folder; a zombie may rename and remove some meanwhile."""
-        for attempt in range(_COPIES):
+        for attempt in range(COPIES):
             shutil.rmtree(folder, ignore_errors=True)
             make_folder(folder)
             try:
@@ -186,7 +188,7 @@ class TaskSnapshots:
                 for path in self.side_output_files():
                     (folder / path.name).hardlink_to(path)
             except FileNotFoundError:
-                if attempt == _COPIES - 1:
+                if attempt == COPIES - 1:
                     raise
             else:
                 break
@@ -204,12 +206,12 @@ class Snapshots:
     """The snapshots of all tasks of a generation."""
 
     def __init__(self, folder: Path, levels: int, partitions: int) -> None:
-        self._folder, self._levels, self._partitions = folder, levels, partitions
+        self.folder, self._levels, self._partitions = folder, levels, partitions
         self._task_ids = [(level, p) for level in range(levels) for p in range(partitions)]
 
     def of(self, level: int, partition: int) -> TaskSnapshots:
         """The snapshots of one task."""
-        return TaskSnapshots(self._folder / f"{level}.{partition}")
+        return TaskSnapshots(self.folder / f"{level}.{partition}")
 
     def common(self) -> int:
         """The newest tick that every task has stored; -1 if there is none."""
@@ -231,7 +233,7 @@ class Snapshots:
     def size(self) -> int:
         """The size of all files in bytes; files may be added and removed meanwhile."""
         total = 0
-        for path in self._folder.glob("*/*"):
+        for path in self.folder.glob("*/*"):
             with suppress(FileNotFoundError):
                 total += path.stat().st_size
         return total
@@ -262,6 +264,14 @@ def read_summed(path: Path) -> bytes:
         message = f"{path} does not match its checksum"
         raise RefusedError(Problem("damaged-snapshot", message, _RESTORE))
     return body
+
+
+def lacks_snapshots(folder: Path, common: int) -> Problem:
+    """The problem of snapshots that end before the plan begins."""
+    last = f"the newest state that all tasks have is that of tick {common}"
+    found = last if common >= 0 else "not all tasks have a state"
+    message = f"files are missing in {folder}: {found}, and the plan begins later"
+    return Problem("damaged-snapshot", message, _RESTORE)
 
 
 def _gap(folder: Path, before: int, found: Stored) -> Problem:

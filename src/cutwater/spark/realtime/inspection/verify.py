@@ -6,7 +6,7 @@
 ``realtime/*/plan/``           each source has a plan whose lines are intact; the last one may be
                                torn
 ``realtime/*/snapshots/``      files match their checksums; each task has what the newest common
-                               tick needs, without a gap
+                               tick needs, without a gap, and the plans begin no later
 ledgers                        belong to this checkpoint, and are neither ahead of it nor behind
 =============================  =================================================================
 """
@@ -23,9 +23,9 @@ from cutwater.spark.checkpoint.verify import Looking, Verified
 from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.realtime.checkpoint import RealTimeCheckpoint
 from cutwater.spark.realtime.opening import Opening, newest_opening
-from cutwater.spark.realtime.plan_log import WHAT, read_plan
+from cutwater.spark.realtime.plan_log import WHAT, TickPlan, read_plan
 from cutwater.spark.realtime.side_outputs import read_side_outputs
-from cutwater.spark.realtime.snapshots import TaskSnapshots, read_changes
+from cutwater.spark.realtime.snapshots import TaskSnapshots, lacks_snapshots, read_changes
 
 __all__ = ["verify_ticks"]
 
@@ -38,20 +38,22 @@ def verify_ticks(checkpoint: RealTimeCheckpoint, sinks: Mapping[str, SinkConnect
     identity = looking.identity()
     opening = _look(looking, checkpoint.root, lambda: newest_opening(checkpoint.root))
     if isinstance(opening, Opening):
-        for source in opening.sources:
-            _look_at_plan(looking, opening.plan_path(source))
+        plans = [_look_at_plan(looking, opening.plan_path(source)) for source in opening.sources]
+        common = opening.snapshots.common()  # after the plans: one may be compacted meanwhile
         for task in opening.snapshots.tasks():
-            _look_at_task(looking, task, opening.snapshots.common())
+            _look_at_task(looking, task, common)
+        if any(plan.through > common for plan in plans):
+            looking.problems.append(lacks_snapshots(opening.snapshots.folder, common))
     if not looking.problems:  # else the next tick is unknown
         looking.ledgers(identity, sinks)
     return looking.verified(identity)
 
 
-def _look_at_plan(looking: Looking, path: Path) -> None:
+def _look_at_plan(looking: Looking, path: Path) -> TickPlan:
     if not path.exists():
         looking.damage(path, WHAT, "is missing")
-        return
-    _look(looking, path, lambda: read_plan(path))
+    plan = _look(looking, path, lambda: read_plan(path))
+    return plan if isinstance(plan, TickPlan) else TickPlan()
 
 
 def _look_at_task(looking: Looking, task: TaskSnapshots, common: int) -> None:
@@ -68,6 +70,8 @@ def _look(looking: Looking, path: Path, read: Callable[[], object]) -> object:
     looking.files += 1
     try:
         return read()
+    except FileNotFoundError:  # a run has replaced it meanwhile
+        return None
     except CutwaterError as error:
         looking.problems += error.problems
     except (msgspec.MsgspecError, ValueError, KeyError, TypeError, OSError) as error:

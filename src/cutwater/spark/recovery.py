@@ -55,7 +55,12 @@ from cutwater.spark.checkpoint.newest_epoch import (
 )
 from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.relocate import relocate
-from cutwater.spark.checkpoint.sink_records import ACCEPTABLE, remember_sinks, strange_outputs
+from cutwater.spark.checkpoint.sink_records import (
+    ACCEPTABLE,
+    ledger_problems,
+    remember_sinks,
+    strange_outputs,
+)
 from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled
 from cutwater.spark.checkpoint.verify import damages_of_logs
 from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT
@@ -184,7 +189,7 @@ def _sink_problems(
     checkpoint: Checkpoint, name: str, sink: SinkConnector, query_id: str | None, asked: Resumption
 ) -> list[Problem]:
     problems = []
-    found = sink.check(name, query_id, checkpoint.next_epoch())
+    found = ledger_problems(checkpoint, name, sink, query_id)
     for problem in found:
         if asked.others == "refuse" or problem.code != ANOTHER_CHECKPOINT:
             problems.append(problem)

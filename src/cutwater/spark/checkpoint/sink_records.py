@@ -21,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from cutwater.errors import Problem
+from cutwater.spark.checkpoint.store import Checkpoint
+from cutwater.spark.connectors.base.refusals import OUTPUT_AHEAD
 from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.durable import read_json, write_json
 from cutwater.spark.storage.notes import read_note, write_note
 
-__all__ = ["ACCEPTABLE", "note_released", "remember_sinks", "strange_outputs"]
+__all__ = ["ACCEPTABLE", "ledger_problems", "note_released", "remember_sinks", "strange_outputs"]
 
 _BEHIND = "output-behind"
 _ELSEWHERE = "another-output"
@@ -56,6 +58,22 @@ def remember_sinks(root: Path, job: Job, accept_gap: Collection[str] = ()) -> No
     now = {name: {"output": s.location, "ledger": s.ledger_location} for name, s in own.items()}
     if {**before, **now} != before:
         write_json(root / "sinks.json", {"sinks": {**before, **now}})
+
+
+def ledger_problems(
+    checkpoint: Checkpoint, name: str, sink: SinkConnector, query_id: str | None
+) -> list[Problem]:
+    """Why a checkpoint must not write to a sink, by the ledger of the sink.
+
+    A run that is active may plan an epoch and release it while this looks: a ledger that seems to
+    be ahead is compared once more, with what is planned after it was read.
+    """
+    found = sink.check(name, query_id, checkpoint.next_epoch())
+    if query_id is None or OUTPUT_AHEAD not in (problem.code for problem in found):
+        return found
+    newest = sink.newest_epoch(name, query_id)
+    is_planned = newest is not None and 0 <= newest < checkpoint.next_epoch()
+    return [problem for problem in found if problem.code != OUTPUT_AHEAD or not is_planned]
 
 
 def strange_outputs(root: Path, name: str, sink: SinkConnector, query_id: str) -> list[Problem]:

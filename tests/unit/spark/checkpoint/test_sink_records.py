@@ -12,7 +12,13 @@ from support.spark.toy_spark import POINTS, Killed, ToySpark, make_job
 import cutwater as cw
 from cutwater.spark import delta_table, folder, postgres_table
 from cutwater.spark.checkpoint import sink_records
-from cutwater.spark.checkpoint.sink_records import note_released, remember_sinks, strange_outputs
+from cutwater.spark.checkpoint.sink_records import (
+    ledger_problems,
+    note_released,
+    remember_sinks,
+    strange_outputs,
+)
+from cutwater.spark.connectors.base.refusals import ahead
 from cutwater.spark.microbatch import writer
 
 CRASHES = [*POINTS[:-1], "claimed", "published, not noted"]
@@ -114,3 +120,37 @@ def test_an_epoch_without_rows_for_a_sink_is_not_asked_of_it(tmp_path):
     note_released(tmp_path, 5, [])
     note_released(tmp_path, 3, ["a", "b"])
     assert sink_records._released(tmp_path) == {"a": 4, "b": 3}
+
+
+class Released:
+    """A sink of a run that is active: between any two looks it plans and releases an epoch."""
+
+    epochs = 0
+
+    def next_epoch(self):
+        self.epochs += 1
+        return self.epochs
+
+    def check(self, name, query_id, next_epoch):
+        self.epochs += 1
+        return [ahead(name, "somewhere", self.epochs - 1, next_epoch)]
+
+    def newest_epoch(self, name, query_id):
+        return self.epochs - 1
+
+
+def test_a_ledger_of_an_active_run_is_not_ahead_of_its_checkpoint():
+    run = Released()
+    assert ledger_problems(run, "out", run, "q") == []
+
+
+class Restored(Released):
+    """Its checkpoint was restored from a backup."""
+
+    def next_epoch(self):
+        return 0
+
+
+def test_a_ledger_that_is_ahead_of_a_checkpoint_is_refused():
+    run = Restored()
+    assert codes(ledger_problems(run, "out", run, "q")) == ["output-ahead"]

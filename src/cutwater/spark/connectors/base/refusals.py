@@ -11,6 +11,7 @@ from cutwater.errors import Problem, ResourceError
 
 __all__ = [
     "ANOTHER_CHECKPOINT",
+    "OUTPUT_AHEAD",
     "TAKE_OVER",
     "ahead",
     "damaged_staging",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 ANOTHER_CHECKPOINT = "another-checkpoint"
+OUTPUT_AHEAD = "output-ahead"
 TAKE_OVER = "take it over: --adopt keeps what is there, --fresh deletes it"
 
 
@@ -78,7 +80,7 @@ def other_sink(sink: str, location: str, owner: str, noun: str = "folder") -> Pr
 def ahead(sink: str, location: str, newest: int, next_epoch: int) -> Problem:
     """An output with epochs that its checkpoint has not planned yet."""
     return Problem(
-        "output-ahead",
+        OUTPUT_AHEAD,
         f"sink '{sink}': {location} has epoch {newest}, but the checkpoint knows only the epochs "
         f"before {next_epoch}; the checkpoint is older than its output",
         "restore the newest checkpoint, or move the output away and start with a new checkpoint",

@@ -26,6 +26,7 @@ from cutwater.errors import Problem, RefusedError, many
 from cutwater.spark.connectors.base.merging import in_order
 from cutwater.spark.connectors.base.refusals import (
     ANOTHER_CHECKPOINT,
+    OUTPUT_AHEAD,
     TAKE_OVER,
     damaged_staging,
 )
@@ -447,7 +448,7 @@ def _never_deleted(sink: str, topic: str, policy: str) -> Problem:
 
 def _ahead(sink: str, topic: str, newest: int, next_epoch: int) -> Problem:
     return Problem(
-        "output-ahead",
+        OUTPUT_AHEAD,
         f"sink '{sink}': topic '{topic}' has epoch {newest}, but the checkpoint knows only the "
         f"epochs before {next_epoch}; the checkpoint is older than its output",
         "restore the newest checkpoint, or use a new topic and a new checkpoint",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cutwater.errors import Problem
-from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, TAKE_OVER
+from cutwater.spark.connectors.base.refusals import ANOTHER_CHECKPOINT, OUTPUT_AHEAD, TAKE_OVER
 from cutwater.spark.connectors.postgres.fields import Field, holds
 from cutwater.spark.connectors.postgres.ledger import POSTGRES_LEDGER_FORMAT, LedgerHeader
 from cutwater.spark.connectors.postgres.settings import TableName
@@ -140,7 +140,7 @@ def ledger_problems(
         )
     elif held.newest_epoch >= next_epoch:
         yield Problem(
-            "output-ahead",
+            OUTPUT_AHEAD,
             f"sink '{sink}': {name} has rows of epoch {held.newest_epoch}, but the checkpoint "
             f"knows only the epochs before {next_epoch}; the checkpoint is older than its output",
             "restore the newest checkpoint, or start over with another table and a new checkpoint",

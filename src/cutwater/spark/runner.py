@@ -278,8 +278,9 @@ class _Engine:
         if not self.is_real_time:
             return master, asked
         found = store.identity()
-        slots = spark.sparkContext.defaultParallelism if spark else slots_of_master(master)
         known = asked.partitions or (found.partitions if found else 0)
+        fewest = slots_of(draft, known or 1, self.readers)
+        slots = slots_of_session(spark, fewest) if spark else slots_of_master(master)
         partitions = known or partitions_for(draft, slots, self.readers)
         if spark is None and master == "local[*]":  # a local master may have more slots than cores
             master = f"local[{slots_of(draft, partitions, self.readers)}]"

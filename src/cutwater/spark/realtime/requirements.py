@@ -7,7 +7,9 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, many
@@ -106,11 +108,17 @@ def slots_of_session(session: SparkSession, needed: int) -> int:
     """The slots of a session; executors of a cluster register late, and are waited for."""
     context = session.sparkContext
     until = time.monotonic() + SLOTS_WAIT_S
-    while context.defaultParallelism < needed and not _has_all_slots_at_once(context.master or ""):
+    while (slots := _slots(context)) < needed and not _has_all_slots_at_once(context.master or ""):
         if time.monotonic() >= until:
             break
         time.sleep(SLOTS_POLL_S)
-    return int(context.defaultParallelism)
+    return slots
+
+
+def _slots(context: SparkContext) -> int:
+    """What Spark counts before it runs tasks at once; a setting overrides `defaultParallelism`."""
+    scala: Any = context._jsc.sc()
+    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
 def slots_of_master(master: str) -> int | None:

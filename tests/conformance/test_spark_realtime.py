@@ -60,7 +60,7 @@ def test_a_flow_of_two_levels_stops_goes_on_and_closes(postgres, tmp_path):
     finally:
         kill_all(process)
     assert process.returncode == 0, err
-    assert "engine: real time" in err
+    assert 'engine: real-time (mode = "realtime"): rows are released with their tick' in err
     assert "stopped, as requested" in out
 
     other = start(tmp_path, "--mode", "microbatch")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from cutwater.errors import Problem
+from cutwater.errors import Problem, RefusedError
 from cutwater.flow import Flow
 from cutwater.flow.guarantees.end_to_end import GUARANTEE_KINDS, SinkGuarantee, SinkPart, SourcePart
 from cutwater.flow.guarantees.settings import Setting, guarantees_of_sinks, setting_of
@@ -16,7 +16,8 @@ from cutwater.spark.binding import bind
 from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.dataframe.source import Frame
-from cutwater.spark.job.spec import spark_plan
+from cutwater.spark.job.spec import MICROBATCH, REALTIME, spark_plan
+from cutwater.spark.realtime.requirements import unsupported
 
 __all__ = [
     "GUARANTEE_KINDS",
@@ -57,18 +58,28 @@ def bound_setting(
     sources: Mapping[str, str | Path | SourceConnector | Frame],
     sinks: Mapping[str, str | Path | SinkConnector],
     title: str,
+    mode: str = MICROBATCH,
     *,
     refuted: Collection[str] = (),
     impure: Collection[str] = (),
 ) -> Setting:
-    """The guarantees of a flow with these connectors, for every way its sinks release rows."""
-    bound_sources, bound_sinks = bind(spark_plan(flow), sources, sinks)
+    """The guarantees of a flow with these connectors, for every way its sinks release rows.
+
+    Refused if the engine of this mode cannot run it; in real time rows are released early.
+    """
+    planned = spark_plan(flow)
+    bound_sources, bound_sinks = bind(planned, sources, sinks)
+    is_real_time = mode == REALTIME
+    problems = list(unsupported(planned, bound_sources, bound_sinks)) if is_real_time else []
+    if problems:
+        raise RefusedError(problems)
+    parts = [part for name, sink in bound_sinks.items() for part in _sink_parts(name, sink)]
     return setting_of(
         flow,
         "configured",
         title,
         {name: _source_part(name, source) for name, source in bound_sources.items()},
-        [part for name, sink in bound_sinks.items() for part in _sink_parts(name, sink)],
+        [part for part in parts if part.release == "early" or not is_real_time],
         refuted=refuted,
         impure=impure,
     )

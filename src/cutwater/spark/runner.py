@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RefusedError
 from cutwater.flow import Flow
+from cutwater.flow.engines import ENGINES
 from cutwater.flow.fusing import Plan
 from cutwater.flow.steps import Sink, Source
 from cutwater.flow.timely.cutting import loop_sentences, loop_to_cut
@@ -216,8 +217,8 @@ def _foreword(
     engine: _Engine, draft: Job, found: Mapping[str, SinkGuarantee], explain: bool
 ) -> Iterator[str]:
     """The messages for people before a run starts."""
-    if engine.is_real_time:
-        yield "engine: real time; rows are released by tick, about every 10 ms, before a snapshot"
+    words = ENGINES[draft.engine]
+    yield f'engine: {words.name} (mode = "{draft.engine}"): {words.release}'
     for guarantee in found.values():
         yield str(guarantee) if explain else guarantee.line
     yield from loop_sentences(draft.flow.steps, _why_no_log(draft.sources))

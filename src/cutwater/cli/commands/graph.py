@@ -16,13 +16,10 @@ from cutwater.cli.targets import load_flow, spark_package
 from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.flow import Flow
 from cutwater.flow.drawing import mermaid, svg
+from cutwater.flow.engines import ENGINES
 
 __all__ = ["draw", "graph", "on_engine"]
 
-_ENGINES = {
-    "microbatch": "the micro-batch engine: rows are released with their epoch",
-    "realtime": "the real-time engine: rows are released with their tick, about every 10 ms",
-}
 _FORMATS: dict[str, Callable[[Flow], str]] = {"mermaid": mermaid, "svg": svg}
 _ENDINGS = {".svg": "svg"} | dict.fromkeys(("", ".md", ".mermaid", ".mmd", ".txt"), "mermaid")
 
@@ -47,8 +44,8 @@ def draw(flow: Flow, format: str) -> str:
 
 def on_engine(flow: Flow, drawn: str, format: str, mode: str) -> str:
     """The picture, with the engine in its title; refuses a flow that the engine cannot run."""
-    if mode not in _ENGINES:
-        known = " or ".join(map(repr, _ENGINES))
+    if mode not in ENGINES:
+        known = " or ".join(map(repr, ENGINES))
         raise RefusedError(
             Problem("unknown-choice", f"mode is {mode!r}; it is {known}", f"use {known}")
         )
@@ -60,7 +57,8 @@ def on_engine(flow: Flow, drawn: str, format: str, mode: str) -> str:
         problems = list(unsupported(spark_plan(flow), {}, {}))
         if problems:
             raise RefusedError(problems)
-    title = f"{flow.name}, on {_ENGINES[mode]}"
+    engine = ENGINES[mode]
+    title = f"{flow.name}, on the {engine.name} engine: {engine.release}"
     if format == "mermaid":
         return f"---\ntitle: {json.dumps(title)}\n---\n{drawn}"
     begin = drawn.index(">", drawn.index("<svg")) + 1

@@ -13,6 +13,7 @@ from cutwater.cli.screen import live, output, print_json, table
 from cutwater.cli.targets import load_flow, load_inputs, spark_package
 from cutwater.flow import Flow
 from cutwater.flow.checked import noted_check
+from cutwater.flow.engines import ENGINES
 from cutwater.flow.guarantees.settings import Setting, supposed_settings
 from cutwater.flow.timely.cutting import loop_sentences
 from cutwater.report import guarantee_page
@@ -76,10 +77,14 @@ def _settings(flow: Flow, config: Path | None, found: Sensitivity) -> list[Setti
         return supposed_settings(flow, refuted=found.refuted, impure=impure)
     bound = spark_package().load_config(config, flow)
     from cutwater.spark.end_to_end import bound_setting
+    from cutwater.spark.options import settled
 
-    title = f"as in {config.name}"
+    mode = settled(bound.run)["mode"]
+    title = f"as in {config.name}, on the {ENGINES[mode].name} engine"
     return [
-        bound_setting(flow, bound.sources, bound.sinks, title, refuted=found.refuted, impure=impure)
+        bound_setting(
+            flow, bound.sources, bound.sinks, title, mode, refuted=found.refuted, impure=impure
+        )
     ]
 
 

@@ -18,6 +18,7 @@ import msgspec
 from cutwater.annotations import union_of
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
+from cutwater.flow.engines import ENGINES
 from cutwater.flow.fingerprint import fingerprint, flow_fingerprint
 from cutwater.flow.fusing import Part, Segment
 from cutwater.flow.state_snapshots import snapshot_codec
@@ -27,12 +28,11 @@ from cutwater.schema import Schema, render, schema_of, what_breaks
 from cutwater.spark.connectors.base.side_outputs import is_side_output
 from cutwater.spark.connectors.base.sink import SinkConnector
 from cutwater.spark.job.column_requirements import needs_watermarks
-from cutwater.spark.job.spec import MICROBATCH, REALTIME, Engine, Job
+from cutwater.spark.job.spec import MICROBATCH, Engine, Job
 from cutwater.spark.state.storage import Storage
 
 __all__ = [
     "CHECKPOINT_FORMAT",
-    "ENGINES",
     "Identity",
     "KeyIdentity",
     "SourceIdentity",
@@ -46,8 +46,6 @@ __all__ = [
 ]
 
 CHECKPOINT_FORMAT = 5
-ENGINES: dict[Engine, str] = {MICROBATCH: "micro-batch", REALTIME: "real-time"}
-"""The names of the engines in messages."""
 _ANEW = "start with a new checkpoint and an empty output"
 
 
@@ -355,10 +353,11 @@ def _logs(identity: Identity) -> str:
 
 
 def _another_engine(found: Identity, wanted: Identity) -> Problem:
+    before, now = ENGINES[found.engine].name, ENGINES[wanted.engine].name
     return Problem(
         "another-engine",
-        f"the checkpoint of flow '{found.flow}' belongs to the {ENGINES[found.engine]} engine, and "
-        f"this run uses the {ENGINES[wanted.engine]} engine; epochs and ticks cannot be mixed",
+        f"the checkpoint of flow '{found.flow}' belongs to the {before} engine, and this run uses "
+        f"the {now} engine; epochs and ticks cannot be mixed",
         f'run it as before (mode = "{found.engine}"), or {_ANEW}',
     )
 

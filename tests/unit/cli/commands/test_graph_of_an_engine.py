@@ -20,7 +20,7 @@ def test_mermaid_has_it_as_a_title(flow):
     assert titled.splitlines()[:3] == [
         "---",
         'title: "copy <all>, on the real-time engine: rows are released with their tick, about '
-        'every 10 ms"',
+        'every 10 ms, before a snapshot"',
         "---",
     ]
     assert titled.endswith(drawn)

@@ -184,7 +184,7 @@ def test_a_configuration_says_what_there_is(cli, write):
     config.write_text(CONFIG)
     done = cli("guarantee", f"{path}:flow", "--config", config, "--json")
     (setting,) = json.loads(done.out)["settings"]
-    assert (done.code, setting["title"]) == (0, "as in run.toml")
+    assert (done.code, setting["title"]) == (0, "as in run.toml, on the micro-batch engine")
     mailed, *latest = setting["end_to_end"]
     assert (mailed["sink"], mailed["release"], mailed["guarantee"]) == (
         "totals",
@@ -198,6 +198,33 @@ def test_a_configuration_says_what_there_is(cli, write):
         ("early", "exactly-once"),
     ]
     assert (
-        "as in run.toml: from end to end"
+        "as in run.toml, on the micro-batch engine: from end to end"
         in cli("guarantee", f"{path}:flow", "--config", config).out
     )
+
+
+def test_the_engine_of_a_configuration_is_named_and_releases_rows_in_its_way(cli, write):
+    path = write(SHOPS)
+    path.with_name("in").mkdir()
+    config = path.with_name("run.toml")
+    config.write_text(f'[run]\nmode = "realtime"\n{CONFIG}')
+    (setting,) = json.loads(cli("guarantee", f"{path}:flow", "--config", config, "--json").out)[
+        "settings"
+    ]
+    assert setting["title"] == "as in run.toml, on the real-time engine"
+    assert [(row["sink"], row["release"]) for row in setting["end_to_end"]] == [
+        ("totals", "early"),
+        ("latest", "early"),
+    ]
+
+
+def test_what_the_engine_of_a_configuration_cannot_run_is_refused(cli, write):
+    path = write(SHOPS)
+    path.with_name("in").mkdir()
+    config = path.with_name("run.toml")
+    early, _ = CONFIG.split("[sinks.latest]")
+    folder = '[sinks.latest]\nkind = "folder"\npath = "out"\n'
+    config.write_text(f'[run]\nmode = "realtime"\n{early}{folder}')
+    refused = cli("guarantee", f"{path}:flow", "--config", config)
+    assert refused.code == 2
+    assert "[not-in-real-time]" in refused.err

@@ -8,6 +8,7 @@ from support.spark.toy_checkpoints import Checkpointed
 from cutwater.errors import RunError
 from cutwater.spark import describe, read_frontiers, read_state, verify
 from cutwater.spark.embedded import session
+from cutwater.spark.realtime.inspection import verify as verifying
 from cutwater.spark.realtime.opening import newest_opening
 from cutwater.spark.realtime.snapshots import TaskSnapshots
 
@@ -179,3 +180,33 @@ def test_a_generation_without_its_plan_is_not_whole(sales):
     sales.run()
     shutil.rmtree(newest_opening(sales.checkpoint.root).folder / "plan")
     assert [p.code for p in verify(sales.checkpoint.root).problems] == ["damaged-file"]
+
+
+@pytest.mark.parametrize("missing", ["opening.json", "plan/sales.log", "snapshots/0.0"])
+def test_what_is_missing_is_found_and_is_no_new_beginning(sales, missing):
+    """Else its input would be read from the beginning, or its states would be empty."""
+    for _ in range(2):
+        sales.run()
+    path = newest_opening(sales.checkpoint.root).folder / missing
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (problem,) = verify(sales.checkpoint.root).problems
+    assert problem.code in ("damaged-file", "damaged-snapshot")
+    assert "missing" in problem.message
+    with pytest.raises(RunError) as raised:
+        sales.run()
+    assert codes(raised) == [problem.code]
+
+
+def test_a_file_that_a_run_replaces_while_it_is_verified_is_not_damaged(sales, monkeypatch):
+    sales.run()
+    before = newest_task(sales.checkpoint)[1]
+    look = verifying.read_changes
+
+    def replaced_first(path):
+        if path == before:
+            path.rename(path.with_name(path.name.replace("-", "-9", 1)))
+        return look(path)
+
+    monkeypatch.setattr(verifying, "read_changes", replaced_first)
+    assert verify(sales.checkpoint.root).problems == []
+    assert not before.exists()

@@ -17,7 +17,8 @@ rule  what it says                                                  where
 5     all tasks store the same ticks; what is newer than the        `snapshots.Snapshots.common`,
       newest common one is void                                     `TaskSnapshots.drop_after`
 6     a generation has folders of its own for plan and snapshots,   `opening.open_generation`
-      and claims the sinks; then K is read
+      and claims the sinks; then K is read. A plan that begins
+      after the snapshots is not taken over with them
 7     the end of a Spark batch is a stop; the next batch starts     `readers`, `operator_task`
       as after a crash. A last barrier goes up to the newest
       planned tick; a reader whose replay the batch cut off

@@ -1,6 +1,7 @@
 """What the supervisor takes for the death of a process, and what for a failure of a task."""
 
 import errno
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -50,7 +51,8 @@ def test_a_task_tells_why_it_failed_whatever_spark_sees_first(tmp_path):
     with pytest.raises(RefusedError), opening.noting_failure():
         raise RefusedError(Problem("not-deterministic", "a tick has other rows", "none"))
     assert [problem.code for problem in opening.failure().problems] == ["not-deterministic"]
-    again = open_generation(job, partitions=1, snapshot_ticks=7, now=1000.0)
+    again = replace(job, generation=1)
+    again = open_generation(again, partitions=1, snapshot_ticks=7, now=1000.0)
     assert again.failure() is None
 
 

@@ -22,7 +22,8 @@ In the engine, `replay` to `promise` are the reader and `work` the operator of `
 fences are in ``spark/checkpoint``. `open_ticks` is ``open_generation``: there a generation gets
 plans of its own instead of a fence, so what a zombie adds to the old ones is not read; here the
 plan is one, and fenced. `read` is one step; the engine copies the snapshots, reads the plans, and
-copies again if a zombie has compacted a plan in between. A reader is ``spark/realtime/readers/reader_task.py``:
+copies again if a zombie has compacted a plan in between. A reader is
+``spark/realtime/readers/reader_task.py``:
 
 ============================================  ======================================================
 here                                          ``ReaderTask``

@@ -22,7 +22,7 @@ from cutwater.spark.realtime.digests import copy_digests
 from cutwater.spark.realtime.plan_log import WHAT, PlannedTick, TickPlan, read_plan, write_plan
 from cutwater.spark.realtime.positions import read_position, read_reader
 from cutwater.spark.realtime.protocol import TICK_S
-from cutwater.spark.realtime.snapshots import COPIES, Snapshots, lacks_snapshots
+from cutwater.spark.realtime.snapshots import Snapshots, lacks_snapshots
 from cutwater.spark.realtime.unreleased import newest_released, without_unreleased
 from cutwater.spark.storage.durable import damaged, make_folder, read_json, sync_folder, write_json
 
@@ -285,17 +285,20 @@ def _inherit(before: Opening, folder: Path) -> _Inherited:
 
     In this order the plans have every tick whose records are in a snapshot that was copied. They
     lack a tick that is in no copy if the zombie has compacted them meanwhile; then all is copied
-    again.
+    again. If nothing has changed since, files are missing.
     """
-    for _ in range(COPIES):
+    last: tuple[int, int] | None = None
+    while True:
         least = before.snapshots.common()
         copied = before.snapshots.copied_to(folder / "snapshots")
         plans = {source: _plan_of(before, source) for source in before.sources}
         common = copied.common()
-        if common >= max([least, *(plan.through for plan in plans.values())]):
+        wanted = max([least, *(plan.through for plan in plans.values())])
+        if common >= wanted:
             break
-    else:
-        raise RefusedError(lacks_snapshots(before.snapshots.folder, common))
+        if (common, wanted) == last:
+            raise RefusedError(lacks_snapshots(before.snapshots.folder, common))
+        last = common, wanted
     stored = [each.through for each in copied.all_stored()]
     known = max([before.first_tick - 1, *(plan.newest for plan in plans.values()), *stored])
     for task in copied.tasks():

@@ -27,7 +27,6 @@ from cutwater.errors import Problem, RefusedError
 from cutwater.spark.storage.durable import make_folder, sync_folder, write_file
 
 __all__ = [
-    "COPIES",
     "SIDE_OUTPUT_SUFFIX",
     "Changes",
     "Snapshots",
@@ -48,7 +47,7 @@ Changes = dict[int, dict[int, bytes | None]]
 """For each bucket, by its label, the entries of its state that changed; None: removed."""
 
 _NAME = re.compile(r"(-?\d+)-(-?\d+)(?:\.(-?\d+))?\.(full|delta)")
-COPIES = 20
+_COPIES = 20
 """How often files are copied while their task, a zombie, replaces some: each time it stores."""
 _NOTHING = -1
 """What the first delta of a task follows."""
@@ -178,7 +177,7 @@ class TaskSnapshots:
 
     def copy_to(self, folder: Path) -> None:
         """Link all files into another folder; a zombie may rename and remove some meanwhile."""
-        for attempt in range(COPIES):
+        for attempt in range(_COPIES):
             shutil.rmtree(folder, ignore_errors=True)
             make_folder(folder)
             try:
@@ -188,7 +187,7 @@ class TaskSnapshots:
                 for path in self.side_output_files():
                     (folder / path.name).hardlink_to(path)
             except FileNotFoundError:
-                if attempt == COPIES - 1:
+                if attempt == _COPIES - 1:
                     raise
             else:
                 break

@@ -57,7 +57,7 @@ from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.relocate import relocate
 from cutwater.spark.checkpoint.sink_records import (
     ACCEPTABLE,
-    ledger_problems,
+    output_problems,
     remember_sinks,
     strange_outputs,
 )
@@ -189,7 +189,7 @@ def _sink_problems(
     checkpoint: Checkpoint, name: str, sink: SinkConnector, query_id: str | None, asked: Resumption
 ) -> list[Problem]:
     problems = []
-    found = ledger_problems(checkpoint, name, sink, query_id)
+    found = output_problems(checkpoint, name, sink, query_id)
     for problem in found:
         if asked.others == "refuse" or problem.code != ANOTHER_CHECKPOINT:
             problems.append(problem)

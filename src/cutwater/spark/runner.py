@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from cutwater.errors import Problem, RefusedError
 from cutwater.flow import Flow
-from cutwater.flow.engines import ENGINES
 from cutwater.flow.fusing import Plan
+from cutwater.flow.guarantees.engines import ENGINES
 from cutwater.flow.steps import Sink, Source
 from cutwater.flow.timely.cutting import loop_sentences, loop_to_cut
 from cutwater.spark.binding import bind

@@ -16,7 +16,7 @@ from cutwater.cli.targets import load_flow, spark_package
 from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.flow import Flow
 from cutwater.flow.drawing import mermaid, svg
-from cutwater.flow.engines import ENGINES
+from cutwater.flow.guarantees.engines import ENGINES
 
 __all__ = ["draw", "graph", "on_engine"]
 

@@ -18,9 +18,9 @@ import msgspec
 from cutwater.annotations import union_of
 from cutwater.errors import Problem
 from cutwater.flow import steps as s
-from cutwater.flow.engines import ENGINES
 from cutwater.flow.fingerprint import fingerprint, flow_fingerprint
 from cutwater.flow.fusing import Part, Segment
+from cutwater.flow.guarantees.engines import ENGINES
 from cutwater.flow.state_snapshots import snapshot_codec
 from cutwater.flow.timely.bodies import with_bodies
 from cutwater.operators.aggregates import Aggregate

@@ -28,7 +28,7 @@ from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.durable import read_json, write_json
 from cutwater.spark.storage.notes import read_note, write_note
 
-__all__ = ["ACCEPTABLE", "ledger_problems", "note_released", "remember_sinks", "strange_outputs"]
+__all__ = ["ACCEPTABLE", "note_released", "output_problems", "remember_sinks", "strange_outputs"]
 
 _BEHIND = "output-behind"
 _ELSEWHERE = "another-output"
@@ -60,7 +60,7 @@ def remember_sinks(root: Path, job: Job, accept_gap: Collection[str] = ()) -> No
         write_json(root / "sinks.json", {"sinks": {**before, **now}})
 
 
-def ledger_problems(
+def output_problems(
     checkpoint: Checkpoint, name: str, sink: SinkConnector, query_id: str | None
 ) -> list[Problem]:
     """Why a checkpoint must not write to a sink, by the ledger of the sink.

@@ -13,8 +13,8 @@ import cutwater as cw
 from cutwater.spark import delta_table, folder, postgres_table
 from cutwater.spark.checkpoint import sink_records
 from cutwater.spark.checkpoint.sink_records import (
-    ledger_problems,
     note_released,
+    output_problems,
     remember_sinks,
     strange_outputs,
 )
@@ -141,7 +141,7 @@ class Released:
 
 def test_a_ledger_of_an_active_run_is_not_ahead_of_its_checkpoint():
     run = Released()
-    assert ledger_problems(run, "out", run, "q") == []
+    assert output_problems(run, "out", run, "q") == []
 
 
 class Restored(Released):
@@ -153,4 +153,4 @@ class Restored(Released):
 
 def test_a_ledger_that_is_ahead_of_a_checkpoint_is_refused():
     run = Restored()
-    assert codes(ledger_problems(run, "out", run, "q")) == ["output-ahead"]
+    assert codes(output_problems(run, "out", run, "q")) == ["output-ahead"]

@@ -30,6 +30,7 @@ __all__ = [
     "unencodable_part",
 ]
 
+_NO_KEY = "a NaN does not equal itself, so it is not found again after it was restored"
 _SCALARS = (int, bool, str, bytes, type(None))
 _DATES = (dt.date, dt.time, dt.timedelta)  # includes datetime, a subclass of date
 _FAILURES = (TypeError, ValueError, AttributeError, OverflowError, RecursionError, KeyError)
@@ -121,15 +122,34 @@ def _difference(sent: Any, back: Any, path: str) -> Loss | None:
     if isinstance(sent, dict):
         return _of_dicts(sent, back, path)
     if isinstance(sent, (set, frozenset)):
+        for item in sent:
+            if not _is_itself(item):
+                return Loss(path, sent, None, _NO_KEY)
         return None if _shape(sent) == _shape(back) else Loss(path, sent, back)
     names = _names_of(sent)
     if names is None:
-        return None if sent == back and repr(sent) == repr(back) else Loss(path, sent, back)
+        return None if _is_alike(sent, back) else Loss(path, sent, back)
     for name in names:
         found = _difference(getattr(sent, name, None), getattr(back, name, None), f"{path}.{name}")
         if found is not None:
             return _from_the_root(found)
     return _extra(sent, back, names, path)
+
+
+def _is_alike(sent: Any, back: Any) -> bool:
+    try:
+        is_equal = bool(sent == back)
+    except (ArithmeticError, *_FAILURES):  # a signalling NaN, or anything a user's class raises
+        is_equal = False
+    return (is_equal or not _is_itself(sent)) and repr(sent) == repr(back)
+
+
+def _is_itself(value: Any) -> bool:
+    """Does a value equal itself? A NaN does not."""
+    try:
+        return bool(value == value)
+    except (ArithmeticError, *_FAILURES):
+        return False
 
 
 def _of_sequences(sent: Any, back: Any, path: str) -> Loss | None:
@@ -147,6 +167,8 @@ def _of_sequences(sent: Any, back: Any, path: str) -> Loss | None:
 def _of_dicts(sent: Any, back: Any, path: str) -> Loss | None:
     for (key, one), (other_key, other) in zip(sent.items(), back.items(), strict=False):
         at = f"{path}[{key!r}]"
+        if not _is_itself(key):
+            return _from_the_root(Loss(at, key, None, _NO_KEY))
         found = _difference(key, other_key, at) or _difference(one, other, at)
         if found is not None:
             return _from_the_root(found)

@@ -141,10 +141,27 @@ endless: list = []
 endless.append(endless)
 
 
-@pytest.mark.parametrize("value", [{"a": (n for n in ())}, endless, threading.Lock()])
-def test_what_cannot_be_kept_is_a_sentence(value):
-    with pytest.raises(cw.InputError, match="not-a-value"):
-        cw.check(flow_of(int, ("map", lambda n: value)), {"s": [1]})
+def test_what_cannot_be_kept_is_a_sentence_that_names_the_step():
+    with pytest.raises(cw.InputError, match=r"\[not-a-value\] map 'function' .*contains itself"):
+        cw.check(flow_of(int, ("map", lambda n: endless)), {"s": [1]})
+
+
+@pytest.mark.parametrize("value", [{"a": (n for n in ())}, threading.Lock()])
+def test_what_cannot_be_sent_is_said_though_the_flow_fails(value):
+    report = cw.check(flow_of(int, ("map", lambda n: value)), {"s": [1]})
+    travel, failed = report.violations
+    assert "uses 'value" in travel.details[0]
+    assert failed.check == "the flow runs"
+    assert "not-a-value" in failed.details[0]
+
+
+def test_a_state_that_cannot_be_copied_is_said_with_its_step():
+    @cw.task(initial=b"")
+    def view(state: bytes, n: int) -> tuple[bytes, list[int]]:
+        return memoryview(b"x"), [n]
+
+    with pytest.raises(cw.StepError, match=r"\[not-a-value\] apply 'view' .*cannot be copied"):
+        cw.check(flow_of(int, ("apply", view)), {"s": [1, 2]})
 
 
 def test_functions_and_arrays_can_be_kept():

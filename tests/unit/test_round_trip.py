@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -92,3 +93,17 @@ def test_a_part_that_cannot_change_may_be_shared():
     )
     same = (1, "a")
     assert shared_part([same, same]) is None
+
+
+@pytest.mark.parametrize("text", ["NaN", "sNaN", "NaN123", "-Infinity", "-0", "1.50"])
+def test_a_decimal_comes_back_as_itself(text):
+    assert round_trip(Decimal(text), codec_of(Decimal))[1] is None
+
+
+def test_a_nan_is_no_key():
+    """It is found by being that object, which it no longer is after a restart."""
+    nan = float("nan")
+    for value, tp in (({nan: 1}, dict[float, int]), ({nan}, set[float])):
+        _, loss = round_trip(value, codec_of(tp))
+        assert "a NaN does not equal itself" in str(loss)
+    assert round_trip({1.5: nan}, codec_of(dict[float, float]))[1] is None

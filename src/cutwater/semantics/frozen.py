@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import datetime as dt
 import enum
 import math
 import pickle
 from collections import deque
 from collections.abc import Hashable, Sequence
+from decimal import Decimal
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Generic, TypeVar
 
@@ -90,6 +92,8 @@ def _form(value: Any) -> Hashable:
         return (kind, frozenset(map(_form, value)))
     if isinstance(value, enum.Enum):
         return (kind, value.name)
+    if isinstance(value, (Decimal, dt.datetime, dt.time)):
+        return (kind, repr(value))  # equal ones may differ in scale or zone, and a NaN equals none
     if isinstance(value, msgspec.Struct):
         return (kind, tuple(_form(getattr(value, name)) for name in value.__struct_fields__))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cutwater.errors import Problem, RunError
+from cutwater.errors import Problem, RunError, StepError
 from cutwater.events import Data, Event, Watermark
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import key_bytes_of
@@ -79,7 +80,16 @@ class SegmentState:
     def copy(self) -> SegmentState:
         """An independent copy."""
         other = copy.copy(self)
-        other.keyed = self.keyed.copy()
+        try:
+            other.keyed = self.keyed.copy()
+        except (TypeError, AttributeError, pickle.PickleError, RecursionError) as error:
+            raise StepError(
+                Problem(
+                    "not-a-value",
+                    f"{self.segment.steps[-1].title} keeps a state that cannot be copied: {error}",
+                    "keep dataclasses or builtin values",
+                )
+            ) from None
         return other
 
     def take(self, number: int, port: int, row: Row) -> list[Row]:
@@ -95,6 +105,8 @@ class SegmentState:
         if segment.key is not None:
             key = segment.key(event.value)
             key_bytes = key_bytes_of(segment.steps[0], key)
+            if self._snapshots.key is not None:
+                self._snapshots.key(key)
         elif segment.placement != "by key":  # keyed rows may have been merged with others
             key, key_bytes = None, NO_KEY
         if self._owns is not None and not self._owns(key_bytes):

@@ -21,7 +21,7 @@ from cutwater.flow import steps as s
 from cutwater.flow.fusing import Input, Part, Segment
 from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lowering import not_as_annotated
-from cutwater.flow.state_snapshots import not_kept, snapshot_codec
+from cutwater.flow.state_snapshots import key_kept_as, not_kept, snapshot_codec
 from cutwater.operators.snapshot import SnapshotCodec
 from cutwater.round_trip import exactness, first_misfit, round_trip, unencodable_part
 
@@ -62,6 +62,10 @@ class SnapshotCodecs:
         maker = segment.maker
         self._made = _Made(maker, segment.output.value, on_loss) if maker else None
         self._written = _Written(segment, sinks[0], on_loss) if sinks else None
+        first, is_kept = segment.steps[0], segment.is_stateful or not sinks
+        has_function = isinstance(first, s.KeyBy) and first.f is not None
+        self.key = _Key(segment, on_loss).look if has_function and is_kept else None
+        """Checks a key that a function made; None: no state is kept by such a key."""
         kept = (_kept(number, part, on_loss) for number, part in enumerate(segment.parts))
         self._states = [one for one in kept if one is not None]
 
@@ -161,6 +165,36 @@ class _Written:
             "lost-in-a-sink",
             f"{self._step.title} sends what {self._sink.title} cannot write: {message}",
             "map it to valid Unicode text, and to values that are not nested too deeply",
+        )
+
+
+class _Key:
+    """Checks that a checkpoint, which stores keys by their type, restores a key as it was made."""
+
+    def __init__(self, segment: Segment, on_loss: OnLoss) -> None:
+        self._step, self._on_loss = segment.steps[0], on_loss
+        self._codec = codec_of(key_kept_as([segment.output]))
+        self._is_exact = exactness(self._codec.type)
+
+    def look(self, key: Any) -> None:
+        if self._is_exact(key):
+            return
+        try:
+            _, loss = round_trip(key, self._codec)
+        except InputError as error:
+            problem = error.problems[0]
+            message = f"{self._step.title}: {problem.message}"
+            self._on_loss(replace(problem, message=message))
+            return
+        if loss is not None:
+            self._on_loss(self._problem(str(loss)))
+
+    def _problem(self, message: str) -> Problem:
+        return Problem(
+            "not-as-annotated",
+            f"{self._step.title} is annotated to make keys of {typename(self._codec.type)} and "
+            f"makes something else: {message}",
+            "correct what the function returns, or its annotation",
         )
 
 

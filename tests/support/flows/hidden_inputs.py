@@ -7,6 +7,7 @@ import os
 import random
 import secrets
 import shutil
+import sys
 import textwrap
 import time
 import uuid
@@ -59,6 +60,34 @@ def day(word: str) -> str:
 
 def year_of_text(word: str) -> str:
     return time.asctime()[-4:]
+
+
+def is_morning(word: str) -> bool:
+    return dt.datetime.now(dt.UTC).hour < 12
+
+
+def is_weekend(word: str) -> bool:
+    return dt.datetime.now(dt.UTC).weekday() >= 5
+
+
+def is_new(word: str) -> bool:
+    return dt.datetime.now(dt.UTC).year >= 2020
+
+
+def has_run_for_long(word: str) -> bool:
+    return time.perf_counter() > 1_000
+
+
+def program(word: str) -> str:
+    return sys.argv[0]
+
+
+RUN = uuid.uuid4()
+STARTED = time.time()
+
+
+def of_this_run(word: str) -> str:
+    return f"{RUN} {STARTED}"
 
 
 def clock_of_the_system(word: str) -> int:
@@ -135,6 +164,7 @@ CHANCE = {
     "date": lambda _word: str(dt.datetime.now()),
     "uuid": lambda _word: str(uuid.uuid4()),
     "secrets": lambda _word: secrets.token_hex(4),
+    "import": lambda _word: f"{RUN} {STARTED}",
 }
 for name, f in CHANCE.items():
     flow_of_chance.sink(name, words_of_chance.map(f, name=f"of {name}"))

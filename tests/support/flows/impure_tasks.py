@@ -6,6 +6,7 @@ import datetime as dt
 import random
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import cutwater as cw
 
@@ -53,6 +54,69 @@ def appends(state: Kept, event: int) -> tuple[Kept, list[int]]:
 def spills(event: Kept) -> int:
     event.items.append(1)
     return len(event.items)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A state that is compared by its fields, here and after a restart."""
+
+    of: int
+
+
+UNKNOWN = Level(-1)
+
+
+@cw.task(initial=Level(0))
+def by_identity(state: Level, event: int) -> tuple[Level, list[bool]]:
+    """A state that was restored is no longer that object."""
+    return UNKNOWN, [state is UNKNOWN]
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """An event that draws its tag when it is first asked for it."""
+
+    number: int
+
+    @cached_property
+    def tag(self) -> float:
+        return random.random()
+
+
+def tag_of(event: Tagged) -> float:
+    return event.tag
+
+
+reused = Kept()
+
+
+def reuses(event: int) -> Kept:
+    """All its results are one object."""
+    reused.items = [event]
+    return reused
+
+
+@cw.task(initial=Kept())
+def one_for_all_keys(state: Kept, event: int) -> tuple[Kept, list[int]]:
+    """The states of all keys are one object."""
+    reused.items = [*state.items, event]
+    return reused, [len(reused.items)]
+
+
+last: list[Kept] = []
+
+
+def changes_an_earlier(event: Kept) -> int:
+    """It keeps its events, and changes one when the next comes."""
+    for each in last:
+        each.items = []
+    last[:] = [event]
+    return len(event.items)
+
+
+@cw.task(initial=0)
+def emits_a_set(state: int, event: int) -> tuple[int, set[str]]:
+    return state, {"alpha", "beta", "gamma", "delta", str(event)}
 
 
 def in_hash_order(event: int) -> list[str]:

@@ -21,7 +21,7 @@ from cutwater.checking.flows.watermark_contract import broken_watermarks
 from cutwater.checking.guarantees.claims import check_claims, claiming_steps
 from cutwater.checking.purity.repeated_calls import Calls, PurityResult, check_purity
 from cutwater.checking.purity.surroundings import reproducible
-from cutwater.errors import CutwaterError, InputError, Problem, RefusedError, many
+from cutwater.errors import CutwaterError, InputError, Problem, RefusedError, StepError, many
 from cutwater.flow.builder import Flow
 from cutwater.flow.fusing import plan
 from cutwater.flow.steps import Source
@@ -121,6 +121,12 @@ def check_flow(
         with patient(), reproducible(seed):
             for finding in _findings(check):
                 findings.append(finding if events else _if_anything(finding, sent))
+    except (InputError, StepError) as error:
+        causes = [found for found in (losses.noted(), sent) if found.verdict == "violated"]
+        if not causes:
+            raise
+        rest = Finding("the flow runs", "it failed and was not checked any further", "violated")
+        findings += [*causes, replace(rest, details=tuple(map(str, error.problems)))]
     except KeyboardInterrupt:
         rest = Finding("the rest", "interrupted", "not refuted", is_interrupted=True)
         findings.append(rest)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cutwater.annotations import is_known
-from cutwater.checking.flows.report import Finding
+from cutwater.checking.flows.report import Finding, FindingVerdict
 from cutwater.checking.purity.repeated_calls import Call, Calls, encoded_result
 from cutwater.codec import codec_of
 from cutwater.errors import FlowError, Problem
@@ -31,14 +31,18 @@ class Losses:
 
     def finding(self, flow: Flow, calls: Calls) -> Finding:
         """The finding over all runs of a flow, and over the recorded calls."""
-        check = "states and events survive encoding"
         for problem in _sharing(calls):
             self(problem)
         unknown = _of_unknown_types(flow)
         hint = f"; not checked, for lack of a declared type: {', '.join(unknown)}"
-        extent = "at every barrier, exchange and sink" + (hint if unknown else "")
+        return self.noted(hint if unknown else "")
+
+    def noted(self, hint: str = "") -> Finding:
+        """The finding over what was recorded so far."""
         found = tuple(str(problem) for problem in self._noted.values())
-        return Finding(check, extent, "violated" if found else "not refuted", found)
+        extent = f"at every barrier, exchange and sink{hint}"
+        verdict: FindingVerdict = "violated" if found else "not refuted"
+        return Finding("states and events survive encoding", extent, verdict, found)
 
 
 def _of_unknown_types(flow: Flow) -> list[str]:
@@ -71,8 +75,8 @@ def _shared_state_problem(
         return None
     if loss is not None:
         return None
-    one = encoded_result(f, (back, *others), is_listing=False)
-    if one == encoded_result(f, (state, *call.copies()[1:]), is_listing=False):
+    one = encoded_result(f, (back, *others), gives="a state and values")
+    if one == encoded_result(f, (state, *call.copies()[1:]), gives="a state and values"):
         return None
     return Problem(
         "lost-in-a-snapshot",

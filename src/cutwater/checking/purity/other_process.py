@@ -25,7 +25,7 @@ from pathlib import Path
 from time import monotonic  # bound here: a check has a clock of its own
 from typing import Any, NamedTuple, NoReturn
 
-from cutwater.checking.purity.surroundings import surroundings
+from cutwater.checking.purity.surroundings import another_time, move
 from cutwater.flow.builder import Flow
 from cutwater.flow.travel.pickling import pickle_by_value
 from cutwater.semantics.hanging import HangingError, interrupting, longest_call_s
@@ -61,7 +61,8 @@ class CallsToRepeat(NamedTuple):
 
     origin: CallOrigin
     arguments: Sequence[Sequence[Any]]
-    is_listing: bool
+    gives: str
+    """What its result is."""
 
 
 class Elsewhere(NamedTuple):
@@ -106,7 +107,7 @@ def call_after(job: CallsToRepeat, before: Sequence[int], last: int) -> bytes | 
 
 def _sent(job: CallsToRepeat) -> bytes | None:
     """The calls of a function as bytes; None if an argument cannot be pickled."""
-    calls = (list(job.arguments), job.is_listing)
+    calls = (list(job.arguments), job.gives)
     if isinstance(job.origin, bytes):  # then its types cannot be imported either
         return _by_value(calls)
     try:
@@ -283,19 +284,19 @@ def _imported(name: str, file: str) -> Any:
 
 def _serve() -> None:
     """Answer requests until there are no more; a process that fails sends an empty answer."""
-    answers = os.dup(1)
+    answers, number = os.dup(1), int(os.environ["PYTHONHASHSEED"])
     os.dup2(2, 1)  # keep the user's prints out of the answer
     with suppress(EOFError):
         while True:
             data = _read_frame(0)
             child = os.fork()
             if child == 0:
-                _answer(data, answers)
+                _answer(data, answers, number)
             if os.waitpid(child, 0)[1] != 0:
                 _write_frame(answers, b"")
 
 
-def _answer(data: bytes, answers: int) -> NoReturn:
+def _answer(data: bytes, answers: int, number: int) -> NoReturn:
     code = 1
     try:
         nothing = os.open(os.devnull, os.O_RDONLY)
@@ -305,13 +306,11 @@ def _answer(data: bytes, answers: int) -> NoReturn:
         os.environ.update({**environment, _INSIDE: "1"})
         os.chdir(folder)
         sys.path[:] = path
-        functions = [_found(origin) for origin in origins]
-        # Arguments after functions: the functions' modules define the arguments' types.
-        forward = _forked(functions, calls, limit_s, is_reversed=False)
+        forward = _forked(origins, calls, limit_s, 0)
         left = [
             None if HANGS in (made or ()) else one for one, made in zip(calls, forward, strict=True)
         ]
-        backward = _forked(functions, left, limit_s, is_reversed=True)
+        backward = _forked(origins, left, limit_s, number)
         _write_frame(answers, pickle.dumps((forward, backward)))
         code = 0
     finally:
@@ -322,14 +321,18 @@ _Results = list[list[bytes] | None]
 
 
 def _forked(
-    functions: list[Any], calls: Sequence[bytes | None], limit_s: float, *, is_reversed: bool
+    origins: Sequence[CallOrigin], calls: Sequence[bytes | None], limit_s: float, other: int
 ) -> _Results:
-    """The results of all calls, made in a forked process."""
+    """The results of all calls, made in a forked process; not 0: in other surroundings."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            made = _made(functions, [_received(data) for data in calls], limit_s, is_reversed)
+            with another_time(other):
+                functions = [_found(origin) for origin in origins]
+                # Arguments after functions: the functions' modules define the arguments' types.
+                jobs = [_received(data) for data in calls]
+                made = _made(functions, jobs, limit_s, other)
             with os.fdopen(writing, "wb") as answer:
                 answer.write(pickle.dumps(made))
         finally:
@@ -349,23 +352,23 @@ def _received(data: bytes | None) -> Any:
         return None
 
 
-def _made(functions: list[Any], jobs: list[Any], limit_s: float, is_reversed: bool) -> _Results:
+def _made(functions: list[Any], jobs: list[Any], limit_s: float, other: int) -> _Results:
     from cutwater.checking.purity.repeated_calls import encoded_result
 
     can_be = [f is not None and job is not None for f, job in zip(functions, jobs, strict=True)]
     results = [[b""] * len(jobs[n][0]) if can_be[n] else None for n in range(len(jobs))]
     calls_made = [(n, i) for n, made in enumerate(results) for i in range(len(made or ()))]
-    with surroundings(seed=int(is_reversed), are_others=is_reversed):
-        for n, i in reversed(calls_made) if is_reversed else calls_made:
-            (arguments, is_listing), made = jobs[n], results[n]
-            assert made is not None
-            if HANGS in made:
-                continue
-            try:
-                with interrupting(limit_s):
-                    made[i] = encoded_result(functions[n], arguments[i], is_listing)
-            except HangingError:
-                made[i] = HANGS
+    move(other)
+    for n, i in reversed(calls_made) if other else calls_made:
+        (arguments, gives), made = jobs[n], results[n]
+        assert made is not None
+        if HANGS in made:
+            continue
+        try:
+            with interrupting(limit_s):
+                made[i] = encoded_result(functions[n], arguments[i], gives)
+        except HangingError:
+            made[i] = HANGS
     return results
 
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -31,7 +31,7 @@ from cutwater.checking.purity.other_process import (
     call_origin,
 )
 from cutwater.checking.purity.static_hints import suspicions
-from cutwater.errors import StepError
+from cutwater.errors import InputError, StepError
 from cutwater.flow import steps as s
 from cutwater.flow.lowering import named
 from cutwater.flow.where import Where, of_function
@@ -50,7 +50,7 @@ __all__ = [
     "encoded",
     "encoded_result",
     "functions_of",
-    "gives_several",
+    "gives_of",
     "listed",
 ]
 
@@ -72,8 +72,17 @@ class Call:
         return ", ".join(shown(plain(argument)) for argument in self.arguments)
 
     def copies(self) -> tuple[Any, ...]:
-        """The arguments, copied unless they are immutable."""
-        return tuple(a if is_immutable(a) else copy.deepcopy(a) for a in self.arguments)
+        """Copies of the arguments; immutable ones too, since a restored state is another object."""
+        return tuple(map(_copied, self.arguments))
+
+
+def _copied(argument: Any) -> Any:
+    try:
+        return copy.deepcopy(argument)
+    except Exception:  # anything a user's class raises
+        if is_immutable(argument):
+            return argument
+        raise
 
 
 @dataclass
@@ -111,28 +120,48 @@ class Calls:
         return dataclasses.replace(step, **changes) if changes else step
 
     def _noting(self, step: s.Step, role: str, f: Callable[..., Any]) -> Callable[..., Any]:
-        is_listing, title = gives_several(step, role), step.title
+        gives, title = gives_of(step, role), step.title
         made = self.made.setdefault((step.name, role), [])
         seen = self.seen.setdefault((step.name, role), set())
 
         def noting(*arguments: Any) -> Any:
-            held, is_full = form(arguments), len(made) >= self.limit
+            with _named(title):
+                held, is_full = form(arguments), len(made) >= self.limit
             is_known = held in seen or (is_full and hash(held) in seen)
             if not is_known:
                 seen.add(hash(held) if is_full else held)
             if is_known or is_full:
-                return listed(f(*arguments), is_listing, title)
+                return listed(f(*arguments), gives, title)
             before = Call(arguments).copies()
-            result = listed(f(*arguments), is_listing, title)
-            made.append(Call(before, encoded(result)))
+            result = listed(f(*arguments), gives, title)
+            with _named(title):
+                made.append(Call(before, encoded(result)))
             return result
 
         return noting
 
 
-def gives_several(step: s.Step, role: str) -> bool:
-    """Is the function's result iterated, so that it may be a lazy iterable?"""
-    return isinstance(step, (s.FlatMap, s.Bulk)) or role == "finish"
+@contextmanager
+def _named(title: str) -> Iterator[None]:
+    """Name the step in the problem of a value that cannot be compared."""
+    try:
+        yield
+    except InputError as error:
+        problem = error.problems[0]
+        message = f"{title}: {problem.message}"
+        raise InputError(dataclasses.replace(problem, message=message)) from None
+
+
+Gives = Literal["a value", "values", "a state and values"]
+"""What a function's result is; values may be in any iterable."""
+
+
+def gives_of(step: s.Step, role: str) -> Gives:
+    """What a step's function in a role returns."""
+    if isinstance(step, (s.FlatMap, s.Bulk)) or role == "finish":
+        return "values"
+    has_state = isinstance(step, (s.Apply, s.OnComplete, s.Operate))
+    return "a state and values" if has_state else "a value"
 
 
 def functions_of(step: s.Step) -> dict[str, Callable[..., Any]]:
@@ -196,7 +225,7 @@ def check_purity(calls: Calls) -> list[PurityResult]:
         found = None
         if others:
             found = _differs_elsewhere(_title(step), of_function(f), made, others, jobs[name, role])
-        found = found or _repeat(step, f, made, is_listing=gives_several(step, role))
+        found = found or _repeat(step, f, made, gives=gives_of(step, role))
         is_elsewhere = others is not None
         count = max(len(made), len(calls.seen[name, role]))
         hints = suspicions(f)
@@ -217,7 +246,7 @@ def _jobs(calls: Calls) -> dict[tuple[str, str], CallsToRepeat]:
         origin = calls.origins[name, role]
         if origin is not None and calls.made[name, role]:
             arguments = [call.copies() for call in calls.made[name, role]]
-            jobs[name, role] = CallsToRepeat(origin, arguments, gives_several(step, role))
+            jobs[name, role] = CallsToRepeat(origin, arguments, gives_of(step, role))
     return jobs
 
 
@@ -293,20 +322,41 @@ class _HangsError(Exception):
 
 
 def _repeat(
-    step: s.Step, f: Callable[..., Any], made: Sequence[Call], is_listing: bool
+    step: s.Step, f: Callable[..., Any], made: Sequence[Call], gives: Gives
 ) -> Impurity | None:
     """Repeat the calls twice in this process, up to one that does not return."""
     # In one call that the timer can interrupt, with lazy results iterated inside it.
-    again = named(step, lambda *arguments: listed(f(*arguments), is_listing, step.title))
+    again = named(step, lambda *arguments: listed(f(*arguments), gives, step.title))
     try:
         with _environment(seed=1, later=0.0):
-            first = [_outcome(again, call, is_listing) for call in made]
+            first = [_outcome(again, call, gives) for call in made]
         with _environment(seed=2, later=86_400.0 * 400):
-            second = [_outcome(again, call, is_listing) for call in reversed(made)][::-1]
+            second = [_outcome(again, call, gives) for call in reversed(made)][::-1]
     except _HangsError as error:
         what = "called again with the same arguments it does not return"
         return Impurity(_title(step), of_function(f), what, error.call.shown_arguments)
-    return _compared(_title(step), of_function(f), zip(made, first, second, strict=True))
+    title, where = _title(step), of_function(f)
+    found = _compared(title, where, zip(made, first, second, strict=True))
+    return found or _changed_later(title, where, zip(made, first, strict=True))
+
+
+def _changed_later(
+    title: str, where: Where, repeated: Iterable[tuple[Call, _Outcome]]
+) -> Impurity | None:
+    """The first call of which a later one changed what it was given, or returned."""
+    for call, outcome in repeated:
+        if is_immutable((outcome.arguments, outcome.returned)):
+            continue
+        if outcome.returned is not None and encoded(outcome.returned) != outcome.result:
+            what = "it changes what it has returned in a later call; a copy of it is not changed"
+            return _differing(
+                title, where, what, call.shown_arguments, outcome.result, encoded(outcome.returned)
+            )
+        kept = _changed_argument(outcome.arguments, outcome.forms)
+        if kept:
+            what = f"it keeps its {kept}, and changes it in a later call"
+            return Impurity(title, where, what, call.shown_arguments)
+    return None
 
 
 def _compared(
@@ -336,38 +386,57 @@ class _Outcome:
     result: bytes
     changed: str
     """Which argument it changed; empty if none."""
+    arguments: tuple[Any, ...]
+    forms: list[Any]
+    """The forms of the arguments before the call."""
+    returned: Any
+    """The result itself; None if it raised."""
 
 
 _ROLES = {1: ("event",), 2: ("state", "event"), 3: ("state", "time", "event")}
 """The roles of a function's arguments, by their number."""
 
 
-def _outcome(f: Callable[..., Any], call: Call, is_listing: bool) -> _Outcome:
+def _outcome(f: Callable[..., Any], call: Call, gives: Gives) -> _Outcome:
     arguments = call.copies()
     before = [form(argument) for argument in arguments]
+    returned = None
     try:
-        result = encoded_result(f, arguments, is_listing)
+        returned = listed(f(*arguments), gives)
+        result = encoded(returned)
     except HangingError:
         raise _HangsError(call) from None
+    except Exception as error:
+        result = _encoded_error(error)
+    return _Outcome(result, _changed_argument(arguments, before), arguments, before, returned)
+
+
+def _changed_argument(arguments: tuple[Any, ...], before: list[Any]) -> str:
+    """The role of the first argument that has changed; empty if none has."""
     names = _ROLES[len(arguments)]
     changed = [n for n, a, b in zip(names, arguments, before, strict=True) if form(a) != b]
-    return _Outcome(result, changed[0] if changed else "")
+    return changed[0] if changed else ""
 
 
-def encoded_result(f: Callable[..., Any], arguments: Sequence[Any], is_listing: bool) -> bytes:
+def encoded_result(f: Callable[..., Any], arguments: Sequence[Any], gives: Gives) -> bytes:
     """The result of a call, or what it raises, as bytes that are equal for equal results."""
     try:
-        return encoded(listed(f(*arguments), is_listing))
+        return encoded(listed(f(*arguments), gives))
     except Exception as error:
-        raised = error.__cause__ if isinstance(error, StepError) and error.__cause__ else error
-        return encoded(f"raised {type(raised).__name__}: {raised}")
+        return _encoded_error(error)
 
 
-def listed(result: Any, is_listing: bool, step: str = "a step") -> Any:
-    """A result in which one-shot iterables are lists of bounded length."""
-    if is_listing or isinstance(result, Iterator):
+def _encoded_error(error: Exception) -> bytes:
+    raised = error.__cause__ if isinstance(error, StepError) and error.__cause__ else error
+    return encoded(f"raised {type(raised).__name__}: {raised}")
+
+
+def listed(result: Any, gives: Gives, step: str = "a step") -> Any:
+    """A result in which emitted values are lists of bounded length, in the order of iteration."""
+    if gives == "values" or isinstance(result, Iterator):
         return bounded(result, step, _MOST_OUTPUTS)
-    if type(result) is tuple and len(result) == 2 and isinstance(result[1], Iterator):
+    is_pair = gives == "a state and values" and type(result) is tuple and len(result) == 2
+    if is_pair and isinstance(result[1], (Iterator, set, frozenset, dict)):
         return result[0], bounded(result[1], step, _MOST_OUTPUTS)
     return result
 

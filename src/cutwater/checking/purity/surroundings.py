@@ -23,14 +23,19 @@ from typing import Any
 
 from cutwater.flow.user_modules import is_installed
 
-__all__ = ["another_clock", "reproducible", "surroundings"]
+__all__ = ["another_clock", "another_time", "move", "reproducible"]
 
 _THEN = 1_704_110_400.0
 """A noon in 2024 from which the clock runs, so that checks are reproducible."""
 _TICK_S = 0.001
 """How far the clock runs each time it is read: a loop that waits for a deadline ends."""
-_LATER_S = 86_400.0 * 400 + 3_600 * 7 + 61
-"""How much later other surroundings are: in year, month, weekday, hour, minute and second."""
+_OTHER_TIMES = (
+    _THEN + 86_400.0 * 400 + 3_600 * 7 + 61,  # 2025, a Tuesday evening
+    1_567_228_511.0,  # 2019, the last of August, a Saturday at night
+    2_244_578_401.0,  # 2041, a Sunday in February, at six in the morning
+    500.0,  # 1970, soon after all clocks began
+)
+"""When other surroundings are: before and after, in another part of the day, week and year."""
 _TAKING_NOTHING = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 _OF_A_TIME = ("localtime", "gmtime", "ctime")
 _OF_A_STRUCT = ("strftime", "asctime")
@@ -142,25 +147,32 @@ def _modified(kind: type) -> None:
 
 
 @contextmanager
-def surroundings(*, seed: int, are_others: bool) -> Iterator[None]:
-    """A fixed clock and random seed; with `are_others`, other surroundings, too.
-
-    These are another time zone, folder and environment, which answers whatever the user's code asks
-    it. For a short-lived process: they are not restored.
-    """
-    _seed_random(seed)
-    os.environ["TZ"] = "OTHER-13:45" if are_others else "UTC"
-    time.tzset()
-    if are_others:
-        _move_elsewhere()
-    with another_clock(_running_from(_THEN + (_LATER_S if are_others else 0.0))):
+def another_time(number: int) -> Iterator[None]:
+    """A fixed clock and random seed: for each number others, the first of them for 0."""
+    _seed_random(number)
+    start = _OTHER_TIMES[(number - 1) % len(_OTHER_TIMES)] if number else _THEN
+    with another_clock(_running_from(start)):
         yield
+
+
+def move(number: int) -> None:
+    """A fixed time zone; not 0: another one, another command line, folder and environment.
+
+    That environment answers whatever the user's code asks it. For a short-lived process: nothing is
+    restored.
+    """
+    _seed_random(number)  # again: numpy may have been imported since
+    os.environ["TZ"] = "OTHER-13:45" if number else "UTC"
+    time.tzset()
+    if number:
+        _move_elsewhere()
 
 
 def _move_elsewhere() -> None:
     for name in [name for name in os.environ if not name.startswith((*_KEPT, "TZ"))]:
         os.environ[name] = _ELSEWHERE
     os.environ.update(_FOLDERS)
+    sys.argv[:] = [_ELSEWHERE]
     sys.path[:] = [str(Path(folder).absolute()) for folder in sys.path]
     os.chdir("/usr" if Path.cwd() == Path("/") else "/")
     os.environ.__class__ = _Answering

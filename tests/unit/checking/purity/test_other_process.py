@@ -38,6 +38,12 @@ HIDING = (
     hidden.folder,
     hidden.temporary_folder,
     hidden.joined,
+    hidden.is_morning,
+    hidden.is_weekend,
+    hidden.is_new,
+    hidden.has_run_for_long,
+    hidden.program,
+    hidden.of_this_run,
 )
 
 

@@ -57,6 +57,8 @@ class _Count:
 
     received: int = 0
     emitted: int = 0
+    ended: int = 0
+    """Those emitted at the end of the input."""
     completed: int = 0
     """Those emitted when a time was complete, or an epoch ended."""
     paired: int = 0
@@ -65,6 +67,11 @@ class _Count:
     """For a task: the states dropped after `expire_after`."""
     read: int = 0
     """For a source: the number of its events."""
+
+    @property
+    def before_the_end(self) -> int:
+        """The outputs that did not wait for the end of the input."""
+        return self.emitted - self.ended
 
 
 @dataclass
@@ -78,7 +85,7 @@ class _Counts:
 
     def watch(self, step: s.Step) -> s.Step:
         """A join with its pairs counted; all other steps unchanged."""
-        if not isinstance(step, s.Join):
+        if not isinstance(step, _PAIRING):
             return step
         count, f = self.of(step), step.f
 
@@ -133,7 +140,9 @@ def _counting(op: Operator, count: _Count, counts: _Counts) -> Operator:
 
     def finish(state: Any) -> Iterable[Any]:
         outputs = list(op.finish(state))
-        count.emitted += sum(isinstance(output, Data) for output in outputs)
+        made = sum(isinstance(output, Data) for output in outputs)
+        count.emitted += made
+        count.ended += made
         return outputs
 
     def barrier(state: Any) -> tuple[Any, Sequence[Any]]:
@@ -249,9 +258,13 @@ def _gaps(around: _Around, step: s.Step, held_by: Sequence[str]) -> Iterator[Gap
     elif isinstance(step, _CHOOSING) and not count.emitted:
         what = "let nothing through" if isinstance(step, s.Filter) else "emitted nothing"
         yield Gap(step.name, "emitted", f"{step.verb} '{step.name}' {what}")
-    elif isinstance(step, s.Join) and not count.paired:
-        message = f"join '{step.name}' never paired two values{_why(held_by)}"
+    elif isinstance(step, _PAIRING) and not count.paired:
+        why = _why(held_by) if isinstance(step, s.Join) else ""  # the other waits for no time
+        message = f"{step.verb} '{step.name}' never paired two values{why}"
         yield Gap(step.name, "paired", message)
+    elif isinstance(step, s.Bulk) and not count.before_the_end:
+        message = f"bulk '{step.name}' emitted nothing before the end of the input"
+        yield Gap(step.name, "before_the_end", message)
     elif isinstance(step, _CLOSING) and not count.completed:
         message = f"{_closing(step)} before the end of the input{_why(held_by)}"
         yield Gap(step.name, "completed", message)
@@ -261,8 +274,10 @@ def _gaps(around: _Around, step: s.Step, held_by: Sequence[str]) -> Iterator[Gap
         yield Gap(step.name, "expired", message)
 
 
-_CHOOSING = (s.Filter, s.FlatMap, s.Flatten, s.Apply, s.Operate)
+_CHOOSING = (s.Filter, s.FlatMap, s.Flatten, s.Apply, s.Operate, s.Skip)
 """Steps that may emit nothing for an event."""
+_PAIRING = (s.Join, s.JoinClocks)
+"""Steps that emit for pairs."""
 _CLOSING = (s.AggregateWindows, s.Batch, s.Histogram, s.OnComplete)
 """Steps that emit only once a time is complete."""
 

@@ -55,6 +55,29 @@ def test_a_join_that_never_paired_is_named_with_inputs_that_do():
     assert "; right: Click(user=" in found
 
 
+def test_a_join_over_clocks_that_never_paired_is_named_too():
+    flow = cw.Flow("joined")
+    sides = [clicks(flow, name).key_by("user", name=f"by_{name}") for name in ("left", "right")]
+    flow.sink("pairs", sides[0].join_clocks(sides[1], pair, unbounded=True))
+    inputs = {"left": [Click("a", 1, 0)], "right": [Click("b", 1, 0)]}
+    message, found = notes(flow, inputs)
+    assert message == "join_clocks 'join_clocks' never paired two values"
+    assert found.startswith("inputs that do: left: Click(user=")
+    assert notes(flow, {**inputs, "right": [Click("a", 5, 0)]}) == []
+
+
+def test_runs_that_only_the_end_ended_and_values_that_were_all_skipped_are_named():
+    flow = cw.Flow("few")
+    stream = clicks(flow)
+    flow.sink("sizes", stream.bulk(lambda run: [len(run)], 2, name="pairs"))
+    flow.sink("rest", stream.skip(2, name="some"))
+    few = [Click("a", 1, 0)]
+    unclosed, _ = notes(flow, {"clicks": [cw.Data(1, few[0])]})[:2]
+    assert unclosed == "bulk 'pairs' emitted nothing before the end of the input"
+    assert "skip 'some' emitted nothing" in notes(flow, {"clicks": few})
+    assert notes(flow, {"clicks": few * 3}) == []
+
+
 def test_a_join_that_paired_is_not():
     inputs = {"left": [Click("a", 1, 0)], "right": [Click("a", 1, 0)]}
     assert notes(joined(), inputs) == []

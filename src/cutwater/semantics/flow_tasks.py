@@ -19,12 +19,14 @@ messages as they arrive, as in the paper, and every interleaving is a run.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
+from cutwater.errors import Problem, StepError
 from cutwater.events import Data
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import Plan, Segment
@@ -358,7 +360,7 @@ class FlowTasks:
     ) -> tuple[TaskValue, list[Frozen[Payload]]]:
         """The new value and the outputs of a task for a payload."""
         content = payload.thaw()
-        work = value.work.copy()
+        work = _copied(value.work)
         if isinstance(content, End):
             return self._end(instance, value, work, content)
         if instance.is_sorting:
@@ -401,6 +403,19 @@ class FlowTasks:
         if not self.in_order:
             rows = [Row((), row.key, row.key_bytes, row.event) for row in rows]
         return [Frozen(Sent(instance.name, row)) for row in rows]
+
+
+def _copied(work: SegmentState) -> SegmentState:
+    try:
+        return work.copy()
+    except (TypeError, AttributeError, pickle.PickleError, RecursionError) as error:
+        raise StepError(
+            Problem(
+                "not-a-value",
+                f"{work.segment.steps[-1].title} keeps a state that cannot be copied: {error}",
+                "keep dataclasses or builtin values",
+            )
+        ) from None
 
 
 def _name(source: s.Source) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cutwater.errors import Problem, RunError, StepError
+from cutwater.errors import Problem, RunError
 from cutwater.events import Data, Event, Watermark
 from cutwater.flow.fusing import Segment
 from cutwater.flow.lowering import key_bytes_of
@@ -80,16 +79,7 @@ class SegmentState:
     def copy(self) -> SegmentState:
         """An independent copy."""
         other = copy.copy(self)
-        try:
-            other.keyed = self.keyed.copy()
-        except (TypeError, AttributeError, pickle.PickleError, RecursionError) as error:
-            raise StepError(
-                Problem(
-                    "not-a-value",
-                    f"{self.segment.steps[-1].title} keeps a state that cannot be copied: {error}",
-                    "keep dataclasses or builtin values",
-                )
-            ) from None
+        other.keyed = self.keyed.copy()
         return other
 
     def take(self, number: int, port: int, row: Row) -> list[Row]:

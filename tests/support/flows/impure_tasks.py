@@ -119,6 +119,14 @@ def emits_a_set(state: int, event: int) -> tuple[int, set[str]]:
     return state, {"alpha", "beta", "gamma", "delta", str(event)}
 
 
+def dict_in_hash_order(event: int) -> dict[str, int]:
+    return dict.fromkeys({"alpha", "beta", "gamma", "delta", str(event)}, event)
+
+
+def dict_in_its_own_order(event: int) -> dict[str, int]:
+    return dict.fromkeys(["delta", "alpha", str(event)], event)
+
+
 def in_hash_order(event: int) -> list[str]:
     return list({"alpha", "beta", "gamma", "delta", "epsilon", str(event)})
 

@@ -270,6 +270,15 @@ def _purity(calls: Calls) -> Iterator[Finding]:
         details = [f"'{r.step}': {r.calls:,} of {many(r.distinct, 'different call')}" for r in cut]
         check = "purity: not every call was repeated"
         yield Finding(check, many(len(cut), "function"), "note", tuple(details))
+    reordered = [result for result in clean if result.is_reordered]
+    if reordered:
+        details = [
+            f"'{r.step}' returns a dict whose order depends on the hash seed of the process: sort "
+            "it, if a later step or a reader of a sink depends on the order"
+            for r in reordered
+        ]
+        check = "purity: dicts in the order of hashes"
+        yield Finding(check, many(len(reordered), "function"), "note", tuple(details))
     warned = [result for result in clean if result.warnings]
     if warned:
         details = [f"'{r.step}' names {', '.join(r.warnings)}" for r in warned]

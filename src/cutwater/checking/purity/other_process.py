@@ -366,7 +366,7 @@ def _made(functions: list[Any], jobs: list[Any], limit_s: float, other: int) -> 
             continue
         try:
             with interrupting(limit_s):
-                made[i] = encoded_result(functions[n], arguments[i], gives)
+                made[i] = encoded_result(functions[n], arguments[i], gives, has_order=True)
         except HangingError:
             made[i] = HANGS
     return results

@@ -44,6 +44,7 @@ from cutwater.semantics.hanging import HangingError
 __all__ = [
     "Call",
     "Calls",
+    "Gives",
     "Impurity",
     "PurityResult",
     "check_purity",
@@ -211,6 +212,8 @@ class PurityResult:
     elsewhere: bool
     """Were they repeated in another process, with another hash seed?"""
     impurity: Impurity | None
+    is_reordered: bool
+    """Does the order of a dict in its results depend on the hash seed?"""
     warnings: tuple[str, ...]
     """What its code refers to that a pure function need not."""
 
@@ -222,14 +225,17 @@ def check_purity(calls: Calls) -> list[PurityResult]:
     results = []
     for (name, role), (step, f) in calls.functions.items():
         made, others = calls.made[name, role], elsewhere.get((name, role))
-        found = None
+        found, is_reordered = None, False
         if others:
             found = _differs_elsewhere(_title(step), of_function(f), made, others, jobs[name, role])
+            is_reordered = any(results != others[0][1] for _, results in others)
         found = found or _repeat(step, f, made, gives=gives_of(step, role))
         is_elsewhere = others is not None
         count = max(len(made), len(calls.seen[name, role]))
         hints = suspicions(f)
-        results.append(PurityResult(name, role, len(made), count, is_elsewhere, found, hints))
+        results.append(
+            PurityResult(name, role, len(made), count, is_elsewhere, found, is_reordered, hints)
+        )
     return results
 
 
@@ -272,7 +278,7 @@ def _differs_elsewhere(
     for index, call in enumerate(made):
         arguments = call.shown_arguments
         for one, elsewhere in others[1:]:
-            if elsewhere[index] != results[index]:
+            if _unordered(elsewhere[index]) != _unordered(results[index]):
                 before = _call_that_matters(job, index)
                 what = _how_it_differs(first, one)
                 if before is not None:
@@ -418,10 +424,15 @@ def _changed_argument(arguments: tuple[Any, ...], before: list[Any]) -> str:
     return changed[0] if changed else ""
 
 
-def encoded_result(f: Callable[..., Any], arguments: Sequence[Any], gives: Gives) -> bytes:
-    """The result of a call, or what it raises, as bytes that are equal for equal results."""
+def encoded_result(
+    f: Callable[..., Any], arguments: Sequence[Any], gives: Gives, *, has_order: bool = False
+) -> bytes:
+    """The result of a call, or what it raises, as bytes that are equal for equal results.
+
+    With ``has_order=True`` dicts keep the order in which they were filled.
+    """
     try:
-        return encoded(listed(f(*arguments), gives))
+        return encoded(listed(f(*arguments), gives), has_order=has_order)
     except Exception as error:
         return _encoded_error(error)
 
@@ -441,10 +452,14 @@ def listed(result: Any, gives: Gives, step: str = "a step") -> Any:
     return result
 
 
-def encoded(result: Any) -> bytes:
-    """Bytes that are equal for equal results."""
+def encoded(result: Any, *, has_order: bool = False) -> bytes:
+    """Bytes that are equal for equal results; with ``has_order=True`` only if dicts are alike."""
     form(result)  # raises if it cannot be compared
-    return msgspec.json.encode(plain(result), order="deterministic")
+    return msgspec.json.encode(plain(result), order=None if has_order else "deterministic")
+
+
+def _unordered(data: bytes) -> bytes:
+    return msgspec.json.encode(msgspec.json.decode(data), order="deterministic")
 
 
 _CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")

@@ -164,7 +164,6 @@ CHANCE = {
     "date": lambda _word: str(dt.datetime.now()),
     "uuid": lambda _word: str(uuid.uuid4()),
     "secrets": lambda _word: secrets.token_hex(4),
-    "import": lambda _word: f"{RUN} {STARTED}",
 }
 for name, f in CHANCE.items():
     flow_of_chance.sink(name, words_of_chance.map(f, name=f"of {name}"))

@@ -83,7 +83,7 @@ def test_the_link_to_a_server_is_bad(request, tmp_path, pair, state):
 def test_a_backup_comes_back(make_victim, tmp_path, pair):
     """Of the checkpoint alone or of the output alone it is refused; of both it goes on.
 
-    Outputs on servers are restored in `test_strange_outputs`.
+    Outputs on servers are restored in `test_changed_outputs`.
     """
     victim = make_victim(pair, tmp_path / "victim")
     places = {"checkpoint": victim.checkpoint, "output": victim.folder / "out"}

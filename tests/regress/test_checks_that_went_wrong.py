@@ -14,7 +14,7 @@ from support.flows import numbering_cache
 
 import cutwater as cw
 from cutwater.checking import always, check_model, sometimes
-from cutwater.checking.purity.static_hints import suspicions
+from cutwater.checking.purity.static_hints import hints_of
 from cutwater.trace import read_trace, write_trace
 
 
@@ -78,7 +78,7 @@ def test_what_is_numbered_in_the_order_of_calls_is_not_pure(f):
 
 
 def test_what_stands_behind_a_wrapper_is_looked_at():
-    assert suspicions(numbering_cache.cached)
+    assert hints_of(numbering_cache.cached)
 
 
 @cw.task(initial=0)

@@ -19,7 +19,6 @@ IN_SEVERAL_MODULES = {
         "semantics.barriers semantics.delivery.system semantics.timely.actions",
         "P1, P2 and P3 each define one",
     ),
-    "Content": ("report.run_history semantics.barriers", "P1's content of a message"),
     "Coordinator": (
         "semantics.drifting.agents semantics.recovering.one_by_one",
         "the coordinator of P2 and that of P1",
@@ -31,22 +30,20 @@ IN_SEVERAL_MODULES = {
     "EMPTY": ("semantics.delivery.system semantics.drifting.elements", "the empty value of each"),
     "Element": ("semantics.delivery.system semantics.drifting.elements", "P2's element of Γ"),
     "Graph": ("progress.graph semantics.barriers", "P1's Π; P3's graph of locations"),
-    "Group": ("flow.drawing.diagram semantics.drifting.elements", "P2's grouping of elements"),
     "Input": (
-        "flow.fusing semantics.delivery.model semantics.timely.model",
-        "P2's Input and P3's Inp are moves; that of a segment is an edge",
+        "semantics.delivery.model semantics.timely.model",
+        "P2's Input and P3's Inp, moves of two models",
     ),
     "Lose": ("semantics.delivery.model semantics.drifting.system", "a fault of both models of P2"),
     "Message": (
-        "report.messages semantics.barriers semantics.drifting.system "
+        "semantics.barriers semantics.drifting.system "
         "semantics.recovering.one_by_one semantics.timely.dataflow",
         "P1, P2 and P3 each define one",
     ),
-    "Node": ("operators.loop semantics.drifting.agents", "P2's node runs operations"),
     "Notify": ("operators.notify semantics.timely.model", "P3's Not"),
     "Output": (
-        "semantics.delivery.model semantics.timely.model vectors.batches",
-        "P2's Output and P3's Outp are moves",
+        "semantics.delivery.model semantics.timely.model",
+        "P2's Output and P3's Outp, moves of two models",
     ),
     "Process": ("semantics.drifting.agents semantics.recovering.cuts", "a process of each model"),
     "Produce": ("semantics.barriers semantics.drifting.system", "P1's action, P2's producer"),
@@ -56,8 +53,6 @@ IN_SEVERAL_MODULES = {
         "what is received, in each model",
     ),
     "Recover": ("semantics.barrier_model semantics.delivery.model", "P1's F-Recover, P2's F"),
-    "Request": ("semantics.timely.behaviour spark.embedded.fork_server", "P3's request"),
-    "Seen": ("observers.kafka semantics.delivery.model", "what P2 calls observable"),
     "System": (
         "semantics.delivery.system semantics.drifting.system semantics.recovering.cuts",
         "P2's Definition 1, and the state of the other models",
@@ -69,24 +64,17 @@ IN_SEVERAL_MODULES = {
         "checking.transparency.explainability semantics.recovering.one_by_one",
         "P1, Definition 5.2, of a run and of a model",
     ),
-    "output": ("cli.screen semantics.barriers", "P1, Definition 4.3"),
     "transform": ("semantics.delivery.system spark.transformer", "P2, Definition 1, Transform"),
     # The parts of a model that the explorer asks for, or that every protocol has.
     "Barriers": ("semantics.barrier_model semantics.recovering.cuts", "a protocol to be explored"),
-    "Entry": ("progress.minima semantics.protocols.realtime_world", "an entry of the plan log"),
     "Move": (
         "semantics.barrier_model semantics.drifting.system semantics.recovering.cuts "
         "semantics.timely.model",
         "a step of a run",
     ),
-    "Part": ("flow.fusing semantics.protocols.microbatch", "a part of a sink's transaction"),
     "Point": (
         "semantics.barrier_model semantics.delivery.model semantics.timely.model",
         "a state of the search",
-    ),
-    "Row": (
-        "checking.guarantees.table semantics.protocols.microbatch semantics.segments",
-        "a row of a table, of a sink, of a segment",
     ),
     "Run": ("semantics.drifting.delivery semantics.protocols.microbatch", "a run of the model"),
     "World": (
@@ -98,9 +86,8 @@ IN_SEVERAL_MODULES = {
         "a claim about the model",
     ),
     "put": (
-        "semantics.drifting.system semantics.protocols.realtime_world "
-        "spark.connectors.kafka.transactions",
-        "the state after a change",
+        "semantics.drifting.system semantics.protocols.realtime_world",
+        "the state of a model after a change",
     ),
     "with_run": (
         "semantics.protocols.microbatch semantics.protocols.realtime_world",

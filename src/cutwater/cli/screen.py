@@ -20,7 +20,7 @@ from rich.text import Text
 
 from cutwater.errors import CutwaterError, Problem
 
-__all__ = ["Live", "errors", "live", "output", "print_json", "safe", "show_counts", "table"]
+__all__ = ["Live", "errors", "live", "print_json", "safe", "show_counts", "stdout", "table"]
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
@@ -52,7 +52,7 @@ class _Screen(Console):
             yield segment if segment.control else segment._replace(text=safe(segment.text))
 
 
-output = _Screen()
+stdout = _Screen()
 errors = _Screen(stderr=True)
 
 
@@ -76,7 +76,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         shown.add_column(safe(column), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         shown.add_row(*(_cell(value) for value in row))
-    output.print(shown)
+    stdout.print(shown)
 
 
 def _cell(value: Any) -> str:

@@ -113,13 +113,15 @@ def stops_asked_for(
         yield stops
         return
 
-    def heed(number: int, _frame: Any) -> None:
+    def on_signal(number: int, _frame: Any) -> None:
         if not stops.is_asked():
             stops.ask("SIGTERM" if number == signal.SIGTERM else "Ctrl-C")
         elif number == signal.SIGINT:
             stops.interrupt()
 
-    before = {number: signal.signal(number, heed) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)
+    }
     try:
         yield stops
     finally:

@@ -22,11 +22,11 @@ from cutwater.flow.inference import loop_types
 from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lowering import key_bytes_of, key_function, operator_of
 from cutwater.flow.validation import checked
-from cutwater.operators.loop import Body, Node, loop
+from cutwater.operators.loop import Body, LoopNode, loop
 from cutwater.operators.loop import NodeInput as LoopInput
 from cutwater.times import Left, Right
 
-__all__ = ["Input", "Part", "Placement", "Plan", "Segment", "body_of", "plan", "watched"]
+__all__ = ["Part", "Placement", "Plan", "Segment", "SegmentInput", "body_of", "plan", "watched"]
 
 _MAKERS = (
     s.Map, s.FlatMap, s.MapValues, s.Apply, s.Join, s.JoinClocks, s.OnComplete, s.Bulk, s.Operate
@@ -37,7 +37,7 @@ Placement = Literal["anywhere", "by key", "in one place"]
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class SegmentInput:
     """An edge into a segment."""
 
     segment: int
@@ -66,7 +66,7 @@ class Segment:
     number: int
     """Its position in the plan; its inputs have smaller numbers."""
     steps: tuple[s.Step, ...]
-    inputs: tuple[Input, ...]
+    inputs: tuple[SegmentInput, ...]
     """Where its events come from; empty for a source."""
     parts: tuple[Part, ...]
     """The steps that do work, each with its operator."""
@@ -241,8 +241,8 @@ def body_of(
     return body, segments
 
 
-def _node_of(segment: Segment) -> Node:
-    return Node(
+def _node_of(segment: Segment) -> LoopNode:
+    return LoopNode(
         segment.operator,
         tuple(LoopInput(edge.segment, edge.side) for edge in segment.inputs),
         _key_and_bytes(segment),
@@ -363,13 +363,15 @@ def _stays_in_one_place(step: s.Step, placements: Sequence[Placement]) -> bool:
 
 def _edges(
     number: int, steps: Sequence[s.Step], types: Sequence[StreamType], holder: Mapping[int, int]
-) -> tuple[Input, ...]:
+) -> tuple[SegmentInput, ...]:
     first = steps[number]
     if isinstance(first, (s.Join, s.JoinClocks)):
-        left, right = (partial(Input, holder[n], steps[n], types[n].value) for n in first.inputs)
+        left, right = (
+            partial(SegmentInput, holder[n], steps[n], types[n].value) for n in first.inputs
+        )
         return left(Left), right(Right)
     value = _input_type(number, steps, types).value
-    return tuple(Input(holder[n], steps[n], value) for n in first.inputs)
+    return tuple(SegmentInput(holder[n], steps[n], value) for n in first.inputs)
 
 
 def _key_of(first: s.Step) -> Callable[[Any], Any] | None:

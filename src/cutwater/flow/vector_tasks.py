@@ -71,8 +71,8 @@ class OneByOne:
             layouts,
             is_watched=True,
         )
-        is_gone = outcome.gone is not None and bool(outcome.gone[0])
-        after = None if is_gone else layouts.state.to_values(outcome.states)[0]
+        is_deleted = outcome.deleted is not None and bool(outcome.deleted[0])
+        after = None if is_deleted else layouts.state.to_values(outcome.states)[0]
         return after, [] if outcome.outputs is None else layouts.output.to_values(outcome.outputs)
 
 

@@ -16,13 +16,13 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-__all__ = ["KafkaObserver", "Seen"]
+__all__ = ["KafkaObserver", "ObservedMessage"]
 
 _PATIENCE_S = 60
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedMessage:
     """One message."""
 
     partition: int
@@ -76,7 +76,7 @@ class KafkaObserver:
                 found.setdefault(seen.key, []).append(json.loads(seen.value))
         return found
 
-    def messages(self) -> list[Seen]:
+    def messages(self) -> list[ObservedMessage]:
         """All messages, partition by partition, each in order."""
         consumer = Consumer(self._settings)
         try:
@@ -109,13 +109,13 @@ class KafkaObserver:
         finally:
             consumer.close()
 
-    def _messages(self, consumer: Consumer) -> list[Seen]:
+    def _messages(self, consumer: Consumer) -> list[ObservedMessage]:
         topic = consumer.list_topics(self._topic, _PATIENCE_S).topics[self._topic]
         if topic.error is not None:
             raise KafkaException(topic.error)
         left = set(topic.partitions)
         consumer.assign([TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in left])
-        found: list[Seen] = []
+        found: list[ObservedMessage] = []
         deadline = time.monotonic() + _PATIENCE_S
         while left:
             first = consumer.poll(0.2)
@@ -124,7 +124,7 @@ class KafkaObserver:
                 assert partition is not None
                 assert offset is not None
                 if error is None:
-                    found.append(Seen(partition, offset, message.key(), message.value()))
+                    found.append(ObservedMessage(partition, offset, message.key(), message.value()))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     left.discard(partition)
                 elif not error.retriable():

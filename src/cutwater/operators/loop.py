@@ -35,7 +35,7 @@ from cutwater.operators.snapshot import SnapshotCodec, many_of, row_of
 from cutwater.ordering import AFTER_DATA, NO_KEY, canonical
 from cutwater.times import in_rounds, maximal, rounds_of
 
-__all__ = ["Body", "LoopState", "Node", "NodeInput", "bound_reached", "loop", "loop_snapshot"]
+__all__ = ["Body", "LoopNode", "LoopState", "NodeInput", "bound_reached", "loop", "loop_snapshot"]
 
 
 class NodeInput(NamedTuple):
@@ -48,7 +48,7 @@ class NodeInput(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Node:
+class LoopNode:
     """An operator in the body of a loop."""
 
     operator: Operator
@@ -75,7 +75,7 @@ class Node:
 class Body:
     """What a loop does in a round."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[LoopNode, ...]
     """In topological order: each comes after those it reads."""
     again: int
     """The node whose outputs are fed back."""
@@ -269,7 +269,7 @@ class _Iteration:
         return self._fed_back(fed)
 
     def _work(
-        self, node: Node, held: Keyed, inbox: list[tuple[int, _Row]], completed: Sequence[Any]
+        self, node: LoopNode, held: Keyed, inbox: list[tuple[int, _Row]], completed: Sequence[Any]
     ) -> list[_Row]:
         inbox.sort(key=_by_order)
         firsts = [node.first_index(port) for port in range(max(1, len(node.inputs)))]
@@ -287,7 +287,7 @@ class _Iteration:
         return emitted + _rows(node, (AFTER_DATA, node.stage, 1), held.watermarks(completed))
 
     def _stateless(
-        self, node: Node, inbox: list[tuple[int, _Row]], firsts: Sequence[int]
+        self, node: LoopNode, inbox: list[tuple[int, _Row]], firsts: Sequence[int]
     ) -> list[_Row]:
         step, start, emitted = node.operator.step, node.operator.start_for(None), list[_Row]()
         for port, row in inbox:
@@ -297,7 +297,7 @@ class _Iteration:
                 emitted += _rows(node, row.order, [(key_bytes, key, outputs)], firsts[port])
         return emitted
 
-    def _key_of(self, node: Node, row: _Row) -> tuple[Any, bytes]:
+    def _key_of(self, node: LoopNode, row: _Row) -> tuple[Any, bytes]:
         if node.key is not None:
             return node.key(row.event.value)
         return (row.key, row.key_bytes) if node.is_keyed else (None, NO_KEY)
@@ -332,7 +332,7 @@ def _by_order(item: tuple[int, _Row]) -> tuple[tuple[int | bytes, ...], int]:
 
 
 def _rows(
-    node: Node, cause: tuple[int | bytes, ...], emitted: Iterable[Emitted], first: int = 0
+    node: LoopNode, cause: tuple[int | bytes, ...], emitted: Iterable[Emitted], first: int = 0
 ) -> list[_Row]:
     return [
         _Row((*cause, key_bytes, node.rank, index), key, key_bytes, event)

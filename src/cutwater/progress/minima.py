@@ -7,13 +7,13 @@ from typing import Any
 
 from cutwater.progress.summaries import IDENTITY, Summary
 
-__all__ = ["CountChanges", "Entry", "Minima"]
+__all__ = ["CountChanges", "Minima", "TimeCounts"]
 
 CountChanges = Sequence[tuple[Any, int]]
 """Times that were added (1) and removed (-1)."""
 
 
-class Entry:
+class TimeCounts:
     """A time and its counts.
 
     Hashing and comparing a time runs Python code where times are products, so it is done once, to
@@ -42,10 +42,10 @@ class Minima:
     __slots__ = ("entries", "minimal", "pending")
 
     def __init__(self) -> None:
-        self.entries: dict[Any, Entry] = {}
+        self.entries: dict[Any, TimeCounts] = {}
         """Entries of all times, not only the minimal ones."""
-        self.minimal: list[Entry] = []
-        self.pending: list[Entry] = []
+        self.minimal: list[TimeCounts] = []
+        self.pending: list[TimeCounts] = []
         """Entries whose changes are not yet applied to their counts."""
 
     @property
@@ -53,11 +53,11 @@ class Minima:
         """The minimal times."""
         return [entry.time for entry in self.minimal]
 
-    def add(self, time: Any, change: int) -> Entry:
+    def add(self, time: Any, change: int) -> TimeCounts:
         """Record a change in the multiplicity of a time."""
         entry = self.entries.get(time)
         if entry is None:
-            entry = self.entries[time] = Entry(time)
+            entry = self.entries[time] = TimeCounts(time)
         entry.change += change
         if not entry.is_pending:
             entry.is_pending = True
@@ -73,7 +73,7 @@ class Minima:
     def settle(self) -> CountChanges:
         """Apply pending changes; returns the minimal times that were added (1) and removed (-1)."""
         before, is_lost = self.minimal, False
-        came: list[Entry] = []
+        came: list[TimeCounts] = []
         for entry, change in self.counted():
             if change < 0:
                 is_lost = is_lost or entry in before
@@ -94,7 +94,7 @@ class Minima:
         gone = [(entry.time, -1) for entry in before if entry not in self.minimal]
         return gone + [(entry.time, 1) for entry in self.minimal if entry not in before]
 
-    def counted(self) -> list[tuple[Entry, int]]:
+    def counted(self) -> list[tuple[TimeCounts, int]]:
         """Apply pending changes; returns all times that were added (1) and removed (-1)."""
         found = []
         for entry in self.pending:
@@ -111,8 +111,8 @@ class Minima:
         return found
 
 
-def _minimal_of(entries: Iterable[Entry]) -> list[Entry]:
-    found: list[Entry] = []
+def _minimal_of(entries: Iterable[TimeCounts]) -> list[TimeCounts]:
+    found: list[TimeCounts] = []
     for entry in entries:
         time = entry.time
         for other in found:

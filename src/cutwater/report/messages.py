@@ -14,13 +14,13 @@ import msgspec
 from cutwater.jsonable import JsonValue
 from cutwater.trace import Header, TraceMessage, TraceStep
 
-__all__ = ["Message", "Numbered", "number_messages"]
+__all__ = ["Numbered", "TimelineMessage", "number_messages"]
 
 _FIRST_EPOCH = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TimelineMessage:
     """A message on a stream."""
 
     stream: int
@@ -37,7 +37,7 @@ class Message:
 class Numbered:
     """All messages, and the numbers of those that each step consumed and produced."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[TimelineMessage, ...]
     consumed: tuple[tuple[int, ...], ...]
     produced: tuple[tuple[int, ...], ...]
 
@@ -58,7 +58,7 @@ def number_messages(
 
 class _Numbering:
     def __init__(self, header: Header, text: Callable[[JsonValue], str]) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[TimelineMessage] = []
         self._text = text
         self._streams = {name: index for index, name in enumerate(header.streams)}
         self._present: dict[tuple[int, int], int] = {}
@@ -71,7 +71,7 @@ class _Numbering:
         stream = self._streams[message.stream]
         text = None if message.event is msgspec.UNSET else self._text(message.event)
         number = len(self.messages)
-        self.messages.append(Message(stream, message.n, message.epoch, text, sender))
+        self.messages.append(TimelineMessage(stream, message.n, message.epoch, text, sender))
         self._present[stream, message.n] = number
         if sender is not None:
             self._sent[stream].append(number)

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cutwater.report.messages import Message
+from cutwater.report.messages import TimelineMessage
 from cutwater.trace import Rule
 
 __all__ = [
     "Act",
-    "Content",
     "RunHistory",
     "SnapshotHistory",
+    "StreamHistory",
     "TaskStreams",
     "ValueHistory",
     "history_of",
@@ -62,7 +62,7 @@ class ValueHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class StreamHistory:
     """All messages that were ever on a stream, in order of arrival: columns of equal length."""
 
     messages: tuple[int, ...]
@@ -103,7 +103,7 @@ class RunHistory:
     """The archive of each task."""
     reads: tuple[tuple[ValueHistory, ...], ...]
     """The number of messages each task has read on each of its inputs."""
-    streams: tuple[Content, ...]
+    streams: tuple[StreamHistory, ...]
     common: ValueHistory
     """The greatest common epoch."""
 
@@ -111,7 +111,7 @@ class RunHistory:
 def history_of(
     tasks: Sequence[TaskStreams],
     is_input: Sequence[bool],
-    messages: Sequence[Message],
+    messages: Sequence[TimelineMessage],
     initial: Sequence[str],
     acts: Sequence[Act],
 ) -> RunHistory:
@@ -168,7 +168,7 @@ class _Recorder:
         self,
         tasks: Sequence[TaskStreams],
         is_input: Sequence[bool],
-        messages: Sequence[Message],
+        messages: Sequence[TimelineMessage],
         initial: Sequence[str],
     ) -> None:
         self._tasks, self._is_input, self._messages = tasks, is_input, messages
@@ -245,7 +245,7 @@ class _Recorder:
             ),
             reads=tuple(tuple(place.done() for place in places) for places in self._reads),
             streams=tuple(
-                Content(tuple(spans.items), tuple(spans.since), tuple(spans.until))
+                StreamHistory(tuple(spans.items), tuple(spans.since), tuple(spans.until))
                 for spans in self._streams
             ),
             common=self._common.done(),

@@ -23,7 +23,7 @@ import msgspec
 
 from cutwater.checking.transparency.explanation import Commit, Explanation, Generation
 from cutwater.jsonable import JsonValue, shown
-from cutwater.report.messages import Message, number_messages
+from cutwater.report.messages import TimelineMessage, number_messages
 from cutwater.report.run_history import Act, RunHistory, TaskStreams, history_of
 from cutwater.trace import Header, Rule
 
@@ -92,7 +92,7 @@ class Timeline:
     tasks: tuple[TaskStreams, ...]
     """In topological order: each comes after those it reads."""
     streams: tuple[TimelineStream, ...]
-    messages: tuple[Message, ...]
+    messages: tuple[TimelineMessage, ...]
     """Every message ever sent; one that is resent after a recovery is another message."""
     steps: tuple[TimelineStep, ...]
     generations: tuple[Generation, ...]

@@ -39,7 +39,7 @@ from cutwater.semantics.barriers import (
     Task,
     initial_configuration,
 )
-from cutwater.semantics.frozen import Frozen, form
+from cutwater.semantics.frozen import Frozen, hashable_form
 from cutwater.semantics.inputs import SourceReader
 from cutwater.semantics.segments import Row, RowOrder, SegmentState
 from cutwater.semantics.snapshots import OnLoss, refuse
@@ -136,7 +136,7 @@ class TaskValue:
             keyed = self.work.keyed
             states = {key_bytes: state for key_bytes, (_, state) in keyed.states.items()}
             parts = (states, keyed.touched, self.work.frontier, self.ended, self.advances)
-            self._form = form((*parts, self.waiting))
+            self._form = hashable_form((*parts, self.waiting))
             self._hash = hash(self._form)
         return self._form
 
@@ -396,7 +396,7 @@ class FlowTasks:
         return [
             row
             for slot, port in instance.slots[sent.stream]
-            for row in work.take(slot, port, sent.row)
+            for row in work.process(slot, port, sent.row)
         ]
 
     def _sent(self, instance: Instance, rows: Sequence[Row]) -> list[Frozen[Payload]]:

@@ -21,7 +21,7 @@ from cutwater.errors import InputError, Problem
 from cutwater.operators.log import Log
 from cutwater.operators.loop import LoopState
 
-__all__ = ["Frozen", "form"]
+__all__ = ["Frozen", "hashable_form"]
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class Frozen(Generic[T]):
 
     def __init__(self, value: T) -> None:
         self._value = value
-        self.form = form(value)
+        self.form = hashable_form(value)
         """The hashable form used for comparison."""
         self._hash = hash(self.form)
         self._is_immutable = is_immutable(value)
@@ -65,7 +65,7 @@ def _copied(value: T) -> T:
         raise InputError(_without_form(value, str(error))) from None
 
 
-def form(value: Any) -> Hashable:
+def hashable_form(value: Any) -> Hashable:
     """A hashable stand-in, equal exactly for values of one type with equal contents.
 
     Raises `InputError` for a value that contains itself or cannot be inspected.

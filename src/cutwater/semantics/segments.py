@@ -82,7 +82,7 @@ class SegmentState:
         other.keyed = self.keyed.copy()
         return other
 
-    def take(self, number: int, port: int, row: Row) -> list[Row]:
+    def process(self, number: int, port: int, row: Row) -> list[Row]:
         """The outputs of a row that arrived on a stream, by one of the segment's inputs."""
         if isinstance(row.event, Watermark):
             return self._watermark(number, row, row.event.time)

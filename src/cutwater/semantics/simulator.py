@@ -179,7 +179,7 @@ class _Run:
     def _work(self, node: _Node) -> None:
         rows, node.rows = sorted(node.rows, key=lambda item: item[1].order), []
         for port, row in rows:
-            self._send(node, node.work.take(port, port, row))
+            self._send(node, node.work.process(port, port, row))
 
     def _end_epoch(self, node: _Node) -> None:
         advances, node.advances = node.advances, []

@@ -18,7 +18,7 @@ from cutwater.codec import UNENCODABLE, Codec, Plain, codec_of
 from cutwater.errors import FlowError, InputError, Problem, StepError
 from cutwater.events import Data, Event
 from cutwater.flow import steps as s
-from cutwater.flow.fusing import Input, Part, Segment
+from cutwater.flow.fusing import Part, Segment, SegmentInput
 from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.lowering import not_as_annotated
 from cutwater.flow.state_snapshots import key_kept_as, not_kept, snapshot_codec
@@ -201,7 +201,7 @@ class _Key:
 class _Exchange:
     """How the events of one input arrive."""
 
-    def __init__(self, edge: Input, segment: Segment, on_loss: OnLoss) -> None:
+    def __init__(self, edge: SegmentInput, segment: Segment, on_loss: OnLoss) -> None:
         sender, reader = edge.sender, segment.steps[0]
 
         def problem(message: str) -> Problem:

@@ -167,7 +167,7 @@ class _Reading:
             if name in bound:
                 continue
             if name not in tables:
-                self._say(
+                self._report(
                     (group,),
                     f"unbound-{what}",
                     f"{what} '{name}' is not bound; every {what} needs a table",
@@ -194,12 +194,12 @@ class _Reading:
                 found[name] = str(value).lower() if isinstance(value, bool) else str(value)
                 problem = setting_problem(name)
                 if problem:
-                    self._say(path, problem.code, problem.message, problem.hint)
+                    self._report(path, problem.code, problem.message, problem.hint)
             else:
                 message = (
                     f"{name} is {value!r}; a Spark setting must be text, a number, true or false"
                 )
-                self._say(path, "wrong-type", message, f'for example "{name}" = "..."')
+                self._report(path, "wrong-type", message, f'for example "{name}" = "..."')
         return found
 
     def _kept_elsewhere(self, path: tuple[str, ...], name: str, value: Any) -> dict[str, str]:
@@ -207,7 +207,7 @@ class _Reading:
         if not name.endswith(("_env", "_file")) or not isinstance(value, str):
             hint = f'remove it, and say where it is: "{name}_env" = a variable, or "{name}_file"'
             message = f"{'.'.join(path)} holds a secret; a configuration is copied and committed"
-            self._say(path, "inline-secret", message, f"{hint} = a file")
+            self._report(path, "inline-secret", message, f"{hint} = a file")
             return {}
         try:
             if name.endswith("_env"):
@@ -217,7 +217,7 @@ class _Reading:
         except (KeyError, OSError, ValueError) as error:
             why = "is not set" if isinstance(error, KeyError) else f"cannot be read: {error}"
             message = f"{name} is read from {value}, which {why}"
-            self._say(path, "no-password", message, "put it there; it must not be in this file")
+            self._report(path, "no-password", message, "put it there; it must not be in this file")
             return {}
 
     # --- one binding -----------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class _Reading:
         try:
             known = kind.settings()
         except RunError as error:
-            self._say((*path, "kind"), *_parts(error.problems[0]))
+            self._report((*path, "kind"), *_parts(error.problems[0]))
             return None
         given = {name: value for name, value in table.items() if name != "kind"}
         settings = self._without_secrets(path, given)
@@ -250,16 +250,16 @@ class _Reading:
         for name, setting in known.items():
             if setting.is_required and name not in table:
                 message = f"{what} '{path[1]}' has no {name}; {table['kind']} needs it"
-                self._say(path, "missing-setting", message, f"add {name} = ...")
+                self._report(path, "missing-setting", message, f"add {name} = ...")
         if len(self.problems) > before:
             return None
         try:
             return kind.load()(**made)
         except CutwaterError as error:
             for problem in error.problems:
-                self._say(path, *_parts(problem))
+                self._report(path, *_parts(problem))
         except (TypeError, ValueError) as error:
-            self._say(path, "wrong-setting", f"{what} '{path[1]}': {error}", "correct it")
+            self._report(path, "wrong-setting", f"{what} '{path[1]}': {error}", "correct it")
         return None
 
     def _kind(
@@ -275,11 +275,11 @@ class _Reading:
         there = f"kinds of {what}s: {', '.join(kinds)}"
         if kind is None:
             message = f"{what} '{path[1]}' has no kind"
-            self._say(path, "missing-setting", message, there)
+            self._report(path, "missing-setting", message, there)
         else:
             message = f"{what} '{path[1]}' has the unknown kind {kind!r}"
             hint = did_you_mean(str(kind), kinds) or there
-            self._say((*path, "kind"), "unknown-kind", message, hint)
+            self._report((*path, "kind"), "unknown-kind", message, hint)
         return None
 
     def _setting(self, path: tuple[str, ...], value: Any, tp: Any) -> Any:
@@ -296,7 +296,9 @@ class _Reading:
             return getattr(importlib.import_module(module), name)
         except Exception as error:  # importing a module may raise anything
             message = f"{'.'.join(path)} is {value!r}, which cannot be imported: {error}"
-            self._say(path, "unknown-name", message, "name a function of a module beside the flow")
+            self._report(
+                path, "unknown-name", message, "name a function of a module beside the flow"
+            )
             return None
 
     def _look_at(self, what: str, name: str, made: Any) -> None:
@@ -308,7 +310,7 @@ class _Reading:
         look: Callable[..., Iterator[Problem]]
         look = source_problems if what == "source" else sink_problems
         for problem in look(planned, name, made):
-            self._say((f"{what}s", name), *_parts(problem))
+            self._report((f"{what}s", name), *_parts(problem))
 
     # --- problems --------------------------------------------------------------------------------
 
@@ -326,7 +328,7 @@ class _Reading:
             if name not in known:
                 hint = (hints or {}).get(name) or did_you_mean(name, known)
                 hint = hint or f"known: {', '.join(known)}"
-                self._say((*path, name), code, f"'{name}' is not a {what}", hint)
+                self._report((*path, name), code, f"'{name}' is not a {what}", hint)
 
     def _table(self, data: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
         found = data.get(path[0], {})
@@ -347,7 +349,7 @@ class _Reading:
 
     def _wrong_type(self, path: tuple[str, ...], value: Any, wanted: str) -> None:
         message = f"{'.'.join(path)} is {_shown(value)}; it must be {wanted}"
-        self._say(path, "wrong-type", message, "correct the value")
+        self._report(path, "wrong-type", message, "correct the value")
 
     def _without_secrets(self, path: tuple[str, ...], table: Mapping[str, Any]) -> dict[str, Any]:
         """The entries of a table that hold no secret, and so may be shown."""
@@ -356,7 +358,7 @@ class _Reading:
     def _is_secret(self, path: tuple[str, ...], value: Any) -> bool:
         found = list(inline_secrets(path[-1], value))
         for name in found:
-            self._say(
+            self._report(
                 path,
                 "inline-secret",
                 f"{'.'.join((*path[:-1], name))} holds a secret; a configuration is copied, logged "
@@ -366,7 +368,7 @@ class _Reading:
             )
         return bool(found)
 
-    def _say(self, path: tuple[str, ...], code: str, message: str, hint: str) -> None:
+    def _report(self, path: tuple[str, ...], code: str, message: str, hint: str) -> None:
         ends = (path[:n] for n in range(len(path), 0, -1))
         line = next((self._lines[end] for end in ends if end in self._lines), 0)
         where = f"{self._file}:{line}" if line else str(self._file)

@@ -57,9 +57,9 @@ from cutwater.spark.checkpoint.power_loss import SparkFiles
 from cutwater.spark.checkpoint.relocate import relocate
 from cutwater.spark.checkpoint.sink_records import (
     ACCEPTABLE,
+    changed_outputs,
     output_problems,
     remember_sinks,
-    strange_outputs,
 )
 from cutwater.spark.checkpoint.store import Checkpoint, half_rescaled
 from cutwater.spark.checkpoint.verify import damages_of_logs
@@ -196,7 +196,7 @@ def _sink_problems(
         elif checkpoint.next_epoch():
             problems.append(_too_late_to(asked.others, name, sink, checkpoint))
     if query_id is not None and not found:
-        strange = strange_outputs(checkpoint.root, name, sink, query_id)
+        strange = changed_outputs(checkpoint.root, name, sink, query_id)
         is_accepted = name in asked.accept_gap
         problems += [p for p in strange if not (is_accepted and p.code in ACCEPTABLE)]
     return problems

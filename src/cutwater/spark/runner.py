@@ -29,7 +29,7 @@ from cutwater.spark.connectors.base.source import SourceConnector
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.embedded.jvm import kill_own
-from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
+from cutwater.spark.embedded.session import check_session, closing_session, embedded_session
 from cutwater.spark.embedded.watchdog import Watchdog, ended_if_hung
 from cutwater.spark.end_to_end import SinkGuarantee, sink_guarantees, too_low
 from cutwater.spark.job.spec import BUCKETS, MICROBATCH, REALTIME, Job, spark_plan
@@ -151,7 +151,7 @@ def run(
     session = spark or embedded_session(scratch, master=master, more=settings, ours=engine.settings)
     cut_off = kill_own if spark is None else _kill_nothing
     with (
-        looked_after(session, scratch, is_ours=spark is None),
+        closing_session(session, scratch, is_ours=spark is None),
         ended_if_hung(asked["hung_after"], cut_off) as watchdog,
     ):
         check_session(session, engine.settings)

@@ -13,11 +13,11 @@ from cutwater.vectors.layouts import Columns, Layout
 
 __all__ = ["BatchOutcome", "Emit", "Layouts", "Vectorised", "run_batch"]
 
-Output = TypeVar("Output")
+_Output = TypeVar("_Output")
 
 
 @dataclass(frozen=True)
-class Emit(Generic[Output]):
+class Emit(Generic[_Output]):
     """The outputs of a batch if they are not exactly one per event.
 
     >>> import numpy as np
@@ -28,7 +28,7 @@ class Emit(Generic[Output]):
     rows: Any
     """For each output the index of the event that causes it, ascending and repeated for an event
     with several outputs; or a boolean mask of the events that cause one output each."""
-    outputs: Output
+    outputs: _Output
     """One per row; with a boolean mask, one per event works as well."""
 
 
@@ -63,7 +63,7 @@ class BatchOutcome:
     """For each output the index of its event, ascending; None: one output per event, in order."""
     outputs: Columns | None
     """None: no outputs."""
-    gone: Array | None
+    deleted: Array | None
     """For each key whether its state was deleted; None: no state was."""
 
 
@@ -91,8 +91,8 @@ def run_batch(
         raise _not_a_result(task.name, result)
     after = layouts.state.split(result[0], keys.size, f"the state that '{task.name}' returned")
     rows, outputs = _outputs(task.name, result[1], len(keys), layouts.output)
-    gone = _gone(task.name, result[2], keys.size) if len(result) == 3 else None
-    return BatchOutcome(after, rows, outputs, gone)
+    deleted = _deleted(task.name, result[2], keys.size) if len(result) == 3 else None
+    return BatchOutcome(after, rows, outputs, deleted)
 
 
 def _called(task: Vectorised, state: Any, event: Any, keys: Keys) -> Any:
@@ -166,8 +166,8 @@ def _checked_rows(name: str, rows: Array, events: int) -> Array:
     return rows
 
 
-def _gone(name: str, gone: Any, keys: int) -> Array:
-    array = np.asarray(gone)
+def _deleted(name: str, deleted: Any, keys: int) -> Array:
+    array = np.asarray(deleted)
     if array.dtype == bool and array.shape == (keys,):
         return array
     message = f"{array.size} elements of {array.dtype}"

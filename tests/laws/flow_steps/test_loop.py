@@ -12,7 +12,7 @@ import cutwater.operators.loop as loops
 from cutwater.events import Data, Watermark
 from cutwater.operators.compose import compose
 from cutwater.operators.flatten import flatten
-from cutwater.operators.loop import Body, Node, loop
+from cutwater.operators.loop import Body, LoopNode, loop
 from cutwater.operators.map_values import map_values
 from cutwater.times import in_rounds, rounds_of
 
@@ -110,7 +110,7 @@ def halved(time, n):
 def test_iterate_f_equals_f_then_f_of_f_and_so_on_while_there_is_something(numbers):
     """iterate(f)(x) = f(x) + f(f(x)) + …, round by round, each in the order of its causes."""
     body = compose(map_values(halved), flatten())
-    op = loop(Body((Node(body),), again=0, out=0, title="halve"))
+    op = loop(Body((LoopNode(body),), again=0, out=0, title="halve"))
     state = op.start_for(None)
     for n in numbers:
         state, outputs = op.step(state, Data(7, n))
@@ -164,7 +164,7 @@ def test_broken_turns_are_caught(monkeypatch, broken):
         [*pairs, (3, 5)]
     )
     body = compose(map_values(halved), flatten())
-    op = loop(Body((Node(body),), again=0, out=0, title="halve"))
+    op = loop(Body((LoopNode(body),), again=0, out=0, title="halve"))
     state, _ = op.step(op.start_for(None), Data(7, 5))
     straight = list(op.barrier(state)[1])
     monkeypatch.setattr(loops, "_Iteration", broken)

@@ -14,8 +14,8 @@ from cutwater.cli.commands.graph import draw
 from cutwater.flow import plan
 from cutwater.flow.drawing import mermaid, svg
 from cutwater.flow.drawing.diagram import diagram_of
-from cutwater.flow.drawing.lettering import NAME, SMALL, clean
 from cutwater.flow.drawing.palette import COLOURS, LEGIBLE
+from cutwater.flow.drawing.text_width import NAME, SMALL, clean
 
 SNAPSHOTS = Path(__file__).parents[2] / "snapshots" / "drawing"
 FORMATS = {"mermaid": "mmd", "svg": "svg"}

@@ -14,8 +14,8 @@ from cutwater.flow import plan
 from cutwater.flow.drawing import mermaid, svg
 from cutwater.flow.drawing.diagram import diagram_of
 from cutwater.flow.drawing.layout import laid_out
-from cutwater.flow.drawing.lettering import clean
 from cutwater.flow.drawing.routing import Box
+from cutwater.flow.drawing.text_width import clean
 
 pytestmark = pytest.mark.usefixtures("any_name")
 

@@ -9,7 +9,7 @@ import pytest
 
 from cutwater.events import Data
 from cutwater.operators.log import Log
-from cutwater.semantics.frozen import Frozen, form
+from cutwater.semantics.frozen import Frozen, hashable_form
 
 
 @dataclass
@@ -61,8 +61,8 @@ def test_different_values_differ():
 
 
 def test_dicts_and_sets_are_compared_without_order():
-    assert form({"a": 1, "b": 2}) == form({"b": 2, "a": 1})
-    assert form({1, 2}) == form({2, 1})
+    assert hashable_form({"a": 1, "b": 2}) == hashable_form({"b": 2, "a": 1})
+    assert hashable_form({1, 2}) == hashable_form({2, 1})
 
 
 @pytest.mark.parametrize("make", [lambda: [1, [2]], lambda: Open([1]), lambda: Counter("a")])

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
-__all__ = ["is_said_of"]
+__all__ = ["makes_claim"]
 
 _CLAIMS = {"independent", "ample", "is_acyclic", "is_reducible"}
 """Overriding one of them changes none of the others."""
 _ABOUT_LOOKUP = {"__getattr__", "__getattribute__", "__call__"}
 
 
-def is_said_of(model: Any, claim: str) -> bool:
+def makes_claim(model: Any, claim: str) -> bool:
     """Does a model make a claim, and is no method overridden below the class that makes it?
 
     A claim about ``ample`` also depends on ``observation``; the others only if their class uses it.

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from cutwater.checking.explorer.declarations import is_said_of
+from cutwater.checking.explorer.declarations import makes_claim
 
 __all__ = ["LOOKAHEAD", "Ample", "ample_by", "can_reduce", "can_sleep", "is_acyclic"]
 
@@ -33,23 +33,23 @@ def can_reduce(model: Any) -> bool:
     return (
         hasattr(model, "observation")
         and getattr(model, "is_reducible", True)
-        and (is_said_of(model, "ample") or is_said_of(model, "independent"))
+        and (makes_claim(model, "ample") or makes_claim(model, "independent"))
     )
 
 
 def can_sleep(model: Any) -> bool:
     """Does a model declare ``independent``, and does the declaration apply to its class?"""
-    return getattr(model, "is_reducible", True) and is_said_of(model, "independent")
+    return getattr(model, "is_reducible", True) and makes_claim(model, "independent")
 
 
 def is_acyclic(model: Any) -> bool:
     """Does a model declare that no state recurs?"""
-    return bool(getattr(model, "is_acyclic", False)) and is_said_of(model, "is_acyclic")
+    return bool(getattr(model, "is_acyclic", False)) and makes_claim(model, "is_acyclic")
 
 
 def ample_by(model: Any) -> Ample:
     """The ample sets that a model declares, or those derived from its independence."""
-    if is_said_of(model, "ample"):
+    if makes_claim(model, "ample"):
         known: Ample = model.ample
         return known
 

@@ -29,7 +29,7 @@ from cutwater.flow.builder import Flow
 from cutwater.flow.vector_tasks import VectorisedTask
 from cutwater.jsonable import plain, shown
 from cutwater.operators.task import fresh_copies
-from cutwater.semantics.frozen import form
+from cutwater.semantics.frozen import hashable_form
 from cutwater.vectors import Keys, run_batch
 from cutwater.vectors.arrays import np
 
@@ -74,7 +74,7 @@ class _Result:
     def differs(self, other: _Result) -> bool:
         """Do the two outcomes differ in anything?"""
         mine, theirs = ((r.outputs, dict(r.states), r.failure) for r in (self, other))
-        return form(mine) != form(theirs)
+        return hashable_form(mine) != hashable_form(theirs)
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ class Witness:
         if other.failure:
             return [f"  in batches it raises {other.failure}"]
         lines = []
-        if form(one.outputs) != form(other.outputs):
+        if hashable_form(one.outputs) != hashable_form(other.outputs):
             lines += [
                 f"  one by one it emits {_emitted(one)}",
                 f"  in batches it emits {_emitted(other)}",
             ]
-        if form(dict(one.states)) != form(dict(other.states)):
+        if hashable_form(dict(one.states)) != hashable_form(dict(other.states)):
             lines += [
                 f"  one by one it keeps {_kept(one)}",
                 f"  in batches it keeps {_kept(other)}",
@@ -185,9 +185,9 @@ def _called(
         layouts,
         is_watched=True,
     )
-    gone = [False] * len(keys) if outcome.gone is None else outcome.gone.tolist()
+    deleted = [False] * len(keys) if outcome.deleted is None else outcome.deleted.tolist()
     after = layouts.state.to_values(outcome.states)
-    states.update({k: None if g else v for k, g, v in zip(keys, gone, after, strict=True)})
+    states.update({k: None if g else v for k, g, v in zip(keys, deleted, after, strict=True)})
     caused: list[list[Any]] = [[] for _ in batch]
     if outcome.outputs is not None:
         values = layouts.output.to_values(outcome.outputs)

@@ -14,7 +14,7 @@ from cutwater.errors import CutwaterError, many
 from cutwater.events import Data
 from cutwater.flow.fusing import plan
 from cutwater.semantics.crashing import CrashingRun, run_with_crashes
-from cutwater.semantics.frozen import form
+from cutwater.semantics.frozen import hashable_form
 from cutwater.semantics.inputs import CRASH
 from cutwater.semantics.segments import Row
 from cutwater.semantics.simulator import events_of_epochs
@@ -74,7 +74,7 @@ def _events(scenario: Scenario, inputs: Mapping[str, Sequence[Any]]) -> Any:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    return form(one) != form(other)  # as snapshots, in which NaN equals NaN
+    return hashable_form(one) != hashable_form(other)  # as snapshots, in which NaN equals NaN
 
 
 def _simulated(scenario: Scenario, inputs: Mapping[str, Sequence[Any]]) -> CrashingRun:

@@ -22,7 +22,7 @@ from cutwater.jsonable import plain, shown
 from cutwater.semantics.barrier_model import Barriers, TakeBarrier, TakeEvent
 from cutwater.semantics.barriers import Configuration, EventContent
 from cutwater.semantics.flow_tasks import End, FlowTasks, Payload, Sent
-from cutwater.semantics.frozen import form
+from cutwater.semantics.frozen import hashable_form
 from cutwater.semantics.snapshots import OnLoss, refuse
 
 __all__ = [
@@ -128,7 +128,7 @@ def _held(c: Configuration, streams: Sequence[str], epochs: int) -> list[Counter
             payload = message.content.payload.thaw()
             if isinstance(payload, Sent) and isinstance(payload.row.event, Data):
                 value = payload.row.event.value
-                held[message.epoch - 1][form(value), shown(plain(value))] += 1
+                held[message.epoch - 1][hashable_form(value), shown(plain(value))] += 1
     return held
 
 

@@ -17,7 +17,7 @@ from cutwater.semantics.barrier_model import BarrierModel, Move
 from cutwater.semantics.barriers import EventContent as BarrierEvent
 from cutwater.semantics.barriers import Message
 from cutwater.semantics.flow_tasks import FlowTasks, Payload, Sent, shown_payload
-from cutwater.semantics.frozen import form
+from cutwater.semantics.frozen import hashable_form
 from cutwater.semantics.inputs import BARRIER, epochs_of
 from cutwater.semantics.recording import record
 from cutwater.semantics.snapshots import OnLoss, refuse
@@ -89,7 +89,7 @@ class Scenario:
 
         def looked_at(out: frozenset[Message]) -> Hashable:
             if out not in known:
-                known[out] = form(self.observed(_values(tasks, out)))
+                known[out] = hashable_form(self.observed(_values(tasks, out)))
             return known[out]
 
         return looked_at

@@ -28,7 +28,7 @@ from cutwater.errors import CutwaterError
 from cutwater.flow.steps import Apply
 from cutwater.jsonable import plain, shown
 from cutwater.operators.task import check_result, fresh_copies
-from cutwater.semantics.frozen import form
+from cutwater.semantics.frozen import hashable_form
 
 __all__ = ["Repetition", "Swap", "find_repetition", "find_swap"]
 
@@ -48,7 +48,11 @@ class _Outcome:
     @property
     def as_bag(self) -> tuple[Any, Any, str]:
         """What outcomes are compared by."""
-        return frozenset(Counter(map(form, self.outputs)).items()), form(self.state), self.failure
+        return (
+            frozenset(Counter(map(hashable_form, self.outputs)).items()),
+            hashable_form(self.state),
+            self.failure,
+        )
 
     def __str__(self) -> str:
         if self.failure:
@@ -189,7 +193,7 @@ def _pairs(
         chosen.append((h, drawn.randint(0, one), one, two))  # earlier, so that no event comes twice
     for h, start, one, two in dict.fromkeys(chosen):
         events = histories[h]
-        if form(events[one]) != form(events[two]):
+        if hashable_form(events[one]) != hashable_form(events[two]):
             yield events[:start], (events[one], events[two])
 
 
@@ -229,7 +233,9 @@ def _repeated(step: Apply, before: Sequence[Any], event: Any) -> tuple[_Outcome,
     second = _outcome(step, first.state, (event,))
     is_same = second.as_bag == first.as_bag
     is_silent = (
-        not second.failure and not second.outputs and form(second.state) == form(first.state)
+        not second.failure
+        and not second.outputs
+        and hashable_form(second.state) == hashable_form(first.state)
     )
     return None if is_same or is_silent else (first, second)
 

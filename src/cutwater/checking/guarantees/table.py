@@ -18,7 +18,7 @@ from cutwater.semantics.delivery.published import (
 )
 from cutwater.semantics.delivery.system import System
 
-__all__ = ["VARIANTS", "Row", "Variants", "as_markdown", "rows", "runs_as_markdown"]
+__all__ = ["VARIANTS", "TableRow", "Variants", "as_markdown", "rows", "runs_as_markdown"]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ VARIANTS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """The result for one system with one recovery and one failure."""
 
     system: str
@@ -118,18 +118,18 @@ class Row:
         return "its turn" if self.is_deterministic else "nothing"
 
 
-def rows(variants: Sequence[Variants] = VARIANTS) -> Iterator[Row]:
+def rows(variants: Sequence[Variants] = VARIANTS) -> Iterator[TableRow]:
     """Each system with each of its recoveries, checked."""
     for variant in variants:
         for recovery in variant.recoveries:
             yield _row(variant.make(recovery), variant.inputs)
 
 
-def _row(system: System, text: str) -> Row:
+def _row(system: System, text: str) -> TableRow:
     inputs = letters(text)
     found = classify(system, inputs)
     witness = found.verdicts["exactly-once"].by_run.witness
-    return Row(
+    return TableRow(
         system.name,
         system.recovery,
         deterministic(system, inputs).holds,
@@ -141,7 +141,7 @@ def _row(system: System, text: str) -> Row:
     )
 
 
-def as_markdown(found: Sequence[Row]) -> str:
+def as_markdown(found: Sequence[TableRow]) -> str:
     """The table as it appears in the documentation."""
     head = "| system | recovery | order matters | deterministic | guarantee | an output waits for |"
     lines = [head, "|---|---|---|---|---|---|"]
@@ -157,6 +157,6 @@ def _yes(answer: bool) -> str:
     return "yes" if answer else "no"
 
 
-def runs_as_markdown(found: Sequence[Row]) -> str:
+def runs_as_markdown(found: Sequence[TableRow]) -> str:
     """For each recovery that is not exactly-once, the run that refutes it, as a list."""
     return "\n".join(f"- {row.system}, {row.recovery}: {row.run}." for row in found if row.run)

@@ -30,7 +30,7 @@ from cutwater.checking.purity.other_process import (
     call_elsewhere,
     call_origin,
 )
-from cutwater.checking.purity.static_hints import suspicions
+from cutwater.checking.purity.static_hints import hints_of
 from cutwater.errors import InputError, StepError
 from cutwater.flow import steps as s
 from cutwater.flow.lowering import named
@@ -38,7 +38,7 @@ from cutwater.flow.where import Where, of_function
 from cutwater.jsonable import plain, shown
 from cutwater.operators.bounded import bounded
 from cutwater.operators.operator import no_outputs
-from cutwater.semantics.frozen import form
+from cutwater.semantics.frozen import hashable_form
 from cutwater.semantics.hanging import HangingError
 
 __all__ = [
@@ -127,7 +127,7 @@ class Calls:
 
         def noting(*arguments: Any) -> Any:
             with _named(title):
-                held, is_full = form(arguments), len(made) >= self.limit
+                held, is_full = hashable_form(arguments), len(made) >= self.limit
             is_known = held in seen or (is_full and hash(held) in seen)
             if not is_known:
                 seen.add(hash(held) if is_full else held)
@@ -232,7 +232,7 @@ def check_purity(calls: Calls) -> list[PurityResult]:
         found = found or _repeat(step, f, made, gives=gives_of(step, role))
         is_elsewhere = others is not None
         count = max(len(made), len(calls.seen[name, role]))
-        hints = suspicions(f)
+        hints = hints_of(f)
         results.append(
             PurityResult(name, role, len(made), count, is_elsewhere, found, is_reordered, hints)
         )
@@ -405,7 +405,7 @@ _ROLES = {1: ("event",), 2: ("state", "event"), 3: ("state", "time", "event")}
 
 def _outcome(f: Callable[..., Any], call: Call, gives: Gives) -> _Outcome:
     arguments = call.copies()
-    before = [form(argument) for argument in arguments]
+    before = [hashable_form(argument) for argument in arguments]
     returned = None
     try:
         returned = listed(f(*arguments), gives)
@@ -420,7 +420,7 @@ def _outcome(f: Callable[..., Any], call: Call, gives: Gives) -> _Outcome:
 def _changed_argument(arguments: tuple[Any, ...], before: list[Any]) -> str:
     """The role of the first argument that has changed; empty if none has."""
     names = _ROLES[len(arguments)]
-    changed = [n for n, a, b in zip(names, arguments, before, strict=True) if form(a) != b]
+    changed = [n for n, a, b in zip(names, arguments, before, strict=True) if hashable_form(a) != b]
     return changed[0] if changed else ""
 
 
@@ -454,7 +454,7 @@ def listed(result: Any, gives: Gives, step: str = "a step") -> Any:
 
 def encoded(result: Any, *, has_order: bool = False) -> bytes:
     """Bytes that are equal for equal results; with ``has_order=True`` only if dicts are alike."""
-    form(result)  # raises if it cannot be compared
+    hashable_form(result)  # raises if it cannot be compared
     return msgspec.json.encode(plain(result), order=None if has_order else "deterministic")
 
 

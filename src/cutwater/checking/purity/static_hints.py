@@ -12,7 +12,7 @@ from typing import Any
 from cutwater.flow.travel.unpicklable import global_names
 from cutwater.flow.user_modules import is_installed
 
-__all__ = ["suspicions"]
+__all__ = ["hints_of"]
 
 _MODULES = {
     "time": "the clock",
@@ -42,13 +42,13 @@ _BUILTINS = {
 _CONSTANT = (int, float, str, bytes, bool, tuple, frozenset, type(None), type, FunctionType)
 
 
-def suspicions(f: Callable[..., Any]) -> tuple[str, ...]:
+def hints_of(f: Callable[..., Any]) -> tuple[str, ...]:
     """What a function refers to, including through functions of the user's own modules it calls.
 
     >>> import random
     >>> def roll(state, event):
     ...     return state, [random.random()]
-    >>> suspicions(roll)
+    >>> hints_of(roll)
     ("'random' (random numbers)",)
     """
     return tuple(dict.fromkeys(_found(f, set())))

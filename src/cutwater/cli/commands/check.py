@@ -9,7 +9,7 @@ import typer
 
 from cutwater.checking import Finding, FlowReport, check_flow, explain
 from cutwater.cli.files import write_text
-from cutwater.cli.screen import errors, live, output, print_json, table
+from cutwater.cli.screen import errors, live, print_json, stdout, table
 from cutwater.cli.targets import load_flow, load_function, load_inputs
 from cutwater.errors import InputError, Problem
 from cutwater.flow import Flow
@@ -103,7 +103,7 @@ def _show(report: FlowReport, verbose: bool) -> None:
     elif report.details():
         lines.append("see the inputs and runs with --verbose")
     for line in lines:
-        output.print(line, soft_wrap=True)
+        stdout.print(line, soft_wrap=True)
 
 
 def _note(flow: Flow, report: FlowReport) -> None:

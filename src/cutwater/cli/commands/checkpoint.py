@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cutwater.cli.pairs import pairs
-from cutwater.cli.screen import errors, live, output, print_json, table
+from cutwater.cli.screen import errors, live, print_json, stdout, table
 from cutwater.cli.targets import spark_package
 from cutwater.errors import many
 
@@ -68,9 +68,9 @@ def verify(
         print_json(found)
     else:
         for problem in found.problems:
-            _say(str(problem))
+            _print(str(problem))
         verdict = many(len(found.problems), "problem") if found.problems else "intact"
-        _say(f"{found.flow or place}: {many(found.files, 'file')} checked; {verdict}")
+        _print(f"{found.flow or place}: {many(found.files, 'file')} checked; {verdict}")
     raise typer.Exit(1 if found.problems else 0)
 
 
@@ -91,27 +91,27 @@ def rescale(
     if as_json:
         print_json(done)
     else:
-        _say(f"{done.flow}: {done.before} partitions before, {done.partitions} now")
+        _print(f"{done.flow}: {done.before} partitions before, {done.partitions} now")
 
 
 def _show(found: CheckpointSummary) -> None:
     unit = "tick" if found.ticks else "epoch"
     on = " on the real-time engine" if found.ticks else ""
     runs = many(found.generation, "run")
-    _say(f"{found.flow}: {runs}{on}; the next {unit} is {found.next_epoch}")
-    _say(f"{found.buckets} buckets on {found.partitions} partitions")
+    _print(f"{found.flow}: {runs}{on}; the next {unit} is {found.next_epoch}")
+    _print(f"{found.buckets} buckets on {found.partitions} partitions")
     if found.rescaling_to is not None:
-        _say(f"rescaling to {found.rescaling_to} partitions is not finished")
+        _print(f"rescaling to {found.rescaling_to} partitions is not finished")
     elif found.ticks:
-        _say(_snapshot(found.ticks))
+        _print(_snapshot(found.ticks))
     elif found.is_mid_epoch:
-        _say(f"epoch {found.next_epoch - 1} is not finished")
+        _print(f"epoch {found.next_epoch - 1} is not finished")
     if found.loop is not None:
         how = found.loop.message
-        _say(f"the loop '{found.loop.loop}', which runs one iteration per epoch, {how}")
+        _print(f"the loop '{found.loop.loop}', which runs one iteration per epoch, {how}")
     if found.is_closed:
-        _say("closed: its input has ended")
-    _say(f"steps that keep a state: {', '.join(found.steps) or 'none'}")
+        _print("closed: its input has ended")
+    _print(f"steps that keep a state: {', '.join(found.steps) or 'none'}")
     rows = [(n, s.kind, _read(s.read), _newest(s.newest_time)) for n, s in found.sources.items()]
     table(["source", "kind", "read", "newest"], rows)
 
@@ -134,8 +134,8 @@ def _newest(time: object) -> str:
     return "" if time is None else str(time)
 
 
-def _say(text: str) -> None:
-    output.print(text, soft_wrap=True)
+def _print(text: str) -> None:
+    stdout.print(text, soft_wrap=True)
 
 
 def _notify(text: str) -> None:

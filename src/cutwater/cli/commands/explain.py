@@ -11,7 +11,7 @@ import typer
 from cutwater.checking import Explanation, Reexecuted, reexecute
 from cutwater.checking import explain as explain_run
 from cutwater.cli.files import write_text
-from cutwater.cli.screen import live, output, print_json
+from cutwater.cli.screen import live, print_json, stdout
 from cutwater.cli.targets import load_flow, load_inputs
 from cutwater.errors import many
 from cutwater.report import html as page
@@ -58,7 +58,7 @@ def explain(
         print_json({**_as_data(explanation), "calls": again and again.calls})
     else:
         shown = text.render_text(explanation) + _how(again)
-        output.print(shown, soft_wrap=True)
+        stdout.print(shown, soft_wrap=True)
     raise typer.Exit(0 if explanation.holds else 1)
 
 

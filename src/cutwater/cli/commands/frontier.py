@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cutwater.cli.durations import duration
-from cutwater.cli.screen import output, print_json, table
+from cutwater.cli.screen import print_json, stdout, table
 from cutwater.cli.targets import spark_package
 from cutwater.errors import Problem, RefusedError
 from cutwater.times import Product
@@ -67,23 +67,23 @@ def _chosen(found: Frontiers, name: str | None) -> list[StepFrontier]:
 
 
 def _show(found: Frontiers, steps: list[StepFrontier]) -> None:
-    _say(f"{found.flow}: {_how_far(found)}")
+    _print(f"{found.flow}: {_how_far(found)}")
     if found.is_closed:
         return
     if found.loop is not None:
-        _say(
+        _print(
             f"'{found.loop.loop}' {found.loop.message}: its output is complete when no "
             "iteration is left"
         )
         for sentence in _iterating(found, found.loop.loop):
-            _say(sentence)
+            _print(sentence)
     columns = ["step", "", "complete up to", "held by"]
     rows = [("  " * s.depth + s.step, s.verb, _time(s.completed), _held_by(s)) for s in steps]
     table(columns, rows)
     # Steps that only forward events wait for nothing; the steps downstream are held instead.
     for each in [s for s in steps if s.waits or len(steps) == 1 or s.asked is not None]:
         for sentence in _sentences(found, each):
-            _say(sentence)
+            _print(sentence)
 
 
 def _iterating(found: Frontiers, loop: str) -> Iterator[str]:
@@ -197,5 +197,5 @@ def _way_out(found: Frontiers, step: StepFrontier, holder: Position) -> Iterator
         yield f"it is released after {duration(limit)} without input while others have some"
 
 
-def _say(text: str) -> None:
-    output.print(text, soft_wrap=True)
+def _print(text: str) -> None:
+    stdout.print(text, soft_wrap=True)

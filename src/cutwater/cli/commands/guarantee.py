@@ -9,7 +9,7 @@ import typer
 
 from cutwater.checking.guarantees.order_sensitivity import Sensitivity, order_sensitivity
 from cutwater.cli.files import write_text
-from cutwater.cli.screen import live, output, print_json, table
+from cutwater.cli.screen import live, print_json, stdout, table
 from cutwater.cli.targets import load_flow, load_inputs, spark_package
 from cutwater.flow import Flow
 from cutwater.flow.checked import noted_check
@@ -91,15 +91,15 @@ def _settings(flow: Flow, config: Path | None, found: Sensitivity) -> list[Setti
 def _show(flow: Flow, found: Sensitivity, settings: list[Setting], *, is_verbose: bool) -> None:
     checked = noted_check(flow)
     for number, screen in enumerate(screens(found, settings, checked)):
-        _say(("\n" if number else "") + screen.title)
+        _print(("\n" if number else "") + screen.title)
         table(screen.columns, screen.rows)
     if is_verbose:
-        _say("\n" + details(found, settings))
+        _print("\n" + details(found, settings))
     if loops := list(loop_sentences(flow.steps)):
-        _say("\n" + "\n".join(["on Spark:", *loops]))
+        _print("\n" + "\n".join(["on Spark:", *loops]))
     if checked is None:
-        _say("\nnot checked: cutwater check TARGET looks for crashes that can be seen")
+        _print("\nnot checked: cutwater check TARGET looks for crashes that can be seen")
 
 
-def _say(text: str) -> None:
-    output.print(text, soft_wrap=True)
+def _print(text: str) -> None:
+    stdout.print(text, soft_wrap=True)

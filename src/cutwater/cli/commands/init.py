@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cutwater.cli.files import write_text
-from cutwater.cli.screen import output
+from cutwater.cli.screen import stdout
 from cutwater.errors import Problem, RefusedError
 from cutwater.spark.storage.local_paths import is_url, not_local
 
@@ -149,7 +149,7 @@ def init(
         "  cutwater run flow.py:flow --config run.toml  # on Spark; results are in out/",
     ]
     for line in message:
-        output.print(line, soft_wrap=True)
+        stdout.print(line, soft_wrap=True)
 
 
 def _make_folder(folder: Path) -> None:

@@ -16,7 +16,7 @@ import typer
 from cutwater.cli.options import with_options
 from cutwater.cli.pairs import Bindings, pairs
 from cutwater.cli.run_view import run_view
-from cutwater.cli.screen import errors, output, print_json, show_counts
+from cutwater.cli.screen import errors, print_json, show_counts, stdout
 from cutwater.cli.stopping import EPOCH_FIRST, INTERRUPTED, stops_asked_for
 from cutwater.cli.targets import load_flow, spark_package
 from cutwater.endings import of_unexpected
@@ -107,7 +107,7 @@ def run(
     try:
         result = _run(order, explain)
     except KeyboardInterrupt:
-        _say("stopped at once; the next run repeats the epoch that was running")
+        _print("stopped at once; the next run repeats the epoch that was running")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print_json(result)
@@ -250,19 +250,19 @@ def _watched(
 
 def _show(result: RunResult, checkpoint: Path) -> None:
     epochs = many(result.epochs, "tick" if result.mode == "realtime" else "epoch")
-    _say(f"{result.flow}: {epochs} in run {result.generation} of this checkpoint")
+    _print(f"{result.flow}: {epochs} in run {result.generation} of this checkpoint")
     if result.is_stopped:
-        _say("stopped, as requested; the next run continues from here")
+        _print("stopped, as requested; the next run continues from here")
     show_counts("sink", result.rows, "rows of all runs")
     for what, counts in (("bad records", result.bad_records), ("late events", result.late)):
         for name, count in counts.items():
             if count:
                 kept = checkpoint / what.replace(" ", "-") / name
-                _say(f"{what} of '{name}' in all runs: {count}, kept in {kept}")
+                _print(f"{what} of '{name}' in all runs: {count}, kept in {kept}")
 
 
-def _say(text: str) -> None:
-    output.print(text, soft_wrap=True)
+def _print(text: str) -> None:
+    stdout.print(text, soft_wrap=True)
 
 
 def _notify(text: str) -> None:

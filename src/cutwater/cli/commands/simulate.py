@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cutwater.cli.screen import output, print_json
+from cutwater.cli.screen import print_json, stdout
 from cutwater.cli.targets import load_flow, load_inputs
 from cutwater.semantics import Simulation
 from cutwater.semantics import simulate as run_in_memory
@@ -60,16 +60,16 @@ def _as_data(flow: str, result: Simulation) -> dict[str, Any]:
 
 def _show(result: Simulation) -> None:
     for sink in result.events:
-        output.print(sink, style="bold", soft_wrap=True)
+        stdout.print(sink, style="bold", soft_wrap=True)
         for number, values in enumerate(result.by_epoch(sink), 1):
             title = "end" if number == result.epochs else f"epoch {number}"
             if values:
-                output.print(f"  {title}", style="dim")
+                stdout.print(f"  {title}", style="dim")
             for value in values:
-                output.print(f"    {value!r}", soft_wrap=True)
+                stdout.print(f"    {value!r}", soft_wrap=True)
     for source, count in result.late.items():
         if count:
             message = f"{count} late events of '{source}' were left out"
-            output.print(message, soft_wrap=True)
+            stdout.print(message, soft_wrap=True)
             for value in result.late_events[source]:
-                output.print(f"    {value!r}", soft_wrap=True)
+                stdout.print(f"    {value!r}", soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cutwater.cli.screen import errors, live, output, print_json, table
+from cutwater.cli.screen import errors, live, print_json, stdout, table
 from cutwater.cli.targets import spark_package
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ def _candidates(text: str) -> list[Any]:
 
 def _show(found: StepState, limit: int) -> None:
     message = f"{found.flow}: '{found.step}' at the end of {found.unit} {found.epoch}"
-    output.print(message, soft_wrap=True)
+    stdout.print(message, soft_wrap=True)
     columns = list(dict.fromkeys(name for row in found.rows for name in row))
     if columns:
         table(columns, [[_cell(row.get(name, "")) for name in columns] for row in found.rows])
     else:
-        output.print("no key has a state")
+        stdout.print("no key has a state")
     if not found.is_whole:
         errors.print(f"there are more than {limit}; see them with --limit")
 

@@ -14,7 +14,7 @@ from cutwater.flow.fusing import Placement, Plan, Segment, plan
 from cutwater.flow.inference import infer
 from cutwater.flow.timely.cutting import iteration_phrase, loop_to_cut
 
-__all__ = ["Diagram", "DiagramEdge", "DiagramNode", "Group", "Sort", "diagram_of"]
+__all__ = ["Diagram", "DiagramEdge", "DiagramNode", "Sort", "StepGroup", "diagram_of"]
 
 Sort = Literal["source", "step", "stateful", "sink"]
 
@@ -33,7 +33,7 @@ class DiagramNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class StepGroup:
     """Steps that run as one operator, or a single step."""
 
     nodes: tuple[int, ...]
@@ -66,12 +66,12 @@ class Diagram:
     name: str
     nodes: tuple[DiagramNode, ...]
     """Indexed by number."""
-    groups: tuple[Group, ...]
+    groups: tuple[StepGroup, ...]
     """Every step is in exactly one; edges between groups lead from smaller to larger numbers."""
     edges: tuple[DiagramEdge, ...]
 
     @property
-    def exchanges(self) -> tuple[Group, ...]:
+    def exchanges(self) -> tuple[StepGroup, ...]:
         """The groups whose inputs are exchanged."""
         return tuple(group for group in self.groups if group.exchange)
 
@@ -125,11 +125,11 @@ def _verb(step: s.Step, steps: Sequence[s.Step]) -> str:
     )
 
 
-def _groups(planned: Plan) -> tuple[Group, ...]:
+def _groups(planned: Plan) -> tuple[StepGroup, ...]:
     steps = planned.flow.steps
     numbers = {id(step): n for n, step in enumerate(steps)}
     groups = [
-        Group(
+        StepGroup(
             tuple(numbers[id(step)] for step in segment.steps),
             segment.placement,
             _exchange(segment, numbers[id(segment.steps[0])], steps)
@@ -138,7 +138,7 @@ def _groups(planned: Plan) -> tuple[Group, ...]:
         )
         for segment in planned.segments
     ]
-    groups += [Group((numbers[id(sink)],), "anywhere") for sink, _ in planned.sinks]
+    groups += [StepGroup((numbers[id(sink)],), "anywhere") for sink, _ in planned.sinks]
     return tuple(sorted(groups, key=lambda group: group.nodes))
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from math import ceil
 
 from cutwater.flow.drawing.alignment import Extent, aligned
-from cutwater.flow.drawing.diagram import Diagram, DiagramNode, Group
+from cutwater.flow.drawing.diagram import Diagram, DiagramNode, StepGroup
 from cutwater.flow.drawing.layering import Layering, layered
-from cutwater.flow.drawing.lettering import BADGE, NAME, SMALL, VERB, clean
 from cutwater.flow.drawing.routing import Box, Column, EdgeRoute, Grid, HorizontalRun, routed
+from cutwater.flow.drawing.text_width import BADGE, NAME, SMALL, VERB, clean
 
 __all__ = ["PADDING", "Badge", "DiagramLayout", "GroupFrame", "laid_out"]
 
@@ -39,7 +39,7 @@ _SLOPE = 0.24  # how much a gap widens per pixel that an edge climbs in it
 class GroupFrame:
     """The frame around fused steps."""
 
-    group: Group
+    group: StepGroup
     box: Box
 
 
@@ -47,7 +47,7 @@ class GroupFrame:
 class Badge:
     """The label of an exchange; it is left of its group, and all inputs end at it."""
 
-    group: Group
+    group: StepGroup
     box: Box
     stub: HorizontalRun
     """From the badge to the first step."""
@@ -161,13 +161,13 @@ def _width(node: DiagramNode) -> float:
     return float(ceil(min(most, max(least, needed + 2 * PADDING))))
 
 
-def _group_width(diagram: Diagram, group: Group) -> float:
+def _group_width(diagram: Diagram, group: StepGroup) -> float:
     inner = sum(_width(diagram.nodes[n]) for n in group.nodes)
     sides = 2 * _FRAME_SIDE if group.is_fused else 0.0
     return inner + _BETWEEN_STEPS * (len(group.nodes) - 1) + sides
 
 
-def _boxes(diagram: Diagram, group: Group, body: float, middle: float) -> dict[int, Box]:
+def _boxes(diagram: Diagram, group: StepGroup, body: float, middle: float) -> dict[int, Box]:
     x = body + (_FRAME_SIDE if group.is_fused else 0.0)
     boxes = {}
     for n in group.nodes:
@@ -176,14 +176,14 @@ def _boxes(diagram: Diagram, group: Group, body: float, middle: float) -> dict[i
     return boxes
 
 
-def _frame(group: Group, boxes: tuple[Box, ...]) -> GroupFrame:
+def _frame(group: StepGroup, boxes: tuple[Box, ...]) -> GroupFrame:
     first, last = boxes[group.nodes[0]], boxes[group.nodes[-1]]
     width = last.right - first.x + 2 * _FRAME_SIDE
     height = _FRAME.above + _BOX_HEIGHT + _FRAME.below
     return GroupFrame(group, Box(first.x - _FRAME_SIDE, first.y - _FRAME.above, width, height))
 
 
-def _badge(group: Group, boxes: tuple[Box, ...]) -> Badge:
+def _badge(group: StepGroup, boxes: tuple[Box, ...]) -> Badge:
     first = boxes[group.nodes[0]]
     body = first.x - (_FRAME_SIDE if group.is_fused else 0.0)
     width = _badge_width(group)
@@ -192,10 +192,10 @@ def _badge(group: Group, boxes: tuple[Box, ...]) -> Badge:
     return Badge(group, box, HorizontalRun(box.right, first.x, first.middle), text)
 
 
-def _badge_width(group: Group) -> float:
+def _badge_width(group: StepGroup) -> float:
     wanted = BADGE.width(_badge_text(group)) + 2 * _BADGE_PADDING
     return float(ceil(min(_BADGE_WIDTH, wanted)))
 
 
-def _badge_text(group: Group) -> str:
+def _badge_text(group: StepGroup) -> str:
     return clean(group.exchange or "").removeprefix("all in ")

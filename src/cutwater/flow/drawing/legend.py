@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cutwater.flow.drawing.diagram import Diagram, Sort
-from cutwater.flow.drawing.lettering import LEGEND
 from cutwater.flow.drawing.marks import head, label, number, rectangle, sign
 from cutwater.flow.drawing.routing import Box
+from cutwater.flow.drawing.text_width import LEGEND
 
 __all__ = ["legend"]
 

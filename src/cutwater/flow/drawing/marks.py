@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 
 from cutwater.flow.drawing.diagram import Sort
-from cutwater.flow.drawing.lettering import Font
 from cutwater.flow.drawing.routing import Box
+from cutwater.flow.drawing.text_width import Font
 
 __all__ = ["head", "label", "number", "rectangle", "sign"]
 
@@ -42,7 +42,7 @@ def label(x: float, y: float, text: str, font: Font, sort: str, room: float) -> 
 
     Examples
     --------
-    >>> from cutwater.flow.drawing.lettering import NAME
+    >>> from cutwater.flow.drawing.text_width import NAME
     >>> label(0, 10, "a < b", NAME, "cw-name", 100)
     '<text class="cw-text cw-name" x="0" y="10">a &lt; b</text>'
     """

@@ -6,8 +6,15 @@ import re
 from collections.abc import Iterator
 
 from cutwater.flow.builder import Flow
-from cutwater.flow.drawing.diagram import Diagram, DiagramEdge, DiagramNode, Group, Sort, diagram_of
-from cutwater.flow.drawing.lettering import clean
+from cutwater.flow.drawing.diagram import (
+    Diagram,
+    DiagramEdge,
+    DiagramNode,
+    Sort,
+    StepGroup,
+    diagram_of,
+)
+from cutwater.flow.drawing.text_width import clean
 from cutwater.flow.fusing import Plan
 
 __all__ = ["mermaid"]
@@ -82,7 +89,7 @@ def _lines(diagram: Diagram) -> Iterator[str]:
             yield f"  classDef {sort} {style}"
 
 
-def _group(diagram: Diagram, group: Group) -> Iterator[str]:
+def _group(diagram: Diagram, group: StepGroup) -> Iterator[str]:
     nodes = [diagram.nodes[n] for n in group.nodes]
     if not group.is_fused:
         yield _node(nodes[0])

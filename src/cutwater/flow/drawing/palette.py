@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutwater.flow.drawing.lettering import BADGE, LEGEND, NAME, SMALL, TITLE, VERB, Font
+from cutwater.flow.drawing.text_width import BADGE, LEGEND, NAME, SMALL, TITLE, VERB, Font
 
 __all__ = ["COLOURS", "LEGIBLE", "style_sheet"]
 

@@ -10,10 +10,10 @@ from cutwater.flow.builder import Flow
 from cutwater.flow.drawing.diagram import Diagram, DiagramNode, diagram_of
 from cutwater.flow.drawing.layout import PADDING, Badge, DiagramLayout, GroupFrame, laid_out
 from cutwater.flow.drawing.legend import legend
-from cutwater.flow.drawing.lettering import BADGE, NAME, SMALL, TITLE, VERB, clean
 from cutwater.flow.drawing.marks import head, label, number, rectangle, sign
 from cutwater.flow.drawing.palette import style_sheet
 from cutwater.flow.drawing.routing import Box, EdgeRoute, HorizontalRun
+from cutwater.flow.drawing.text_width import BADGE, NAME, SMALL, TITLE, VERB, clean
 from cutwater.flow.fusing import Plan
 
 __all__ = ["EdgeMark", "svg"]

@@ -15,9 +15,9 @@ replanning                     `order_of_removal`, `remove`            ``spark/r
 only the flow that began it    `may_finish`                            ``spark/recovery.py``
 =============================  ======================================  ==========================
 
-An epoch is a range of records; its output in each sink partition is one `Row` that names the range
-and the code that made it, so rows of two plans or of two flows differ. A task is one bucket: it
-feeds the same partition of every sink.
+An epoch is a range of records; its output in each sink partition is one `EpochRow` that names the
+range and the code that made it, so rows of two plans or of two flows differ. A task is one bucket:
+it writes to the same partition of every sink.
 
 Not modelled: state (Spark names it by the commit, so a zombie's writes are never read); more than
 one source; an epoch without any output; adoption of another checkpoint's sink; restored backups.
@@ -39,18 +39,18 @@ from msgspec.structs import replace
 __all__ = [
     "Case",
     "EpochPlan",
+    "EpochRow",
     "Ledger",
     "Microbatches",
-    "Part",
-    "Row",
     "Run",
     "SinkState",
+    "TransactionPart",
     "World",
     "with_run",
     "without_run",
 ]
 
-Part = Literal["fence", "compare", "rows", "ledger"]
+TransactionPart = Literal["fence", "compare", "rows", "ledger"]
 """A part of a transaction with a sink; see `Microbatches.transaction`."""
 
 
@@ -61,7 +61,7 @@ class EpochPlan(msgspec.Struct, frozen=True, order=True):
     end: int
 
 
-class Row(msgspec.Struct, frozen=True):
+class EpochRow(msgspec.Struct, frozen=True):
     """The output of an epoch in a sink partition: a function of its plan and of the code."""
 
     plan: EpochPlan
@@ -80,7 +80,7 @@ class Ledger(msgspec.Struct, frozen=True):
 class SinkState(msgspec.Struct, frozen=True):
     """A sink: what readers see, and its ledgers."""
 
-    shown: tuple[tuple[Row, ...], ...]
+    shown: tuple[tuple[EpochRow, ...], ...]
     """For each sink partition, the rows that readers see, in order."""
     ledgers: tuple[Ledger, ...]
     """The ledger recorded in the checkpoint, and one of another name."""
@@ -320,11 +320,11 @@ class Microbatches:
 
     # -- releasing
 
-    def transaction(self) -> tuple[tuple[Part, ...], ...]:
+    def transaction(self) -> tuple[tuple[TransactionPart, ...], ...]:
         """One transaction: check the fence, skip if written, then write rows and ledger entry."""
         return (("fence", "compare", "rows", "ledger"),)
 
-    def work_of_a_task(self) -> list[tuple[int, tuple[Part, ...]]]:
+    def work_of_a_task(self) -> list[tuple[int, tuple[TransactionPart, ...]]]:
         """Sink and parts of each transaction of a task; no parts: rows are staged."""
         return [
             (number, parts)
@@ -332,7 +332,7 @@ class Microbatches:
             for parts in (self.transaction() if release == "early" else ((),))
         ]
 
-    def work_of_a_publisher(self) -> list[tuple[int, tuple[Part, ...]]]:
+    def work_of_a_publisher(self) -> list[tuple[int, tuple[TransactionPart, ...]]]:
         """Sink and parts of each transaction in which the driver publishes staged rows."""
         return [
             (number, parts)
@@ -412,7 +412,13 @@ class Microbatches:
     # -- what the rules share
 
     def _transact(
-        self, w: World, run: Run, number: int, task: int, parts: Iterable[Part], files: int
+        self,
+        w: World,
+        run: Run,
+        number: int,
+        task: int,
+        parts: Iterable[TransactionPart],
+        files: int,
     ) -> tuple[World, Literal["fenced", "written", "done"]]:
         """One atomic transaction with a sink for one of its partitions."""
         ledger, after = w.sinks[number].ledgers[run.ledger], w
@@ -423,7 +429,7 @@ class Microbatches:
             if part == "compare" and ledger.epochs[task] > run.epoch:
                 return w, "written"
             if part == "rows":
-                after = _with_rows(after, number, task, (Row(run.plan, run.code),) * files)
+                after = _with_rows(after, number, task, (EpochRow(run.plan, run.code),) * files)
             if part == "ledger":
                 epochs = _put(ledger.epochs, task, run.epoch + 1)
                 after = _with_ledger(after, number, run.ledger, replace(ledger, epochs=epochs))
@@ -477,7 +483,7 @@ def _with_ledger(w: World, number: int, name: int, ledger: Ledger) -> World:
     return _with_sink(w, number, replace(sink, ledgers=ledgers))
 
 
-def _with_rows(w: World, number: int, task: int, rows: tuple[Row, ...]) -> World:
+def _with_rows(w: World, number: int, task: int, rows: tuple[EpochRow, ...]) -> World:
     sink = w.sinks[number]
     shown = (*sink.shown[:task], (*sink.shown[task], *rows), *sink.shown[task + 1 :])
     return _with_sink(w, number, replace(sink, shown=shown))

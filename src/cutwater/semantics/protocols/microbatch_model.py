@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from cutwater.semantics.protocols.microbatch import (
     Case,
+    EpochRow,
     Ledger,
     Microbatches,
-    Row,
     Run,
     SinkState,
     World,
@@ -70,7 +70,7 @@ class MicrobatchModel:
         """The world after a step."""
         return self._successors(state)[action]
 
-    def observation(self, state: World) -> tuple[tuple[tuple[Row, ...], ...], ...]:
+    def observation(self, state: World) -> tuple[tuple[tuple[EpochRow, ...], ...], ...]:
         """What readers see: for each sink and partition its rows, in order."""
         return tuple(sink.shown for sink in state.sinks)
 
@@ -169,14 +169,14 @@ class MicrobatchModel:
 _FAULTS = frozenset({"retry", "crash", "lose"})
 
 
-def is_consistent(case: Case) -> Callable[[tuple[tuple[tuple[Row, ...], ...], ...]], bool]:
+def is_consistent(case: Case) -> Callable[[tuple[tuple[tuple[EpochRow, ...], ...], ...]], bool]:
     """Does one run without failures explain everything that is visible?
 
     Each partition of an early sink shows a prefix of it; all partitions of a commit sink show the
     same epochs.
     """
 
-    def holds(shown: tuple[tuple[tuple[Row, ...], ...], ...]) -> bool:
+    def holds(shown: tuple[tuple[tuple[EpochRow, ...], ...], ...]) -> bool:
         longest = max((rows for sink in shown for rows in sink), key=len)
         ends = [0, *(row.plan.end for row in longest)]
         is_a_run = [row.plan.start for row in longest] == ends[:-1]

@@ -26,7 +26,7 @@ from cutwater.spark.checkpoint.store import (
     no_checkpoint,
     refuse_real_time,
 )
-from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
+from cutwater.spark.embedded.session import check_session, closing_session, embedded_session
 from cutwater.spark.state.partitions import check_partitions
 
 __all__ = ["Rescaled", "rescale"]
@@ -69,7 +69,7 @@ def rescale(
         return Rescaled(identity.flow, partitions, partitions, store.next_epoch())
     scratch = store.root / "scratch"
     session = spark or embedded_session(scratch, master=master)
-    with looked_after(session, scratch, is_ours=spark is None):
+    with closing_session(session, scratch, is_ours=spark is None):
         check_session(session)
         with locked(store, session, LOCK_WAIT_SECONDS, notify):
             files = SparkFiles(store.root, identity.generation)

@@ -28,7 +28,7 @@ from cutwater.spark.job.spec import Job
 from cutwater.spark.storage.durable import read_json, write_json
 from cutwater.spark.storage.notes import read_note, write_note
 
-__all__ = ["ACCEPTABLE", "note_released", "output_problems", "remember_sinks", "strange_outputs"]
+__all__ = ["ACCEPTABLE", "changed_outputs", "note_released", "output_problems", "remember_sinks"]
 
 _BEHIND = "output-behind"
 _ELSEWHERE = "another-output"
@@ -76,7 +76,7 @@ def output_problems(
     return [problem for problem in found if problem.code != OUTPUT_AHEAD or not is_planned]
 
 
-def strange_outputs(root: Path, name: str, sink: SinkConnector, query_id: str) -> list[Problem]:
+def changed_outputs(root: Path, name: str, sink: SinkConnector, query_id: str) -> list[Problem]:
     """Why an output is not the one that the checkpoint wrote to, or lacks released rows."""
     before, released = _bound(root).get(name), _released(root).get(name, -1)
     if before is None or not sink.location:

@@ -26,7 +26,7 @@ from cutwater.spark.checkpoint.state_store import (
     UnknownFormatError,
 )
 from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
-from cutwater.spark.embedded.session import check_session, embedded_session, looked_after
+from cutwater.spark.embedded.session import check_session, closing_session, embedded_session
 from cutwater.spark.exchange.bucket_hash import labels
 from cutwater.spark.exchange.readable_keys import key_of
 from cutwater.spark.state.cache import CachedState
@@ -260,7 +260,7 @@ def _session(spark: SparkSession | None, master: str) -> Iterator[SparkSession]:
     scratch = Path(tempfile.mkdtemp(prefix="cutwater-"))
     session = embedded_session(scratch, master=master)
     try:
-        with looked_after(session, scratch, is_ours=True):
+        with closing_session(session, scratch, is_ours=True):
             yield session
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

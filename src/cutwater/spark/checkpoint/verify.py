@@ -28,7 +28,7 @@ from cutwater.errors import CutwaterError, Problem, RefusedError
 from cutwater.spark.checkpoint.checksums import why_altered
 from cutwater.spark.checkpoint.compatibility import Identity
 from cutwater.spark.checkpoint.offset_log import LOG
-from cutwater.spark.checkpoint.sink_records import output_problems, strange_outputs
+from cutwater.spark.checkpoint.sink_records import changed_outputs, output_problems
 from cutwater.spark.checkpoint.store import Checkpoint, no_checkpoint
 from cutwater.spark.connectors.base.side_outputs import (
     bad_records_sink,
@@ -295,7 +295,7 @@ class Looking:
             self.files += 1
             try:
                 found = output_problems(self._checkpoint, name, sink, identity.query_id)
-                self.problems += found or strange_outputs(
+                self.problems += found or changed_outputs(
                     self._checkpoint.root, name, sink, identity.query_id
                 )
             except CutwaterError as error:

@@ -20,10 +20,10 @@ def main(address: str, python: str, *arguments: str) -> int:
         server.connect(address)
         server.sendall(_request(arguments))
         socket.send_fds(server, [b"\0"], [0, 1, 2])
-        is_heard = bool(server.recv(1))
+        has_answer = bool(server.recv(1))
     except OSError:
-        is_heard = False
-    if not is_heard:
+        has_answer = False
+    if not has_answer:
         os.execv(python, [python, *arguments])
     code = server.recv(1)
     return code[0] if code else 1

@@ -31,7 +31,7 @@ from pathlib import Path
 
 from cutwater.spark.embedded import fork_client, jvm
 
-__all__ = ["ForkServer", "Request", "start_fork_server"]
+__all__ = ["ForkServer", "ProcessRequest", "start_fork_server"]
 
 _IMPORTED = (
     "pyspark.daemon",
@@ -92,7 +92,7 @@ def _let_go(server: subprocess.Popen[bytes]) -> None:
 
 
 @dataclass(frozen=True)
-class Request:
+class ProcessRequest:
     """A process that is asked for."""
 
     arguments: list[str]
@@ -101,7 +101,7 @@ class Request:
     environment: dict[bytes, bytes]
 
     @classmethod
-    def read_from(cls, client: socket.socket, streams: list[int]) -> Request:
+    def read_from(cls, client: socket.socket, streams: list[int]) -> ProcessRequest:
         """What a client wants; the streams that it hands over are added to those given."""
         with client.makefile("rb", buffering=0) as stream:
             length = int.from_bytes(_exactly(stream.read, 8), "big")
@@ -154,11 +154,11 @@ class ForkServer:
         self._waiting.register(lifeline, selectors.EVENT_READ, self._close)
         self._waiting.register(listener, selectors.EVENT_READ, self._accept)
 
-    def serve(self) -> Request | None:
+    def serve(self) -> ProcessRequest | None:
         """Wait for clients; returns the request in a forked process, in the server None."""
         while self._waiting.get_map():
             for key, _ in self._waiting.select():
-                react: Callable[[], Request | None] = key.data
+                react: Callable[[], ProcessRequest | None] = key.data
                 if (request := react()) is not None:
                     return request
         return None
@@ -169,7 +169,7 @@ class ForkServer:
         self._waiting.unregister(self._listener)
         self._listener.close()
 
-    def _accept(self) -> Request | None:
+    def _accept(self) -> ProcessRequest | None:
         try:
             client, _ = self._listener.accept()
         except OSError:  # the client is gone
@@ -178,7 +178,7 @@ class ForkServer:
         streams: list[int] = []
         request, process = None, -1
         try:
-            request = Request.read_from(client, streams)
+            request = ProcessRequest.read_from(client, streams)
             process = os.fork()
             if process > 0:
                 self._look_after(process, client)

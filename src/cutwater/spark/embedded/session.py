@@ -33,9 +33,9 @@ from cutwater.spark.storage.durable import make_folder
 
 __all__ = [
     "check_session",
+    "closing_session",
     "embedded_session",
     "is_on_this_machine",
-    "looked_after",
     "make_active",
     "setting_problem",
 ]
@@ -173,7 +173,7 @@ def _quieten(context: SparkContext) -> None:
 
 
 @contextmanager
-def looked_after(session: SparkSession, scratch: Path, *, is_ours: bool) -> Iterator[None]:
+def closing_session(session: SparkSession, scratch: Path, *, is_ours: bool) -> Iterator[None]:
     """Stop our own session at the end; raises an error that explains why a JVM died."""
     process = jvm.own() if is_ours else None
     try:

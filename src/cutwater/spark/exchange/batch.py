@@ -17,7 +17,7 @@ import numpy as np
 from cutwater.ordering import buckets_of
 from cutwater.spark.exchange.columns import Records, joined_values
 
-__all__ = ["EventBatch", "joined", "much_at_once"]
+__all__ = ["EventBatch", "joined", "without_gc"]
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ def _taken(values: Sequence[Any], indices: Sequence[int]) -> Sequence[Any]:
 
 
 @contextmanager
-def much_at_once() -> Iterator[None]:
+def without_gc() -> Iterator[None]:
     """Disable garbage collection for work that makes many objects but no cycles.
 
     Searching for cycles would double its cost.

@@ -21,7 +21,7 @@ from cutwater.errors import InputError, Problem, StepError
 from cutwater.ordering import NO_KEY, canonical, order_bytes, terminated
 from cutwater.spark.connectors.dataframe.source import Frame
 from cutwater.spark.exchange.arrow import arrays_of, arrow_schema, in_utc, records_in
-from cutwater.spark.exchange.batch import EventBatch, much_at_once
+from cutwater.spark.exchange.batch import EventBatch, without_gc
 from cutwater.spark.exchange.columns import Records, record_codec
 from cutwater.spark.exchange.envelope import ROW_SCHEMA, ShuffleWriter, record_batches
 from cutwater.spark.exchange.router import Sender
@@ -65,10 +65,10 @@ class FrameRows:
         with error_boundary():
             work = _FrameWork(load_job(self._job), self._source)
             for batch in _together(batches, _FOLDED_ROWS if work.numbered else FRAME_BATCH_ROWS):
-                with much_at_once():
+                with without_gc():
                     found = work.send(batch)
                 yield from found
-            with much_at_once():
+            with without_gc():
                 rest = work.rest()
             yield from rest
 

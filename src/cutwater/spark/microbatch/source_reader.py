@@ -33,7 +33,7 @@ from cutwater.spark.job.transport import load_job
 from cutwater.spark.microbatch import epochs
 from cutwater.spark.microbatch.idle import Patience, watermark_to_follow
 from cutwater.spark.microbatch.loop_plan import planned
-from cutwater.spark.operators.reading import Reading, control_rows, news_of
+from cutwater.spark.operators.reading import Reading, control_rows, new_watermark
 from cutwater.spark.stopping import StopRequest
 
 __all__ = ["EpochDataSource", "shares"]
@@ -157,7 +157,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 parts.append(_Part([], is_end=job.addresses.source_ranks[self._source] == 0))
             elif chunks:
                 parts = parts or [_Part([])]
-                parts[-1].watermark = news_of(job, self._source, chunks)
+                parts[-1].watermark = new_watermark(job, self._source, chunks)
             return list(parts)
 
     def _sync(self, job: Job) -> None:

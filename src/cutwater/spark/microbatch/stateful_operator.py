@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from cutwater.spark.exchange.batch import much_at_once
+from cutwater.spark.exchange.batch import without_gc
 from cutwater.spark.exchange.envelope import ShuffleWriter, spark_row
 from cutwater.spark.job.error_boundary import error_boundary
 from cutwater.spark.job.transport import load_job
@@ -56,7 +56,7 @@ class Level(StatefulProcessor):
         shuffle = ShuffleWriter(job.addresses.labels, inputs)
         sent = work_epoch(job, self._level, received, bucket, shuffle, origin_of)
         while True:  # send the output of one piece before processing the next
-            with much_at_once():
+            with without_gc():
                 out = next(sent, None)
             if out is None:
                 return

@@ -23,7 +23,7 @@ from cutwater.flow.state_snapshots import time_kept_as
 from cutwater.ordering import NO_KEY
 from cutwater.spark.connectors.base.side_outputs import late_events_sink
 from cutwater.spark.connectors.base.watermarks import not_a_time
-from cutwater.spark.exchange.batch import EventBatch, much_at_once
+from cutwater.spark.exchange.batch import EventBatch, without_gc
 from cutwater.spark.exchange.columns import Records, record_codec
 from cutwater.spark.exchange.envelope import (
     DATA,
@@ -171,7 +171,7 @@ class LateFilter(StatefulProcessor):
                 else:
                     kept = packed if row.kind == DATA else watermarks
                     kept.setdefault(row.target, []).append(bytes(row.body))
-            with much_at_once():
+            with without_gc():
                 sent = self._epoch(job, int(key[0]), packed, watermarks)
             yield from map(spark_row, sent)
 

@@ -17,7 +17,7 @@ from cutwater.ordering import NO_KEY, bucket_of, order_bytes
 from cutwater.spark.connectors.base.side_outputs import bad_records_sink, late_events_sink
 from cutwater.spark.connectors.base.source import BAD, BadRecord, Chunk, RawBatch, times_of
 from cutwater.spark.connectors.base.watermarks import are_comparable, is_time, misplaced
-from cutwater.spark.exchange.batch import EventBatch, joined, much_at_once
+from cutwater.spark.exchange.batch import EventBatch, joined, without_gc
 from cutwater.spark.exchange.columns import Records
 from cutwater.spark.exchange.envelope import (
     END,
@@ -32,7 +32,14 @@ from cutwater.spark.exchange.envelope import (
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
 
-__all__ = ["ENOUGH_BYTES", "WORTH_SENDING", "Reading", "control_rows", "first_failure", "news_of"]
+__all__ = [
+    "ENOUGH_BYTES",
+    "WORTH_SENDING",
+    "Reading",
+    "control_rows",
+    "first_failure",
+    "new_watermark",
+]
 
 WORTH_SENDING = 1_000
 """Fewer records are combined with the next run, so small files do not make small rows."""
@@ -72,7 +79,7 @@ class Reading:
             self._records_waiting += len(raw_batch.raws)
             first += len(raw_batch.raws)
             if self._is_worth_sending(raw_batch):
-                with much_at_once():
+                with without_gc():
                     rows = self._sent()
                 yield from record_batches(rows)
 
@@ -89,12 +96,12 @@ class Reading:
             for raw_batch in self._reader.batches(chunk):
                 self._waiting.append((chunk, raw_batch, first))
                 first += len(raw_batch.raws)
-        with much_at_once():
+        with without_gc():
             return [*self._sent(), *self._shuffle.drain()]
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """The output rows for the runs that still wait."""
-        with much_at_once():
+        with without_gc():
             rows = [*self._sent(), *self._shuffle.drain()]
         yield from record_batches(rows)
 
@@ -304,7 +311,7 @@ def first_failure(
     return None
 
 
-def news_of(job: Job, source: str, chunks: Sequence[Chunk]) -> bytes | None:
+def new_watermark(job: Job, source: str, chunks: Sequence[Chunk]) -> bytes | None:
     """The encoded watermark after these chunks; None if it is not new or not needed."""
     tracker = job.watermark_tracker_of(source)
     if tracker is None or source not in job.requirements.watermark_sources:

@@ -29,8 +29,8 @@ __all__ = [
     "EventRunner",
     "Piece",
     "SegmentRunner",
+    "error_at",
     "packed_in_pieces",
-    "stands_at",
     "unpack_events",
 ]
 
@@ -128,7 +128,7 @@ def _permuted(batch: EventBatch, firsts: list[int], seed: int) -> tuple[EventBat
     return batch.take(indices), [firsts[i] for i in indices]
 
 
-def stands_at(error: StepError, batch: EventBatch, row: int) -> StepError:
+def error_at(error: StepError, batch: EventBatch, row: int) -> StepError:
     """The error with the order of the event that caused it."""
     error.order = batch.orders[row] if row < len(batch.orders) else b""
     return error
@@ -187,7 +187,7 @@ class EventRunner(SegmentRunner):
                 put(key_bytes, key, state)
                 emitted.append((order, key_bytes, key, outputs, first))
         except StepError as error:
-            raise stands_at(error, batch, len(emitted)) from error.__cause__
+            raise error_at(error, batch, len(emitted)) from error.__cause__
         self._sender.events(emitted, self._label)
 
     def barrier(self) -> None:

@@ -21,7 +21,7 @@ from cutwater.spark.exchange.batch import EventBatch
 from cutwater.spark.exchange.envelope import ShuffleWriter
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
-from cutwater.spark.operators.segment_runner import SegmentRunner, packed_in_pieces, stands_at
+from cutwater.spark.operators.segment_runner import SegmentRunner, error_at, packed_in_pieces
 from cutwater.spark.state.bucket import BucketStates
 from cutwater.spark.state.storage import encode_states
 
@@ -68,7 +68,7 @@ class TaskRunner(SegmentRunner):
         try:
             run(self._step, batch.key_bytes, batch.values, states, outputs)
         except StepError as error:
-            raise stands_at(error, batch, len(outputs)) from error.__cause__
+            raise error_at(error, batch, len(outputs)) from error.__cause__
         self._keep(states)
         self._sender.values(batch, outputs, firsts if self._segment.reads_twice else None)
 

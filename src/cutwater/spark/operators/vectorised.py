@@ -21,7 +21,7 @@ from cutwater.spark.exchange.columns import Records, number_keys
 from cutwater.spark.exchange.envelope import ShuffleWriter
 from cutwater.spark.exchange.router import Sender
 from cutwater.spark.job.spec import Job
-from cutwater.spark.operators.segment_runner import SegmentRunner, packed_in_pieces, stands_at
+from cutwater.spark.operators.segment_runner import SegmentRunner, error_at, packed_in_pieces
 from cutwater.spark.state.bucket import BucketStates
 from cutwater.spark.state.table import StateColumn, StateTable
 from cutwater.vectors import BatchOutcome, Keys, Layout, run_batch
@@ -99,7 +99,7 @@ class VectorisedRunner(SegmentRunner):
                 f"a batch of {many(len(events), 'event')} of {many(keys.size, 'key')}"
             )
             row = self._first_that_fails(states, batch, type(error))
-            raise stands_at(step_failed(self._step, (subject,), error), batch, row) from error
+            raise error_at(step_failed(self._step, (subject,), error), batch, row) from error
 
     def _first_that_fails(
         self, states: dict[str, Any], batch: EventBatch, kind: type[BaseException]
@@ -126,12 +126,12 @@ class VectorisedRunner(SegmentRunner):
 
 
 def _keep(table: StateTable, slots: np.ndarray, outcome: BatchOutcome) -> None:
-    if outcome.gone is None:
+    if outcome.deleted is None:
         table.write(slots, outcome.states)
         return
-    stays = ~outcome.gone
+    stays = ~outcome.deleted
     table.write(slots[stays], {name: column[stays] for name, column in outcome.states.items()})
-    table.remove(slots[outcome.gone])
+    table.remove(slots[outcome.deleted])
 
 
 class _Described:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cutwater.spark.connectors.base.sink import BucketRows
 from cutwater.spark.connectors.base.source import Chunk
-from cutwater.spark.exchange.batch import much_at_once
+from cutwater.spark.exchange.batch import without_gc
 from cutwater.spark.exchange.envelope import ShuffleRow, ShuffleWriter
 from cutwater.spark.exchange.sink_rows import bucket_rows
 from cutwater.spark.job.error_boundary import error_boundary
@@ -142,7 +142,7 @@ class OperatorTask:
         for row in unpack_rows(bodies):
             by_bucket.setdefault(row[0], []).append(row)
         sent: list[ShuffleRow] = []
-        with much_at_once():
+        with without_gc():
             for label, rows in sorted(by_bucket.items()):
                 sent += self._run_bucket(label, rows)
         if self._is_last:

@@ -12,7 +12,7 @@ from support.flows import hidden_inputs as hidden
 
 import cutwater as cw
 from cutwater.checking.purity.repeated_calls import Calls, check_purity
-from cutwater.checking.purity.static_hints import suspicions
+from cutwater.checking.purity.static_hints import hints_of
 from cutwater.checking.purity.surroundings import another_clock
 from cutwater.errors import StepError
 from cutwater.flow.fusing import plan
@@ -214,11 +214,9 @@ def test_a_function_that_hangs_only_in_another_process_is_named(monkeypatch):
 
 def test_suspicions_follow_other_modules_and_variables_of_functions_around():
     wanted = "'_cache' (a dict that can change)"
-    assert wanted in suspicions(hidden.cached)
-    assert wanted in suspicions(hidden.cached_through_its_module)
-    assert any(
-        "'seen' (a variable of a function around" in s for s in suspicions(hidden.counting())
-    )
+    assert wanted in hints_of(hidden.cached)
+    assert wanted in hints_of(hidden.cached_through_its_module)
+    assert any("'seen' (a variable of a function around" in s for s in hints_of(hidden.counting()))
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from support.flows import impure_tasks as tasks
 import cutwater as cw
 from cutwater.checking.purity.other_process import HASH_SEEDS, call_elsewhere
 from cutwater.checking.purity.repeated_calls import Calls, check_purity
-from cutwater.checking.purity.static_hints import suspicions
+from cutwater.checking.purity.static_hints import hints_of
 from cutwater.flow import steps as s
 from cutwater.flow.fusing import plan
 from cutwater.semantics.crashing import run_with_crashes
@@ -263,7 +263,7 @@ def closing_over(held):
     ],
 )
 def test_what_code_names_is_a_ground_for_a_warning(f, expected):
-    assert suspicions(f) == expected
+    assert hints_of(f) == expected
 
 
 MODULE = """

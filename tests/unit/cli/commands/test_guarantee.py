@@ -52,7 +52,7 @@ dsn = "host=localhost"
 
 @pytest.fixture(autouse=True)
 def wide(monkeypatch):
-    monkeypatch.setattr("cutwater.cli.screen.output.width", 100)
+    monkeypatch.setattr("cutwater.cli.screen.stdout.width", 100)
 
 
 def test_the_text(cli, write):

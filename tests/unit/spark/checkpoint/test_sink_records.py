@@ -13,10 +13,10 @@ import cutwater as cw
 from cutwater.spark import delta_table, folder, postgres_table
 from cutwater.spark.checkpoint import sink_records
 from cutwater.spark.checkpoint.sink_records import (
+    changed_outputs,
     note_released,
     output_problems,
     remember_sinks,
-    strange_outputs,
 )
 from cutwater.spark.connectors.base.refusals import ahead
 from cutwater.spark.microbatch import writer
@@ -75,7 +75,7 @@ class Lives:
         return {
             name: problems
             for name, sink in self.toy.job.sinks.items()
-            if (problems := strange_outputs(self.root, name, sink, "toy"))
+            if (problems := changed_outputs(self.root, name, sink, "toy"))
         }
 
     def live(self, crash):

@@ -9,7 +9,7 @@ from cutwater.endings import exit_code
 from cutwater.errors import ConnectorError, CutwaterError, RefusedError
 from cutwater.spark.embedded import session as sessions
 from cutwater.spark.embedded.launching import gateway_to
-from cutwater.spark.embedded.session import embedded_session, looked_after
+from cutwater.spark.embedded.session import closing_session, embedded_session
 
 NO_MEMORY = "# There is insufficient memory for the Java Runtime Environment to continue."
 
@@ -80,7 +80,7 @@ def test_a_cluster_that_is_down_may_be_up_again(tmp_path, monkeypatch, error, ki
 def test_a_session_that_its_cluster_gave_up_may_be_started_again(tmp_path):
     with (
         pytest.raises(CutwaterError, match="session-stopped") as ended,
-        looked_after(None, tmp_path, is_ours=False),
+        closing_session(None, tmp_path, is_ours=False),
     ):
         raise STOPPED
     assert exit_code(ended.value) == 1

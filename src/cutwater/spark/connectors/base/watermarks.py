@@ -19,7 +19,7 @@ from cutwater.errors import Problem
 from cutwater.flow.inferred.stream_type import StreamType
 from cutwater.flow.steps import Source
 from cutwater.spark.connectors.base.source import BAD, Chunk, RawBatch, RecordReader, times_of
-from cutwater.spark.exchange.batch import much_at_once
+from cutwater.spark.exchange.batch import without_gc
 
 __all__ = [
     "Numbering",
@@ -57,7 +57,7 @@ class WatermarkTracker:
 
     def after(self, before: Any, reader: RecordReader, chunk: Chunk) -> Any:
         """What is kept after a chunk is read as well."""
-        with much_at_once():
+        with without_gc():
             return self.newest(before, self._times(reader, chunk))
 
     def _times(self, reader: RecordReader, chunk: Chunk) -> Iterator[Any]:
@@ -179,7 +179,7 @@ class PartitionWatermarkTracker(WatermarkTracker):
         self._patience = patience
 
     def after(self, before: Any, reader: RecordReader, chunk: Chunk) -> Any:
-        with much_at_once():
+        with without_gc():
             found = self._newest(None, self._times(reader, chunk), like=self.reference(before))
         kept, bucket = self._whole(before), str(chunk.number)
         known = kept[_PARTITIONS].get(bucket)

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, Schema
 
 from cutwater.errors import Problem
 
-__all__ = ["hindrances", "schema_problems"]
+__all__ = ["schema_problems", "unsupported_features"]
 
 
 def schema_problems(
@@ -42,7 +42,7 @@ def schema_problems(
             )
 
 
-def hindrances(sink: str, table: DeltaTable, path: str) -> Iterator[Problem]:
+def unsupported_features(sink: str, table: DeltaTable, path: str) -> Iterator[Problem]:
     """Features of a table that its writers must support and this one does not."""
     owner = f"sink '{sink}': the Delta table {path}"
     metadata = table.metadata()

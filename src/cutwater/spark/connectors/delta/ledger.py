@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from cutwater.errors import Problem, RefusedError
 from cutwater.spark.connectors.base.sink import Claim, fenced, refuse_if_claimed
-from cutwater.spark.connectors.delta.checks import hindrances, schema_problems
+from cutwater.spark.connectors.delta.checks import schema_problems, unsupported_features
 from cutwater.spark.connectors.delta.failures import first_line, kind_of_delta
 from cutwater.spark.connectors.delta.files import files_of
 from cutwater.spark.connectors.delta.restores import kept_epochs
@@ -95,10 +95,10 @@ class DeltaLog:
         with self._looking() as table:
             return list(schema_problems(self._sink, table, self.path, schema))
 
-    def hindrances(self) -> list[Problem]:
+    def unsupported_features(self) -> list[Problem]:
         """Features of the table that its writers must support and this one does not."""
         with self._looking() as table:
-            return list(hindrances(self._sink, table, self.path))
+            return list(unsupported_features(self._sink, table, self.path))
 
     def ledger(self) -> dict[str, Any] | None:
         """The owner of the table; None if it was never claimed."""

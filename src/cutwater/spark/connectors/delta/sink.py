@@ -147,7 +147,7 @@ class Delta(SinkConnector):
         log = self._log(name)
         if not log.exists():
             return [_no_table(name, self.path)] if self._has_other_files() else []
-        return _ledger_problems(log, name, query_id, next_epoch) + log.hindrances()
+        return _ledger_problems(log, name, query_id, next_epoch) + log.unsupported_features()
 
     def _has_other_files(self) -> bool:
         root = Path(self.path)

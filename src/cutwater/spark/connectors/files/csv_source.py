@@ -44,7 +44,7 @@ from cutwater.spark.connectors.files.lines import (
     longest_line,
 )
 from cutwater.spark.connectors.files.text import TextSource, batches_of, bytes_of, last_line_end
-from cutwater.spark.exchange.batch import much_at_once
+from cutwater.spark.exchange.batch import without_gc
 
 __all__ = ["Csv"]
 
@@ -122,8 +122,8 @@ class Csv(TextSource):
                     "give it such a type, or None as well; for nested records use JSON lines",
                 )
 
-    def whole(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
-        chunk = super().whole(path, found, number, tp)
+    def whole_file(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
+        chunk = super().whole_file(path, found, number, tp)
         if chunk.start == chunk.end:
             return chunk
         columns, start = _header(path, self.delimiter)
@@ -207,7 +207,7 @@ class _Rows(RecordReader):
         plain = plain_rows(data, RUN_BYTES) if is_whole else None
         if plain is not None:
             return (RawBatch(rows, (at + chunk.start).tolist()) for rows, at in plain)
-        with much_at_once():
+        with without_gc():
             rows, positions = _rows(data, self._delimiter, self._longest)
         return batches_of(rows, [chunk.start + position for position in positions])
 

@@ -45,7 +45,7 @@ class FileSource(SourceConnector):
     min_task_weight: ClassVar[int] = 64 << 10
 
     @abstractmethod
-    def whole(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
+    def whole_file(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
         """All of a file that is seen for the first time, as one chunk.
 
         Raises `InputError` if it cannot hold records of the type.
@@ -234,7 +234,7 @@ class FilesPlanner(Planner):
         """The chunk of a new file; None if the file is empty or gone."""
         try:
             found = Path(path).stat()
-            chunk = self._source.whole(path, found, number, self._type)
+            chunk = self._source.whole_file(path, found, number, self._type)
         except FileNotFoundError:  # deleted before it was read
             return None
         except OSError as error:

@@ -83,7 +83,7 @@ class Parquet(FileSource):
                 "leave grows out, and add files; for logs use JSON lines or CSV",
             )
 
-    def whole(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
+    def whole_file(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
         with _sound(path), pq.ParquetFile(path) as file:
             meta, schema = file.metadata, file.schema_arrow
             groups = range(meta.num_row_groups)

@@ -38,7 +38,7 @@ BATCH_ROWS = 50_000
 class TextSource(FileSource):
     """A folder of text files; positions are byte offsets in a file."""
 
-    def whole(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
+    def whole_file(self, path: str, found: os.stat_result, number: int, tp: Any) -> Chunk:
         about = {"path": path, "size": found.st_size, "modified_ns": found.st_mtime_ns}
         if self.grows:
             about |= self._as_far_as_complete(path, 0, found.st_size)

@@ -49,8 +49,8 @@ from cutwater.spark.connectors.kafka.transactions import (
     WHOLE_EPOCH,
     KafkaRecord,
     WriteScope,
+    commit_rows,
     fence,
-    put,
     revoke,
 )
 from cutwater.spark.storage.durable import create_file, sync_file
@@ -290,7 +290,7 @@ class KafkaTopic(SinkConnector):
         """In a task: commit its rows if they are released early, else stage them."""
         if self.release == "early":
             found = {bucket.label: self._messages(bucket.values) for bucket in buckets}
-            put(self._scope(claim), _slot_of_task(buckets), epoch, found)
+            commit_rows(self._scope(claim), _slot_of_task(buckets), epoch, found)
             return Receipt(claim.sink)
         path = claim.staging / f"{epoch}-{uuid.uuid4().hex}.jsonl"
         with create_file(path) as file:
@@ -314,7 +314,7 @@ class KafkaTopic(SinkConnector):
             if newest == claim.generation:
                 raise
             raise fenced(epoch, self.location, claim, newest) from None  # the newer run deleted it
-        put(self._scope(claim), DRIVER, epoch, {WHOLE_EPOCH: messages})
+        commit_rows(self._scope(claim), DRIVER, epoch, {WHOLE_EPOCH: messages})
         for path in paths:
             path.unlink(missing_ok=True)
 

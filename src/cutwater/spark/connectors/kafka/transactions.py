@@ -46,7 +46,7 @@ from cutwater.spark.connectors.kafka.ledger import (
 )
 from cutwater.spark.connectors.kafka.settings import Cluster, client_module
 
-__all__ = ["DRIVER", "WHOLE_EPOCH", "KafkaRecord", "WriteScope", "fence", "put", "revoke"]
+__all__ = ["DRIVER", "WHOLE_EPOCH", "KafkaRecord", "WriteScope", "commit_rows", "fence", "revoke"]
 
 _PATIENCE_S = 120
 """Seconds for which an epoch is retried: enough to restart a broker."""
@@ -99,7 +99,7 @@ class WriteScope:
         return f"cutwater-{own.query_id}-{own.sink}-{own.topic}-owner"
 
 
-def put(
+def commit_rows(
     scope: WriteScope, slot: str, epoch: int, buckets: Mapping[int, Sequence[KafkaRecord]]
 ) -> None:
     """Write the rows of buckets, each bucket once per epoch; retry until the outcome is known.
@@ -117,7 +117,7 @@ def put(
         try:
             writer = _writer(scope, slot)
             began = time.monotonic()
-            writer.put(epoch, buckets)
+            writer.commit_rows(epoch, buckets)
             return
         except kafka.KafkaException as error:
             cause = error.args[0]
@@ -297,7 +297,7 @@ class _Writer:
             raise _taken_over(scope, ledger.generation(scope.account))
         self._slots = ledger.slots(scope.account)
 
-    def put(self, epoch: int, buckets: Mapping[int, Sequence[KafkaRecord]]) -> None:
+    def commit_rows(self, epoch: int, buckets: Mapping[int, Sequence[KafkaRecord]]) -> None:
         """Write the missing buckets and their ledger entry, atomically."""
         done = _done(self._slots, self._slot, epoch, buckets, self._scope)
         missing = {label: messages for label, messages in buckets.items() if label not in done}

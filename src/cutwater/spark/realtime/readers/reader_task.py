@@ -19,7 +19,7 @@ from cutwater.spark.exchange.envelope import ShuffleRow
 from cutwater.spark.job.error_boundary import error_boundary
 from cutwater.spark.job.spec import Job
 from cutwater.spark.job.transport import load_job
-from cutwater.spark.operators.reading import Reading, control_rows, news_of
+from cutwater.spark.operators.reading import Reading, control_rows, new_watermark
 from cutwater.spark.realtime.opening import Opening, source_plan
 from cutwater.spark.realtime.plan_log import PlanLog, PlannedTick, TickPlan, read_plan, write_plan
 from cutwater.spark.realtime.positions import PositionFile, ReaderPosition
@@ -221,7 +221,7 @@ class ReaderTask:
 
     def _control_rows(self, planned: PlannedTick) -> list[ShuffleRow]:
         """The control rows for all buckets; one reader alone announces the end of the input."""
-        news = news_of(self._job, self._source, planned.chunks) if planned.chunks else None
+        news = new_watermark(self._job, self._source, planned.chunks) if planned.chunks else None
         is_end = planned.is_end and self._number == 0
         return control_rows(self._job, self._source, news, is_end=is_end)
 

@@ -330,7 +330,7 @@ def read(tp, text, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("name,size,weight\n" + text, newline="")
     source = Csv(str(tmp_path))
-    chunk = source.whole(str(path), path.stat(), 0, tp)
+    chunk = source.whole_file(str(path), path.stat(), 0, tp)
     reader = source.reader(tp)
     found = []
     for run in reader.batches(chunk) if chunk.start < chunk.end else ():
@@ -366,7 +366,7 @@ def test_plain_rows_stay_columns(tmp_path):
     path = put(tmp_path, "weight,name,size\n0.5,a,1\n2,b,-2\n")
     source = Csv(str(tmp_path))
     reader = source.reader(Plain)
-    (run,) = reader.batches(source.whole(str(path), path.stat(), 0, Plain))
+    (run,) = reader.batches(source.whole_file(str(path), path.stat(), 0, Plain))
     records = reader.decode(run)
     assert isinstance(records, Records)
     assert list(records) == [Plain("a", 1, 0.5), Plain("b", -2, 2.0)]

@@ -14,7 +14,7 @@ from support.spark.toy_spark import make_job
 import cutwater as cw
 from cutwater.errors import RefusedError
 from cutwater.spark.checkpoint.compatibility import identity_of
-from cutwater.spark.checkpoint.sink_records import note_released, remember_sinks, strange_outputs
+from cutwater.spark.checkpoint.sink_records import changed_outputs, note_released, remember_sinks
 from cutwater.spark.checkpoint.store import Checkpoint
 from cutwater.spark.connectors.files.sink import Folder
 from cutwater.spark.connectors.kafka import transactions
@@ -329,7 +329,7 @@ def test_notes_that_a_power_failure_cut_are_done_without(world):
     world.place.sink._newest.write_text("")
     world.agree()
     (world.checkpoint.root / "released.json").write_text('{"means": "4')
-    assert strange_outputs(world.checkpoint.root, "means", world.place.sink, "q") == []
+    assert changed_outputs(world.checkpoint.root, "means", world.place.sink, "q") == []
 
 
 @pytest.mark.parametrize("world", kinds("jsonl"), indirect=True)

@@ -42,7 +42,7 @@ WARM_UPS = 8
 """Rounds of all sides before any counts: the JVM is twice as fast after a minute."""
 SETTLING = 4
 """Epochs at the beginning of a stretch that do not count: their events waited for another side.
-Nor does the last one: when an epoch is over is heard of a little later."""
+Nor does the last one: the end of an epoch is reported a little later."""
 
 
 class WatchedTable(Watched):

@@ -221,7 +221,7 @@ def test_a_run_reads_a_dataframe_in_the_session_it_belongs_to(spark, tmp_path, m
 NULL = "[null-in-a-field] source 'items' has a row without 'size', which is declared int"
 
 
-def test_an_empty_place_in_a_field_is_said(spark, tmp_path):
+def test_an_empty_place_in_a_field_is_reported(spark, tmp_path):
     put(tmp_path, 0, [Item("a", None)])
     with pytest.raises(InputError) as error:
         cutwater_spark.run(

@@ -62,12 +62,14 @@ def seen(servers: str, topic: str) -> dict[bytes | None, list[int]]:
 
 def differences(found: dict[bytes | None, list[int]], wanted: dict[bytes, list[int]]) -> list[str]:
     """What of each key is missing, more than it should be, or in another order."""
-    said = []
+    differences = []
     for key in sorted({*found, *wanted}, key=str):
         here, there = Counter(found.get(key, [])), Counter(wanted.get(key, []))
         if found.get(key) != wanted.get(key):
-            said.append(f"{key!r}: missing {list(there - here)}, too many {list(here - there)}")
-    return said
+            differences.append(
+                f"{key!r}: missing {list(there - here)}, too many {list(here - there)}"
+            )
+    return differences
 
 
 @pytest.fixture(params=["early", "commit"])

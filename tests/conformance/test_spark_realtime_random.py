@@ -42,8 +42,8 @@ def start(root, batch_s, ending, seeds):
 
 
 def ended(process):
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
+    _, stderr = process.communicate(timeout=300)
+    assert process.returncode == 0, stderr
 
 
 def planned(checkpoint):

@@ -175,7 +175,7 @@ def test_an_output_whose_checkpoint_was_deleted_is_refused_or_taken_over(spark, 
     assert not (tmp_path / "second").exists()
     assert run("second", adopt=True).rows == {"parquet": 3, "delta": 3}
     assert seen() == [sorted(totals * 2)] * 2
-    assert sum("another checkpoint; its rows are kept" in said for said in told) == 2
+    assert sum("another checkpoint; its rows are kept" in message for message in told) == 2
     for way in ({}, {"adopt": True}, {"fresh": True}):
         with pytest.raises(RunError, match="another-checkpoint"):
             run("first", **way)

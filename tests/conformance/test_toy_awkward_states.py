@@ -79,9 +79,9 @@ def run(task, root):
     return [msgspec.json.decode(line) for n in sorted(shown) for part in shown[n] for line in part]
 
 
-@pytest.mark.parametrize(("task", "_said"), [*PATHS, *EMITTING], ids=name_of)
+@pytest.mark.parametrize(("task", "_message"), [*PATHS, *EMITTING], ids=name_of)
 def test_what_the_simulator_refuses_the_runtime_ends_on_or_gives_back_changed(
-    task, _said, tmp_path
+    task, _message, tmp_path
 ):
     with pytest.raises(StepError) as refused:
         cw.simulate(flow_of(task), {"items": items()})

@@ -280,7 +280,7 @@ def test_new_input_waits_until_the_loop_is_empty(tmp_path):
     assert moved == [left], "a run has caught up when all that left is shown"
 
 
-def test_a_bound_that_is_reached_is_said(tmp_path):
+def test_a_bound_that_is_reached_is_reported(tmp_path):
     def endless(stream: cw.Stream) -> cw.Stream:
         return stream.key_by("key", name="anew").map(passed_on)
 

@@ -122,7 +122,7 @@ def times_that_iterate(job):
                 yield from ((number, time) for time in read.times)
 
 
-def test_the_times_that_iterate_are_among_those_that_are_told(toy):
+def test_the_times_that_iterate_are_among_those_that_are_reported(toy):
     seen = set()
     while toy.run():
         found = read_frontiers(toy.job.checkpoint)
@@ -264,8 +264,8 @@ def test_a_checkpoint_keeps_the_plan_of_its_loop(tmp_path):
         for plan in ("log", "epoch")
     ]
     for found, wanted in (identities, identities[::-1]):
-        said = [problem.message for problem in differences(found, wanted)]
-        assert any("its loops fed back" in each for each in said)
+        messages = [problem.message for problem in differences(found, wanted)]
+        assert any("its loops fed back" in each for each in messages)
     by_log = identities[0]
     assert list(by_log.logs) == ["fed back: descend", "left: descend"]
     assert differences(by_log, by_log) == []

@@ -123,7 +123,7 @@ def test_times_of_every_sort_come_back(tmp_path, kind):
 
 
 @pytest.mark.parametrize("buckets", [1, 16])
-def test_what_is_asked_for_before_the_first_event_is_told(tmp_path, buckets):
+def test_what_is_asked_for_before_the_first_event_is_reported(tmp_path, buckets):
     """Once, also where the first epoch completes it and no event ever comes to the step."""
 
     def received(state: int, at: int, value: Any) -> tuple[int, list[int | cw.Notify]]:

@@ -1,4 +1,4 @@
-"""How a run ends when what it rests on dies, freezes or is away: in time, and in a sentence."""
+"""A run ends in time and with a message if what it depends on dies, hangs or is unreachable."""
 
 import json
 import os
@@ -30,10 +30,10 @@ def processes(process, name):
     found = []
     for pid in descendants(process.pid):
         try:
-            said = Path(f"/proc/{pid}/comm").read_text().strip()
+            comm = Path(f"/proc/{pid}/comm").read_text().strip()
         except OSError:
             continue
-        if name in said:
+        if name in comm:
             found.append(pid)
     return found
 
@@ -46,12 +46,12 @@ def running(victim, *more):
 
 def sentence_of(process, code, seconds=300):
     try:
-        _, said = process.communicate(timeout=seconds)
+        _, stderr = process.communicate(timeout=seconds)
     finally:
         kill_all(process)
-    assert process.returncode == code, said
-    assert "Traceback" not in said
-    return said
+    assert process.returncode == code, stderr
+    assert "Traceback" not in stderr
+    return stderr
 
 
 def test_a_killed_jvm_is_a_sentence_and_the_supervisor_starts_it_again(victim):
@@ -65,15 +65,15 @@ def test_a_killed_jvm_is_a_sentence_and_the_supervisor_starts_it_again(victim):
                 (jvm,) = [p for p in children()[process.pid] if p in processes(process, "java")]
                 os.kill(jvm, signal.SIGKILL)
             starts.append(process)
-            _, said = process.communicate(timeout=600)
+            _, stderr = process.communicate(timeout=600)
         finally:
             kill_all(process)
-        return process.returncode, said
+        return process.returncode, stderr
 
     service = supervise(start)
-    assert service.codes == [1, 0], service.said
-    assert "[jvm-died] the JVM of the run was killed by SIGKILL" in service.said[0]
-    assert "Traceback" not in service.said[0]
+    assert service.codes == [1, 0], service.messages
+    assert "[jvm-died] the JVM of the run was killed by SIGKILL" in service.messages[0]
+    assert "Traceback" not in service.messages[0]
     written = (victim.inputs / "readings" / "1.jsonl").read_bytes().splitlines()
     assert sum(map(len, victim.seen().values())) == len(written)
 
@@ -124,8 +124,8 @@ def test_a_run_that_hangs_is_cut_off_and_goes_on_when_it_is_started_again(victim
     except BaseException:
         kill_all(process)
         raise
-    said = sentence_of(process, 1, seconds=240)
-    assert "[hung]" in said
+    stderr = sentence_of(process, 1, seconds=240)
+    assert "[hung]" in stderr
     assert not [pid for pid in paused if Path(f"/proc/{pid}").exists()]
     victim.finish()
 

@@ -45,10 +45,10 @@ def peaks_of_workers(process):
 
 def ended(process):
     try:
-        _, said = process.communicate(timeout=600)
+        _, stderr = process.communicate(timeout=600)
     finally:
         kill_all(process)
-    return process.returncode, said
+    return process.returncode, stderr
 
 
 def rows_of(victim):
@@ -65,8 +65,8 @@ def test_one_key_with_all_rows_of_large_epochs_keeps_workers_small(tmp_path):
     try:
         peaks = peaks_of_workers(process)
     finally:
-        code, said = ended(process)
-    assert code == 0, said
+        code, stderr = ended(process)
+    assert code == 0, stderr
     assert peaks
     assert max(peaks.values()) < WORKER_LIMIT
     assert [row["at"] for row in rows_of(victim)] == list(range(rows))
@@ -84,7 +84,7 @@ def test_a_heap_that_is_too_small_is_a_sentence_and_smaller_epochs_go_on(tmp_pat
         return ended(victim.start("--max-bytes-per-epoch", limit, "--config", str(config)))
 
     service = supervise(start)
-    assert service.codes == [1, 0], service.said
-    assert "[jvm-out-of-memory] the JVM of the run had no memory left" in service.said[0]
-    assert "Traceback" not in service.said[0]
+    assert service.codes == [1, 0], service.messages
+    assert "[jvm-out-of-memory] the JVM of the run had no memory left" in service.messages[0]
+    assert "Traceback" not in service.messages[0]
     assert [row["at"] for row in rows_of(victim)] == list(range(900))

@@ -96,9 +96,9 @@ def the_jvm(run, _server, _rng):
     """The process says so in a sentence, and ends."""
     for pid in run.processes("java"):
         os.kill(pid, signal.SIGKILL)
-    _, said = run.process.communicate(timeout=600)
-    assert "[jvm-died]" in said
-    assert "Traceback" not in said
+    _, stderr = run.process.communicate(timeout=600)
+    assert "[jvm-died]" in stderr
+    assert "Traceback" not in stderr
     run.kill_group()
 
 
@@ -176,10 +176,10 @@ def a_zombie_run_wakes(run, _server, _rng):
         run.process = run.trap = None
         run.go_on()
         signal_all(zombie, signal.SIGCONT)
-        _, said = zombie.communicate(timeout=600)
+        _, stderr = zombie.communicate(timeout=600)
         # What a producer waited for when it fell asleep may time out before it is fenced.
-        assert "[fenced]" in said or "[kafka-unreachable]" in said
-        assert "Traceback" not in said
+        assert "[fenced]" in stderr or "[kafka-unreachable]" in stderr
+        assert "Traceback" not in stderr
     finally:
         kill_all(zombie)
 

@@ -125,10 +125,10 @@ def test_two_runs_whose_processes_have_equal_pids(make_victim, pair):
         (victim.checkpoint / "lock").unlink()
         other = contained(victim)
         try:
-            _, said = other.communicate(timeout=600)
+            _, stderr = other.communicate(timeout=600)
         finally:
             kill_all(other)
-        assert other.returncode == 0, said
+        assert other.returncode == 0, stderr
         victim.check_whole()
         trap.let_go()
         signal_all(zombie, signal.SIGCONT)

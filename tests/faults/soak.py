@@ -263,16 +263,16 @@ def report(soak: Soak, path: Path | None) -> int:
         print(half)
         for name, figures in found.items():
             is_by_nature = name in GROWS_BY_NATURE
-            said = f"{figures['first third']:>9.0f} → {figures['last third']:>9.0f}"
+            change = f"{figures['first third']:>9.0f} → {figures['last third']:>9.0f}"
             by_nature = " (by nature)" if is_by_nature else ""
-            print(f"  {name:34} {said}  {figures['verdict']}{by_nature}")
+            print(f"  {name:34} {change}  {figures['verdict']}{by_nature}")
             if figures["verdict"] == "grows" and not is_by_nature:
                 growing.append(f"{name} ({half})")
     kills = len(soak.killed) + len(soak.stayed)
     print(f"{soak.total} rows in each sink, each once and in order; {kills} kills")
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        said = {
+        report = {
             "seconds": soak.seconds,
             "kills": kills,
             "rows": soak.total,
@@ -280,7 +280,7 @@ def report(soak: Soak, path: Path | None) -> int:
             "killed": [asdict(minute) for minute in soak.killed],
             "stayed": [asdict(minute) for minute in soak.stayed],
         }
-        path.write_text(json.dumps(said, indent=1) + "\n")
+        path.write_text(json.dumps(report, indent=1) + "\n")
     print("verdict: " + (f"grows: {', '.join(growing)}" if growing else "flat"))
     return 1 if growing else 0
 

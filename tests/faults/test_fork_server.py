@@ -29,7 +29,7 @@ elif sys.argv[1] == "imported":
     names = ("pyspark.worker", "numpy", "numpy.random")
     print(os.getppid(), len(os.listdir("/proc/self/task")), *(n in sys.modules for n in names))
 elif sys.argv[1] == "leave":
-    print("said before it left")
+    print("printed before it ended")
     os._exit(0)
 elif sys.argv[1] == "clock":
     import time
@@ -63,11 +63,11 @@ def command(python, *words):
     return [str(python), "-m", "asked_for", *words]
 
 
-def run(python, place, *words, said="", **variables):
+def run(python, place, *words, stdin="", **variables):
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(place), **variables}
     done = subprocess.run(
         command(python, *words),
-        input=said,
+        input=stdin,
         capture_output=True,
         text=True,
         cwd=place,
@@ -78,7 +78,7 @@ def run(python, place, *words, said="", **variables):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "stdin"),
     [
         (("say", "this", "and that"), ""),
         (("echo",), "many words"),
@@ -87,10 +87,10 @@ def run(python, place, *words, said="", **variables):
         (("clock",), ""),
     ],
 )
-def test_a_forked_process_is_as_one_that_is_started(server, place, words, said):
+def test_a_forked_process_is_as_one_that_is_started(server, place, words, stdin):
     given = {"SAID": "a=b=c", "TZ": "Asia/Tokyo", "PYTHONUNBUFFERED": "YES", "with-a.dot": "1"}
     started, forked = (
-        run(python, place, *words, said=said, **given) for python in (sys.executable, server)
+        run(python, place, *words, stdin=stdin, **given) for python in (sys.executable, server)
     )
     assert forked == started
 
@@ -150,9 +150,9 @@ def test_without_a_server_the_interpreter_itself_runs(tmp_path, place):
     server = int(run(python, place, "imported")[1].split()[0])
     os.kill(server, signal.SIGKILL)
     wait_until_ended(server)
-    code, said, _ = run(python, place, "imported")
+    code, stdout, _ = run(python, place, "imported")
     assert code == 0
-    assert said.split()[2] == "False"
+    assert stdout.split()[2] == "False"
 
 
 def test_a_server_that_ends_before_it_has_heard_is_no_server(tmp_path, place):
@@ -216,8 +216,8 @@ def test_the_server_ends_with_whoever_started_it(tmp_path, place):
         "import os, pathlib, subprocess, sys\n"
         "from cutwater.spark.embedded.fork_server import start_fork_server\n"
         "python = start_fork_server(pathlib.Path(sys.argv[1]))\n"
-        "said = subprocess.check_output([python, '-m', 'asked_for', 'imported'])\n"
-        "print(said.split()[0].decode(), flush=True)\n"
+        "out = subprocess.check_output([python, '-m', 'asked_for', 'imported'])\n"
+        "print(out.split()[0].decode(), flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
     done = subprocess.run(

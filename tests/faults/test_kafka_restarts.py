@@ -83,13 +83,13 @@ def test_a_sink_goes_on_where_the_broker_was(broker, tmp_path, release, way):
 
 
 def test_a_source_goes_on_where_the_broker_was(broker, tmp_path):
-    feed = KafkaMessages(topic=broker.topic(), servers=broker.servers, max_rows_per_epoch=1000)
+    source = KafkaMessages(topic=broker.topic(), servers=broker.servers, max_rows_per_epoch=1000)
     producer = Producer({"bootstrap.servers": broker.servers})
     for number in range(5000):
-        producer.produce(feed.topic, b"%d" % number)
+        producer.produce(source.topic, b"%d" % number)
     producer.flush()
-    log = ChunkLog(feed, int, tmp_path / "log")
-    reader = feed.reader(int)
+    log = ChunkLog(source, int, tmp_path / "log")
+    reader = source.reader(int)
     found = []
     for epoch in range(1, 6):
         assert log.extend() == epoch

@@ -191,7 +191,7 @@ class TestPrivileges:
         guarded.write(0, {1: [1]})
         assert guarded.rows() == [("k1", 1)]
 
-    def test_what_is_missing_is_said(self, owner, guarded):
+    def test_what_is_missing_is_reported(self, owner, guarded):
         guarded.server.execute(
             "GRANT USAGE ON SCHEMA guarded_books TO guarded",
             "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA guarded_books TO guarded",

@@ -25,9 +25,9 @@ def test_kills_lose_double_and_reorder_nothing(tmp_path, request):
         run.go_on()
         ended = batches(run.checkpoint)
         run.wait_until(lambda: batches(run.checkpoint) > ended)
-        said = run.kill_group()
+        stderr = run.kill_group()
     result = run.victim.finish()
     run.victim.check_whole()
     # Each kill is followed by a generation, or by some while Spark has no slots free yet.
-    assert result["generation"] >= 4, said
+    assert result["generation"] >= 4, stderr
     assert run.looks > 0

@@ -158,7 +158,7 @@ def test_one_value_for_all_and_types_in_common():
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (
             lambda keys: keys.sum(np.zeros(2)),
@@ -174,7 +174,7 @@ def test_one_value_for_all_and_types_in_common():
         ),
     ],
 )
-def test_what_has_another_length_is_said(call, said):
+def test_what_has_another_length_is_reported(call, message):
     with pytest.raises(InputError) as raised:
         call(Keys(np.array([0, 1, 0]), 2))
-    assert raised.value.problems[0].message == said
+    assert raised.value.problems[0].message == message

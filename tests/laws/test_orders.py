@@ -1,4 +1,4 @@
-"""The random orders and streams of the laws are what they are said to be."""
+"""The random orders and streams of the laws are what they claim to be."""
 
 from hypothesis import given
 from hypothesis import strategies as st

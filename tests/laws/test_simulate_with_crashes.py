@@ -24,7 +24,7 @@ def sprinkled(recipe: Recipe, drawn: random.Random, count: int) -> dict[str, lis
 
 
 def told_once(events: dict[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
-    """The events without watermarks that say again what was just said."""
+    """The events without watermarks that repeat the previous one."""
     return {
         sink: [
             [e for i, e in enumerate(epoch) if i == 0 or e != epoch[i - 1] or is_data(e)]

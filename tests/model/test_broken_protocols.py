@@ -51,7 +51,7 @@ REJECTED = [
     # an epoch that is not common is in the value, and comes again
     ("d", "pipeline", "a takes x0=1, a barrier, a fails, recovery, a takes x0=1, a barrier, "
      "b takes p0=(11), b barrier, c takes q0=((11)), c barrier"),
-    # the event is taken for read, its output is gone
+    # the event counts as read, and its output is lost
     ("e", "one task", "a takes x0=1, a fails, recovery, a barrier"),
     ("g, hidden counter", "one task", "a takes x0=1, a fails, recovery, a takes x0=1, a barrier"),
     ("g, shared snapshot", "one task", "a takes x0=1, a fails, recovery, a takes x0=1, a barrier"),

@@ -84,7 +84,7 @@ def like_parts_sorted(state):
 
 
 def managers_sorted(state):
-    """Stable, by the managers' own states alone: fewer are taken for one."""
+    """Stable, by the managers' own states alone: fewer processes would count as one."""
     rms, tm, prepared, sent = state
     place = {n: i for i, n in enumerate(sorted(range(len(rms)), key=rms.__getitem__))}
     return (

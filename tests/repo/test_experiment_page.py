@@ -60,11 +60,11 @@ def test_the_table_of_the_page_is_that_of_the_results(page, results, measured):
 
 def test_the_page_says_what_holds_and_what_does_not(page, experiment, measured):
     sides, results = experiment["sides"], experiment["results"]
-    said = results.sentences(measured, sides.OURS, [sides.FLINK, sides.PYFLINK])
+    sentences = results.sentences(measured, sides.OURS, [sides.FLINK, sides.PYFLINK])
     has_figures = any(side.values("p50") for side in measured)
-    assert bool(said) == has_figures
+    assert bool(sentences) == has_figures
     assert ("Nothing was measured yet" in page) == (not has_figures)
-    assert [sentence for sentence in said if f"- {sentence}\n" not in page] == []
+    assert [sentence for sentence in sentences if f"- {sentence}\n" not in page] == []
 
 
 @pytest.mark.parametrize("name", ["figures", "observer", "results"])
@@ -80,12 +80,12 @@ def test_a_row_has_the_medians_and_every_p50(results):
     )
 
 
-def test_a_repetition_that_failed_is_told(results):
+def test_a_repetition_that_failed_is_reported(results):
     row = results.table([side(results, OURS, None, 20.0, None)]).splitlines()[2]
     assert "| — | 20 (20); 1 of 2 failed | 40 |" in row
 
 
-def test_a_side_of_which_nothing_was_measured_is_told(results):
+def test_a_side_of_which_nothing_was_measured_is_reported(results):
     row = results.table([side(results, OURS, None, None)]).splitlines()[2]
     assert "| not measured; 1 of 1 failed |" in row
 
@@ -93,22 +93,22 @@ def test_a_side_of_which_nothing_was_measured_is_told(results):
 def test_what_was_to_be_shown_holds(results):
     sides = [side(results, OURS, 50, 20.0), side(results, OURS, 1000, 21.0)]
     sides += [side(results, FLINK, 50, 40.0), side(results, FLINK, 1000, 600.0)]
-    said = results.sentences(sides, OURS, [FLINK])
-    assert said[0].endswith("within 10 %: holds (1.05x)")
-    assert said[1].endswith("it grows: holds (15.0x)")
-    assert said[2] == (
+    sentences = results.sentences(sides, OURS, [FLINK])
+    assert sentences[0].endswith("within 10 %: holds (1.05x)")
+    assert sentences[1].endswith("it grows: holds (15.0x)")
+    assert sentences[2] == (
         "Cutwater, real time / Flink, p50: 0.50 at 50 ms, 0.04 at 1000 ms; "
         "ahead at every interval: holds"
     )
-    assert len(said) == 6
+    assert len(sentences) == 6
 
 
 def test_what_was_to_be_shown_does_not_hold(results):
     sides = [side(results, OURS, 50, 20.0), side(results, OURS, 1000, 23.0)]
     sides += [side(results, FLINK, 50, 19.0), side(results, FLINK, 1000, 19.0)]
-    said = results.sentences(sides, OURS, [FLINK])
-    assert said
-    assert all("does NOT hold" in sentence for sentence in said)
+    sentences = results.sentences(sides, OURS, [FLINK])
+    assert sentences
+    assert all("does NOT hold" in sentence for sentence in sentences)
 
 
 def test_ratios_are_of_the_same_repetition(results):

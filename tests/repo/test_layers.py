@@ -204,11 +204,11 @@ def test_every_package_says_what_it_is_for():
     """In a few lines, with what it imports and where to begin."""
     for module, path in MODULES.items():
         if path.name == "__init__.py" and module != "cutwater":
-            said = (ast.get_docstring(ast.parse(path.read_text())) or "").split("=====")[0]
-            words = [line for line in said.splitlines() if line]
+            docstring = (ast.get_docstring(ast.parse(path.read_text())) or "").split("=====")[0]
+            words = [line for line in docstring.splitlines() if line]
             assert 2 <= len(words) <= 6, module
-            assert "mports" in said, module
-            begin = re.search(r"Begin\s+with\s+`(\w+)`", said)
+            assert "mports" in docstring, module
+            begin = re.search(r"Begin\s+with\s+`(\w+)`", docstring)
             assert begin, module
             assert f"{module}.{begin[1]}" in MODULES, module
 
@@ -268,6 +268,6 @@ def test_importing_cutwater_imports_no_engine():
 
 
 def test_every_sync_goes_through_one_function():
-    """A test of power losses rests on it: what is not noted there is taken for lost."""
+    """A test of power losses depends on it: what is not recorded there counts as lost."""
     found = [m for m, path in MODULES.items() if re.search(r"os\.f(data)?sync", path.read_text())]
     assert found == ["cutwater.spark.storage.durable"]

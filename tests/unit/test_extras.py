@@ -18,17 +18,17 @@ sys.modules.update(dict.fromkeys(sys.argv[1].split(",")))
 from cutwater import spark
 from cutwater.errors import CutwaterError
 
-said = {}
+refusals = {}
 for name in spark.__all__:
     try:
         getattr(spark, name)
     except CutwaterError as error:
-        said[name] = str(error)
-print(json.dumps(said))
+        refusals[name] = str(error)
+print(json.dumps(refusals))
 """
 
 
-def said_without(*packages):
+def refusals_without(*packages):
     """What the names of `cutwater.spark` say that cannot be had."""
     done = subprocess.run(
         [sys.executable, "-c", EACH_NAME, ",".join(packages)],
@@ -41,9 +41,15 @@ def said_without(*packages):
 
 
 def test_without_any_extra_each_name_is_there_or_says_what_to_install():
-    said = said_without(*extras.EXTRAS)
-    assert {"run", "json_lines", "kafka_messages", "postgres_table", "delta_table"} <= said.keys()
-    for name, text in said.items():
+    refusals = refusals_without(*extras.EXTRAS)
+    assert {
+        "run",
+        "json_lines",
+        "kafka_messages",
+        "postgres_table",
+        "delta_table",
+    } <= refusals.keys()
+    for name, text in refusals.items():
         assert text.startswith(f"[not-installed] cutwater.spark.{name} needs the package '")
         assert text.endswith("hint: pip install 'cutwater[spark,java]'")
 
@@ -58,7 +64,7 @@ def test_the_kit_for_connectors_says_what_to_install():
 
 @pytest.mark.parametrize("package", ["confluent_kafka", "deltalake", "psycopg"])
 def test_the_client_of_a_system_is_asked_for_when_the_system_is(package):
-    assert said_without(package) == {}
+    assert refusals_without(package) == {}
 
 
 def test_a_module_that_no_extra_brings_is_an_error_of_its_own():
@@ -68,4 +74,4 @@ def test_a_module_that_no_extra_brings_is_an_error_of_its_own():
 def test_the_extras_are_those_of_the_package():
     offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     known = offered["optional-dependencies"].keys()
-    assert {name for said in extras.EXTRAS.values() for name in said.split(",")} <= known
+    assert {name for refusals in extras.EXTRAS.values() for name in refusals.split(",")} <= known

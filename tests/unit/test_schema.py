@@ -84,7 +84,7 @@ def test_a_schema_is_json_and_agrees_with_itself(tp):
 
 
 @pytest.mark.parametrize(
-    ("tp", "said"),
+    ("tp", "rendered"),
     [
         (Tree, "Tree(value: int, children: list[^1])"),
         (Either, "Either(side: Point(x: int, y: float) | Tree(value: int, children: list[^1]))"),
@@ -92,8 +92,8 @@ def test_a_schema_is_json_and_agrees_with_itself(tp):
         (NewType("Name", str), "str"),
     ],
 )
-def test_a_schema_is_told_in_words(tp, said):
-    assert render(schema_of(tp)) == said
+def test_a_schema_is_told_in_words(tp, rendered):
+    assert render(schema_of(tp)) == rendered
 
 
 def longer(base, name, tp=int):

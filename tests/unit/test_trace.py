@@ -161,15 +161,15 @@ DAMAGED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("lines", "number", "said"), DAMAGED.values(), ids=DAMAGED)
-def test_damage_is_named_by_its_line(tmp_path, lines, number, said):
+@pytest.mark.parametrize(("lines", "number", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_damage_is_named_by_its_line(tmp_path, lines, number, message):
     path = as_file(tmp_path, *lines)
     with pytest.raises(InputError) as raised:
         read_trace(path)
     (problem,) = raised.value.problems
     assert problem.code == "damaged-trace"
     assert problem.message.startswith(f"line {number} of {path} is ")
-    assert said in problem.message
+    assert message in problem.message
     assert ("wrote" if number == 1 else "the lines before this one are intact") in problem.hint
 
 

@@ -218,7 +218,7 @@ def test_a_translation_says_where_runs_begin(is_right):
 
 
 def test_no_translation_asks_for_nothing():
-    """An empty relation has no executions to explain (regression: it was taken for the default)."""
+    """An empty relation has no executions to explain (regression: it was the default)."""
     assert explainable(Shown("a", {}), Shown("b", {}), translation=[]).holds
 
 

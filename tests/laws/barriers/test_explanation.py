@@ -105,8 +105,8 @@ def shown_streams(c):
     """The streams of a configuration as a replay has them."""
     streams: dict[str, list[TraceMessage]] = {}
     for m in sorted(c.messages, key=lambda m: m.n):
-        said = {"barrier": True} if m.content is BARRIER else {"event": plain(m.content.payload)}
-        streams.setdefault(m.stream, []).append(TraceMessage(m.stream, m.n, m.epoch, **said))
+        fields = {"barrier": True} if m.content is BARRIER else {"event": plain(m.content.payload)}
+        streams.setdefault(m.stream, []).append(TraceMessage(m.stream, m.n, m.epoch, **fields))
     return streams
 
 

@@ -55,8 +55,8 @@ def test_condition_1_holds_if_and_only_if_some_recovery_is_exactly_once_in_458_s
     }
     held = sum(count for (is_in_premise, *_), count in found.items() if is_in_premise)
     document = " ".join((ROOT / "docs" / "guarantees.md").read_text().split())
-    said = f"on {sum(found.values())} small systems, of which {held} meet its premise"
-    assert said in document
+    sentence = f"on {sum(found.values())} small systems, of which {held} meet its premise"
+    assert sentence in document
 
 
 def test_the_snapshot_of_s_before_the_output():

@@ -135,7 +135,7 @@ class Page:
     @property
     def complaints(self) -> list[Any]:
         """All that was logged or thrown."""
-        self.value("0")  # whatever was said before this has arrived
+        self.value("0")  # all earlier messages have arrived
         return [e["params"] for e in self._browser.events if e.get("method") in COMPLAINTS]
 
     @property

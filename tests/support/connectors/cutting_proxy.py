@@ -18,7 +18,7 @@ class CuttingProxy:
         """When a client sends this, the server gets it and answers, and nobody hears it."""
         self.cuts = 0
         self.delay_seconds = 0.0
-        """How long each piece of what is said takes, either way: a slow link."""
+        """The delay of each piece of data, either way: a slow link."""
         self._clients: list[tuple[socket.socket, threading.Thread]] = []
         self._is_open = threading.Event()
         self._is_open.set()

@@ -145,8 +145,8 @@ def read_json(lines: list[bytes], neighbours: set[int]) -> dict[int, Item | None
     found: dict[int, Item | None] = {}
     for number, line in enumerate(lines):
         try:
-            said = line.decode("utf-8", "surrogateescape")  # what nobody reads may be anything
-            record = {"text": "", "number": 0, "weight": 0.0, **json.loads(said)}
+            decoded = line.decode("utf-8", "surrogateescape")  # what nobody reads may be anything
+            record = {"text": "", "number": 0, "weight": 0.0, **json.loads(decoded)}
             item = msgspec.convert({n: record[n] for n in Item.__annotations__}, Item)
         except (ValueError, TypeError, KeyError, RecursionError):
             item = None

@@ -119,7 +119,7 @@ class Broker:
         self._process.send_signal(signal.SIGCONT)
 
     def log(self) -> str:
-        """The last of what it said."""
+        """The end of its log."""
         return (self._folder / "log").read_text()[-4000:]
 
     def admin(self) -> AdminClient:

@@ -7,7 +7,7 @@ from operator import xor
 class XorAcker:
     """Each message is a random number, put in when it is sent and again when it is worked on.
 
-    An input is taken for done when its numbers have cancelled to 0.
+    An input counts as done when its numbers have cancelled to 0.
     """
 
     def __init__(self, slots):

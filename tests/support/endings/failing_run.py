@@ -39,7 +39,7 @@ flow.sink("out", flow.source("items", Item))
 def engine(kind, count, folder):
     """What stands for `cutwater.spark`: fails while there are starts that shall."""
 
-    def run(flow, **said):
+    def run(flow, **options):
         done = len(list(folder.glob("start-*")))
         (folder / f"start-{done}").touch()
         if done < count:
@@ -72,9 +72,9 @@ def start(kind, count, folder):
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     code = 70
     try:
-        said = os.open(folder / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
+        output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
         run(kind, count, folder)
         code = 0
     except SystemExit as end:

@@ -12,7 +12,7 @@ class Supervised:
 
     codes: list[int] = field(default_factory=list)
     """The exit code of each start."""
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     """What each start wrote to standard error."""
 
     @property
@@ -24,12 +24,12 @@ class Supervised:
 def supervise(start: Callable[[], tuple[int, str]]) -> Supervised:
     """Start a service; again if it ends with 1, no more if it ends with 2.
 
-    `start` gives back the exit code of a start, and what it said.
+    `start` gives back the exit code of a start, and what it printed.
     """
     service = Supervised()
     while True:
-        code, said = start()
+        code, stderr = start()
         service.codes.append(code)
-        service.said.append(said)
+        service.messages.append(stderr)
         if code in (0, 2) or len(service.codes) > RESTARTS:
             return service

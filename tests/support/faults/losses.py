@@ -28,8 +28,8 @@ def entry_of(path: Path) -> Entry:
     what = path.stat()
     named = what.st_ctime_ns
     if path.is_dir() and not path.name.startswith("epoch="):
-        said = subprocess.check_output(["stat", "-c", "%.9W", str(path)], text=True)
-        named = int(float(said) * 1e9)
+        stamp = subprocess.check_output(["stat", "-c", "%.9W", str(path)], text=True)
+        named = int(float(stamp) * 1e9)
     return Entry(what.st_ino, what.st_size, what.st_mtime_ns, named)
 
 

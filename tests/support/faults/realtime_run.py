@@ -154,13 +154,13 @@ class RealTimeRun:
         self.kills += 1
 
     def kill_group(self) -> str:
-        """SIGKILL to everything; what the process had said."""
+        """SIGKILL to everything; returns its standard error."""
         assert self.process
-        said = kill_all(self.process)
+        stderr = kill_all(self.process)
         self.process = self.trap = None
         self.kills += 1
         self._onlooker.check()
-        return said
+        return stderr
 
     def lay(self, point: str) -> Trap:
         """A trap at a point that the run comes to soon; laid at its next start."""

@@ -66,9 +66,9 @@ class Resuming:
         if report.when == "call" and report.passed:
             self._passed[report.nodeid] = round(report.duration, 1)
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            said = {"code": self._version, "passed": self._passed}
+            record = {"code": self._version, "passed": self._passed}
             hidden = self._path.with_suffix(".new")
-            hidden.write_text(json.dumps(said, indent=1) + "\n")
+            hidden.write_text(json.dumps(record, indent=1) + "\n")
             hidden.rename(self._path)
 
     @pytest.hookimpl(wrapper=True)

@@ -253,13 +253,13 @@ PATHS: list[tuple[cw.Task, str]] = [
     (float_in_decimal, "(float)"),
     (deque_in_list, "(deque)"),
 ]
-"""Tasks whose state does not come back, and what is said of it."""
+"""Tasks whose state does not come back, and the message for it."""
 
 EMITTING: list[tuple[cw.Task, str]] = [
     (emits_another_type, "'size' is 'many' (str); it is declared as int"),
     (emits_another_class, "(str); it is declared as int"),
 ]
-"""Tasks that emit what their annotation does not allow, and what is said of it."""
+"""Tasks that emit what their annotation does not allow, and the message for it."""
 
 
 def flow_of(task: cw.Task) -> cw.Flow:

@@ -207,7 +207,7 @@ class BarrierOfEachTick(RealTime):
         return all(tick in reader.barriers for reader in self.senders(run))
 
 
-class OnlySendersHeard(RealTime):
+class OnlySendersSoFar(RealTime):
     """A bucket does not wait for a reader that has sent nothing yet: its records of the tick arrive
     too late.
     """
@@ -299,7 +299,7 @@ BROKEN = {
     (7, "a replay that was cut off promises all of it"): CutOffReplayPromisesAll,
     (7, "the last barrier is sent before its entry"): LastBarrierBeforeEntry,
     (8, "a barrier of each tick is waited for"): BarrierOfEachTick,
-    (8, "only senders that were heard are waited for"): OnlySendersHeard,
+    (8, "only senders that have sent are waited for"): OnlySendersSoFar,
     (9, "sink partitions are expected to be atomic"): SinksAreAtomic,
     (10, "other code replays"): OtherCodeReplays,
     (10, "the digest is not compared"): DigestIsNotCompared,

@@ -29,7 +29,7 @@ class NewMessagesAreDropped(RecoveryRules):
 
 
 class GenerationIsNotSent(RecoveryRules):
-    """What is replayed is taken for old, and dropped."""
+    """Replayed messages count as old and are dropped."""
 
     case = ONE_EPOCH
 

@@ -93,8 +93,8 @@ def section(broken_by_title):
     lines = ["| broken rule | what goes wrong | refuted | steps |", "|---|---|---|---|"]
     for title, broken in broken_by_title.items():
         found = finding(broken)
-        said = " ".join(inspect.getdoc(broken).split()).replace("``", "`")
-        lines.append(f"| {title} | {said} | {found.claim} | {len(found.path)} |")
+        described = " ".join(inspect.getdoc(broken).split()).replace("``", "`")
+        lines.append(f"| {title} | {described} | {found.claim} | {len(found.path)} |")
     for title, broken in broken_by_title.items():
         run = [fill(line, 100, subsequent_indent="    ") for line in told(finding(broken).path)]
         lines += ["", f"**{title}**", "", "```text", *run, "```"]

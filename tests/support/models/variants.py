@@ -51,7 +51,7 @@ class ReadsWhatIsThere(PassesSilentInputs):
 
 
 class SilenceIsABarrier(PassesSilentInputs):
-    """An input that shows nothing is taken for one that shows a barrier."""
+    """An input that shows nothing counts as one that shows a barrier."""
 
     @staticmethod
     def _is_barrier(messages, epoch):

@@ -62,8 +62,8 @@ class Copier:
         flow.sink("out", flow.source("items", tp))
         job = make_job(flow, self._root, sources={"items": source}, **settings)
         if job.skip_bad_records:
-            aside = folder(str(self._root / "bad"))
-            job = replace(job, sinks={**job.sinks, bad_records_sink("items"): aside})
+            side_output = folder(str(self._root / "bad"))
+            job = replace(job, sinks={**job.sinks, bad_records_sink("items"): side_output})
         return EpochDataSource.of(dump_job(job), "items", 0)({}).streamReader(ROW_SCHEMA)
 
     def refused(self, source: SourceConnector, tp: Any, **settings: Any) -> str:

@@ -29,14 +29,14 @@ def standalone_cluster(
         master = _started(
             stack, folder / "master.log", "master.Master", "--port", "0", "--webui-port", "0"
         )
-        address = _said(master, r"Starting Spark master at (spark://\S+)")
+        address = _logged(master, r"Starting Spark master at (spark://\S+)")
         for number in range(workers):
             options = ("--webui-port", "0", "--cores", str(slots), "--memory", "1g", "--work-dir")
             work = folder / f"worker-{number}"
             log = folder / f"worker-{number}.log"
             host = f"127.0.0.{number + 1 if hosts else 1}"
             _started(stack, log, "worker.Worker", *options, str(work), address, host=host)
-            _said(log, "Successfully registered with master")
+            _logged(log, "Successfully registered with master")
         yield address
 
 
@@ -57,12 +57,12 @@ def _started(
     return log
 
 
-def _said(log: Path, pattern: str) -> str:
-    """Wait until a log says something; what it said."""
+def _logged(log: Path, pattern: str) -> str:
+    """Wait until a log has a line; returns the match."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = re.search(pattern, log.read_text())
         if found:
             return found[found.lastindex or 0]
         time.sleep(0.2)
-    raise AssertionError(f"{log} never said {pattern!r}:\n{log.read_text()[-2000:]}")
+    raise AssertionError(f"{log} never had {pattern!r}:\n{log.read_text()[-2000:]}")

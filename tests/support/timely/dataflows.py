@@ -27,7 +27,7 @@ KINDS: tuple[Kind, ...] = ("acyclic", "cyclic", "intransitive")
 
 
 def table_processor(name: str, table: dict[Any, Any], initial: Iterable[Any]) -> Processor:
-    """A processor that looks up what to do; where nothing is said, it does nothing."""
+    """A processor that looks up what to do; by default nothing."""
     return Processor(
         name, lambda state, event: table.get((state, event)) or reaction(state), tuple(initial)
     )

@@ -39,12 +39,12 @@ def test_a_supervisor_brings_back_what_can_come_back(kind, tmp_path, service):
     def start():
         service.stdin.write(json.dumps([kind, FAILURES, str(tmp_path)]) + "\n")
         service.stdin.flush()
-        return int(service.stdout.readline()), (tmp_path / "said").read_text()
+        return int(service.stdout.readline()), (tmp_path / "output").read_text()
 
     supervised = supervise(start)
     expected = [AGAIN] * FAILURES + [0] if KINDS[kind].code == AGAIN else [KINDS[kind].code]
-    assert supervised.codes == expected, supervised.said
-    for message in supervised.said[: -1 if supervised.is_up else None]:
+    assert supervised.codes == expected, supervised.messages
+    for message in supervised.messages[: -1 if supervised.is_up else None]:
         assert message.count("error: [") == 1
         assert "Traceback" not in message
 

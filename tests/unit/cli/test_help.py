@@ -71,7 +71,7 @@ def test_version():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nonsense"], "No such command"),
         (["simulate"], "Missing argument"),
@@ -84,9 +84,9 @@ def test_version():
         (["checkpoint", "rescale", "state"], "Missing option"),
     ],
 )
-def test_wrong_use_is_exit_code_2_and_no_traceback(arguments, said):
+def test_wrong_use_is_exit_code_2_and_no_traceback(arguments, message):
     done = run(*arguments)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""

@@ -30,9 +30,9 @@ def assert_refused(done, code, *words):
 @pytest.mark.parametrize("verb", ["simulate", "graph"])
 @pytest.mark.parametrize("case", NOT_IMPORTING)
 def test_a_file_that_does_not_import(cli, write, verb, case):
-    text, said = NOT_IMPORTING[case]
+    text, message = NOT_IMPORTING[case]
     path = write(text)
-    assert_refused(cli(verb, f"{path}:flow"), "target-does-not-import", str(path), said)
+    assert_refused(cli(verb, f"{path}:flow"), "target-does-not-import", str(path), message)
 
 
 def test_a_file_that_does_not_import_is_tried_again(cli, write):
@@ -56,7 +56,7 @@ def test_debug_shows_the_traceback(cli, write):
 
 
 @pytest.mark.parametrize(
-    ("target", "code", "said"),
+    ("target", "code", "message"),
     [
         ("job.py:number", "not-a-flow", "job.py:number is a int; a flow is needed"),
         ("job.py:flaw", "unknown-name", "did you mean 'flow'?"),
@@ -72,13 +72,13 @@ def test_debug_shows_the_traceback(cli, write):
         (".:flow", "", ""),
     ],
 )
-def test_a_target_that_leads_nowhere(cli, write, target, code, said):
+def test_a_target_that_leads_nowhere(cli, write, target, code, message):
     path = write()
     write(name="jobs/job.py")
     done = cli("simulate", target)
     assert done.code == 2
     assert done.err.startswith(f"error: [{code}" if code else "error: [")
-    assert said.replace(HERE, str(path.parent)) in done.err
+    assert message.replace(HERE, str(path.parent)) in done.err
     assert "Traceback" not in done.err
 
 
@@ -95,7 +95,7 @@ def test_of_several_flows_one_is_named(cli, write):
     assert_refused(cli("graph", "nothing_job.py"), "which-flow", "no flow")
 
 
-def test_all_problems_of_a_flow_are_told(cli, write):
+def test_all_problems_of_a_flow_are_reported(cli, write):
     write("import cutwater as cw\nflow = cw.Flow('a')\nflow.source('x', int).map(abs)\n")
     for verb in ("simulate", "graph"):
         done = (

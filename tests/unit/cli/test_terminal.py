@@ -95,7 +95,7 @@ def test_run(cli, write, monkeypatch, more):
     """A run says what its sinks guarantee, each epoch, and what it did."""
     write(FLOW)
 
-    def run(flow, *, notify, on_progress, **said):
+    def run(flow, *, notify, on_progress, **options):
         notify(HOSTILE)
         return SimpleNamespace(
             flow=HOSTILE,

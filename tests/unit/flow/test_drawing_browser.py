@@ -48,7 +48,7 @@ document.getElementById('result').textContent = JSON.stringify({
 
 @pytest.fixture
 def dump(chromium, tmp_path):
-    """Load a page as Chromium sees it; give its document, and what the console said."""
+    """Load a page as Chromium sees it; return its document and the console messages."""
 
     def dump(page: Path) -> tuple[str, list[str]]:
         flags = "--headless --no-sandbox --disable-gpu --disable-background-networking"
@@ -71,8 +71,8 @@ def measure(dump, tmp_path):
         page = tmp_path / "pictures.html"
         body = "\n".join(pictures) + f'<pre id="result"></pre><script>{SCRIPT}</script>'
         page.write_text(f'<!doctype html><meta charset="utf-8"><body>{body}', encoding="utf-8")
-        document, said = dump(page)
-        assert said == []
+        document, complaints = dump(page)
+        assert complaints == []
         text = re.search(r'<pre id="result">(.*?)</pre>', document, re.DOTALL)
         result = json.loads(html.unescape(text[1]))
         assert result["texts"] == sum(picture.count("<text") for picture in pictures)
@@ -127,7 +127,7 @@ def test_text_that_leaves_its_box_is_found(measure):
 
 @pytest.mark.parametrize("picture", PINNED, ids=lambda path: path.stem)
 def test_a_picture_alone_is_a_document(dump, picture):
-    document, said = dump(picture)
-    assert said == []
+    document, complaints = dump(picture)
+    assert complaints == []
     assert "parsererror" not in document
     assert document.count('class="cw-node"') == picture.read_text().count('class="cw-node"')

@@ -80,7 +80,7 @@ def observed(timeline: Timeline, history: RunHistory, at: int) -> list[tuple]:
 
 
 @pytest.mark.parametrize("run", runs(), ids=lambda run: f"{run.header.flow}-{len(run.steps)}")
-def test_every_configuration_of_the_run_is_told(run):
+def test_every_configuration_of_the_run_is_reported(run):
     timeline = timeline_of(run.explained())
     for at, expected in enumerate(run.configurations):
         assert configuration(timeline, timeline.run, at) == as_text(expected)
@@ -182,7 +182,7 @@ def test_a_long_value_is_cut():
     assert max(len(m.text or "") for m in timeline_of(run.explained()).messages) == 400
 
 
-def test_a_wrong_trace_is_still_told():
+def test_a_wrong_trace_is_still_reported():
     run = toy_runs.word_count().play(0)
     run.steps = [step for step in run.steps if step.task != "split"]
     timeline = timeline_of(run.explained())
@@ -190,7 +190,7 @@ def test_a_wrong_trace_is_still_told():
     assert timeline.verdict.words == "not explained: at step 0 'words' has no message 0 yet"
 
 
-def test_a_recovery_to_nowhere_is_still_told():
+def test_a_recovery_to_nowhere_is_still_reported():
     run = toy_runs.word_count().play(0)
     run.steps.append(TraceStep("recover", None, -5))
     assert timeline_of(run.explained()).verdict.step == len(run.steps) - 1

@@ -156,9 +156,9 @@ def test_an_observer_that_does_not_return_is_named(little_patience):
     flow = flow_of(lambda words: words.map(str.upper))
     report = cw.check(flow, {"words": ["ab"]}, walks=1, max_states=50, observe=spins_in_a_loop)
     assert [finding.check for finding in report.violations] == ["every call returns"]
-    (said,) = report.violations[0].details
-    assert "spins_in_a_loop (" in said
-    assert "test_hanging.py:" in said
+    (message,) = report.violations[0].details
+    assert "spins_in_a_loop (" in message
+    assert "test_hanging.py:" in message
 
 
 @pytest.mark.parametrize("way", WAYS)

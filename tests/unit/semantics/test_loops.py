@@ -131,7 +131,7 @@ def test_a_function_in_a_body_that_is_not_pure_is_found():
     assert "purity of 'impure'" in {finding.check for finding in report.findings}
 
 
-def test_a_bound_that_is_reached_is_said():
+def test_a_bound_that_is_reached_is_reported():
     flow = cw.Flow("bounded")
     numbers = flow.source("numbers", int)
 

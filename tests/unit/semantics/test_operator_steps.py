@@ -226,7 +226,7 @@ def test_check_finds_a_state_that_a_snapshot_does_not_give_back():
         (lambda s: s.key_by("name").operator(batch([(0, Item(0, "p"))])), "buffer-of-keys"),
     ],
 )
-def test_what_does_not_fit_is_said(build, code):
+def test_what_does_not_fit_is_reported(build, code):
     flow = flow_of(build)
     if code is None:
         return
@@ -235,7 +235,7 @@ def test_what_does_not_fit_is_said(build, code):
     assert code in [problem.code for problem in caught.value.problems]
 
 
-def test_an_operator_that_emits_no_events_is_told():
+def test_an_operator_that_emits_no_events_is_reported():
     op = cw.Operator(0, lambda state, event: (state, ["text"]))
     with pytest.raises(InputError, match="not-an-event"):
         simulated(lambda s: s.operator(op), [Item(1, "a")])

@@ -24,29 +24,29 @@ def name_of(value):
     return value.name if isinstance(value, cw.Task) else ""
 
 
-@pytest.mark.parametrize(("task", "said"), PATHS, ids=name_of)
-def test_a_state_that_does_not_come_back_ends_a_simulation_with_step_and_field(task, said):
+@pytest.mark.parametrize(("task", "message"), PATHS, ids=name_of)
+def test_a_state_that_does_not_come_back_ends_a_simulation_with_step_and_field(task, message):
     with pytest.raises(StepError) as raised:
         cw.simulate(flow_of(task), {"items": items()})
     problem = raised.value.problems[0]
     assert problem.code == "lost-in-a-snapshot"
     assert f"apply '{task.name}' (" in problem.message
-    assert said in problem.message
+    assert message in problem.message
 
 
-@pytest.mark.parametrize(("task", "said"), EMITTING, ids=name_of)
-def test_what_an_annotation_does_not_allow_ends_a_simulation(task, said):
+@pytest.mark.parametrize(("task", "message"), EMITTING, ids=name_of)
+def test_what_an_annotation_does_not_allow_ends_a_simulation(task, message):
     with pytest.raises(StepError) as raised:
         cw.simulate(flow_of(task), {"items": items()})
     assert raised.value.problems[0].code == "not-as-annotated"
-    assert said in raised.value.problems[0].message
+    assert message in raised.value.problems[0].message
 
 
-@pytest.mark.parametrize(("task", "said"), [*PATHS, *EMITTING], ids=name_of)
-def test_the_same_is_found_by_check(task, said):
+@pytest.mark.parametrize(("task", "message"), [*PATHS, *EMITTING], ids=name_of)
+def test_the_same_is_found_by_check(task, message):
     report = cw.check(flow_of(task), {"items": items()}, walks=2, max_states=500)
     (found,) = [f for f in report.violations if f.check.startswith("states and events")]
-    assert any(said in text and f"apply '{task.name}' (" in text for text in found.details)
+    assert any(message in text and f"apply '{task.name}' (" in text for text in found.details)
 
 
 def test_a_shared_part_is_two_behind_a_barrier():
@@ -120,8 +120,8 @@ def test_what_no_sink_can_write_is_a_loss(f, part, why):
         cw.simulate(mapped(f), {"items": items()})
     (problem,) = raised.value.problems
     assert problem.code == "lost-in-a-sink"
-    for said in ("map 'changed' (", "sink 'out' (", part, why):
-        assert said in problem.message
+    for message in ("map 'changed' (", "sink 'out' (", part, why):
+        assert message in problem.message
     report = cw.check(mapped(f), {"items": items()}, walks=2, max_states=500)
     (found,) = [f for f in report.violations if f.check.startswith("states and events")]
     assert part in found.details[0]

@@ -242,11 +242,11 @@ ILL_FORMED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("damage", "said"), ILL_FORMED.values(), ids=ILL_FORMED)
-def test_what_is_not_well_formed_is_said(damage, said):
+@pytest.mark.parametrize(("damage", "message"), ILL_FORMED.values(), ids=ILL_FORMED)
+def test_what_is_not_well_formed_is_reported(damage, message):
     c = reached("a", "a", "b")
     assert ill_formed(c) is None
-    assert ill_formed(damage(c)) == said
+    assert ill_formed(damage(c)) == message
 
 
 def test_of_a_failed_task_only_the_places_count():

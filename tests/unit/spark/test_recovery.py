@@ -201,8 +201,8 @@ def test_a_sink_that_went_elsewhere_counts_as_one_that_has_shown_something(world
 def test_a_side_output_that_this_run_does_not_have_is_asked_too(tmp_path):
     """Bad records were written to a side output; now they end the run."""
     name = bad_records_sink("items")
-    aside = folder(str(tmp_path / "checkpoint" / "bad-records" / "items"))
-    world = World(tmp_path, 1, **{name: aside})
+    side_output = folder(str(tmp_path / "checkpoint" / "bad-records" / "items"))
+    world = World(tmp_path, 1, **{name: side_output})
     world.show(name)
     world.sinks = {}
     world.start(more)

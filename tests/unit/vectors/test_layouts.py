@@ -166,7 +166,7 @@ def test_what_can_be_taken_for_a_column_is(tp, array, values):
 
 
 @pytest.mark.parametrize(
-    ("tp", "array", "said"),
+    ("tp", "array", "message"),
     [
         (int, np.array([1.0, 2.0]), "it has an array of float64; it is declared int"),
         (int, np.array(["1", "2"]), "it has an array of <U1; it is declared int"),
@@ -194,14 +194,14 @@ def test_what_can_be_taken_for_a_column_is(tp, array, values):
         ),
     ],
 )
-def test_what_cannot_is_said(tp, array, said):
+def test_what_cannot_is_reported(tp, array, message):
     with pytest.raises(InputError) as raised:
         Layout.of(tp).split(array, 2, "it")
-    assert raised.value.problems[0].message == said
+    assert raised.value.problems[0].message == message
 
 
 @pytest.mark.parametrize(
-    ("tp", "value", "said"),
+    ("tp", "value", "message"),
     [
         (int, 2**63, "a value is 9223372036854775808; a column of int has 64 bits for each"),
         (Slotted, Slotted(1, None), "Slotted.of is None; it is declared float"),
@@ -214,10 +214,10 @@ def test_what_cannot_is_said(tp, array, said):
         ),
     ],
 )
-def test_values_that_do_not_fit_are_said(tp, value, said):
+def test_values_that_do_not_fit_are_reported(tp, value, message):
     with pytest.raises(InputError) as raised:
         Layout.of(tp).of_values([value])
-    assert raised.value.problems[0].message == said
+    assert raised.value.problems[0].message == message
 
 
 def test_a_struct_that_checks_itself_is_refused():

@@ -309,8 +309,8 @@ class EndsAt:
         with pytest.raises(RuntimeError) as error:
             flows.run(self.flow, [self.line])
         (problem,) = extract(str(error.value)).problems
-        said = f"[{problem.code}] {problem.message}".replace(f"{flows.root}/", "")
-        assert said == (
+        message = f"[{problem.code}] {problem.message}".replace(f"{flows.root}/", "")
+        assert message == (
             f"[bad-record] in/items/0002.jsonl:1 is not a record of source 'items': {self.words}; "
             'it is {"name": "a", "size": 1}'
         )

@@ -130,9 +130,9 @@ class Refused:
     """Are these all the words?"""
 
     def __call__(self, flows: Flows) -> None:
-        said = flows.refused(self.flow, **self.options(flows.root))
-        said = said.replace(str(flows.root), "FOLDER")
-        assert said == self.words if self.is_whole else self.words in said
+        message = flows.refused(self.flow, **self.options(flows.root))
+        message = message.replace(str(flows.root), "FOLDER")
+        assert message == self.words if self.is_whole else self.words in message
 
 
 def runs(flow: cw.Flow, *lines: Line, shows: Any = None, **options: Any) -> Runs:

@@ -108,7 +108,7 @@ def test_without_a_promise_an_action_may_never_happen():
 
 
 def test_a_class_may_be_called_anything_but_none():
-    """Regression: 0, as of the first process, was taken for no promise."""
+    """Regression: 0, as of the first process, was treated as no fairness class."""
     for name in (0, "", False, ()):
         assert refuted({"s": {A: "goal"}}, goal(fair=lambda action, name=name: name)) is None
 

@@ -127,7 +127,7 @@ def test_a_class_that_overrides_any_method_makes_no_claim(name):
         assert not is_acyclic(model)
 
 
-def test_a_helper_that_only_a_subclass_has_is_part_of_what_is_said():
+def test_a_helper_that_only_a_subclass_has_is_part_of_what_is_reported():
     class Template(Counters):
         def step(self, state, i):
             return self.effect(state, i)

@@ -1,4 +1,4 @@
-"""Searching a model: what is counted, found, said, and how a search ends."""
+"""Searching a model: what is counted, found and reported, and how a search ends."""
 
 import pytest
 
@@ -107,7 +107,7 @@ def test_a_search_that_found_its_example_does_not_speak_of_a_counterexample():
     )
 
 
-def test_a_bound_of_states_is_said():
+def test_a_bound_of_states_is_reported():
     claim = always("below 20", lambda s: s < 20)
     found = check_model(Counting(100), [claim], max_states=7)
     assert (found.unique_states, found.is_exhaustive) == (7, False)
@@ -127,7 +127,7 @@ def test_what_is_sometimes_true_is_not_refuted_by_a_search_that_was_cut():
 
 
 @pytest.mark.parametrize("search", ["breadth", "depth"])
-def test_a_bound_of_depth_is_said(search):
+def test_a_bound_of_depth_is_reported(search):
     found = check_model(Counting(100), max_depth=3, search=search)
     assert found.summary().startswith("stopped at the bound after")
     assert found.depth == 3

@@ -136,7 +136,7 @@ def test_a_witness_is_seen_as_it_was_split():
 
 
 def test_events_that_fail_one_by_one_are_no_witness():
-    """The function fails wherever they come: nothing is said of how they are split."""
+    """The function fails wherever they come: nothing is reported about how they are split."""
 
     @cw.vectorised(initial=0)
     def wants_two(seen: int, event: v.Reading, keys: cw.Keys) -> tuple[int, None]:

@@ -1,4 +1,4 @@
-"""Checking a flow: what holds is said to hold, and what does not is shown."""
+"""Checking a flow: what holds is reported so, and what does not is shown."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -182,7 +182,7 @@ def test_what_is_not_observed_is_no_violation():
     assert seen_by(lambda sinks: {name: sum(v) for name, v in sinks.items()}) == "violated"
 
 
-def test_an_observer_that_takes_back_is_told():
+def test_an_observer_that_takes_back_is_reported():
     """Lemma 5.9 composes; Definition 5.10 asks for an observer that is monotone."""
     flow, given = averages.flow, averages.inputs
 

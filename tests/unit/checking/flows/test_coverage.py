@@ -246,8 +246,8 @@ def large_sizes(click: Click) -> list[int]:
 def test_a_flat_map_that_emits_nothing_into_a_sink_is_named_with_inputs_that_make_it():
     flow = cw.Flow("sizes")
     flow.sink("sizes", clicks(flow).flat_map(large_sizes))
-    said, found = notes(flow, {"clicks": [Click("a", 0, 0)]})
-    assert said == "flat_map 'large_sizes' emitted nothing"
+    message, found = notes(flow, {"clicks": [Click("a", 0, 0)]})
+    assert message == "flat_map 'large_sizes' emitted nothing"
     assert found.startswith("inputs that do: clicks: Click(")
     assert notes(flow, {"clicks": [Click("a", 0, 2)]}) == []
 
@@ -255,8 +255,8 @@ def test_a_flat_map_that_emits_nothing_into_a_sink_is_named_with_inputs_that_mak
 def test_a_task_that_never_emitted_is_named_and_what_follows_is_not():
     flow = cw.Flow("rare")
     flow.sink("seen", clicks(flow).key_by("user").apply(rarely).map(abs))
-    said, *_ = notes(flow, {"clicks": [Click("a", 0, 0)]})
-    assert said == "apply 'rarely' emitted nothing"
+    message, *_ = notes(flow, {"clicks": [Click("a", 0, 0)]})
+    assert message == "apply 'rarely' emitted nothing"
     assert not any("abs" in line for line in notes(flow, {"clicks": [Click("a", 0, 0)]}))
     assert notes(flow, {"clicks": [Click("a", 0, 2)]}) == []
 
@@ -269,15 +269,15 @@ def expiring(watermark=True):
 
 
 def test_a_state_that_never_expires_is_named_with_inputs_that_let_it():
-    said, *_ = notes(expiring(), {"clicks": [Click("a", 0, 2)]})
-    assert said == "no state of apply 'rarely' expired"
+    message, *_ = notes(expiring(), {"clicks": [Click("a", 0, 2)]})
+    assert message == "no state of apply 'rarely' expired"
     late = [Click("a", 0, 2), Click("b", 9, 2), cw.BARRIER, Click("b", 10, 2)]
     assert notes(expiring(), {"clicks": late}) == []
 
 
 def test_a_state_that_cannot_expire_is_said_with_the_source_that_holds_the_frontier():
-    said, *_ = notes(expiring(watermark=False), {"clicks": [Click("a", 0, 2)]})
-    assert said.endswith("its frontier cannot move, since 'clicks' has no watermarks")
+    message, *_ = notes(expiring(watermark=False), {"clicks": [Click("a", 0, 2)]})
+    assert message.endswith("its frontier cannot move, since 'clicks' has no watermarks")
 
 
 def test_what_holds_of_no_event_is_not_said_to_hold():
@@ -286,6 +286,6 @@ def test_what_holds_of_no_event_is_not_said_to_hold():
     report = cw.check(flow, {"clicks": []}, crashes=1, max_states=500, walks=2)
     passed = {f.check for f in report.findings if f.verdict in ("holds", "not refuted")}
     assert passed == {"functions can be sent to an engine"}
-    said = [f.check for f in report.findings if f.verdict == "note"]
-    assert "failure transparency, all runs: nothing was checked" in said
+    notes_on = [f.check for f in report.findings if f.verdict == "note"]
+    assert "failure transparency, all runs: nothing was checked" in notes_on
     assert report.holds

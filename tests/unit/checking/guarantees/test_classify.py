@@ -163,7 +163,7 @@ def test_a_snapshot_is_stored_and_not_shown():
     assert all(verdict.holds for verdict in each_alone(DeliveryModel(system, INPUT), "none"))
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     told = []
     classify(flink_epochs(), letters("abc"), progress=told.append)
     assert told

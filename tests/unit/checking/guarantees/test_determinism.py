@@ -75,5 +75,5 @@ def test_definition_10_is_about_each_barrier():
     assert deterministic(replace(race, barrier=lambda out: out.value), INPUT).holds
 
 
-def test_a_search_that_was_cut_is_said():
+def test_a_search_that_was_cut_is_reported():
     assert not deterministic(drifting_state(), letters("ab"), max_states=3).is_exhaustive

@@ -151,7 +151,7 @@ def test_a_broken_operator_is_caught_with_a_shrunk_stream(name):
     assert {name: found.inputs for name, found in report.failures.items()} == expected
 
 
-def test_where_an_operator_is_not_pure_nothing_else_is_said():
+def test_where_an_operator_is_not_pure_nothing_else_is_reported():
     report = check(broken.mutates(), UNCHANGED, {})
     assert [result.name for result in report if result.fails] == ["purity"]
     assert {result.not_checked for result in report} == {"", "the operator is not pure"}
@@ -275,12 +275,12 @@ def test_all_bad_arguments_are_told_at_once():
     ]
 
 
-def test_a_time_without_values_is_told():
+def test_a_time_without_values_is_reported():
     with pytest.raises(InputError, match="there are no values for the time 1"):
         check_operator(identity(), times=[0, 1], values=lambda time: "ab" if time == 0 else "")
 
 
-def test_times_that_are_no_order_are_told():
+def test_times_that_are_no_order_are_reported():
     with pytest.raises(InputError, match="an order is reflexive"):
         check_operator(identity(), times=[0.0, float("nan")])
 

@@ -147,19 +147,19 @@ def test_an_explanation_is_a_page_and_data(cli, trace):
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda text: "", "line 1 of run.jsonl is empty"),
         (lambda text: text[:-20], "cut off before its end"),
         (lambda text: text.replace('"fail"', '"fall"'), "is not a step of a trace"),
     ],
 )
-def test_a_damaged_trace_is_a_sentence_that_names_the_line(cli, trace, damage, said):
+def test_a_damaged_trace_is_a_sentence_that_names_the_line(cli, trace, damage, message):
     trace.write_text(damage(trace.read_text()))
     done = cli("explain", "run.jsonl")
     assert (done.code, done.out) == (2, "")
     assert "[damaged-trace] line " in done.err
-    assert said in done.err
+    assert message in done.err
 
 
 def test_a_trace_that_is_not_there_is_a_sentence(cli, write):

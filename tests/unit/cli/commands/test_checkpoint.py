@@ -79,7 +79,7 @@ def test_show_as_data(cli, place):
     }
 
 
-def test_what_is_not_finished_is_said(cli, place):
+def test_what_is_not_finished_is_reported(cli, place):
     (place.spark / "commits" / "0").unlink()
     assert "\nepoch 0 is not finished\n" in cli("checkpoint", "show", place.root).out
     done = cli("checkpoint", "rescale", place.root, "--partitions", "4")

@@ -104,7 +104,7 @@ inputs = {{"numbers": [8, 5]}}
         ),
     ],
 )
-def test_how_a_loop_iterates_is_said(cli, write, body, told):
+def test_how_a_loop_iterates_is_reported(cli, write, body, told):
     done = cli("guarantee", f"{write(LOOP.format(body=body))}:flow")
     assert done.code == 0, done.err
     assert told in done.out

@@ -157,7 +157,7 @@ def test_a_run_that_was_stopped_says_so(cli, asked, monkeypatch):
     assert json.loads(cli(*GOOD, "--json").out)["is_stopped"]
 
 
-def test_whoever_watches_is_told(cli, asked, monkeypatch, tmp_path):
+def test_whoever_watches_is_reported(cli, asked, monkeypatch, tmp_path):
     scraped = []
 
     def run(flow, **settings):

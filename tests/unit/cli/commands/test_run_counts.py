@@ -26,11 +26,11 @@ def finished(**changes) -> RunResult:
 def test_every_count_says_of_which_run_it_is(mode, unit, capsys):
     run._show(finished(mode=mode), Path("state"))
     shown = capsys.readouterr().out
-    first, header, counted, *asides = shown.splitlines()
+    first, header, counted, *side_outputs = shown.splitlines()
     assert first == f"totals: 2 {unit} in run 3 of this checkpoint"
     assert header.split(maxsplit=1) == ["sink", "rows of all runs"]
     assert counted.split() == ["sums", "1,204"]
-    assert asides == [
+    assert side_outputs == [
         "bad records of 'items' in all runs: 4, kept in state/bad-records/items",
         "late events of 'items' in all runs: 5, kept in state/late-events/items",
     ]

@@ -41,7 +41,7 @@ def tree(folder):
 
 @pytest.fixture
 def refuse(cli, write, tmp_path):
-    """Run a command that must be refused; give back what it said."""
+    """Run a command that must be refused; return its message."""
 
     def refuse(*arguments, flow=None):
         if flow:
@@ -99,7 +99,7 @@ def test_a_name_is_bound_once(refuse):
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("items", "[not-a-binding] --idle-after is 'items'; it binds a source to seconds"),
         ("items=soon", "[not-seconds] --idle-after for 'items' is 'soon'; it is a number of"),
@@ -108,8 +108,8 @@ def test_a_name_is_bound_once(refuse):
         ("items=0", "[idle-at-once] source 'items' has idle_after=0.0"),
     ],
 )
-def test_a_source_that_cannot_be_idle(refuse, value, said):
-    assert said in refuse(*GOOD, "--idle-after", value)
+def test_a_source_that_cannot_be_idle(refuse, value, message):
+    assert message in refuse(*GOOD, "--idle-after", value)
 
 
 @pytest.mark.parametrize("number", ["0", "3", "32"])

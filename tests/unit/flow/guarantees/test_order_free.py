@@ -122,8 +122,8 @@ def test_what_is_free_of_order(name):
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_what_may_show_the_order_says_why(name):
-    build, said = SHOWN[name]
-    assert said in [str(reason) for reason in order_of(build).reasons]
+    build, reason = SHOWN[name]
+    assert reason in [str(reason) for reason in order_of(build).reasons]
 
 
 def test_numbers_are_times_only_where_somebody_looks_at_them():

@@ -150,7 +150,7 @@ WRONG = {
     "Guarded.locked(event)": "uses 'Guarded.lock', a _thread.lock",
     "GuardedByProperty().locked is None": "uses 'GuardedByProperty.lock', a _thread.lock",
 }
-"""Expressions that use what cannot be sent, and what is said of it."""
+"""Expressions that use what cannot be sent, with the message for each."""
 
 
 @pytest.mark.parametrize("expression", WRONG)

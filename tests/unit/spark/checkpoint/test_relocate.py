@@ -17,8 +17,10 @@ def made(tmp_path):
     schema.parent.mkdir(parents=True)
     schema.write_text("schema")
     (operator / "_metadata" / "v2").mkdir(parents=True)
-    said = {"stateStoreInfo": [{"numPartitions": 2, "stateSchemaFilePaths": [f"file:{schema}"]}]}
-    (operator / "_metadata" / "v2" / "0").write_text("v2\n" + json.dumps(said))
+    metadata = {
+        "stateStoreInfo": [{"numPartitions": 2, "stateSchemaFilePaths": [f"file:{schema}"]}]
+    }
+    (operator / "_metadata" / "v2" / "0").write_text("v2\n" + json.dumps(metadata))
     (operator / "_metadata" / "v2" / ".0.crc").write_bytes(b"crc\0")
     return checkpoint
 
@@ -34,9 +36,9 @@ def test_where_it_was_moved_to_its_paths_are_put_right(made, tmp_path):
     checkpoint = Checkpoint(tmp_path / "after")
     path = checkpoint.spark / "state" / "0" / "_metadata" / "v2" / "0"
     assert relocate(checkpoint) == [path]
-    version, said = path.read_text().split("\n")
+    version, metadata = path.read_text().split("\n")
     assert version == "v2"
-    (store,) = json.loads(said)["stateStoreInfo"]
+    (store,) = json.loads(metadata)["stateStoreInfo"]
     here = checkpoint.spark / "state" / "0" / "_stateSchema" / "default" / "0_id"
     assert store == {"numPartitions": 2, "stateSchemaFilePaths": [f"file:{here}"]}
     assert not path.with_name(".0.crc").exists()

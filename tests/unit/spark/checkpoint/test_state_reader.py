@@ -148,7 +148,7 @@ def checkpoint(flow, root, finished):
 
 
 @pytest.mark.parametrize(
-    ("step", "epoch", "finished", "said"),
+    ("step", "epoch", "finished", "message"),
     [
         ("totl", None, [0], "no state of a step 'totl'\n  hint: did you mean 'total'"),
         ("x", None, [0], "no state of a step 'x'\n  hint: steps that keep a state: total"),
@@ -156,11 +156,11 @@ def checkpoint(flow, root, finished):
         ("total", 2, [3, 4, 5], "no state of epoch 2; it has those of epochs 3 to 5"),
     ],
 )
-def test_what_is_not_there_is_a_sentence(tmp_path, step, epoch, finished, said):
+def test_what_is_not_there_is_a_sentence(tmp_path, step, epoch, finished, message):
     store = checkpoint(keyed(lambda stream: stream.apply(total)), tmp_path / "state", finished)
     with pytest.raises(RunError) as refused:
         cutwater_spark.read_state(store.root, step, epoch=epoch)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_no_checkpoint_is_a_sentence(tmp_path):

@@ -69,8 +69,8 @@ class Store:
             (folder / "SSTs").mkdir(parents=True)
 
     def commit(self, epoch, *unique_ids):
-        said = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [[i] for i in unique_ids]}}
-        (self.root / "commits" / str(epoch)).write_text(f"v2\n{json.dumps(said)}")
+        content = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [[i] for i in unique_ids]}}
+        (self.root / "commits" / str(epoch)).write_text(f"v2\n{json.dumps(content)}")
 
     def changes(self, partition, name, *records, lineage=()):
         path = self.folders[partition] / f"{name}.changelog"
@@ -91,11 +91,11 @@ class Store:
                     path.rename(self.folders[partition] / "SSTs" / tables[-1][1])
                 elif path.name.startswith(("MANIFEST", "CURRENT", "OPTIONS")):
                     zipped.write(path, path.name)
-            said = {
+            content = {
                 "sstFiles": [{"localFileName": a, "dfsSstFileName": b} for a, b in tables],
                 "columnFamilyMapping": {"default": 1, "log": family},
             }
-            zipped.writestr("metadata", f"v1\n{json.dumps(said)}")
+            zipped.writestr("metadata", f"v1\n{json.dumps(content)}")
 
     def logs(self, epoch, labels=()):
         found = {}

@@ -114,14 +114,14 @@ def test_a_checkpoint_that_lost_its_identity_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("content", "code"),
     [
         ({"format": CHECKPOINT_FORMAT, "flow": 1}, "damaged-file"),
         ({"format": 99}, "checkpoint-format"),
     ],
 )
-def test_a_foreign_identity_is_a_sentence(tmp_path, said, code):
-    write_json(tmp_path / "cutwater.json", said)
+def test_a_foreign_identity_is_a_sentence(tmp_path, content, code):
+    write_json(tmp_path / "cutwater.json", content)
     with pytest.raises(RunError, match=code):
         Checkpoint(tmp_path).identity()
 

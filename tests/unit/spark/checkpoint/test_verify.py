@@ -59,8 +59,8 @@ def checkpoint(tmp_path):
     state = made.spark / "state" / "0" / "0"
     for epoch in range(EPOCHS):
         log.append([{**chunk, "start": epoch, "end": epoch + 1}])
-        said = json.dumps({"conf": {"spark.sql.shuffle.partitions": "1"}})
-        offset = f"v1\n{said}\n" + json.dumps({"entry": epoch + 1})
+        message = json.dumps({"conf": {"spark.sql.shuffle.partitions": "1"}})
+        offset = f"v1\n{message}\n" + json.dumps({"entry": epoch + 1})
         put(made.spark / "offsets" / str(epoch), offset.encode())
         ids = json.dumps({"stateUniqueIds": {"0": [[f"id{epoch}"]]}})
         put(made.spark / "commits" / str(epoch), f"v2\n{ids}".encode())
@@ -131,7 +131,7 @@ def test_a_file_that_is_not_what_was_written(checkpoint, file, harm):
     harm(checkpoint.root / file)
     found = problems(checkpoint)
     assert found[0][0] == "damaged-file"
-    assert any(f"{file} is damaged: " in said for _, said in found)
+    assert any(f"{file} is damaged: " in message for _, message in found)
     assert bool(damages_of_logs(checkpoint)) == (file in FILES)
 
 
@@ -149,10 +149,10 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize(("file", "said"), MISSING.items())
-def test_a_file_that_is_missing(checkpoint, file, said):
+@pytest.mark.parametrize(("file", "message"), MISSING.items())
+def test_a_file_that_is_missing(checkpoint, file, message):
     remove(checkpoint.root / file)
-    assert [message for _, message in problems(checkpoint)] == [said]
+    assert [message for _, message in problems(checkpoint)] == [message]
 
 
 def test_the_newest_commit_may_be_missing_and_the_epoch_is_done_again(checkpoint):

@@ -53,9 +53,9 @@ def test_a_time_that_has_no_place_makes_a_bad_record(tmp_path, time, first):
     job = make_job(
         flow, tmp_path, sources={"items": Generated(Rows(rows), len(rows))}, skip_bad_records=True
     )
-    aside = {bad_records_sink("items"): folder(str(tmp_path / "bad"))}
+    side_output = {bad_records_sink("items"): folder(str(tmp_path / "bad"))}
     with pytest.MonkeyPatch.context() as patch:
-        toy = ToySpark(replace(job, sinks={**job.sinks, **aside}), patch, seed=1)
+        toy = ToySpark(replace(job, sinks={**job.sinks, **side_output}), patch, seed=1)
         toy.run_to_the_end([], close=True)
     assert [kept["row"] for kept in lines_in(tmp_path / "bad")] == [1 - first]
     batches = json.dumps(lines_in(tmp_path / "out" / "out"))

@@ -270,7 +270,7 @@ class TestFolder:
         place.acquire(replace(new, generation=3))
         assert place.seen() == [1]
 
-    def test_a_folder_that_cannot_be_written_to_is_said(self, place, new, monkeypatch):
+    def test_a_folder_that_cannot_be_written_to_is_reported(self, place, new, monkeypatch):
         def full(*_):
             raise OSError(28, "No space left on device")
 

@@ -36,8 +36,8 @@ def job_of(tmp_path, **settings):
     flow.sink("out", timed.batch())
     source = JsonLines(str(tmp_path / "in" / "items"), 1 << 20)
     job = make_job(flow, tmp_path, sources={"items": source}, **settings)
-    aside = {bad_records_sink("items"): folder(str(tmp_path / "bad"))}
-    return replace(job, sinks={**job.sinks, **aside})
+    side_output = {bad_records_sink("items"): folder(str(tmp_path / "bad"))}
+    return replace(job, sinks={**job.sinks, **side_output})
 
 
 def put(tmp_path, number, times):

@@ -47,15 +47,15 @@ def test_what_its_log_says_last_is_quoted(tmp_path):
 
 @pytest.mark.parametrize("name", ["jvm.log", "spark.log"])
 @pytest.mark.parametrize(
-    "said",
+    "kind",
     [
         "java.lang.OutOfMemoryError: Java heap space",
         "org.apache.arrow.memory.OutOfMemoryException: Failure allocating buffer.",
     ],
 )
-def test_which_memory_was_exhausted_is_said(tmp_path, name, said):
-    (tmp_path / name).write_text(f"Terminating due to {said}\n")
-    assert f"({said})" in jvm.out_of_memory(tmp_path).message
+def test_which_memory_was_exhausted_is_reported(tmp_path, name, kind):
+    (tmp_path / name).write_text(f"Terminating due to {kind}\n")
+    assert f"({kind})" in jvm.out_of_memory(tmp_path).message
 
 
 def test_a_log_of_any_bytes_is_read(tmp_path):
@@ -98,9 +98,9 @@ def test_python_processes_are_killed_too_in_whatever_group_they_are(monkeypatch)
     java, server = sessions
     monkeypatch.setattr(jvm, "_own", java)
     monkeypatch.setattr(jvm, "_fork_server", server)
-    said = [{int(each.stdout.readline()) for _ in range(2)} for each in sessions]
+    printed = [{int(each.stdout.readline()) for _ in range(2)} for each in sessions]
     forked = [
-        pid for each, pids in zip(sessions, said, strict=True) for pid in pids if pid != each.pid
+        pid for each, pids in zip(sessions, printed, strict=True) for pid in pids if pid != each.pid
     ]
     assert len(forked) == 2
     for pid in forked:

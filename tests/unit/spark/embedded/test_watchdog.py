@@ -59,7 +59,7 @@ def test_a_sign_that_stays_the_same_is_none(watchdog):
     assert counted(watchdog, *[lambda: watchdog.note("tasks", (7, 3))] * 20)
 
 
-def test_what_spark_does_is_said(watchdog):
+def test_what_spark_does_is_reported(watchdog):
     watchdog.note("status", "Processing new data")
     assert "(Spark: Processing new data)" in watchdog.problem().message
 

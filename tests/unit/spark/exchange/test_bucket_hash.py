@@ -30,7 +30,7 @@ def test_plain_numbers_would_not_spread():
 
 
 def test_labels_are_for_life():
-    """A checkpoint rests on them, so they may never change."""
+    """Checkpoints depend on them, so they must never change."""
     assert labels(16) == (12, 16, 5, 1, 37, 20, 2, 35, 13, 6, 49, 7, 25, 15, 4, 0)
 
 

@@ -176,7 +176,7 @@ UNSUPPORTED = [int | str, Any, complex, tuple[int, str], Inner | Pair, object, l
 
 
 @pytest.mark.parametrize("tp", UNSUPPORTED, ids=str)
-def test_what_has_no_type_of_a_column_is_said(tp):
+def test_what_has_no_type_of_a_column_is_reported(tp):
     @dataclass
     class Holder:
         thing: tp
@@ -197,7 +197,7 @@ def test_the_sentence_for_a_type_that_is_no_type_of_a_column():
 
 
 STRUCT = pa.struct([("x", pa.int32()), ("label", pa.string()), ("more", pa.int8())])
-# an Arrow type, those that it can be taken for, those that it cannot
+# an Arrow type, the annotations that it fits, those that it does not
 FITTING = [
     (pa.int8(), [int, float, int | None], [str, bool, Decimal, dt.date]),
     (pa.int64(), [int, float, Level], [str, bool, Colour]),
@@ -252,7 +252,7 @@ def test_rows_are_read():
     assert read() == [Row("a", 1, Inner(1), [Colour.RED])]
 
 
-def test_an_empty_place_in_a_field_that_has_none_is_said():
+def test_an_empty_place_in_a_field_that_has_none_is_reported():
     with pytest.raises(InputError) as error:
         read(size=pa.array([None], pa.int64()))
     assert str(error.value) == (
@@ -262,7 +262,7 @@ def test_an_empty_place_in_a_field_that_has_none_is_said():
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         ({"inner": pa.array([{"x": None, "label": "a"}])}, "Expected `int`, got `null`"),
         ({"colours": pa.array([["green"]])}, "Invalid enum value 'green'"),
@@ -270,7 +270,7 @@ def test_an_empty_place_in_a_field_that_has_none_is_said():
     ],
     ids=["a null inside", "no member of an enum", "a null in a list"],
 )
-def test_what_is_no_value_of_its_type_is_said(columns, said):
+def test_what_is_no_value_of_its_type_is_reported(columns, message):
     with pytest.raises(InputError) as error:
         read(**columns)
     (name,) = columns
@@ -278,7 +278,7 @@ def test_what_is_no_value_of_its_type_is_said(columns, said):
     assert problem.code == "bad-record"
     expected = f"column '{name}' of source 'in' has a row that does not fit "
     assert problem.message.startswith(expected)
-    assert said in problem.message
+    assert message in problem.message
 
 
 INNER = Layout.of(Inner)

@@ -188,7 +188,7 @@ def sentence(flow, monkeypatch, batch, order):
 
 
 @pytest.mark.parametrize("columns", [NUMBERED, [("file", pa.string())]], ids=str)
-def test_a_row_without_a_place_is_said(monkeypatch, columns):
+def test_a_row_without_a_place_is_reported(monkeypatch, columns):
     """It would stand in one place or in another, by which rows come in a batch with it."""
     (name, _), *_ = columns
     batch = batch_of([((None,), Item("a", 0, 0))], columns)
@@ -198,7 +198,7 @@ def test_a_row_without_a_place_is_said(monkeypatch, columns):
     )
 
 
-def test_a_row_without_a_field_is_said(monkeypatch):
+def test_a_row_without_a_field_is_reported(monkeypatch):
     batch = batch_of([((1,), Item(None, 0, 0))], NUMBERED)
     assert sentence(counting(), monkeypatch, batch, ["offset"]) == (
         "[null-in-a-field] source 'items' has a row without 'name', which is declared str\n"

@@ -154,7 +154,7 @@ def test_the_place_of_a_row_of_postgresql_is_read_from_its_order():
         assert source.position_of(chunk, order + b"more") == position
 
 
-def test_a_function_that_fails_once_is_still_told(tmp_path):
+def test_a_function_that_fails_once_is_still_reported(tmp_path):
     """Tried again it does not fail, so its origin is not known; the failure is."""
     (tmp_path / "flag").touch()
     flag = str(tmp_path / "flag")

@@ -1,4 +1,4 @@
-"""States of vectorised tasks kept before a field was added, and what is said of errors."""
+"""States of vectorised tasks kept before a field was added, and the messages of errors."""
 
 from dataclasses import dataclass, field
 
@@ -44,7 +44,7 @@ READINGS = [Reading("a", 1.0), Reading("a", 2.0)]
 
 
 @pytest.mark.parametrize(
-    ("task", "said"),
+    ("task", "message"),
     [
         (
             takes_one_at_a_time,
@@ -54,10 +54,10 @@ READINGS = [Reading("a", 1.0), Reading("a", 2.0)]
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_what_goes_wrong_with_a_batch_is_said(tmp_path, monkeypatch, task, said):
+def test_what_goes_wrong_with_a_batch_is_reported(tmp_path, monkeypatch, task, message):
     job = make_job(flow_of(task), tmp_path, max_bytes_per_epoch=1 << 20)
     lines = b"".join(msgspec.json.encode(reading) + b"\n" for reading in READINGS)
     (tmp_path / "in" / "readings" / "1.jsonl").write_bytes(lines)
     with pytest.raises(RuntimeError) as error:
         ToySpark(job, monkeypatch, seed=1).run_to_the_end([])
-    assert said in str(extract(str(error.value)))
+    assert message in str(extract(str(error.value)))

@@ -66,7 +66,7 @@ class Cluster:
     """A run on a cluster whose executors come late; nobody waits for real."""
 
     def __init__(self, monkeypatch, refusals):
-        self.refusals, self.said, self.claims, self.slept = refusals, [], 0, 0.0
+        self.refusals, self.messages, self.claims, self.slept = refusals, [], 0, 0.0
         self.watchdog = drives.Watchdog(1e6, lambda: None)
         self.job = SimpleNamespace(is_ending=False, generation=1, checkpoint="/tmp/none")
         self.is_to_stop = False
@@ -79,7 +79,7 @@ class Cluster:
         return RealTimeDrive(
             None, self.job, SimpleNamespace(root=self.job.checkpoint),
             claim_again=self._claim, on_progress=print, is_to_stop=lambda: self.is_to_stop,
-            notify=self.said.append, watchdog=self.watchdog,
+            notify=self.messages.append, watchdog=self.watchdog,
             snapshot_s=1.0, batch_s=60.0, readers=1,
         )  # fmt: skip
 
@@ -106,8 +106,8 @@ def test_executors_that_come_late_are_waited_for(monkeypatch):
     cluster.drive().run("stopped")
     assert cluster.refusals == 0
     assert cluster.claims == 8  # each attempt is a generation: nothing of the last one goes on
-    assert len(cluster.said) == 1
-    assert "3 tasks at once" in cluster.said[0]
+    assert len(cluster.messages) == 1
+    assert "3 tasks at once" in cluster.messages[0]
 
 
 def test_slots_that_never_come_end_the_run_with_a_sentence(monkeypatch):

@@ -82,7 +82,7 @@ def test_a_snapshot_that_fails_holds_no_row_back_and_is_made_good(tmp_path, full
     assert sum(map(len, shown.values())) == 24 - kept
 
 
-def test_a_failure_and_an_old_snapshot_are_told(tmp_path, full_disk):
+def test_a_failure_and_an_old_snapshot_are_reported(tmp_path, full_disk):
     sales = Checkpointed(tmp_path, partitions=1, snapshot_ticks=2)
     sales.sell(0, [("a", 1, number) for number in range(3)])
     told, clock = [], [1000.0]

@@ -280,7 +280,7 @@ def test_a_step_that_failed_is_corrected_where_nothing_was_released(world):
     assert world.checkpoint.identity().code == identity_of(world.job_of(same), 2).code
 
 
-def test_another_flow_is_refused_where_something_was_released_unless_it_is_told(world):
+def test_another_flow_is_refused_where_something_was_released_unless_it_is_reported(world):
     world.put(*range(20))
     run_until(same, world.shown, world.run)
     before, released = world.shown(), released_of(world.toy)

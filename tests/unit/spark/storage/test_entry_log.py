@@ -138,7 +138,7 @@ def test_an_entry_that_is_damaged_is_refused(tmp_path):
         opened(tmp_path)
 
 
-# --- runs that were taken for dead ------------------------------------------------------------
+# --- runs that were presumed dead --------------------------------------------------------------
 
 
 def test_of_two_that_write_one_entry_the_first_counts(tmp_path):

@@ -193,7 +193,7 @@ class _Receiving(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(protocol.ExportMetricsServiceResponse().SerializeToString())
 
-    def log_message(self, *_said):
+    def log_message(self, *_args):
         pass
 
 

@@ -175,7 +175,7 @@ def test_hostile_values_that_are_carried(tmp_path, kind, value):
 
 @pytest.mark.parametrize("kind", ["parquet", "delta"])
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (Text("a\ud800b"), r"cannot write 'a\\ud800b' to column 'text' of string"),
         (Whole(2**127), "cannot write 170141183460469231731687303715884105728 to column 'number'"),
@@ -185,9 +185,9 @@ def test_hostile_values_that_are_carried(tmp_path, kind, value):
     ],
     ids=["surrogate", "2**127", "large decimal", "small decimal", "decimal nan"],
 )
-def test_hostile_values_that_are_a_sentence(tmp_path, kind, value, said):
+def test_hostile_values_that_are_a_sentence(tmp_path, kind, value, message):
     good = {Text: Text("fine"), Whole: Whole(1), Price: Price(Decimal(1))}[type(value)]
-    with pytest.raises(InputError, match=said) as error:
+    with pytest.raises(InputError, match=message) as error:
         carried(made(kind, tmp_path), type(value), [good, value, good])
     assert codes(error.value.problems) == ["no-column-value"]
     assert exit_code(error.value) == CHANGE

@@ -31,7 +31,7 @@ def write(sink, who, epoch, *buckets):
     return sink.write(who, epoch, Mean, [bucket(Mean, rows, label) for label, rows in buckets])
 
 
-def test_rows_are_given_by_epoch_and_lane(sink, given, tmp_path):
+def test_rows_are_passed_by_epoch_and_bucket(sink, given, tmp_path):
     who = claim(checkpoint=tmp_path)
     sink.claim(who)
     a, b, c = Mean("a", 1.0), Mean("b", 2.0), Mean("c", 3.0)
@@ -158,7 +158,7 @@ def test_a_lane_that_is_behind_hides_no_call_where_tasks_do_not_wait(sink, given
     """Two tasks note that their calls begin, at the same time and for different ticks."""
     who = replace(claim(checkpoint=tmp_path), is_bulk_synchronous=False)
     sink.claim(who)
-    behind = Callback(lambda _epoch, _lane, _rows: write(sink, who, 6, (2, [Mean("b", 1.0)])))
+    behind = Callback(lambda _epoch, _bucket, _rows: write(sink, who, 6, (2, [Mean("b", 1.0)])))
     write(behind, who, 5, (1, [Mean("a", 1.0)]))
     assert "returned for 1 bucket" in sink.released(who, 6)
     write(sink, who, 4, (3, [Mean("c", 1.0)]))

@@ -409,13 +409,13 @@ def test_a_table_that_is_gone_is_a_sentence(table):
 
 
 def test_settings_that_cannot_work():
-    def said(**settings):
+    def codes(**settings):
         return codes(Delta("s3://bucket/table", **settings).problems("means", Mean))
 
-    assert said() == []
-    assert said(compact_every=-1, keep_hours=-1) == ["negative-setting"] * 2
-    assert said(storage_options={"AWS_REGION": "here"}) == []
-    assert said(storage_options={"aws_secret_access_key": "hush"}) == ["secret-in-a-setting"]
+    assert codes() == []
+    assert codes(compact_every=-1, keep_hours=-1) == ["negative-setting"] * 2
+    assert codes(storage_options={"AWS_REGION": "here"}) == []
+    assert codes(storage_options={"aws_secret_access_key": "hush"}) == ["secret-in-a-setting"]
 
 
 @pytest.mark.parametrize("path", ["s3:/bucket/t", "ftp://host/t", "file:///t", "s3n://b/t"])

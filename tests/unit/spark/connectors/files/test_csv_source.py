@@ -1,4 +1,4 @@
-"""Folders of CSV: what each row becomes, and what is said about a bad one."""
+"""Folders of CSV: what each row becomes, and the message for a bad one."""
 
 import csv
 import datetime as dt
@@ -326,7 +326,7 @@ plain_lines = st.lists(
 
 
 def read(tp, text, tmp_path):
-    """The values of all good rows, and what is said of all bad ones, by position."""
+    """The values of all good rows, and the messages for all bad ones, by position."""
     path = tmp_path / "a.csv"
     path.write_text("name,size,weight\n" + text, newline="")
     source = Csv(str(tmp_path))

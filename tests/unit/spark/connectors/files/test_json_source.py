@@ -1,4 +1,4 @@
-"""The reader: what each line becomes, and what is said about a bad one. No JVM is needed."""
+"""The reader: what each line becomes, and the message for a bad one. No JVM is needed."""
 
 import json
 from dataclasses import dataclass, replace
@@ -48,7 +48,7 @@ def latest(reader, start=0):
 
 
 def test_a_run_that_another_took_over_from_plans_nothing(items, tmp_path):
-    """The log may have been cleaned meanwhile, and its entry would be taken for a new one."""
+    """The log may have been compacted meanwhile, and its entry would count as a new one."""
     put(tmp_path, '{"name":"a","size":1}\n')
     sleeping = items()
     flow = cw.Flow("copy")
@@ -161,7 +161,7 @@ def test_caught_up_means_what_was_there_at_the_start(items, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (b'{"name": "a"}', "missing required field `size`"),
         (b'{"name": "a", "size": "1"}', "Expected `int`, got `str`"),
@@ -174,14 +174,14 @@ def test_caught_up_means_what_was_there_at_the_start(items, tmp_path):
         (line("a").encode() + b" " + line("b").encode(), "malformed"),
     ],
 )
-def test_a_bad_record_is_named_by_file_and_line(items, tmp_path, text, said):
+def test_a_bad_record_is_named_by_file_and_line(items, tmp_path, text, message):
     path = put(tmp_path, line("good").encode() + b"\n\n" + text + b"\n" + line("good").encode())
     with pytest.raises(RuntimeError) as failed:
         rows(items())
     (problem,) = extract(str(failed.value)).problems
     assert problem.code == "bad-record"
     assert problem.message.startswith(f"{path}:3 is not a record of source 'items': ")
-    assert said in problem.message
+    assert message in problem.message
     assert len(problem.message) < 1000
 
 

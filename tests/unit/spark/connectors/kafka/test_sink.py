@@ -450,7 +450,7 @@ def test_a_row_that_is_too_large_is_said_and_nothing_is_written(broker, sink, cl
     assert seen.rows() == KafkaObserver(broker.servers, small.topic).rows() == []
 
 
-def test_a_broker_that_is_not_there_is_said(sink):
+def test_a_broker_that_is_not_there_is_reported(sink):
     nowhere = replace(
         sink, servers="127.0.0.1:1", settings={"socket.connection.setup.timeout.ms": 1000}
     )
@@ -545,7 +545,7 @@ def test_a_broker_that_is_down_is_not_taken_for_a_slow_one(claim, monkeypatch, c
     assert code(error) == expected
 
 
-def test_a_timeout_that_the_broker_does_not_allow_is_said(sink, claim):
+def test_a_timeout_that_the_broker_does_not_allow_is_reported(sink, claim):
     with pytest.raises(RunError) as error:
         replace(sink, settings={"transaction.timeout.ms": 2_000_000}).claim(claim)
     assert code(error) == "transaction-timeout"

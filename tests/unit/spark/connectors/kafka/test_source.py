@@ -414,13 +414,13 @@ def test_a_compacted_topic_is_not_replayable(broker, source):
     assert "keeps messages" in source.replay().provided
 
 
-def test_a_topic_that_is_not_there_is_said(source):
+def test_a_topic_that_is_not_there_is_reported(source):
     (problem,) = replace(source, topic="nowhere").check("orders", STEP)
     assert problem.code == "unknown-topic"
     assert list(source.check("orders", STEP)) == []
 
 
-def test_a_broker_that_is_not_there_is_said(source, monkeypatch):
+def test_a_broker_that_is_not_there_is_reported(source, monkeypatch):
     monkeypatch.setattr(topics, "_CALL_S", 2)
     with pytest.raises(RunError) as error:
         list(replace(source, servers="127.0.0.1:1").check("orders", STEP))

@@ -1,4 +1,4 @@
-"""Which values a table gets, which columns can hold them, and what is said of the others."""
+"""Which values a table gets, which columns can hold them, and the messages for the others."""
 
 import datetime as dt
 import enum
@@ -165,7 +165,7 @@ def test_texts_are_carried(make_out, text):
 
 
 @pytest.mark.parametrize(
-    ("record", "value", "said"),
+    ("record", "value", "message"),
     [
         (str, "a\0b", "NUL character, which PostgreSQL cannot hold"),
         (str, "a\ud800", "lone surrogate"),
@@ -175,11 +175,11 @@ def test_texts_are_carried(make_out, text):
         (dict[str, float], {"a": math.inf}, "JSON has no NaN and no Infinity"),
     ],
 )
-def test_a_value_that_cannot_be_held_is_named(table, record, value, said):
+def test_a_value_that_cannot_be_held_is_named(table, record, value, message):
     fine = type(value)()
     problem = table.refused(record, fine, value)
     assert problem.code == "unwritable-row"
-    assert said in problem.message
+    assert message in problem.message
     assert repr(value) in problem.message
     assert problem.message.startswith("sink 'readings' cannot write the row ")
 
@@ -249,7 +249,7 @@ class TestMisfits:
         assert make_out().sink.schema_problems("readings", Reading) == []
 
     @pytest.mark.parametrize(
-        ("columns", "code", "said"),
+        ("columns", "code", "message"),
         [
             ("key text, note text", "missing-column", "no column 'n'"),
             ("key text, n text, note text", "column-type", "is text, which cannot hold every int"),
@@ -264,10 +264,10 @@ class TestMisfits:
             ),
         ],
     )
-    def test_a_column_that_does_not_fit(self, make_out, columns, code, said):
+    def test_a_column_that_does_not_fit(self, make_out, columns, code, message):
         problems = self.problems(make_out, columns)
         assert list(problems) == [code]
-        assert said in problems[code]
+        assert message in problems[code]
 
     def test_every_problem_is_said_at_once(self, make_out):
         assert list(self.problems(make_out, "key int, x int NOT NULL")) == [

@@ -55,8 +55,8 @@ def test_hostile_rows_are_carried_or_kept_aside(postgres, tmp_path):
         table="hostile", dsn=postgres.dsn, key="id", transaction="xid", max_rows_per_epoch=4
     )
     job = make_job(flow, tmp_path, sources={"items": source}, skip_bad_records=True)
-    aside = {bad_records_sink("items"): folder(str(tmp_path / "bad"))}
-    job = replace(job, sinks={**job.sinks, **aside})
+    side_output = {bad_records_sink("items"): folder(str(tmp_path / "bad"))}
+    job = replace(job, sinks={**job.sinks, **side_output})
     with pytest.MonkeyPatch.context() as patch:
         ToySpark(job, patch, seed=1).run_to_the_end(["staged", "published"])
     carried = {line["id"]: line for line in lines_in(tmp_path / "out" / "out")}

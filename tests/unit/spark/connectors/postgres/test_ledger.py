@@ -7,7 +7,7 @@ from cutwater.spark.connectors.postgres.ledger import LedgerHeader, _taken
 
 
 @pytest.mark.parametrize(
-    ("held", "said"),
+    ("held", "message"),
     [
         (None, "another one has claimed it meanwhile"),
         (
@@ -16,7 +16,7 @@ from cutwater.spark.connectors.postgres.ledger import LedgerHeader, _taken
         ),
     ],
 )
-def test_a_table_that_was_taken_names_who_took_it(held, said):
+def test_a_table_that_was_taken_names_who_took_it(held, message):
     error = _taken("public.means", Claim("plant", "means", "q", 3, "state"), held)
     assert error.problems[0].code == "fenced"
-    assert error.problems[0].message.endswith(said)
+    assert error.problems[0].message.endswith(message)

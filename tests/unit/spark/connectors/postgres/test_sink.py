@@ -252,7 +252,7 @@ class TestPlace:
 
 
 class TestLedgerSchema:
-    def test_the_ledger_goes_where_it_is_told(self, make_out):
+    def test_the_ledger_goes_where_it_is_reported(self, make_out):
         out = make_out(ledger_schema="books")
         out.server.execute("CREATE SCHEMA IF NOT EXISTS books")
         out.ready().write(0, {1: [1]})

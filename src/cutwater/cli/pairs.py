@@ -27,7 +27,7 @@ def pairs(
             )
         elif name in pairs:
             problems.append(
-                Problem("bound-twice", f"{option} binds '{name}' twice", "leave one of the two out")
+                Problem("bound-twice", f"{option} binds '{name}' twice", "remove one of the two")
             )
         pairs[name] = folder
     if problems:

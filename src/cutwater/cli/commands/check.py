@@ -33,12 +33,14 @@ def check(
         ),
     ] = None,
     samples: Annotated[
-        int | None, typer.Option(help="Generate this many inputs instead of using given ones")
+        int | None, typer.Option(help="Generate this many inputs, and use no others")
     ] = None,
-    crashes: Annotated[int, typer.Option(help="Most crashes in one run")] = 2,
-    instances: Annotated[int, typer.Option(help="Instances of a keyed step")] = 2,
-    epoch_size: Annotated[int | None, typer.Option(help="Items in an epoch; default: all")] = None,
-    max_states: Annotated[int, typer.Option(help="Most states to explore")] = 20_000,
+    crashes: Annotated[int, typer.Option(help="Maximum number of crashes in a run")] = 2,
+    instances: Annotated[int, typer.Option(help="Parallel instances of a keyed step")] = 2,
+    epoch_size: Annotated[
+        int | None, typer.Option(help="Events per epoch; default: all in one")
+    ] = None,
+    max_states: Annotated[int, typer.Option(help="Maximum number of states to explore")] = 20_000,
     seed: Annotated[int, typer.Option(help="The seed of inputs and random runs")] = 0,
     observe: Annotated[
         str | None,
@@ -57,7 +59,7 @@ def check(
         bool,
         typer.Option("--verbose", "-v", help="Show how far each check went, and its witnesses"),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:
     """Search for visible crashes, impure functions and dependence on order.
 

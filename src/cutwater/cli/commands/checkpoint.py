@@ -27,9 +27,9 @@ checkpoint = typer.Typer(
 
 _Place = Annotated[
     Path,
-    typer.Argument(metavar="checkpoint", help="The folder that was given to run as its checkpoint"),
+    typer.Argument(metavar="checkpoint", help="The checkpoint folder of a run"),
 ]
-_AsJson = Annotated[bool, typer.Option("--json", help="Print the result as data")]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON")]
 
 
 @checkpoint.command()

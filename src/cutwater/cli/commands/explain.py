@@ -35,7 +35,7 @@ def explain(
         typer.Option(help="With --flow, the inputs of the run; default: 'inputs' beside the flow"),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Where to write it as a page")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:
     """Explain a run with failures by one without, and verify it by replaying both.
 

@@ -22,15 +22,15 @@ __all__ = ["frontier"]
 
 
 def frontier(
-    checkpoint: Annotated[
-        Path, typer.Argument(help="The folder that was given to run as its checkpoint")
-    ],
+    checkpoint: Annotated[Path, typer.Argument(help="The checkpoint folder of a run")],
     step: Annotated[str | None, typer.Argument(help="Only this step")] = None,
     at: Annotated[
         str | None,
-        typer.Option("--time", help="Is this time complete? As the input has it: 12, 2024-05-01"),
+        typer.Option(
+            "--time", help="Is this time complete? Written as in the input: 12, 2024-05-01"
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:
     """Show up to which time each step is complete, and which source holds it back.
 

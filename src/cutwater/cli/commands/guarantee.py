@@ -26,7 +26,10 @@ def guarantee(
     target: Annotated[str, typer.Argument(help="The flow: module:name or file.py:name")],
     config: Annotated[
         Path | None,
-        typer.Option(help="A TOML file with sources and sinks; default: two kinds are assumed"),
+        typer.Option(
+            help="A TOML file with sources and sinks; default: assumed ones, replayable with "
+            "and without order"
+        ),
     ] = None,
     inputs: Annotated[
         str | None,
@@ -37,12 +40,12 @@ def guarantee(
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of inputs and pairs")] = 0,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show witnesses and whole sentences")
+        bool, typer.Option("--verbose", "-v", help="Show witnesses, and each guarantee in full")
     ] = False,
     html: Annotated[
         Path | None, typer.Option(help="Where to write a page with the flow drawn")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:
     """Show where order matters, which outputs must wait, and the guarantee from end to end.
 
@@ -74,7 +77,7 @@ def guarantee(
 def _settings(flow: Flow, config: Path | None, found: Sensitivity) -> list[Setting]:
     impure = tuple(found.impure or ())
     if config is None:
-        return supposed_settings(flow, refuted=found.refuted, impure=impure)
+        return assumed_settings(flow, refuted=found.refuted, impure=impure)
     bound = spark_package().load_config(config, flow)
     from cutwater.spark.end_to_end import bound_setting
     from cutwater.spark.options import settled

@@ -50,20 +50,26 @@ def run(
     ] = None,
     max_bytes_per_epoch: Annotated[
         int | None,
-        typer.Option(help="Most bytes that an epoch reads", min=1, rich_help_panel=_OF_EACH_SOURCE),
+        typer.Option(
+            help="Maximum bytes that an epoch reads", min=1, rich_help_panel=_OF_EACH_SOURCE
+        ),
     ] = None,
     max_rows_per_epoch: Annotated[
         int | None,
-        typer.Option(help="Most rows that an epoch reads", min=1, rich_help_panel=_OF_EACH_SOURCE),
+        typer.Option(
+            help="Maximum rows that an epoch reads", min=1, rich_help_panel=_OF_EACH_SOURCE
+        ),
     ] = None,
     max_files_per_epoch: Annotated[
         int | None,
-        typer.Option(help="Most files that an epoch reads", min=1, rich_help_panel=_OF_EACH_SOURCE),
+        typer.Option(
+            help="Maximum files that an epoch reads", min=1, rich_help_panel=_OF_EACH_SOURCE
+        ),
     ] = None,
     max_record_bytes: Annotated[
         int | None,
         typer.Option(
-            help="Longest line; a longer one is a bad record",
+            help="Maximum bytes of a line; a longer one is a bad record",
             min=1,
             rich_help_panel=_OF_EACH_SOURCE,
         ),
@@ -78,7 +84,7 @@ def run(
     explain: Annotated[
         bool, typer.Option("--explain", help="Print why each sink has its guarantee")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
     **given: Any,
 ) -> None:
     """Run a flow on Spark; after a crash, run the same command again.
@@ -107,7 +113,7 @@ def run(
     try:
         result = _run(order, explain)
     except KeyboardInterrupt:
-        _print("stopped at once; the next run repeats the epoch that was running")
+        _print("stopped at once; the next run replays the epoch that was running")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print_json(result)

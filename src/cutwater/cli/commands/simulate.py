@@ -24,11 +24,13 @@ def simulate(
             help="A dict from source to values: module:name; default: 'inputs' beside the flow"
         ),
     ] = None,
-    epoch_size: Annotated[int | None, typer.Option(help="Items in an epoch; default: all")] = None,
+    epoch_size: Annotated[
+        int | None, typer.Option(help="Events per epoch; default: all in one")
+    ] = None,
     trace: Annotated[
         Path | None, typer.Option(help="Where to write the run, step by step, for explain")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:
     """Run a flow in memory and show what each sink sees, epoch by epoch.
 

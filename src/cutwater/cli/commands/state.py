@@ -18,9 +18,7 @@ __all__ = ["state"]
 
 
 def state(
-    checkpoint: Annotated[
-        Path, typer.Argument(help="The folder that was given to run as its checkpoint")
-    ],
+    checkpoint: Annotated[Path, typer.Argument(help="The checkpoint folder of a run")],
     step: Annotated[str, typer.Argument(help="A step that keeps a state")],
     epoch: Annotated[
         int | None, typer.Option(help="The epoch or tick at whose end; default: the newest")
@@ -29,8 +27,8 @@ def state(
         list[str] | None,
         typer.Option(help='Only this key: text, or JSON such as 3 or ["a", 3]; once for each'),
     ] = None,
-    limit: Annotated[int, typer.Option(help="Most keys to show", min=1)] = 100,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as data")] = False,
+    limit: Annotated[int, typer.Option(help="Maximum number of keys to show", min=1)] = 100,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON")] = False,
 ) -> None:
     """Show the state of a step at the end of an epoch. Read-only; a run may continue meanwhile.
 

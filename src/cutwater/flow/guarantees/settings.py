@@ -19,7 +19,7 @@ from cutwater.flow.guarantees.end_to_end import (
 from cutwater.flow.guarantees.order_free import order_at, orders_of, steps_before
 from cutwater.flow.timely import with_bodies
 
-__all__ = ["EdgeVerdict", "Setting", "guarantees_of_sinks", "setting_of", "supposed_settings"]
+__all__ = ["EdgeVerdict", "Setting", "assumed_settings", "guarantees_of_sinks", "setting_of"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Setting:
     sink_guarantees: tuple[SinkGuarantee, ...]
     """One for each sink and each way it can release rows."""
     early: tuple[SinkGuarantee, ...]
-    """One for each sink, supposing that it releases rows early and keeps a ledger."""
+    """One for each sink, assuming that it releases rows early and keeps a ledger."""
     edges: Mapping[tuple[int, int], EdgeVerdict]
     """Indexed by the numbers of the two steps."""
 
@@ -139,12 +139,12 @@ def setting_of(
 _LEDGER = "keeps a ledger with its rows"
 
 
-def supposed_settings(
+def assumed_settings(
     flow: Flow, *, refuted: Collection[str] = (), impure: Collection[str] = ()
 ) -> list[Setting]:
     """The guarantees with sources replayed in order, and with sources replayed in another order."""
     names = [step.name for step in flow.steps if isinstance(step, s.Source)]
-    ordered = {n: SourcePart(n, True, False, "it is supposed to be") for n in names}
+    ordered = {n: SourcePart(n, True, False, "it is assumed to be") for n in names}
     reordered = {n: SourcePart(n, False, True, "it has no order", "", _IN_ORDER) for n in names}
     sinks = [
         SinkPart(step.name, EXACTLY_ONCE, _LEDGER, "", release)

@@ -41,4 +41,4 @@ def noted_rows(checkpoint: str | Path) -> dict[int, dict[str, int]]:
 
 
 def _file(checkpoint: str | Path) -> Path:
-    return Path(checkpoint) / "tally.json"
+    return Path(checkpoint) / "row-counts.json"

@@ -6,7 +6,7 @@ import pytest
 
 import cutwater as cw
 from cutwater.checking.guarantees.order_sensitivity import order_sensitivity
-from cutwater.flow.guarantees.settings import supposed_settings
+from cutwater.flow.guarantees.settings import assumed_settings
 
 Body = tuple[cw.Stream, cw.Stream]
 
@@ -125,7 +125,7 @@ def test_nothing_is_guaranteed_behind_a_loop_whose_body_is_not_pure(depth):
     sensitivity = order_sensitivity(flow, TEXTS)
     assert sensitivity.impure is not None
     assert "impure" in sensitivity.impure
-    for setting in supposed_settings(flow, impure=tuple(sensitivity.impure)):
+    for setting in assumed_settings(flow, impure=tuple(sensitivity.impure)):
         assert {each.kind for each in setting.sink_guarantees} == {"none"}
         assert setting.edges[1, 2].status == "weak"
         assert "`impure` is not a function" in setting.edges[1, 2].why

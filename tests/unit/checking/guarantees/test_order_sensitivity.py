@@ -12,7 +12,7 @@ import cutwater as cw
 from cutwater.checking import check_flow
 from cutwater.checking.guarantees import swaps
 from cutwater.checking.guarantees.order_sensitivity import order_sensitivity
-from cutwater.flow.guarantees.settings import supposed_settings
+from cutwater.flow.guarantees.settings import assumed_settings
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 EXAMPLES_WITH_A_FLOW = {"averages", "inverted_index", "vectorised", "inside_a_job", "live"}
@@ -81,7 +81,7 @@ def test_an_impure_function_is_named_and_nothing_is_compared():
     found = order_sensitivity(flow_of(drawn), ITEMS)
     assert list(found.impure) == ["drawn"]
     assert found.steps[0].why.startswith("it is not a function of its arguments")
-    settings = supposed_settings(flow_of(drawn), impure=found.impure)
+    settings = assumed_settings(flow_of(drawn), impure=found.impure)
     assert {p.kind for setting in settings for p in setting.sink_guarantees} == {"none"}
 
 

@@ -25,7 +25,7 @@ FILES = {
     "state-snapshot": "state/spark/state/0/0/2_id1.zip",
     "source-entry": "state/sources/items/1/2.json",
     "source-summary": "state/sources/items/1/summary.jsonl",
-    "rows": "state/tally.json",
+    "rows": "state/row-counts.json",
     "sinks": "state/sinks.json",
     "released": "state/released.json",
     "synced": "state/synced-1.json",

@@ -95,6 +95,6 @@ def test_words_about_rows_are_bounded_and_may_be_missing(tmp_path):
         note_rows(tmp_path, epoch, {"out": epoch})
     assert list(noted_rows(tmp_path)) == list(range(5, EPOCHS_KEPT + 5))
     assert noted_rows(tmp_path)[7] == {"out": 7}
-    (tmp_path / "tally.json").write_text("nonsense")
+    (tmp_path / "row-counts.json").write_text("nonsense")
     assert noted_rows(tmp_path) == {}
     note_rows(tmp_path / "nowhere", 1, {})

@@ -158,4 +158,4 @@ def _broken_fields(before: dict[str, Any], now: dict[str, Any], subject: str) ->
         if name in now:
             yield from what_breaks(field["type"], now[name]["type"], f"field '{name}' of {subject}")
         else:
-            yield f"field '{name}' of {subject} is gone"
+            yield f"field '{name}' of {subject} was removed"

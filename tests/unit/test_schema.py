@@ -131,7 +131,7 @@ def test_a_field_may_be_added_to_what_holds_itself():
     now = json.loads(json.dumps(before))
     now["fields"]["more"] = {"type": "int", "required": False}
     assert list(what_breaks(before, now)) == []
-    assert list(what_breaks(now, before)) == ["field 'more' of it is gone"]
+    assert list(what_breaks(now, before)) == ["field 'more' of it was removed"]
 
 
 @pytest.mark.parametrize(

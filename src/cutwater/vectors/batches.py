@@ -149,7 +149,7 @@ def _length(outputs: Any, layout: Layout) -> int | None:
 def _checked_rows(name: str, rows: Array, events: int) -> Array:
     if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
         message = f"an array of {rows.dtype}" if rows.ndim == 1 else f"the shape {rows.shape}"
-        raise _wrong_rows(name, message, "rows are places of events, or one bool for each event")
+        raise _wrong_rows(name, message, "rows are positions of events, or one bool for each event")
     rows = rows.astype(np.int64, copy=False)
     outside = rows[(rows < 0) | (rows >= events)]
     if outside.size:

@@ -284,7 +284,7 @@ def _check_struct(cls: Any) -> None:
         raise FlowError(
             Problem(
                 "vector-record",
-                f"{typename(cls)} has __post_init__, which would be given arrays; a vectorised "
+                f"{typename(cls)} has __post_init__, which would receive arrays; a vectorised "
                 "task takes structs without",
                 "use a dataclass, whose __post_init__ is left out, or leave it out yourself",
             )

@@ -418,7 +418,7 @@ def _gone(found: Identity, wanted: Identity, forget: Collection[str]) -> Iterato
     for step in found.steps:
         if step not in wanted.steps and step not in forget:
             yield _changed(
-                f"step '{step}' is gone, and its state would be lost",
+                f"step '{step}' was removed, and its state would be lost",
                 f"keep the step and its name, or forget '{step}' (--forget {step}), or {_ANEW}",
             )
 
@@ -427,7 +427,7 @@ def _returned(found: Identity, wanted: Identity) -> Iterator[Problem]:
     for step in wanted.steps:
         if step in found.forgotten:
             yield _changed(
-                f"step '{step}' was forgotten and is back; its old state is out of date",
+                f"step '{step}' was forgotten and is defined again; its old state is out of date",
                 f"give the step another name, or {_ANEW}",
             )
 

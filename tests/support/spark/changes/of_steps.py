@@ -260,13 +260,13 @@ STATEFUL_STEPS: dict[str, list[Any]] = {
         runs(beside(count), B, shows={"out0": [b(3)]}, forget=["total"]),
         total_is_forgotten,
     ],
-    "A stateful step that was forgotten and is back": [
+    "A stateful step that was forgotten and is defined again": [
         runs(beside(count, total), B),
         runs(beside(count), B, forget=["total"]),
         refused(
             beside(count, total),
             changed(
-                "step 'total' was forgotten and is back; its old state is out of date",
+                "step 'total' was forgotten and is defined again; its old state is out of date",
                 f"give the step another name, or {ANEW}",
             ),
         ),

@@ -182,7 +182,7 @@ STATES: dict[str, list[Any]] = {
     ],
     "A field removed from a state": [
         runs(keeping(Seen), A),
-        refused(keeping(Shorter), field_changed("name", "is gone")),
+        refused(keeping(Shorter), field_changed("name", "was removed")),
     ],
     "A field of a state retyped": [
         runs(keeping(Seen), A),
@@ -195,7 +195,7 @@ STATES: dict[str, list[Any]] = {
     ],
     "A field of a state renamed": [
         runs(keeping(Seen), A),
-        refused(keeping(Renamed), field_changed("name", "is gone")),
+        refused(keeping(Renamed), field_changed("name", "was removed")),
     ],
     "The default of a field of a state changed": [
         runs(keeping(Seen), A, B),
@@ -345,7 +345,7 @@ RECORDS: dict[str, list[Any]] = {
     # It is kept, so it is part of a state.
     "A record that a step holds back changed": [
         runs(holding(Timed), {"at": 5, "name": "x"}),
-        refused_somehow(holding(ShorterTimed), "is gone"),
+        refused_somehow(holding(ShorterTimed), "was removed"),
         runs(holding(LongerTimed), {"at": 9}, shows=[{"at": 5, "name": "x", "more": 7}]),
     ],
 }
@@ -399,7 +399,7 @@ COLUMNS: dict[str, list[Any]] = {
     ],
     "A field removed from a vectorised state": [
         runs(vectorised(Seen), A),
-        refused(vectorised(Shorter), field_changed("name", "is gone")),
+        refused(vectorised(Shorter), field_changed("name", "was removed")),
     ],
     "A field of a vectorised state retyped": [
         runs(vectorised(Seen), A),

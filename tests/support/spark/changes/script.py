@@ -169,7 +169,7 @@ def changed_step(step: str, words: str) -> str:
 
 def gone(step: str) -> str:
     return changed(
-        f"step '{step}' is gone, and its state would be lost",
+        f"step '{step}' was removed, and its state would be lost",
         f"keep the step and its name, or forget '{step}' (--forget {step}), or {ANEW}",
     )
 

@@ -111,7 +111,7 @@ def test_spark_resumes_with_a_step_a_sink_a_field_and_a_state_added(spark, tmp_p
     assert rows_from(1, tmp_path / "out") == shown
     assert rows_from(0, tmp_path / "more") == shown
     assert rows_from(0, tmp_path / "beside") == [b(2)]
-    with pytest.raises(RunError, match="is gone, and its state would be lost"):
+    with pytest.raises(RunError, match="was removed, and its state would be lost"):
         run(keeping(Seen), "3.jsonl", B)
 
 

@@ -63,8 +63,8 @@ def other_checkpoint(sink: str, location: str, shows: str, noun: str = "folder")
         ANOTHER_CHECKPOINT,
         f"sink '{sink}' goes to {location}, which belongs to another checkpoint and {shows}; this "
         "checkpoint counts epochs from the start, so its rows would be dropped or duplicated",
-        f"run with the checkpoint that wrote it; or, if that is gone, choose an empty {noun}, or "
-        f"{TAKE_OVER}",
+        f"run with the checkpoint that wrote it; or, if that was deleted, choose an empty {noun}, "
+        f"or {TAKE_OVER}",
     )
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from cutwater.errors import Problem, RefusedError
+from cutwater.spark.connectors.base.passwords import password_from, password_problems
 
 __all__ = ["OURS", "Cluster", "client_module", "topic_problems"]
 
@@ -98,36 +97,8 @@ class Cluster:
             **{name: value for name, value in self.settings if name != _TIMEOUT},
             **{_setting(name): value for name, value in own.items()},
         }
-        password = self._password()
+        password = password_from("the client of Kafka", self.password_env, self.password_file)
         return found if password is None else {**found, "sasl.password": password}
-
-    def _password(self) -> str | None:
-        if self.password_env is not None:
-            try:
-                return os.environ[self.password_env]
-            except KeyError:
-                raise RefusedError(
-                    Problem(
-                        "no-password",
-                        f"the password for Kafka is read from the environment variable "
-                        f"{self.password_env}, which is not set",
-                        "set it for every process of the run, workers too; or use password_file",
-                    )
-                ) from None
-        if self.password_file is not None:
-            try:
-                return Path(self.password_file).read_text().rstrip("\n")
-            except (OSError, ValueError) as error:
-                why = error.strerror if isinstance(error, OSError) else "it is not text"
-                raise RefusedError(
-                    Problem(
-                        "no-password",
-                        f"the password for Kafka is read from {self.password_file}, which "
-                        f"cannot be read: {why}",
-                        "put it there on every machine of the run, or use password_env",
-                    )
-                ) from None
-        return None
 
     def problems(self, who: str) -> Iterator[Problem]:
         """What is wrong with the settings; `who` names the source or sink in messages."""
@@ -162,13 +133,7 @@ class Cluster:
                     f"{who} has {name}={value!r}; it must be at least 1000, in whole milliseconds",
                     f"{name}={_TIMEOUT_MS} is the default",
                 )
-        if self.password_env is not None and self.password_file is not None:
-            yield Problem(
-                "two-passwords",
-                f"{who} has both password_env={self.password_env!r} and "
-                f"password_file={self.password_file!r}; only one of them can be used",
-                "leave one of them out",
-            )
+        yield from password_problems(who, self.password_env, self.password_file)
 
 
 def topic_problems(who: str, setting: str, name: str) -> Iterator[Problem]:

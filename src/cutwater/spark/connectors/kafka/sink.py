@@ -432,7 +432,7 @@ def _other_checkpoint(sink: str, topic: str, ledger: str, generation: int) -> Pr
         f"sink '{sink}' goes to topic '{topic}', which belongs to another checkpoint (generation "
         f"{generation} in the ledger '{ledger}'); this checkpoint counts epochs from the start, "
         "so its rows would be duplicated",
-        "run with the checkpoint that wrote it; or, if that is gone, use a new topic, or "
+        "run with the checkpoint that wrote it; or, if that was deleted, use a new topic, or "
         f"{TAKE_OVER}",
     )
 

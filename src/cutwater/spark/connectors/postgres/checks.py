@@ -128,8 +128,8 @@ def ledger_problems(
             f"sink '{sink}' goes to {name}, which belongs to another checkpoint of flow "
             f"'{held.flow}' and has rows up to epoch {held.newest_epoch}; epochs start again with "
             "this checkpoint, so rows would be dropped or duplicated",
-            "run with the checkpoint that wrote it; or, if that is gone, choose another table, or "
-            f"{TAKE_OVER}",
+            "run with the checkpoint that wrote it; or, if that was deleted, choose another table, "
+            f"or {TAKE_OVER}",
         )
     elif held.sink != sink:
         yield Problem(

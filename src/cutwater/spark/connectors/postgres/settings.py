@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from cutwater.errors import Problem, RefusedError
+from cutwater.errors import Problem
+from cutwater.spark.connectors.base.passwords import password_from, password_problems
 
 __all__ = ["Database", "TableName", "name_problems"]
 
@@ -87,13 +86,7 @@ class Database:
 
     def problems(self, owner: str) -> Iterator[Problem]:
         """What is wrong with the settings; `owner` names theirs in messages: ``sink 'total'``."""
-        if self.password_env and self.password_file:
-            yield Problem(
-                "two-passwords",
-                f"{owner} has its password in the variable {self.password_env} and in the file "
-                f"{self.password_file}",
-                "name one of the two",
-            )
+        yield from password_problems(owner, self.password_env, self.password_file)
         yield from self._dsn_problems(owner)
 
     def _dsn_problems(self, owner: str) -> Iterator[Problem]:
@@ -123,28 +116,4 @@ class Database:
 
         Raises `RefusedError` if the variable is not set or the file cannot be read.
         """
-        if self.password_env:
-            if self.password_env not in os.environ:
-                raise RefusedError(
-                    Problem(
-                        "no-password",
-                        f"{owner} has its password in the variable {self.password_env}, which is "
-                        "not set in this process",
-                        "set it for the driver and for every executor, or use password_file=",
-                    )
-                )
-            return os.environ[self.password_env]
-        if self.password_file:
-            try:
-                return Path(self.password_file).read_text().rstrip("\r\n")
-            except (OSError, ValueError) as error:
-                why = error.strerror if isinstance(error, OSError) else "it is not text"
-                raise RefusedError(
-                    Problem(
-                        "no-password",
-                        f"{owner} has its password in the file {self.password_file}, which cannot "
-                        f"be read: {why}",
-                        "correct the path, or who may read it, on every machine",
-                    )
-                ) from None
-        return None
+        return password_from(owner, self.password_env, self.password_file)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from support.repo.package import MODULES, ROOT
 
+import cutwater
+
 LAYERS = {module.split(".")[1] for module in MODULES if "." in module}
 NAME = re.compile(r"(?<![\w/.@-])cutwater(?:\.[A-Za-z_]\w*)+")
 FOLDERS = ["src", "tests", "docs", "examples", "benchmarks", "scripts"]
@@ -61,6 +63,39 @@ def test_pages_name_modules_as_they_are(page):
     names = SHORT.findall((ROOT / page).read_text())
     assert len(names) > 20
     assert [name for name in names if not leads_somewhere(f"cutwater.{name}")] == []
+
+
+def named_below(page: str) -> list[str]:
+    """The names below each heading that is a package: in a table those of the first column."""
+    names, package = [], ""
+    for line in page.splitlines():
+        if line.startswith("## "):
+            package = "".join(re.findall(r"^## `(cutwater[\w.]*)`$", line))
+        elif package:
+            text = line.split("|")[1] if line.startswith("|") else line
+            names += [f"{package}.{name}" for name in re.findall(r"`([A-Za-z_][\w.]*)`", text)]
+    return names
+
+
+def test_the_overview_names_what_each_package_has():
+    names = named_below((ROOT / "docs" / "api.md").read_text())
+    assert len(names) > 100
+    at_top = {f"{name.rpartition('.')[0]}.{each}" for name in names for each in cutwater.__all__}
+    assert [name for name in names if not leads_somewhere(name) and name not in at_top] == []
+
+
+@pytest.mark.parametrize("package", ["cutwater", "cutwater.checking", "cutwater.spark"])
+def test_every_public_name_is_on_the_overview(package):
+    page = (ROOT / "docs" / "api.md").read_text()
+    public = importlib.import_module(package).__all__
+    assert [name for name in public if f"`{name}`" not in page] == []
+
+
+def test_a_name_below_another_package_is_found():
+    page = "## `cutwater.report`\n`html.render`\n| `text.render_text` | `nothing` |\n## More\n`no`"
+    names = named_below(page)
+    assert names == ["cutwater.report.html.render", "cutwater.report.text.render_text"]
+    assert [leads_somewhere(name) for name in names] == [False, True]
 
 
 @pytest.mark.parametrize(
